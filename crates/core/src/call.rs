@@ -1,0 +1,81 @@
+//! Calls: a request to run a tool. What becomes of it is an outcome.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::json::RawJson;
+use crate::tool::ToolName;
+
+/// The id of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CallId(Arc<str>);
+
+impl CallId {
+    /// An id somebody else gave.
+    pub fn new(id: impl Into<Arc<str>>) -> Self {
+        Self(id.into())
+    }
+
+    /// A new id: unique on this machine, sorted by time.
+    pub fn fresh() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        Self(format!("call_{millis:x}_{pid:x}_{count:x}", pid = std::process::id()).into())
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A request to run a tool.
+#[derive(Debug, Clone)]
+pub struct ToolCall {
+    /// Its id.
+    pub id: CallId,
+    /// Which tool.
+    pub tool: ToolName,
+    /// The arguments: an object.
+    pub arguments: RawJson,
+    /// Where the caller believes the tool to live; see the routing rules for what that is worth.
+    pub source: Option<String>,
+    /// How long it may take, where the caller minds.
+    pub timeout: Option<Duration>,
+}
+
+impl ToolCall {
+    /// A call of `tool` with `arguments`.
+    pub fn new(tool: impl Into<Arc<str>>, arguments: impl Into<RawJson>) -> Self {
+        Self {
+            id: CallId::fresh(),
+            tool: ToolName::new(tool),
+            arguments: arguments.into(),
+            source: None,
+            timeout: None,
+        }
+    }
+
+    /// The same call, meant for `source`.
+    #[must_use]
+    pub fn at(mut self, source: impl Into<String>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// The same call, with a deadline of its own.
+    #[must_use]
+    pub fn within(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+}

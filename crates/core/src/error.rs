@@ -1,0 +1,375 @@
+//! How a call fails: told to the model and the user in either language, with what to do next.
+
+use std::time::Duration;
+
+use crate::lang::{Lang, Say};
+use crate::outcome::ToolOutput;
+use crate::source::{ServerId, Source};
+use crate::tool::ToolName;
+
+/// What a failed attempt may have done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Certainly nothing: the tool never ran.
+    None,
+    /// It may have run.
+    Unknown,
+}
+
+/// Why a call failed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{}", self.say(Lang::En))]
+pub enum ToolError {
+    /// No such tool, or not where the caller wanted it.
+    UnknownTool(Box<UnknownTool>),
+    /// The arguments do not fit the schema.
+    InvalidArguments {
+        /// Whose schema.
+        tool: ToolName,
+        /// What does not fit.
+        problems: Vec<ArgumentProblem>,
+    },
+    /// The tool's schema cannot be used to check arguments.
+    UnusableSchema {
+        /// Whose schema.
+        tool: ToolName,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// A server could not be reached.
+    ConnectionFailed {
+        /// Which server.
+        server: ServerId,
+        /// Why.
+        cause: String,
+        /// The last lines it wrote to its standard error.
+        stderr: Vec<String>,
+        /// Whether the call may already have run.
+        effect: Effect,
+    },
+    /// A server answered with an HTTP error status.
+    HttpStatus {
+        /// Which server.
+        server: ServerId,
+        /// The status.
+        status: u16,
+        /// The beginning of what it said.
+        body: String,
+    },
+    /// A server answered with a protocol error.
+    Protocol {
+        /// Which server.
+        server: ServerId,
+        /// The error's code.
+        code: i64,
+        /// Its message.
+        message: String,
+    },
+    /// A server's answer could not be read.
+    Unreadable {
+        /// Which server.
+        server: ServerId,
+        /// What was wrong with the answer.
+        detail: String,
+    },
+    /// The tool ran and reported an error of its own.
+    Failed {
+        /// What it said.
+        message: String,
+        /// All that it gave back, where it gave back more than words.
+        output: Option<Box<ToolOutput>>,
+    },
+    /// No answer in time.
+    TimedOut {
+        /// After how long.
+        after: Duration,
+        /// What may have happened.
+        effect: Effect,
+    },
+    /// The caller went away.
+    Cancelled,
+    /// A native tool panicked.
+    Panicked,
+    /// A fault of the hub's own; logged in full where it happened.
+    Internal,
+}
+
+/// A call for a tool that is not there.
+#[derive(Debug, Clone, Default)]
+pub struct UnknownTool {
+    /// The name that was asked for.
+    pub tool: String,
+    /// The only server that was asked, where the caller named one.
+    pub server: Option<ServerId>,
+    /// Names that are near to it.
+    pub near: Vec<String>,
+    /// Where a tool of that name does exist.
+    pub elsewhere: Vec<Source>,
+    /// Servers whose tools are not known, because they could not be listed, each with the reason.
+    pub unlisted: Vec<(ServerId, String)>,
+}
+
+/// One thing about the arguments that does not fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgumentProblem {
+    /// Which argument, as a path (`data[0].name`); empty for the arguments as a whole.
+    pub argument: String,
+    /// What was expected of it.
+    pub expected: Expected,
+    /// What came, as JSON, cut short; `None` where nothing came.
+    pub came: Option<String>,
+}
+
+/// What a schema expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// A value at all.
+    Present,
+    /// No such argument; perhaps one of these was meant.
+    Absent {
+        /// The argument that was probably meant.
+        near: Option<String>,
+    },
+    /// One of these JSON types.
+    Type(Vec<String>),
+    /// One of these values, as JSON.
+    OneOf(Vec<String>),
+    /// Something else, in words of the validator.
+    Rule(String),
+}
+
+impl ToolError {
+    /// A failure that a tool reports of itself.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Failed { message: message.into(), output: None }
+    }
+
+    /// A short name for the kind of failure, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::UnknownTool(_) => "unknown_tool",
+            Self::InvalidArguments { .. } => "invalid_arguments",
+            Self::UnusableSchema { .. } => "unusable_schema",
+            Self::ConnectionFailed { .. } => "connection_failed",
+            Self::HttpStatus { .. } => "http_status",
+            Self::Protocol { .. } => "mcp_error",
+            Self::Unreadable { .. } => "unreadable_answer",
+            Self::Failed { .. } => "tool_failed",
+            Self::TimedOut { .. } => "timed_out",
+            Self::Cancelled => "cancelled",
+            Self::Panicked => "panicked",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// What the failed attempt may have done.
+    pub fn effect(&self) -> Effect {
+        match self {
+            Self::UnknownTool(_) | Self::InvalidArguments { .. } | Self::UnusableSchema { .. } => {
+                Effect::None
+            }
+            Self::ConnectionFailed { effect, .. } | Self::TimedOut { effect, .. } => *effect,
+            // Refused before it reached a tool: not found, not allowed, wrong method, too many, not available.
+            Self::HttpStatus { status, .. } => match status {
+                401 | 403 | 404 | 405 | 429 | 503 => Effect::None,
+                _ => Effect::Unknown,
+            },
+            // JSON-RPC's own refusals: parse error, invalid request, unknown method, invalid params.
+            Self::Protocol { code, .. } => match code {
+                -32700 | -32602..=-32600 | -32022..=-32020 => Effect::None,
+                _ => Effect::Unknown,
+            },
+            Self::Unreadable { .. }
+            | Self::Failed { .. }
+            | Self::Cancelled
+            | Self::Panicked
+            | Self::Internal => Effect::Unknown,
+        }
+    }
+}
+
+impl From<String> for ToolError {
+    fn from(message: String) -> Self {
+        Self::failed(message)
+    }
+}
+
+impl From<&str> for ToolError {
+    fn from(message: &str) -> Self {
+        Self::failed(message)
+    }
+}
+
+impl Say for ToolError {
+    fn say(&self, lang: Lang) -> String {
+        match self {
+            Self::UnknownTool(unknown) => unknown.say(lang),
+            Self::InvalidArguments { tool, problems } => {
+                let list = problems.iter().map(|problem| problem.say(lang)).collect::<Vec<_>>().join("; ");
+                lang.pick(
+                    format!("wrong arguments for `{tool}`: {list}; see `toolhub tools show {tool}`"),
+                    format!("`{tool}` 的参数不对：{list}；用 `toolhub tools show {tool}` 查看参数"),
+                )
+            }
+            Self::UnusableSchema { tool, detail } => lang.pick(
+                format!(
+                    "the schema of `{tool}` cannot be used, so its arguments cannot be checked: {detail}"
+                ),
+                format!("`{tool}` 的参数模式无法使用，不能检查参数：{detail}"),
+            ),
+            Self::ConnectionFailed { server, cause, stderr, effect } => {
+                let mut text = lang.pick(
+                    format!("server `{server}` could not be reached: {cause}"),
+                    format!("无法连接服务器 `{server}`：{cause}"),
+                );
+                if *effect == Effect::Unknown {
+                    text += lang.pick(
+                        "; the call was under way, so whether it took effect is unknown",
+                        "；调用已经发出，是否生效未知",
+                    );
+                }
+                text += &lang.pick(
+                    format!("; check it with `toolhub servers test {server}`"),
+                    format!("；用 `toolhub servers test {server}` 检查"),
+                );
+                if !stderr.is_empty() {
+                    text += lang.pick("\nits last words on stderr:", "\n它在 stderr 上最后的输出：");
+                    for line in stderr {
+                        text += "\n  ";
+                        text += line;
+                    }
+                }
+                text
+            }
+            Self::HttpStatus { server, status, body } => {
+                let said = if body.is_empty() { String::new() } else { format!(": {body}") };
+                let hint = match status {
+                    401 | 403 => lang.pick(
+                        "; it wants to know who is calling: set `headers` for it in mcp.json",
+                        "；它要求身份验证：请在 mcp.json 中为它设置 `headers`",
+                    ),
+                    404 => lang.pick("; check the path of its url", "；请检查 url 的路径"),
+                    _ => "",
+                };
+                lang.pick(
+                    format!("server `{server}` answered with HTTP status {status}{said}{hint}"),
+                    format!("服务器 `{server}` 返回 HTTP 状态 {status}{said}{hint}"),
+                )
+            }
+            Self::Protocol { server, code, message } => lang.pick(
+                format!("server `{server}` answered with MCP error {code}: {message}"),
+                format!("服务器 `{server}` 返回 MCP 错误 {code}：{message}"),
+            ),
+            Self::Unreadable { server, detail } => lang.pick(
+                format!("the answer of server `{server}` could not be read: {detail}"),
+                format!("无法读懂服务器 `{server}` 的回答：{detail}"),
+            ),
+            Self::Failed { message, .. } => message.clone(),
+            Self::TimedOut { after, effect } => {
+                let after = Seconds(*after);
+                let effect = match effect {
+                    Effect::None => "",
+                    Effect::Unknown => lang.pick("; whether it took effect is unknown", "；是否生效未知"),
+                };
+                lang.pick(
+                    format!("no answer within {after}{effect}; allow more with `--timeout`"),
+                    format!("{after} 内没有回答{effect}；可用 `--timeout` 延长"),
+                )
+            }
+            Self::Cancelled => lang.pick("cancelled", "已取消").to_owned(),
+            Self::Panicked => lang
+                .pick("the tool crashed; this is a bug in the tool", "工具崩溃了，这是该工具的缺陷")
+                .to_owned(),
+            Self::Internal => lang
+                .pick(
+                    "something went wrong inside toolhub; run with `--trace` for more",
+                    "toolhub 内部出错，用 `--trace` 查看详情",
+                )
+                .to_owned(),
+        }
+    }
+}
+
+impl Say for UnknownTool {
+    fn say(&self, lang: Lang) -> String {
+        let tool = &self.tool;
+        let mut text = match &self.server {
+            Some(server) => lang.pick(
+                format!("server `{server}` has no tool `{tool}`"),
+                format!("服务器 `{server}` 没有工具 `{tool}`"),
+            ),
+            None => lang.pick(format!("there is no tool `{tool}`"), format!("没有工具 `{tool}`")),
+        };
+        if !self.elsewhere.is_empty() {
+            let places = quoted(&self.elsewhere);
+            text += &lang.pick(
+                format!("; it exists in {places}: leave out the source, or name that one"),
+                format!("；它在 {places} 中：省略 source，或改用该来源"),
+            );
+        } else if !self.near.is_empty() {
+            let near = quoted(&self.near);
+            text += &lang.pick(format!("; did you mean {near}?"), format!("；是否想用 {near}？"));
+        } else {
+            text += lang.pick("; `toolhub tools` lists what there is", "；`toolhub tools` 列出所有工具");
+        }
+        for (server, cause) in &self.unlisted {
+            text += &lang.pick(
+                format!("; the tools of server `{server}` are not known: {cause}"),
+                format!("；服务器 `{server}` 的工具未知：{cause}"),
+            );
+        }
+        text
+    }
+}
+
+impl Say for ArgumentProblem {
+    fn say(&self, lang: Lang) -> String {
+        let name = if self.argument.is_empty() {
+            lang.pick("the arguments", "参数").to_owned()
+        } else {
+            format!("`{}`", self.argument)
+        };
+        let expected = match &self.expected {
+            Expected::Present => return lang.pick(format!("{name} is missing"), format!("缺少 {name}")),
+            Expected::Absent { near: Some(near) } => {
+                return lang.pick(
+                    format!("there is no argument {name}, did you mean `{near}`?"),
+                    format!("没有参数 {name}，是否想用 `{near}`？"),
+                );
+            }
+            Expected::Absent { near: None } => {
+                return lang.pick(format!("there is no argument {name}"), format!("没有参数 {name}"));
+            }
+            Expected::Type(types) => types.join(lang.pick(" or ", " 或 ")),
+            Expected::OneOf(values) => {
+                let values = values.join(", ");
+                lang.pick(format!("one of {values}"), format!("{values} 之一"))
+            }
+            Expected::Rule(rule) => rule.clone(),
+        };
+        match &self.came {
+            Some(came) => lang.pick(
+                format!("{name} should be {expected}, got {came}"),
+                format!("{name} 应为 {expected}，实际为 {came}"),
+            ),
+            None => lang.pick(format!("{name} should be {expected}"), format!("{name} 应为 {expected}")),
+        }
+    }
+}
+
+fn quoted(names: &[impl std::fmt::Display]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// A duration as people say it.
+struct Seconds(Duration);
+
+impl std::fmt::Display for Seconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0 < Duration::from_secs(1) || self.0.subsec_millis() != 0 {
+            write!(f, "{} ms", self.0.as_millis())
+        } else {
+            write!(f, "{} s", self.0.as_secs())
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What happens while a call runs, as one stream: the trace, the log and the statistics are views of it.
+
+use std::time::{Duration, SystemTime};
+
+use crate::call::CallId;
+use crate::lang::{Lang, Say, Text};
+use crate::source::{ServerId, Source};
+use crate::tool::ToolName;
+
+/// One thing that happened.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// When.
+    pub at: SystemTime,
+    /// During which call, if any.
+    pub call: Option<CallId>,
+    /// What.
+    pub kind: EventKind,
+}
+
+impl Event {
+    /// Something that happened just now.
+    pub fn now(call: Option<CallId>, kind: EventKind) -> Self {
+        Self { at: SystemTime::now(), call, kind }
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone)]
+pub enum EventKind {
+    /// A call came in.
+    CallStarted {
+        /// For which tool.
+        tool: ToolName,
+    },
+    /// The router decided.
+    Routed {
+        /// Where the candidates live, in order.
+        candidates: Vec<Source>,
+        /// How they are run.
+        strategy: &'static str,
+        /// Why.
+        reasons: Vec<Text>,
+    },
+    /// A server is being connected, because it is needed.
+    Connecting {
+        /// Which.
+        server: ServerId,
+    },
+    /// A server is connected.
+    Connected {
+        /// Which.
+        server: ServerId,
+        /// What generation of MCP it speaks.
+        era: &'static str,
+        /// What it calls itself.
+        peer: String,
+        /// How long it took.
+        took: Duration,
+    },
+    /// A server could not be connected.
+    ConnectFailed {
+        /// Which.
+        server: ServerId,
+        /// Why.
+        cause: String,
+    },
+    /// A server's tools are known.
+    Listed {
+        /// Which.
+        server: ServerId,
+        /// How many tools it has.
+        tools: usize,
+        /// Tools that could not be used, each with the reason.
+        skipped: Vec<String>,
+    },
+    /// A candidate is being tried.
+    AttemptStarted {
+        /// Where it lives.
+        source: Source,
+    },
+    /// An attempt ended.
+    AttemptFinished {
+        /// Where the candidate lives.
+        source: Source,
+        /// How long it took.
+        took: Duration,
+        /// Why it failed, if it did.
+        error: Option<String>,
+    },
+    /// A tool reports that it is getting on.
+    Progress {
+        /// How far it is.
+        progress: f64,
+        /// Of how much, where known.
+        total: Option<f64>,
+        /// What it is doing.
+        message: Option<String>,
+    },
+    /// A server said or did something worth knowing.
+    ServerNote {
+        /// Which.
+        server: ServerId,
+        /// What.
+        text: Text,
+    },
+    /// The call is over.
+    CallFinished {
+        /// Whether it succeeded.
+        success: bool,
+        /// How long it took.
+        took: Duration,
+    },
+    /// A fault of the hub's own, in full.
+    Fault {
+        /// What went wrong.
+        detail: String,
+    },
+}
+
+impl Say for EventKind {
+    fn say(&self, lang: Lang) -> String {
+        match self {
+            Self::CallStarted { tool } => lang.pick(format!("call `{tool}`"), format!("调用 `{tool}`")),
+            Self::Routed { candidates, strategy, reasons } => {
+                let order = candidates.iter().map(ToString::to_string).collect::<Vec<_>>().join(" → ");
+                let why = reasons.iter().map(|reason| reason.say(lang)).collect::<Vec<_>>();
+                let why = why.join(lang.pick("; ", "；"));
+                lang.pick(
+                    format!("route: {order} ({strategy}): {why}"),
+                    format!("路由：{order}（{strategy}）：{why}"),
+                )
+            }
+            Self::Connecting { server } => {
+                lang.pick(format!("connecting to `{server}`"), format!("正在连接 `{server}`"))
+            }
+            Self::Connected { server, era, peer, took } => lang.pick(
+                format!("connected to `{server}` ({peer}, {era}) in {} ms", took.as_millis()),
+                format!("已连接 `{server}`（{peer}，{era}），用时 {} 毫秒", took.as_millis()),
+            ),
+            Self::ConnectFailed { server, cause } => lang.pick(
+                format!("could not connect to `{server}`: {cause}"),
+                format!("无法连接 `{server}`：{cause}"),
+            ),
+            Self::Listed { server, tools, skipped } => {
+                let mut text = lang
+                    .pick(format!("`{server}` has {tools} tools"), format!("`{server}` 有 {tools} 个工具"));
+                if !skipped.is_empty() {
+                    let list = skipped.join("; ");
+                    text += &lang.pick(format!(", skipped: {list}"), format!("，跳过：{list}"));
+                }
+                text
+            }
+            Self::AttemptStarted { source } => {
+                lang.pick(format!("calling {source}"), format!("正在调用 {source}"))
+            }
+            Self::AttemptFinished { source, took, error: None } => lang.pick(
+                format!("{source} succeeded in {} ms", took.as_millis()),
+                format!("{source} 成功，用时 {} 毫秒", took.as_millis()),
+            ),
+            Self::AttemptFinished { source, took, error: Some(error) } => lang.pick(
+                format!("{source} failed after {} ms: {error}", took.as_millis()),
+                format!("{source} 失败，用时 {} 毫秒：{error}", took.as_millis()),
+            ),
+            Self::Progress { progress, total, message } => {
+                let of = total.map(|total| format!("/{total}")).unwrap_or_default();
+                let message = message.as_deref().map(|text| format!(" {text}")).unwrap_or_default();
+                lang.pick(
+                    format!("progress {progress}{of}{message}"),
+                    format!("进度 {progress}{of}{message}"),
+                )
+            }
+            Self::ServerNote { server, text } => format!("`{server}`: {}", text.say(lang)),
+            Self::CallFinished { success: true, took } => lang.pick(
+                format!("done in {} ms", took.as_millis()),
+                format!("完成，用时 {} 毫秒", took.as_millis()),
+            ),
+            Self::CallFinished { success: false, took } => lang.pick(
+                format!("failed after {} ms", took.as_millis()),
+                format!("失败，用时 {} 毫秒", took.as_millis()),
+            ),
+            Self::Fault { detail } => lang.pick(format!("fault: {detail}"), format!("内部错误：{detail}")),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The vocabulary of toolhub and the ports between its parts: pure data and traits, no I/O and no runtime.
+
+pub mod call;
+pub mod error;
+pub mod event;
+pub mod function;
+pub mod json;
+pub mod lang;
+pub mod outcome;
+pub mod ports;
+pub mod source;
+pub mod tool;
+
+pub use call::{CallId, ToolCall};
+pub use error::{Effect, ToolError};
+pub use event::{Event, EventKind};
+pub use function::{IntoOutput, NativeTool};
+pub use json::{RawJson, RawObject};
+pub use lang::{Lang, Say};
+pub use outcome::{Outcome, ToolOutput};
+pub use ports::{BoxFuture, CallContext, EventSink, ToolHost};
+pub use source::{ServerId, Source};
+pub use tool::{Hints, Tool, ToolDefinition, ToolName};

@@ -1,0 +1,211 @@
+//! What a call came to: the tool's output as it was given, or a failure, and where it came from.
+
+use std::time::Duration;
+
+use crate::call::CallId;
+use crate::error::ToolError;
+use crate::json::{RawJson, RawObject};
+use crate::lang::{Lang, Say};
+use crate::source::Source;
+use crate::tool::ToolName;
+
+/// What a tool gave back, as it gave it: an object with `content` blocks and perhaps `structuredContent`.
+#[derive(Debug, Clone)]
+pub struct ToolOutput {
+    raw: RawJson,
+    members: RawObject,
+}
+
+impl ToolOutput {
+    /// An output as its source gave it; `None` where it is not an object.
+    pub fn from_raw(raw: RawJson) -> Option<Self> {
+        let members = raw.object()?;
+        Some(Self { raw, members })
+    }
+
+    /// One text.
+    pub fn text(text: impl Into<String>) -> Self {
+        let members = RawObject::default().with("content", RawJson::of(&[text_block(text.into())]));
+        Self { raw: RawJson::of(&members), members }
+    }
+
+    /// A structured value, with its JSON as text for readers that want one.
+    pub fn json(value: impl Into<RawJson>) -> Self {
+        let value = value.into();
+        let mut members =
+            RawObject::default().with("content", RawJson::of(&[text_block(value.get().to_owned())]));
+        if value.is_object() {
+            members.set("structuredContent", value);
+        }
+        Self { raw: RawJson::of(&members), members }
+    }
+
+    /// The output as it was given.
+    pub fn raw(&self) -> &RawJson {
+        &self.raw
+    }
+
+    /// The content blocks.
+    pub fn blocks(&self) -> Vec<RawJson> {
+        self.members.get("content").and_then(|content| content.decode().ok()).unwrap_or_default()
+    }
+
+    /// The structured content, where there is some.
+    pub fn structured(&self) -> Option<&RawJson> {
+        self.members.get("structuredContent").filter(|value| value.get() != "null")
+    }
+
+    /// Whether the tool says that it failed.
+    pub fn is_error(&self) -> bool {
+        self.members.get("isError").is_some_and(|flag| flag.get() == "true")
+    }
+
+    /// The texts of the text blocks, and whether there was nothing but text.
+    pub fn texts(&self) -> (Vec<String>, bool) {
+        let blocks = self.blocks();
+        let texts: Vec<String> = blocks.iter().filter_map(text_of).collect();
+        let only = texts.len() == blocks.len();
+        (texts, only)
+    }
+
+    /// The output as one value: its text where it is nothing but text, else its structured content, else its
+    /// blocks.
+    pub fn result(&self) -> RawJson {
+        match self.texts() {
+            (texts, true) if !texts.is_empty() => RawJson::from(texts.join("\n")),
+            (_, true) => self.structured().cloned().unwrap_or_else(RawJson::null),
+            (_, false) => RawJson::of(&self.blocks()),
+        }
+    }
+}
+
+fn text_block(text: String) -> RawObject {
+    RawObject::default().with("type", "text").with("text", text)
+}
+
+fn text_of(block: &RawJson) -> Option<String> {
+    let block = block.object()?;
+    let is_text = block.get("type").is_some_and(|kind| kind.get() == "\"text\"");
+    is_text.then(|| block.get("text")?.decode().ok()).flatten()
+}
+
+/// One try of one candidate.
+#[derive(Debug, Clone)]
+pub struct AttemptRecord {
+    /// Where the candidate lives.
+    pub source: Source,
+    /// How long it took.
+    pub took: Duration,
+    /// Why it failed, if it did.
+    pub error: Option<ToolError>,
+}
+
+/// What a call came to.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Which call.
+    pub call_id: CallId,
+    /// Which tool.
+    pub tool: ToolName,
+    /// The output, or why there is none.
+    pub result: Result<ToolOutput, ToolError>,
+    /// Where the output came from.
+    pub source: Option<Source>,
+    /// What was tried.
+    pub attempts: Vec<AttemptRecord>,
+    /// How long it all took.
+    pub took: Duration,
+}
+
+impl Outcome {
+    /// Whether the call succeeded.
+    pub fn success(&self) -> bool {
+        self.result.is_ok()
+    }
+
+    /// The outcome as programs see it (`success`, `result`, `error`, `_meta`), messages in `lang`.
+    pub fn to_json(&self, lang: Lang) -> RawObject {
+        let sources: Vec<String> = self.source.iter().map(ToString::to_string).collect();
+        let mut meta = RawObject::default()
+            .with("source", RawJson::of(&sources.first()))
+            .with("synthesized", false)
+            .with("source_count", sources.len() as u64)
+            .with("sources", RawJson::of(&sources))
+            .with("call_id", self.call_id.as_str())
+            .with("attempts", self.attempts.len() as u64)
+            .with("duration_ms", self.took.as_millis() as u64)
+            .with("truncated", false)
+            .with("handle", RawJson::null())
+            .with("repaired", RawJson::of(&[""; 0]))
+            .with("confidence", RawJson::null());
+        let failed: Vec<RawObject> =
+            self.attempts.iter().filter_map(|attempt| attempt.failure(lang)).collect();
+        if !failed.is_empty() {
+            meta.set("failed", RawJson::of(&failed));
+        }
+        let mut shown = RawObject::default().with("success", self.success());
+        match &self.result {
+            Ok(output) => {
+                shown.set("result", output.result());
+                shown.set("error", RawJson::null());
+                if output.texts().0.len() != 1 || !output.texts().1 {
+                    shown.set("content", RawJson::of(&output.blocks()));
+                }
+                if let Some(structured) = output.structured() {
+                    shown.set("structuredContent", structured.clone());
+                }
+            }
+            Err(error) => {
+                shown.set("result", RawJson::null());
+                shown.set("error", error.say(lang));
+                meta.set("error_kind", error.kind());
+                meta.set(
+                    "effect",
+                    match error.effect() {
+                        crate::error::Effect::None => "none",
+                        crate::error::Effect::Unknown => "unknown",
+                    },
+                );
+            }
+        }
+        shown.with("_meta", meta)
+    }
+}
+
+impl AttemptRecord {
+    fn failure(&self, lang: Lang) -> Option<RawObject> {
+        let error = self.error.as_ref()?;
+        Some(
+            RawObject::default()
+                .with("source", self.source.to_string())
+                .with("error_kind", error.kind())
+                .with("error", error.say(lang))
+                .with("duration_ms", self.took.as_millis() as u64),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output(text: &str) -> ToolOutput {
+        ToolOutput::from_raw(RawJson::parse(text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_result_is_text_where_it_is_text() {
+        let check = |given: &str, expect: &str| assert_eq!(output(given).result().get(), expect);
+        check(r#"{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#, r#""a\nb""#);
+        check(r#"{"content":[],"structuredContent":{"n":1}}"#, r#"{"n":1}"#);
+        check(r#"{"content":[{"type":"hologram","x":1}]}"#, r#"[{"type":"hologram","x":1}]"#);
+        check("{}", "null");
+    }
+
+    #[test]
+    fn json_output_is_structured_too() {
+        let output = ToolOutput::json(serde_json::json!({"n": 1}));
+        assert_eq!(output.structured().unwrap().get(), r#"{"n":1}"#);
+        assert_eq!(output.result().get(), r#""{\"n\":1}""#);
+    }
+}

@@ -1,0 +1,128 @@
+//! The ports between the parts: what the engine needs of a source, a store and a listener.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use crate::call::CallId;
+use crate::error::ToolError;
+use crate::event::{Event, EventKind};
+use crate::json::RawJson;
+use crate::outcome::ToolOutput;
+use crate::source::{ServerId, Source};
+use crate::tool::Tool;
+
+/// A future behind a pointer, as object-safe traits need it.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Somebody who listens to what happens. Must not block.
+pub trait EventSink: Send + Sync {
+    /// Hears of one event.
+    fn emit(&self, event: Event);
+}
+
+/// A listener that hears nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silence;
+
+impl EventSink for Silence {
+    fn emit(&self, _: Event) {}
+}
+
+/// What a host knows of the call that it serves. Dropping the call's future cancels the call.
+#[derive(Clone)]
+pub struct CallContext {
+    /// Which call.
+    pub call: CallId,
+    /// Whether the request has left for the tool, so that it may take effect.
+    pub sent: Sent,
+    /// Who listens.
+    pub events: Arc<dyn EventSink>,
+}
+
+impl std::fmt::Debug for CallContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallContext").field("call", &self.call).finish()
+    }
+}
+
+/// A flag that the host raises once the request leaves for the tool.
+#[derive(Debug, Clone, Default)]
+pub struct Sent(Arc<AtomicBool>);
+
+impl Sent {
+    /// From now on the call may take effect.
+    pub fn raise(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether the call may have taken effect.
+    pub fn is_raised(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+impl CallContext {
+    /// Tells the listeners of something that belongs to this call.
+    pub fn emit(&self, kind: EventKind) {
+        self.events.emit(Event::now(Some(self.call.clone()), kind));
+    }
+}
+
+/// The code that calls the tools of one source.
+pub trait ToolHost: Send + Sync {
+    /// Which source.
+    fn source(&self) -> Source;
+
+    /// Runs one tool. Dropping the future cancels the call, and tells whoever runs it.
+    fn call<'a>(
+        &'a self,
+        tool: &'a Tool,
+        arguments: &'a RawJson,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}
+
+/// A server's tools as they were last listed.
+#[derive(Debug, Clone)]
+pub struct CachedList {
+    /// Hash of the configuration it was listed under; another configuration makes the list void.
+    pub fingerprint: String,
+    /// What generation of MCP the server spoke.
+    pub era: String,
+    /// What it calls itself.
+    pub peer: String,
+    /// When it was listed; never, where only a failure is known.
+    pub listed_at: Option<SystemTime>,
+    /// How long the server said the list keeps, where it said so.
+    pub ttl: Option<Duration>,
+    /// The definitions, as they were given.
+    pub tools: Vec<RawJson>,
+    /// Tools that could not be used, each with the reason.
+    pub skipped: Vec<String>,
+    /// Why the last try to list failed, and when, if it came after the list.
+    pub failure: Option<(SystemTime, String)>,
+}
+
+/// A store that could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("the store failed: {0}")]
+pub struct StoreError(pub String);
+
+/// Where tool lists are kept between runs.
+pub trait ToolListStore: Send + Sync {
+    /// Every list there is.
+    fn load(&self) -> BoxFuture<'_, Result<Vec<(ServerId, CachedList)>, StoreError>>;
+
+    /// Keeps one server's list in place of the one before.
+    fn save<'a>(
+        &'a self,
+        server: &'a ServerId,
+        list: &'a CachedList,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Forgets one server's list.
+    fn forget<'a>(&'a self, server: &'a ServerId) -> BoxFuture<'a, Result<(), StoreError>>;
+}

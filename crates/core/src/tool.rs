@@ -1,0 +1,291 @@
+//! Tools as they are defined: the definition as it was given, and the views the hub needs of it.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use crate::json::{self, RawJson, RawObject};
+use crate::source::Source;
+
+/// A schema larger than this costs its tool.
+pub const MAX_SCHEMA_BYTES: usize = 1 << 20;
+
+/// The name a tool is called by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ToolName(Arc<str>);
+
+impl ToolName {
+    /// A name as its source gives it.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self(name.into())
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ToolName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::borrow::Borrow<str> for ToolName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What a tool says of its own effects. Absent is not false: it is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Hints {
+    /// Changes nothing.
+    #[serde(rename = "readOnlyHint", alias = "read_only", skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+    /// May destroy something.
+    #[serde(rename = "destructiveHint", alias = "destructive", skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
+    /// A second call with the same arguments changes nothing more.
+    #[serde(rename = "idempotentHint", alias = "idempotent", skip_serializing_if = "Option::is_none")]
+    pub idempotent: Option<bool>,
+    /// Talks to the world outside.
+    #[serde(rename = "openWorldHint", alias = "open_world", skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
+}
+
+impl Hints {
+    /// Whether a call may be made twice, or beside another, without harm.
+    pub fn may_repeat(&self) -> bool {
+        self.read_only == Some(true) || self.idempotent == Some(true)
+    }
+
+    /// These hints where they say something, `other`'s where they do not.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            read_only: self.read_only.or(other.read_only),
+            destructive: self.destructive.or(other.destructive),
+            idempotent: self.idempotent.or(other.idempotent),
+            open_world: self.open_world.or(other.open_world),
+        }
+    }
+}
+
+/// Why a definition cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DefinitionError {
+    /// It is not an object.
+    #[error("the definition is not an object")]
+    NotAnObject,
+    /// It has no usable name.
+    #[error("the definition has no name")]
+    NoName,
+    /// Its schema is not an object.
+    #[error("`inputSchema` is {0}, where an object is needed")]
+    SchemaKind(&'static str),
+    /// Its schema is too large.
+    #[error("`inputSchema` has {0} bytes, more than {MAX_SCHEMA_BYTES}")]
+    SchemaSize(usize),
+    /// It is nested too deeply.
+    #[error("the definition is nested {0} deep, more than {max}", max = json::MAX_DEPTH)]
+    TooDeep(usize),
+}
+
+/// A tool's definition: the text as its source gave it, and what the hub reads from it.
+#[derive(Debug, Clone)]
+pub struct ToolDefinition {
+    raw: RawJson,
+    name: ToolName,
+    title: Option<String>,
+    description: Option<String>,
+    input_schema: RawJson,
+    hints: Hints,
+    /// Computed when first asked for: most tools of a large catalog never are.
+    version: OnceLock<Arc<str>>,
+}
+
+impl ToolDefinition {
+    /// Reads a definition. Only a name and, where there is one, an object as schema are demanded.
+    pub fn parse(raw: RawJson) -> Result<Self, DefinitionError> {
+        let depth = raw.depth();
+        if depth > json::MAX_DEPTH {
+            return Err(DefinitionError::TooDeep(depth));
+        }
+        let members = raw.object().ok_or(DefinitionError::NotAnObject)?;
+        let text = |key: &str| members.get(key).and_then(|value| value.decode::<String>().ok());
+        let name = text("name").filter(|name| !name.trim().is_empty()).ok_or(DefinitionError::NoName)?;
+        let input_schema = match members.get("inputSchema") {
+            None => RawJson::of(&RawObject::default().with("type", "object")),
+            Some(schema) if schema.is_object() => schema.clone(),
+            Some(schema) => return Err(DefinitionError::SchemaKind(kind_of(schema.get()))),
+        };
+        if input_schema.get().len() > MAX_SCHEMA_BYTES {
+            return Err(DefinitionError::SchemaSize(input_schema.get().len()));
+        }
+        let annotations = members.get("annotations");
+        let hints = annotations.and_then(|raw| raw.decode().ok()).unwrap_or_default();
+        let title = text("title").or_else(|| {
+            annotations
+                .and_then(RawJson::object)
+                .and_then(|notes| notes.get("title")?.decode::<String>().ok())
+        });
+        let description = text("description");
+        Ok(Self {
+            name: ToolName::new(name),
+            title,
+            description,
+            input_schema,
+            hints,
+            version: OnceLock::new(),
+            raw,
+        })
+    }
+
+    /// The definition as it was given.
+    pub fn raw(&self) -> &RawJson {
+        &self.raw
+    }
+
+    /// The name.
+    pub fn name(&self) -> &ToolName {
+        &self.name
+    }
+
+    /// The title, where there is one.
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    /// The description; empty where there is none.
+    pub fn description(&self) -> &str {
+        self.description.as_deref().unwrap_or_default()
+    }
+
+    /// The schema of the arguments.
+    pub fn input_schema(&self) -> &RawJson {
+        &self.input_schema
+    }
+
+    /// What the definition itself says of the tool's effects.
+    pub fn hints(&self) -> Hints {
+        self.hints
+    }
+
+    /// A short hash that changes when the definition's meaning does.
+    pub fn version(&self) -> &str {
+        self.version.get_or_init(|| version_of(&self.raw))
+    }
+}
+
+fn version_of(raw: &RawJson) -> Arc<str> {
+    let canonical = json::canonical(raw.get()).unwrap_or_else(|| raw.get().to_owned());
+    let digest = Sha256::digest(canonical.as_bytes());
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>().into()
+}
+
+fn kind_of(json: &str) -> &'static str {
+    match json.as_bytes().first() {
+        Some(b'n') => "null",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'"') => "a string",
+        Some(b'[') => "a list",
+        _ => "a number",
+    }
+}
+
+/// A tool in the catalog: a definition and where it comes from.
+#[derive(Debug, Clone)]
+pub struct Tool {
+    /// Where it comes from.
+    pub source: Source,
+    /// What it is.
+    pub definition: Arc<ToolDefinition>,
+    /// What the owner says of its effects; wins over the definition's own hints.
+    pub owner_hints: Hints,
+    /// What it is good for.
+    pub tags: Vec<String>,
+}
+
+impl Tool {
+    /// A tool as its source defines it.
+    pub fn new(source: Source, definition: ToolDefinition) -> Self {
+        Self { source, definition: Arc::new(definition), owner_hints: Hints::default(), tags: Vec::new() }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &ToolName {
+        self.definition.name()
+    }
+
+    /// What is known of its effects.
+    pub fn hints(&self) -> Hints {
+        self.owner_hints.or(self.definition.hints())
+    }
+
+    /// The tool as people and programs are shown it: the definition's members as they were given, then the
+    /// hub's own. A member of ours whose name the definition uses itself is called `toolhub/NAME`.
+    pub fn describe(&self) -> RawObject {
+        let mut shown = self.definition.raw().object().unwrap_or_default();
+        let own = [
+            ("source", RawJson::from(self.source.to_string())),
+            ("tags", RawJson::of(&self.tags)),
+            ("hints", RawJson::of(&self.hints())),
+            ("version", RawJson::from(self.definition.version())),
+        ];
+        for (key, value) in own {
+            let key = if shown.contains(key) { format!("toolhub/{key}") } else { key.to_owned() };
+            shown.set(key, value);
+        }
+        shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn define(text: &str) -> Result<ToolDefinition, DefinitionError> {
+        ToolDefinition::parse(RawJson::parse(text).unwrap())
+    }
+
+    #[test]
+    fn odd_definitions_are_kept_as_given() {
+        let text = r#"{"x-vendor":{"b":1,"a":1234567890123456789012345678901234567890},"inputSchema":{"type":"object"},"name":"odd"}"#;
+        let definition = define(text).unwrap();
+        assert_eq!(definition.raw().get(), text);
+        let shown = Tool::new(Source::Native, definition).describe().into_raw();
+        assert!(shown.get().starts_with(&text[..text.len() - 1]), "{shown}");
+    }
+
+    #[test]
+    fn a_vendor_member_keeps_its_name() {
+        let shown = Tool::new(Source::Native, define(r#"{"name":"t","source":7}"#).unwrap()).describe();
+        assert_eq!(shown.get("source").unwrap().get(), "7");
+        assert_eq!(shown.get("toolhub/source").unwrap().get(), "\"native\"");
+    }
+
+    #[test]
+    fn bad_definitions_say_why() {
+        let check = |text: &str, expect: &str| assert_eq!(define(text).unwrap_err().to_string(), expect);
+        check("[]", "the definition is not an object");
+        check(r#"{"name":" "}"#, "the definition has no name");
+        check(r#"{"name":"t","inputSchema":null}"#, "`inputSchema` is null, where an object is needed");
+        check(r#"{"name":"t","inputSchema":true}"#, "`inputSchema` is a boolean, where an object is needed");
+        let deep = format!(r#"{{"name":"t","inputSchema":{}1{}}}"#, r#"{"a":"#.repeat(200), "}".repeat(200));
+        check(&deep, "the definition is nested 201 deep, more than 128");
+    }
+
+    #[test]
+    fn version_changes_with_meaning_alone() {
+        let a = define(r#"{"name":"t","description":"d"}"#).unwrap();
+        let b = define(r#"{ "description" : "d", "name" : "t" }"#).unwrap();
+        let c = define(r#"{"name":"t","description":"e"}"#).unwrap();
+        assert_eq!(a.version(), b.version());
+        assert_ne!(a.version(), c.version());
+    }
+}

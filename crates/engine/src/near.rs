@@ -1,0 +1,74 @@
+//! Near names: what a caller probably meant by a name that is not there.
+
+/// The names nearest to `wanted`, best first, at most `most` of them; far ones are left out.
+pub fn near_names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>, most: usize) -> Vec<String> {
+    let wanted = fold(wanted);
+    let mut scored: Vec<(f64, &str)> = names
+        .into_iter()
+        .map(|name| (likeness(&wanted, &fold(name)), name))
+        .filter(|(score, _)| *score >= 0.6)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    scored.dedup_by(|a, b| a.1 == b.1);
+    // Beside a very good match, a middling one is noise.
+    let best = scored.first().map_or(0.0, |(score, _)| *score);
+    scored.retain(|(score, _)| *score >= best - 0.2);
+    scored.into_iter().take(most).map(|(_, name)| name.to_owned()).collect()
+}
+
+fn likeness(wanted: &str, name: &str) -> f64 {
+    if wanted.is_empty() || name.is_empty() {
+        return 0.0;
+    }
+    let typo = strsim::normalized_damerau_levenshtein(wanted, name);
+    let same_start = wanted.starts_with(name) || name.starts_with(wanted);
+    typo.max(words_shared(wanted, name)).max(if same_start { 0.8 } else { 0.0 })
+}
+
+/// The share of words two identifiers have in common; `read_excel_data` is near to `read_data_from_excel`.
+fn words_shared(a: &str, b: &str) -> f64 {
+    let (a, b): (Vec<&str>, Vec<&str>) = (a.split('_').collect(), b.split('_').collect());
+    if a.len() < 2 && b.len() < 2 {
+        return 0.0;
+    }
+    let shared = a.iter().filter(|word| b.contains(word)).count();
+    2.0 * shared as f64 / (a.len() + b.len()) as f64
+}
+
+/// `readDataFromExcel`, `read-data-from-excel` and `read_data_from_excel` are one name.
+fn fold(name: &str) -> String {
+    let mut folded = String::with_capacity(name.len() + 4);
+    let mut lower_before = false;
+    for character in name.chars() {
+        if !character.is_alphanumeric() {
+            folded.push('_');
+        } else {
+            if character.is_uppercase() && lower_before {
+                folded.push('_');
+            }
+            folded.extend(character.to_lowercase());
+        }
+        lower_before = character.is_lowercase() || character.is_numeric();
+    }
+    folded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_was_meant() {
+        let names = ["read_data_from_excel", "write_data_to_excel", "calculate", "get_time", "读取文件"];
+        let check =
+            |wanted: &str, expect: &[&str]| assert_eq!(near_names(wanted, names, 2), expect, "{wanted}");
+        check("readDataFromExcel", &["read_data_from_excel"]);
+        check("read_excel_data", &["read_data_from_excel"]);
+        check("calcualte", &["calculate"]);
+        check("calc", &["calculate"]);
+        check("读取文档", &["读取文件"]);
+        check("读取文", &["读取文件"]);
+        check("zzz", &[]);
+        check("", &[]);
+    }
+}

@@ -1,0 +1,3 @@
+//! How several candidates are run. One file per strategy.
+
+pub(crate) mod first;

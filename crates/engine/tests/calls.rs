@@ -1,0 +1,185 @@
+//! Calls through the engine with fake hosts on a paused clock: deadlines, panics, fallbacks, cancellation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+use toolhub_core::error::Effect;
+use toolhub_core::{Outcome, ServerId, ToolCall, ToolError, ToolHost};
+use toolhub_engine::{Engine, Limits, Policy};
+use toolhub_testkit::Recorder;
+use toolhub_testkit::fake::{Act, FakeHost};
+
+struct Bench {
+    engine: Engine,
+    events: Arc<Recorder>,
+}
+
+fn bench(hosts: &[Arc<FakeHost>]) -> Bench {
+    let servers = ["a", "b"].map(ServerId::new).to_vec();
+    let events = Arc::new(Recorder::default());
+    let engine = Engine::new(Policy { servers, ..Policy::default() }, events.clone());
+    for host in hosts {
+        engine.add_host(&(Arc::clone(host) as Arc<dyn ToolHost>), Limits::default());
+        engine.set_tools(&host.source(), host.tools());
+    }
+    Bench { engine, events }
+}
+
+impl Bench {
+    async fn call(&self) -> Outcome {
+        self.engine.call(ToolCall::new("t", json!({}))).await
+    }
+}
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn read_only() -> serde_json::Value {
+    json!({"annotations": {"readOnlyHint": true}})
+}
+
+fn unreachable_a() -> ToolError {
+    ToolError::ConnectionFailed {
+        server: ServerId::new("a"),
+        cause: "refused".to_owned(),
+        stderr: Vec::new(),
+        effect: Effect::None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_has_thirty_seconds() {
+    let host = Arc::new(FakeHost::native().tool("t", json!({}), &[Act::Hang]));
+    let bench = bench(std::slice::from_ref(&host));
+    let started = Instant::now();
+    let outcome = bench.call().await;
+    assert_eq!(started.elapsed().as_secs(), 30);
+    assert!(
+        matches!(outcome.result, Err(ToolError::TimedOut { effect: Effect::Unknown, .. })),
+        "{outcome:?}"
+    );
+    assert_eq!((host.calls(), host.dropped()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_callers_own_limit_counts_from_the_start() {
+    let host = Arc::new(FakeHost::native().tool("t", json!({}), &[Act::NeverSent(secs(100))]));
+    let bench = bench(&[host]);
+    let outcome = bench.engine.call(ToolCall::new("t", json!({})).within(secs(2))).await;
+    assert_eq!(outcome.took.as_secs(), 2);
+    // It never left for the tool, so nothing can have happened.
+    assert!(matches!(outcome.result, Err(ToolError::TimedOut { effect: Effect::None, .. })), "{outcome:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_extends_the_deadline_up_to_the_cap() {
+    let step = [Act::Wait(secs(20)), Act::Progress];
+    let patient: Vec<Act> = step.iter().cycle().take(10).cloned().chain([Act::Reply("late")]).collect();
+    let endless: Vec<Act> = step.iter().cycle().take(100).cloned().collect();
+    for (acts, expect) in [(patient, Ok(100)), (endless, Err(300))] {
+        let bench = bench(&[Arc::new(FakeHost::native().tool("t", json!({}), &acts))]);
+        let outcome = bench.call().await;
+        let took = outcome.took.as_secs();
+        assert_eq!(outcome.result.map(|_| took).map_err(|_| took), expect);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_a_connection_is_not_the_calls_own_time() {
+    let acts = [Act::NeverSent(secs(45))];
+    let bench = bench(&[Arc::new(FakeHost::native().tool("t", json!({}), &acts))]);
+    let outcome = bench.call().await;
+    assert_eq!(outcome.took.as_secs(), 45);
+    assert!(matches!(outcome.result, Err(ToolError::Failed { .. })));
+}
+
+#[tokio::test]
+async fn a_panic_is_that_calls_failure() {
+    let bench = bench(&[Arc::new(FakeHost::native().tool("t", json!({}), &[Act::Panic]))]);
+    let outcome = bench.call().await;
+    assert!(matches!(outcome.result, Err(ToolError::Panicked)));
+    assert!(
+        bench.events.texts().iter().any(|text| text.contains("tool `t` panicked: a fake tool was told to"))
+    );
+}
+
+#[tokio::test]
+async fn a_tools_own_error_is_a_failure_with_its_text() {
+    let bench =
+        bench(&[Arc::new(FakeHost::native().tool("t", json!({}), &[Act::OwnError("no such sheet")]))]);
+    let outcome = bench.call().await;
+    assert_eq!(outcome.result.unwrap_err().to_string(), "no such sheet");
+}
+
+#[tokio::test]
+async fn the_next_is_tried_only_where_nothing_can_have_happened() {
+    // First candidate's hints and failure, and who is expected to have been called.
+    let lost = ToolError::ConnectionFailed {
+        server: ServerId::new("a"),
+        cause: "gone".to_owned(),
+        stderr: Vec::new(),
+        effect: Effect::Unknown,
+    };
+    let cases = [
+        (json!({}), unreachable_a(), true),
+        (json!({}), lost.clone(), false),
+        (json!({}), ToolError::failed("no"), false),
+        (read_only(), lost, true),
+        (read_only(), ToolError::failed("no"), true),
+    ];
+    for (hints, failure, falls_back) in cases {
+        let a = Arc::new(FakeHost::server("a").tool("t", hints, &[Act::Fail(failure.clone())]));
+        let native = Arc::new(FakeHost::native().tool("t", json!({}), &[Act::Reply("from native")]));
+        let outcome = bench(&[a, native.clone()]).call().await;
+        assert_eq!(outcome.success(), falls_back, "{failure:?}");
+        assert_eq!(native.calls(), usize::from(falls_back), "{failure:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_outcome_tells_what_was_tried() {
+    let a = Arc::new(FakeHost::server("a").tool("t", json!({}), &[Act::Fail(unreachable_a())]));
+    let b = Arc::new(FakeHost::server("b").tool("t", json!({}), &[Act::Reply("from b")]));
+    let bench = bench(&[a, b]);
+    let outcome = bench.call().await;
+    assert_eq!(outcome.source.as_ref().map(ToString::to_string).as_deref(), Some("b"));
+    let shown = outcome.to_json(toolhub_core::Lang::En).into_raw().value();
+    assert_eq!(shown["result"], "from b");
+    assert_eq!(shown["_meta"]["attempts"], 2);
+    assert_eq!(shown["_meta"]["failed"][0]["source"], "a");
+    let told = bench.events.texts();
+    assert!(told.iter().any(|text| text.starts_with("route: a → b (first)")), "{told:?}");
+    assert!(told.iter().any(|text| text.starts_with("a failed after")), "{told:?}");
+    assert!(told.iter().any(|text| text.starts_with("b succeeded in")), "{told:?}");
+}
+
+#[tokio::test]
+async fn wrong_arguments_never_reach_a_tool() {
+    let schema = json!({"inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}});
+    let host = Arc::new(FakeHost::native().tool("t", schema, &[Act::Reply("ran")]));
+    let bench = bench(std::slice::from_ref(&host));
+    let outcome = bench.engine.call(ToolCall::new("t", json!({"n": "x"}))).await;
+    let error = outcome.result.unwrap_err();
+    assert!(error.to_string().contains("`n` should be integer, got \"x\""), "{error}");
+    assert_eq!(host.calls(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_a_call_cancels_it() {
+    let host = Arc::new(FakeHost::native().tool("t", json!({}), &[Act::Hang]));
+    let bench = bench(std::slice::from_ref(&host));
+    assert!(tokio::time::timeout(secs(1), bench.call()).await.is_err());
+    assert_eq!((host.calls(), host.dropped()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_swap_of_the_catalog_does_not_change_what_readers_hold() {
+    let host = Arc::new(FakeHost::native().tool("t", json!({}), &[]));
+    let bench = bench(std::slice::from_ref(&host));
+    let before = bench.engine.catalog();
+    bench.engine.set_tools(&host.source(), &[]);
+    assert_eq!((before.len(), bench.engine.catalog().len()), (1, 0));
+}

@@ -1,0 +1,155 @@
+//! One parameter of a tool's function: an argument, the call's context, or the tool's state.
+
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Error, Expr, FnArg, Ident, Pat, PatIdent, Result, Token, Type, spanned::Spanned};
+
+use crate::docs;
+
+/// A parameter, and what the function is given for it.
+pub(crate) struct Parameter {
+    /// The binding as it was written, `mut` included.
+    pub(crate) pattern: PatIdent,
+    pub(crate) kind: Kind,
+    pub(crate) written_type: Type,
+    /// Attributes that stay on the function's parameter.
+    pub(crate) kept: Vec<Attribute>,
+}
+
+pub(crate) enum Kind {
+    Argument(Box<Argument>),
+    Context,
+    /// What the tool holds.
+    State(Box<Type>),
+}
+
+/// A parameter that is in the schema.
+pub(crate) struct Argument {
+    pub(crate) name: Ident,
+    pub(crate) text: Option<String>,
+    pub(crate) default: Option<Expr>,
+    /// `#[schemars(…)]` as it was written.
+    pub(crate) schemars: Vec<Attribute>,
+}
+
+impl Parameter {
+    pub(crate) fn read(input: FnArg) -> Result<Self> {
+        let FnArg::Typed(input) = input else {
+            return Err(Error::new(
+                input.span(),
+                "a tool has no `self`: give it what it needs with `#[state] name: &T`",
+            ));
+        };
+        let pattern = plain_name(&input.pat)?;
+        let mut marks = Marks::read(&input.attrs)?;
+        let kind = match (&*input.ty, marks.state.take()) {
+            (Type::Reference(reference), Some(_)) if reference.mutability.is_none() => {
+                marks.refuse_argument_marks("state is not an argument")?;
+                Kind::State(reference.elem.clone())
+            }
+            (other, Some(_)) => {
+                return Err(Error::new(other.span(), "`#[state]` needs a type of the form `&T`"));
+            }
+            (Type::Reference(reference), None)
+                if is_context(&reference.elem) && reference.mutability.is_none() =>
+            {
+                marks.refuse_argument_marks("the context is not an argument")?;
+                Kind::Context
+            }
+            (owned, None) if is_context(owned) => {
+                return Err(Error::new(owned.span(), "the context is borrowed: write `&CallContext`"));
+            }
+            (Type::Reference(reference), None) => {
+                return Err(Error::new(
+                    reference.span(),
+                    "an argument owns what it holds: write `String` for `&str`, or mark the parameter `#[state]`",
+                ));
+            }
+            (Type::ImplTrait(generic), None) => {
+                return Err(Error::new(generic.span(), "a tool has no generics: its schema needs one type"));
+            }
+            _ => Kind::Argument(Box::new(Argument {
+                name: pattern.ident.clone(),
+                text: docs::text(&input.attrs)?,
+                default: marks.default.take(),
+                schemars: std::mem::take(&mut marks.schemars),
+            })),
+        };
+        Ok(Self { pattern, kind, written_type: *input.ty, kept: marks.kept })
+    }
+}
+
+fn plain_name(pattern: &Pat) -> Result<PatIdent> {
+    match pattern {
+        Pat::Ident(ident) if ident.by_ref.is_none() && ident.subpat.is_none() => Ok(ident.clone()),
+        other => {
+            Err(Error::new(other.span(), "a parameter of a tool is a plain name: it is what callers write"))
+        }
+    }
+}
+
+fn is_context(kind: &Type) -> bool {
+    matches!(kind, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "CallContext"))
+}
+
+/// The attributes of one parameter, sorted by who they are for.
+#[derive(Default)]
+struct Marks {
+    state: Option<()>,
+    default: Option<Expr>,
+    schemars: Vec<Attribute>,
+    kept: Vec<Attribute>,
+    /// The first mark that only an argument can have.
+    argument_mark: Option<proc_macro2::Span>,
+}
+
+impl Marks {
+    fn read(attributes: &[Attribute]) -> Result<Self> {
+        let mut marks = Self::default();
+        for attribute in attributes {
+            let name = attribute.path().get_ident().map(ToString::to_string).unwrap_or_default();
+            match name.as_str() {
+                "doc" => {}
+                "state" => {
+                    attribute.meta.require_path_only()?;
+                    if marks.state.replace(()).is_some() {
+                        return Err(Error::new(attribute.span(), "`#[state]` is given twice"));
+                    }
+                }
+                "default" => {
+                    let values = attribute
+                        .parse_args_with(Punctuated::<Expr, Token![,]>::parse_terminated)
+                        .map_err(|_| {
+                        Error::new(attribute.span(), "write the value in parentheses: `#[default(10)]`")
+                    })?;
+                    let mut values = values.into_iter();
+                    let (Some(value), None) = (values.next(), values.next()) else {
+                        return Err(Error::new(attribute.span(), "`#[default(…)]` takes one value"));
+                    };
+                    if marks.default.replace(value).is_some() {
+                        return Err(Error::new(attribute.span(), "`#[default(…)]` is given twice"));
+                    }
+                    marks.argument_mark.get_or_insert(attribute.span());
+                }
+                "schemars" => {
+                    marks.schemars.push(attribute.clone());
+                    marks.argument_mark.get_or_insert(attribute.span());
+                }
+                "allow" | "expect" | "warn" | "deny" | "forbid" => marks.kept.push(attribute.clone()),
+                _ => {
+                    return Err(Error::new(
+                        attribute.span(),
+                        "unknown attribute: a parameter takes `#[doc]`, `#[default(…)]`, `#[state]` and `#[schemars(…)]`",
+                    ));
+                }
+            }
+        }
+        Ok(marks)
+    }
+
+    fn refuse_argument_marks(&self, why: &str) -> Result<()> {
+        match self.argument_mark {
+            Some(span) => Err(Error::new(span, format!("{why}: this has no meaning here"))),
+            None => Ok(()),
+        }
+    }
+}

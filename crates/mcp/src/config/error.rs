@@ -1,0 +1,67 @@
+//! What is wrong with a config file, and where.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use toolhub_core::lang::{Lang, Say, Text};
+
+/// A config file that cannot be used. Nothing is overwritten because of it.
+#[derive(Debug, Clone)]
+pub struct ConfigError {
+    /// Which file.
+    pub file: PathBuf,
+    /// Line and column, from 1, where the trouble has a place.
+    pub place: Option<(usize, usize)>,
+    /// What is wrong, and what to do.
+    pub what: Text,
+}
+
+impl ConfigError {
+    /// Trouble at a byte of the file's text.
+    pub fn at(file: &Path, text: &str, byte: usize, what: Text) -> Self {
+        Self { file: file.to_owned(), place: Some(place_of(text, byte)), what }
+    }
+
+    /// Trouble with the file as a whole.
+    pub fn whole(file: &Path, what: Text) -> Self {
+        Self { file: file.to_owned(), place: None, what }
+    }
+
+    /// A file that cannot be read or written.
+    pub fn io(file: &Path, error: &std::io::Error) -> Self {
+        Self::whole(file, Text::new(error.to_string(), error.to_string()))
+    }
+}
+
+/// The line and column, in characters, of a byte in a text.
+fn place_of(text: &str, byte: usize) -> (usize, usize) {
+    let mut end = byte.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let before = &text[..end];
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}
+
+impl Say for ConfigError {
+    fn say(&self, lang: Lang) -> String {
+        let file = self.file.display();
+        let what = self.what.say(lang);
+        match self.place {
+            Some((line, column)) => lang.pick(
+                format!("`{file}`, line {line}, column {column}: {what}"),
+                format!("`{file}` 第 {line} 行第 {column} 列：{what}"),
+            ),
+            None => lang.pick(format!("`{file}`: {what}"), format!("`{file}`：{what}")),
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.say(Lang::En))
+    }
+}
+
+impl std::error::Error for ConfigError {}

@@ -1,0 +1,14 @@
+//! The configuration of MCP servers: what one server is, and the `mcpServers` files it is read from and kept in.
+
+mod edit;
+mod error;
+mod expand;
+mod read;
+mod spec;
+mod write;
+
+pub use edit::{ServerEntry, add_server, remove_server};
+pub use error::ConfigError;
+pub use read::read_servers;
+pub use spec::{HttpSpec, ServerSpec, StdioSpec, TransportSpec};
+pub use write::write_whole;

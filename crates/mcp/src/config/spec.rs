@@ -1,0 +1,255 @@
+//! One configured server: how it is reached, and what the owner says of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use toolhub_core::{Hints, ServerId};
+
+use super::expand::expand;
+use crate::error::McpError;
+
+/// Variables a child gets without being asked: what programs need to run, and nothing that is likely secret.
+const PASSED: [&str; 26] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "TZ",
+    "TMPDIR",
+    "LANG",
+    "LANGUAGE",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "SYSTEMROOT",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "USERPROFILE",
+    "TEMP",
+    "TMP",
+    "PATHEXT",
+];
+/// The same, by how the name begins.
+const PASSED_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
+
+/// A server in the configuration.
+#[derive(Debug, Clone)]
+pub struct ServerSpec {
+    /// What it is called.
+    pub id: ServerId,
+    /// How it is reached.
+    pub transport: TransportSpec,
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+    /// How long a call may take, where that differs from the usual.
+    pub call_timeout: Option<Duration>,
+    /// Whether it is used at all.
+    pub enabled: bool,
+    /// The only tools to be used; all where this is `None`.
+    pub tools: Option<Vec<String>>,
+    /// What the owner says of tools' effects, by name; `*` for all.
+    pub hints: BTreeMap<String, Hints>,
+    /// The file it was read from.
+    pub origin: PathBuf,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone)]
+pub enum TransportSpec {
+    /// A child process.
+    Stdio(StdioSpec),
+    /// Streamable HTTP.
+    Http(HttpSpec),
+    /// The old HTTP+SSE.
+    Sse(HttpSpec),
+}
+
+/// A child process.
+#[derive(Clone, Default)]
+pub struct StdioSpec {
+    /// The program.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables set for it.
+    pub env: Vec<(String, String)>,
+    /// The folder it starts in.
+    pub cwd: Option<PathBuf>,
+    /// Variables of ours that it gets beside the usual ones.
+    pub env_pass: Vec<String>,
+}
+
+/// An HTTP endpoint.
+#[derive(Clone, Default)]
+pub struct HttpSpec {
+    /// Where.
+    pub url: String,
+    /// Headers sent with every request.
+    pub headers: Vec<(String, String)>,
+}
+
+/// Names without their values, which may be secrets.
+fn names(pairs: &[(String, String)]) -> Vec<&str> {
+    pairs.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+impl fmt::Debug for StdioSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("StdioSpec");
+        shown
+            .field("command", &self.command)
+            .field("args", &self.args)
+            .field("env", &names(&self.env))
+            .finish()
+    }
+}
+
+impl fmt::Debug for HttpSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpSpec").field("url", &self.url).field("headers", &names(&self.headers)).finish()
+    }
+}
+
+impl ServerSpec {
+    /// A server as the `mcpServers` format describes it, with everything else as usual.
+    pub fn new(id: ServerId, transport: TransportSpec, origin: PathBuf) -> Self {
+        Self {
+            id,
+            transport,
+            connect_timeout: Duration::from_secs(30),
+            call_timeout: None,
+            enabled: true,
+            tools: None,
+            hints: BTreeMap::new(),
+            origin,
+        }
+    }
+
+    /// A hash that changes when the server may be another one.
+    pub fn fingerprint(&self) -> String {
+        let mut hash = Sha256::new();
+        let mut add = |part: &str| {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part.as_bytes());
+        };
+        match &self.transport {
+            TransportSpec::Stdio(spec) => {
+                add("stdio");
+                add(&spec.command);
+                spec.args.iter().for_each(|arg| add(arg));
+                spec.env.iter().for_each(|(name, value)| {
+                    add(name);
+                    add(value);
+                });
+                add(&spec
+                    .cwd
+                    .as_ref()
+                    .map(|folder| folder.to_string_lossy().into_owned())
+                    .unwrap_or_default());
+            }
+            TransportSpec::Http(spec) | TransportSpec::Sse(spec) => {
+                add(self.transport.name());
+                add(&spec.url);
+                spec.headers.iter().for_each(|(name, value)| {
+                    add(name);
+                    add(value);
+                });
+            }
+        }
+        hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// What the owner says of a tool's effects.
+    pub fn hints_of(&self, tool: &str) -> Hints {
+        let named = self.hints.get(tool).copied().unwrap_or_default();
+        named.or(self.hints.get("*").copied().unwrap_or_default())
+    }
+
+    /// Whether a tool is to be used.
+    pub fn allows(&self, tool: &str) -> bool {
+        self.tools.as_ref().is_none_or(|allowed| allowed.iter().any(|name| name == tool))
+    }
+}
+
+impl TransportSpec {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Stdio(_) => "stdio",
+            Self::Http(_) => "http",
+            Self::Sse(_) => "sse",
+        }
+    }
+}
+
+fn fill(text: &str) -> Result<String, McpError> {
+    expand(text, &|name| std::env::var(name).ok()).map_err(|name| {
+        McpError::connect(format!(
+            "its config uses ${{{name}}}, which is not set: set it, or write ${{{name}:-default}}"
+        ))
+    })
+}
+
+fn fill_pairs(pairs: &[(String, String)]) -> Result<Vec<(String, String)>, McpError> {
+    pairs.iter().map(|(name, value)| Ok((name.clone(), fill(value)?))).collect()
+}
+
+impl StdioSpec {
+    /// The same with its variables filled in.
+    pub(crate) fn expanded(&self) -> Result<Self, McpError> {
+        let cwd = self.cwd.as_ref().map(|folder| fill(&folder.to_string_lossy())).transpose()?;
+        Ok(Self {
+            command: fill(&self.command)?,
+            args: self.args.iter().map(|arg| fill(arg)).collect::<Result<_, _>>()?,
+            env: fill_pairs(&self.env)?,
+            cwd: cwd.map(PathBuf::from),
+            env_pass: self.env_pass.clone(),
+        })
+    }
+
+    /// All variables the child sees.
+    pub(crate) fn environment(&self) -> BTreeMap<String, std::ffi::OsString> {
+        let passed = |name: &str| {
+            PASSED.contains(&name)
+                || PASSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+                || self.env_pass.iter().any(|wanted| wanted == name)
+        };
+        let inherited = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+            .filter(|(name, _)| passed(name));
+        let own = self.env.iter().map(|(name, value)| (name.clone(), value.into()));
+        inherited.chain(own).collect()
+    }
+
+    /// Why the program could not be started, in words that help.
+    pub(crate) fn why_not_started(&self, error: &std::io::Error) -> String {
+        let command = &self.command;
+        match (&self.cwd, error.kind()) {
+            (Some(folder), std::io::ErrorKind::NotFound) if !folder.is_dir() => {
+                format!("its `cwd` `{}` does not exist", folder.display())
+            }
+            (_, std::io::ErrorKind::NotFound) => {
+                format!("program `{command}` was not found: install it, or give its full path")
+            }
+            _ => format!("program `{command}` could not be started: {error}"),
+        }
+    }
+}
+
+impl HttpSpec {
+    /// The same with its variables filled in.
+    pub(crate) fn expanded(&self) -> Result<Self, McpError> {
+        Ok(Self { url: fill(&self.url)?, headers: fill_pairs(&self.headers)? })
+    }
+}

@@ -1,0 +1,66 @@
+//! What differs between the generations of MCP: versions, and what each request must carry.
+
+use std::fmt;
+use std::str::FromStr;
+
+use toolhub_core::{RawJson, RawObject};
+
+/// The versions that begin with `initialize`, newest first.
+pub(crate) const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+/// The versions that carry everything with each request, newest first.
+pub(crate) const MODERN: [&str; 1] = ["2026-07-28"];
+
+/// Which generation of MCP a peer speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    /// Up to 2025-11-25: `initialize`, and sessions.
+    Legacy,
+    /// From 2026-07-28: stateless.
+    Modern,
+}
+
+impl Era {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        }
+    }
+}
+
+impl fmt::Display for Era {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Era {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "legacy" => Ok(Self::Legacy),
+            "modern" => Ok(Self::Modern),
+            _ => Err(()),
+        }
+    }
+}
+
+/// Codes that only a modern server uses (2026-07-28, basic/index: error codes).
+pub(crate) fn is_modern_error(code: i64) -> bool {
+    (-32022..=-32020).contains(&code)
+}
+
+/// Who we are, as each side of a handshake says it.
+pub(crate) fn client_info() -> RawObject {
+    RawObject::default().with("name", "toolhub").with("version", env!("CARGO_PKG_VERSION"))
+}
+
+/// The `_meta` that every modern request carries (2026-07-28, basic/index: `_meta`).
+pub(crate) fn modern_meta(version: &str) -> RawObject {
+    RawObject::default()
+        .with("io.modelcontextprotocol/protocolVersion", version)
+        .with("io.modelcontextprotocol/clientInfo", client_info())
+        .with("io.modelcontextprotocol/clientCapabilities", RawJson::empty_object())
+}

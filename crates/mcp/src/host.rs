@@ -1,0 +1,97 @@
+//! The tools of one MCP server as the engine sees them.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use toolhub_core::{
+    BoxFuture, CallContext, EventKind, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput,
+};
+
+use crate::connection::Connection;
+use crate::error::McpError;
+use crate::supervisor::Server;
+use crate::transport::OnProgress;
+
+/// Calls tools of one server, connecting it when that is needed.
+#[derive(Debug)]
+pub struct McpHost {
+    server: Arc<Server>,
+}
+
+impl McpHost {
+    /// The host of `server`.
+    pub fn new(server: Arc<Server>) -> Self {
+        Self { server }
+    }
+
+    async fn try_call(
+        &self,
+        tool: &Tool,
+        arguments: &RawJson,
+        context: &CallContext,
+    ) -> Result<RawJson, McpError> {
+        let mut connection = self.server.connection().await?;
+        context.sent.raise();
+        let result = call_over(&connection, tool, arguments, context).await;
+        match result {
+            // The server did not look at the request, so asking again is safe (2025-11-25, session management).
+            Err(McpError::SessionExpired) => {
+                self.server.forget(&connection);
+                connection = self.server.connection().await?;
+                call_over(&connection, tool, arguments, context).await
+            }
+            result => result,
+        }
+    }
+}
+
+async fn call_over(
+    connection: &Arc<Connection>,
+    tool: &Tool,
+    arguments: &RawJson,
+    context: &CallContext,
+) -> Result<RawJson, McpError> {
+    connection.call_tool(&tool.definition, arguments, reporter(context)).await
+}
+
+#[derive(Deserialize)]
+struct Progress {
+    #[serde(default)]
+    progress: f64,
+    #[serde(default)]
+    total: Option<f64>,
+    #[serde(default)]
+    message: Option<String>,
+}
+
+fn reporter(context: &CallContext) -> OnProgress {
+    let context = context.clone();
+    Arc::new(move |params: &RawJson| {
+        if let Ok(Progress { progress, total, message }) = params.decode() {
+            context.emit(EventKind::Progress { progress, total, message });
+        }
+    })
+}
+
+impl ToolHost for McpHost {
+    fn source(&self) -> Source {
+        Source::Server(self.server.id().clone())
+    }
+
+    fn call<'a>(
+        &'a self,
+        tool: &'a Tool,
+        arguments: &'a RawJson,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let server = self.server.id();
+            let result = self.try_call(tool, arguments, context).await;
+            let raw = result.map_err(|error| error.into_tool_error(server))?;
+            ToolOutput::from_raw(raw).ok_or_else(|| ToolError::Unreadable {
+                server: server.clone(),
+                detail: "the result is not an object".to_owned(),
+            })
+        })
+    }
+}

@@ -1,0 +1,96 @@
+//! Lines of bounded length: an endless line costs no memory, and is told as soon as it is too long.
+
+use tokio::io::{AsyncBufRead, AsyncBufReadExt};
+
+/// The longest line that is kept.
+pub(crate) const MAX_LINE_BYTES: usize = 16 << 20;
+/// How much of a line that is too long is kept, to tell what it was.
+const KEPT_BYTES: usize = 4096;
+
+/// What came next.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// A whole line, without its end.
+    Whole(Vec<u8>),
+    /// A line that is too long: its beginning. What is left of it is skipped.
+    TooLong(Vec<u8>),
+    /// The stream ended.
+    End,
+}
+
+/// Cuts a stream into lines.
+#[derive(Debug)]
+pub(crate) struct Lines<R> {
+    reader: R,
+    longest: usize,
+    line: Vec<u8>,
+    skipping: bool,
+}
+
+impl<R: AsyncBufRead + Unpin> Lines<R> {
+    pub(crate) fn new(reader: R, longest: usize) -> Self {
+        Self { reader, longest, line: Vec::new(), skipping: false }
+    }
+
+    /// The next line. Safe to drop: what was read is kept.
+    pub(crate) async fn next(&mut self) -> Line {
+        loop {
+            let buffer = match self.reader.fill_buf().await {
+                Ok(buffer) if !buffer.is_empty() => buffer,
+                // An end inside a line is an end: half a message is none.
+                _ => return Line::End,
+            };
+            let (part, whole) = match buffer.iter().position(|byte| *byte == b'\n') {
+                Some(end) => (end, true),
+                None => (buffer.len(), false),
+            };
+            if !self.skipping {
+                self.line.extend_from_slice(&buffer[..part]);
+            }
+            let used = part + usize::from(whole);
+            self.reader.consume(used);
+            if whole && std::mem::take(&mut self.skipping) {
+                continue;
+            }
+            if self.line.len() > self.longest {
+                self.skipping = !whole;
+                let mut start = std::mem::take(&mut self.line);
+                start.truncate(KEPT_BYTES);
+                return Line::TooLong(start);
+            }
+            if whole && !self.skipping {
+                let mut line = std::mem::take(&mut self.line);
+                if line.last() == Some(&b'\r') {
+                    line.pop();
+                }
+                return Line::Whole(line);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn lines_are_cut_and_bounded() {
+        let text = b"one\r\n\nlonger than ten\nnext\nhalf";
+        let mut lines = Lines::new(&text[..], 10);
+        let whole = |text: &str| Line::Whole(text.as_bytes().to_vec());
+        assert_eq!(lines.next().await, whole("one"));
+        assert_eq!(lines.next().await, whole(""));
+        assert_eq!(lines.next().await, Line::TooLong(b"longer than ten".to_vec()));
+        assert_eq!(lines.next().await, whole("next"));
+        assert_eq!(lines.next().await, Line::End);
+    }
+
+    #[tokio::test]
+    async fn an_endless_line_costs_no_memory() {
+        let endless = tokio::io::AsyncReadExt::take(tokio::io::repeat(b'x'), 64 << 20);
+        let mut lines = Lines::new(tokio::io::BufReader::new(endless), 1000);
+        assert!(matches!(lines.next().await, Line::TooLong(_)));
+        assert_eq!(lines.next().await, Line::End);
+        assert!(lines.line.capacity() < 1 << 20);
+    }
+}

@@ -1,0 +1,63 @@
+//! How messages travel. A transport pairs each request with its answer; what they mean is the connection's.
+
+pub(crate) mod http;
+mod lines;
+#[cfg_attr(not(unix), path = "process_other.rs")]
+mod process;
+pub(crate) mod sse;
+mod stderr;
+pub(crate) mod stdio;
+
+use std::sync::Arc;
+
+use toolhub_core::{BoxFuture, RawJson};
+
+use crate::error::McpError;
+
+pub(crate) use stderr::StderrRing;
+
+/// The most a result may take after decompression.
+pub(crate) const MAX_RESULT_BYTES: usize = 64 << 20;
+
+/// Hears of a call's progress: the raw params of the notification.
+pub(crate) type OnProgress = Arc<dyn Fn(&RawJson) + Send + Sync>;
+
+/// One request on its way out.
+pub(crate) struct OutgoingRequest {
+    /// Our id for it.
+    pub(crate) id: u64,
+    /// The method.
+    pub(crate) method: &'static str,
+    /// What the request is about: the tool's name, the resource's uri.
+    pub(crate) name: Option<String>,
+    /// The message.
+    pub(crate) body: String,
+    /// Headers beside the usual ones.
+    pub(crate) headers: Vec<(String, String)>,
+    /// Who hears of its progress.
+    pub(crate) on_progress: Option<OnProgress>,
+}
+
+/// What a server asks or tells of its own accord.
+pub(crate) trait Inbox: Send + Sync {
+    /// Answers a server's request: a result, or an error's code and message.
+    fn request(&self, method: &str, params: Option<&RawJson>) -> Result<RawJson, (i64, String)>;
+
+    /// Hears a notification that belongs to no call.
+    fn notification(&self, method: &str, params: Option<&RawJson>);
+
+    /// Hears that something came which was not understood.
+    fn oddity(&self, detail: String);
+}
+
+/// A way to a server.
+pub(crate) trait Transport: Send + Sync {
+    /// Sends a request and waits for its answer. Dropping the future cancels the request and tells the server.
+    fn request(&self, request: OutgoingRequest) -> BoxFuture<'_, Result<RawJson, McpError>>;
+
+    /// Sends a notification.
+    fn notify(&self, body: String) -> BoxFuture<'_, Result<(), McpError>>;
+
+    /// Whether it still works.
+    fn is_open(&self) -> bool;
+}

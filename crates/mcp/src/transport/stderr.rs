@@ -1,0 +1,53 @@
+//! The last words of a child: a bounded ring of what it wrote to its standard error.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How much is kept.
+const MAX_BYTES: usize = 64 << 10;
+/// How many lines an error shows.
+const TAIL_LINES: usize = 8;
+/// How much of a line an error shows.
+const TAIL_LINE_CHARS: usize = 300;
+
+/// The end of what a child wrote to its standard error.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StderrRing(Arc<Mutex<VecDeque<u8>>>);
+
+impl StderrRing {
+    pub(crate) fn push(&self, bytes: &[u8]) {
+        let mut ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = &bytes[bytes.len().saturating_sub(MAX_BYTES)..];
+        let overflow = (ring.len() + bytes.len()).saturating_sub(MAX_BYTES).min(ring.len());
+        ring.drain(..overflow);
+        ring.extend(bytes);
+    }
+
+    /// The last lines, empty ones left out.
+    pub(crate) fn tail(&self) -> Vec<String> {
+        let bytes: Vec<u8> = {
+            let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            ring.iter().copied().collect()
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        let tail = &lines[lines.len().saturating_sub(TAIL_LINES)..];
+        tail.iter().map(|line| line.chars().take(TAIL_LINE_CHARS).collect()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_end_is_kept() {
+        let ring = StderrRing::default();
+        for _ in 0..100 {
+            ring.push(&[b'x'; 4096]);
+        }
+        ring.push("\n最后\nlast\n".as_bytes());
+        assert_eq!(ring.tail()[1..], ["最后", "last"]);
+        assert!(ring.0.lock().unwrap().len() <= MAX_BYTES);
+    }
+}

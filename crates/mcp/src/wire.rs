@@ -1,0 +1,209 @@
+//! JSON-RPC with raw payloads: the envelope is parsed, params and results stay as they were sent.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use toolhub_core::json::MAX_DEPTH;
+use toolhub_core::{RawJson, RawObject};
+
+use crate::error::McpError;
+
+/// One message from a server.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    /// The answer to a request of ours.
+    Response { id: u64, outcome: Result<RawJson, McpError> },
+    /// A question of the server's own.
+    Request { id: RawJson, method: String, params: Option<RawJson> },
+    /// Something it wants known.
+    Notification { method: String, params: Option<RawJson> },
+}
+
+/// Why a message was not understood.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NotAMessage {
+    /// It is not JSON: a banner or a log line.
+    Noise,
+    /// It is JSON, but no message of the protocol; the id it seems to answer, where it shows one.
+    Odd { id: Option<u64>, detail: String },
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize, Default)]
+struct RpcError {
+    #[serde(default)]
+    code: i64,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    data: Option<RawJson>,
+}
+
+/// Reads one message.
+pub(crate) fn read(bytes: &[u8]) -> Result<Incoming, NotAMessage> {
+    let looks_like_json = bytes.trim_ascii_start().first() == Some(&b'{');
+    let noise = |detail: String| {
+        if looks_like_json { NotAMessage::Odd { id: guess_id(bytes), detail } } else { NotAMessage::Noise }
+    };
+    let text = std::str::from_utf8(bytes).map_err(|error| noise(format!("not UTF-8: {error}")))?;
+    let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|error| noise(error.to_string()))?;
+    let raw = |value: Option<&RawValue>| value.map(RawJson::from);
+    match (envelope.method, envelope.id) {
+        (Some(method), Some(id)) => {
+            Ok(Incoming::Request { id: id.into(), method, params: raw(envelope.params) })
+        }
+        (Some(method), None) => Ok(Incoming::Notification { method, params: raw(envelope.params) }),
+        (None, id) => {
+            let outcome = match (envelope.result, envelope.error) {
+                (Some(result), _) => checked(result.into()),
+                (None, Some(error)) => Err(rpc_error(error)),
+                (None, None) => {
+                    let detail = "neither `method`, `result` nor `error`".to_owned();
+                    return Err(NotAMessage::Odd { id: id.and_then(our_id), detail });
+                }
+            };
+            match id.and_then(our_id) {
+                Some(id) => Ok(Incoming::Response { id, outcome }),
+                None => {
+                    let detail = match &outcome {
+                        Err(error) => error.to_string(),
+                        Ok(_) => "an answer to a request that was never made".to_owned(),
+                    };
+                    Err(NotAMessage::Odd { id: None, detail })
+                }
+            }
+        }
+    }
+}
+
+/// The error in a message, whatever it answers: what an HTTP server says beside an error status.
+pub(crate) fn error_in(bytes: &[u8]) -> Option<McpError> {
+    let envelope: Envelope<'_> = serde_json::from_str(std::str::from_utf8(bytes).ok()?).ok()?;
+    envelope.error.map(rpc_error)
+}
+
+fn our_id(id: &RawValue) -> Option<u64> {
+    serde_json::from_str(id.get()).ok()
+}
+
+fn checked(result: RawJson) -> Result<RawJson, McpError> {
+    match result.depth() {
+        depth if depth > MAX_DEPTH => {
+            Err(McpError::unreadable(format!("nested {depth} deep, more than {MAX_DEPTH}")))
+        }
+        _ => Ok(result),
+    }
+}
+
+fn rpc_error(error: &RawValue) -> McpError {
+    let RpcError { code, message, data } = serde_json::from_str(error.get()).unwrap_or_default();
+    let message = if message.is_empty() { error.get().to_owned() } else { message };
+    McpError::Rpc { code, message, data }
+}
+
+/// The id in a message that cannot be read as a whole, so that its call need not wait for the deadline.
+pub(crate) fn guess_id(bytes: &[u8]) -> Option<u64> {
+    let text = String::from_utf8_lossy(bytes);
+    let rest = text.split_once("\"id\"")?.1.trim_start().strip_prefix(':')?.trim_start();
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+#[derive(Serialize)]
+struct Outgoing<'a> {
+    jsonrpc: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<RawJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<&'a RawObject>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a RawJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<RawObject>,
+}
+
+const EMPTY: Outgoing<'static> =
+    Outgoing { jsonrpc: "2.0", id: None, method: None, params: None, result: None, error: None };
+
+/// The text of a request.
+pub(crate) fn request(id: u64, method: &str, params: &RawObject) -> String {
+    write(&Outgoing { id: Some(id.into()), method: Some(method), params: Some(params), ..EMPTY })
+}
+
+/// The text of a notification.
+pub(crate) fn notification(method: &str, params: &RawObject) -> String {
+    let params = (!params.is_empty()).then_some(params);
+    write(&Outgoing { method: Some(method), params, ..EMPTY })
+}
+
+/// The text of an answer to a server's request.
+pub(crate) fn answer(id: RawJson, outcome: &Result<RawJson, (i64, String)>) -> String {
+    let error = outcome.as_ref().err().map(|(code, message)| {
+        RawObject::default().with("code", RawJson::of(code)).with("message", message.clone())
+    });
+    write(&Outgoing { id: Some(id), result: outcome.as_ref().ok(), error, ..EMPTY })
+}
+
+fn write(message: &Outgoing<'_>) -> String {
+    // A newline inside a raw value would end the line too early on stdio; in JSON it can only be white space.
+    RawJson::of(message).get().replace(['\n', '\r'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_kept_as_sent() {
+        let text =
+            r#"{"jsonrpc":"2.0","id":7,"result":{"z":1e2,"big":1234567890123456789012345678901234567890}}"#;
+        let Ok(Incoming::Response { id: 7, outcome: Ok(result) }) = read(text.as_bytes()) else { panic!() };
+        assert_eq!(result.get(), r#"{"z":1e2,"big":1234567890123456789012345678901234567890}"#);
+    }
+
+    #[test]
+    fn what_is_no_message_is_told_apart() {
+        let odd = |id, text: &[u8]| match read(text) {
+            Err(NotAMessage::Odd { id: found, .. }) => {
+                assert_eq!(found, id, "{}", String::from_utf8_lossy(text));
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(read(b"INFO starting").unwrap_err(), NotAMessage::Noise);
+        assert_eq!(read(b"\xff\xfe").unwrap_err(), NotAMessage::Noise);
+        odd(Some(3), b"{\"id\": 3, \"result\": \"\xff\"}");
+        odd(Some(4), br#"{"jsonrpc":"2.0","id":4,"result":{"cut":"#);
+        odd(Some(5), br#"{"jsonrpc":"2.0","id":5}"#);
+        odd(None, br#"{"jsonrpc":"2.0","id":"foreign","result":{}}"#);
+    }
+
+    #[test]
+    fn absurd_nesting_fails_the_call_it_answers() {
+        let deep = format!(r#"{{"id":1,"result":{}{}}}"#, "[".repeat(200_000), "]".repeat(200_000));
+        let Ok(Incoming::Response { id: 1, outcome: Err(error) }) = read(deep.as_bytes()) else { panic!() };
+        assert!(error.to_string().contains("nested 200000 deep"));
+    }
+
+    #[test]
+    fn a_message_is_one_line() {
+        let params = RawObject::default().with("a", RawJson::parse("[1,\n 2]").unwrap());
+        assert_eq!(
+            request(1, "m", &params),
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[1,  2]}}"#
+        );
+    }
+}

@@ -1,0 +1,32 @@
+//! The two meanings of a comma: it separates thousands, or arguments.
+
+use super::tokens::Token;
+
+pub(super) const COMMA: &str = "`,` separates thousands, in groups of three, or the arguments of a function such as `max`: write \
+     the decimal point as `.`";
+
+/// The three digits after the comma at `at`, where it separates thousands.
+pub(super) fn thousands_at(tokens: &[Token], at: usize) -> Option<&str> {
+    let before = tokens.get(..at)?;
+    let [Token::Comma { spaced: false }, Token::Number(digits), ..] = tokens.get(at..)? else { return None };
+    let Some(Token::Number(first)) = before.last() else { return None };
+    // `1,234,567`: only the first group may have fewer than three digits.
+    let follows = matches!(before, [.., Token::Number(_), Token::Comma { .. }, _]);
+    let fits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let first_fits = fits(first) && if follows { first.len() == 3 } else { (1..=3).contains(&first.len()) };
+    let whole = digits.split('.').next().unwrap_or_default();
+    (first_fits && whole.len() == 3 && fits(whole)).then_some(digits)
+}
+
+/// `sum(1,234, 5)` has two readings: neither is chosen.
+pub(super) fn refuse_ambiguous(name: &str, tokens: &[Token]) -> Result<(), String> {
+    let commas = || (0..tokens.len()).filter(|at| matches!(tokens[*at], Token::Comma { .. }));
+    let as_thousands = commas().any(|at| thousands_at(tokens, at).is_some());
+    let spaced = commas().any(|at| matches!(tokens[at], Token::Comma { spaced: true }));
+    if as_thousands && (spaced || matches!(name, "log" | "round")) {
+        return Err(format!(
+            "the commas of `{name}(…)` have two readings: leave out the separators of thousands"
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! Decimal digits as they are shown: fend rounds wrongly where a zero stands at the last place, so it is asked for
+//! more digits than are wanted, and they are rounded here.
+
+use super::steps::Places;
+
+/// Digits after the point where nothing else was asked, and digits at all for numbers smaller than that.
+const USUAL: usize = 10;
+
+/// How many decimal places fend is asked for, so that what is shown of them is right.
+pub(super) const ASKED: usize = 40;
+
+/// How precise a number is shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Precision {
+    pub(super) places: Places,
+    /// No more significant digits than this.
+    pub(super) trusted: usize,
+}
+
+/// Rounds every decimal number in fend's text.
+pub(super) fn round_all(text: &str, precision: Precision) -> String {
+    // The parts of a complex number have one size in common: what is tiny beside the other is noise.
+    let is_complex = text.contains(" + ") || text.contains(" - ");
+    let small = if is_complex { Small::Places } else { Small::Significant };
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let (before, number) = rest.split_at(start);
+        let end = number.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(number.len());
+        // `m^2` and `log10` are no results.
+        let in_word =
+            before.ends_with(|c: char| c.is_alphanumeric() || c == '^' || c == '_') || before.ends_with("^-");
+        out.push_str(before);
+        let (number, after) = number.split_at(end);
+        out.push_str(&if in_word { number.to_owned() } else { round(number, precision, small) });
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// How a number below 1 is rounded where nothing was asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Small {
+    Places,
+    Significant,
+}
+
+/// Rounds a decimal number, half up; zeros at the end of the fraction are dropped unless they were asked for.
+fn round(number: &str, precision: Precision, small: Small) -> String {
+    let Precision { places, trusted } = precision;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let leading = fraction.len() - fraction.trim_start_matches('0').len();
+    let is_small = whole.bytes().all(|digit| digit == b'0');
+    let significant = |count: usize| match is_small {
+        true => (leading + count) as isize,
+        false => count as isize - whole.len() as isize,
+    };
+    let keep = match places {
+        Places::Decimal(count) => count as isize,
+        Places::Significant(count) => significant(count),
+        _ if is_small && small == Small::Significant => significant(USUAL),
+        _ => USUAL as isize,
+    };
+    let keep = if trusted == usize::MAX { keep } else { keep.min(significant(trusted)) };
+    let digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
+    let cut = (whole.len() as isize + keep).clamp(0, digits.len() as isize) as usize;
+    let up = digits.get(cut).is_some_and(|digit| *digit >= b'5');
+    let mut kept = digits[..cut].to_vec();
+    // A zero in front takes the carry of `9.99`.
+    kept.insert(0, b'0');
+    if up {
+        for digit in kept.iter_mut().rev() {
+            if *digit < b'9' {
+                *digit += 1;
+                break;
+            }
+            *digit = b'0';
+        }
+    }
+    kept.resize(kept.len().max(whole.len() + 1), b'0');
+    let text: String = kept.iter().map(|digit| char::from(*digit)).collect();
+    let (whole, fraction) = text.split_at(text.len().min(whole.len() + 1));
+    let whole = whole.trim_start_matches('0');
+    let whole = if whole.is_empty() { "0" } else { whole };
+    let fraction = match places {
+        Places::Decimal(_) => fraction,
+        _ => fraction.trim_end_matches('0'),
+    };
+    if fraction.is_empty() { whole.to_owned() } else { format!("{whole}.{fraction}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn numbers_are_rounded_half_up() {
+        let check = |given: &str, places: Places, expect: &str| {
+            assert_eq!(round_all(given, Precision { places, trusted: usize::MAX }), expect);
+        };
+        // fend says `0.2` for the first, at ten places.
+        check("approx. 0.1000000000999", Places::Unsaid, "approx. 0.1000000001");
+        check("approx. 8.824977827076287", Places::Unsaid, "approx. 8.8249778271");
+        check("approx. 0.99999999999999", Places::Unsaid, "approx. 1");
+        check("approx. 9.99999999999", Places::Unsaid, "approx. 10");
+        check("approx. 0.000000000000333333333333333", Places::Unsaid, "approx. 0.0000000000003333333333");
+        check(
+            "approx. 1.41421356237309536752 + 0.33333333333333333333i",
+            Places::Decimal(3),
+            "approx. 1.414 + 0.333i",
+        );
+        check("approx. 27.777777777777 m / s^2", Places::Decimal(2), "approx. 27.78 m / s^2");
+        check("approx. 0.0000000000000001224064253 + 2i", Places::Unsaid, "approx. 0 + 2i");
+        check("-2.5", Places::Decimal(0), "-3");
+        check("2.50001", Places::Decimal(2), "2.50");
+        check("123456.789", Places::Significant(3), "123000");
+        check("99999", Places::Significant(2), "100000");
+        check("0.00012345", Places::Significant(2), "0.00012");
+        check("no numbers", Places::Unsaid, "no numbers");
+        check("33.333333333333333%", Places::Unsaid, "33.3333333333%");
+        let trusted = Precision { places: Places::Decimal(20), trusted: 15 };
+        assert_eq!(round_all("1.41421356237309536752", trusted), "1.41421356237310");
+    }
+
+    proptest! {
+        #[test]
+        fn rounding_agrees_with_the_library(value in 0_u64..1_000_000_000_000, places in 0_usize..9) {
+            let (whole, fraction) = (value / 1_000_000_000, value % 1_000_000_000);
+            let text = format!("{whole}.{fraction:09}");
+            let scale = 10_u64.pow(9 - places as u32);
+            let rounded = (value + scale / 2) / scale;
+            let unit = 10_u64.pow(places as u32);
+            let expect = if places == 0 {
+                rounded.to_string()
+            } else {
+                format!("{}.{:0places$}", rounded / unit, rounded % unit)
+            };
+            prop_assert_eq!(round_all(&text, Precision { places: Places::Decimal(places), trusted: usize::MAX }), expect);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Runs a plan on fend and shows the answer.
+
+use super::digits::{self, Precision};
+use super::explain::gave_up;
+use super::fend::{Fend, Stop};
+use super::steps::{Places, Plan, Step};
+
+/// Digits of an inexact value that can be trusted: fend's roots and functions are floating point inside.
+const TRUSTED: usize = 15;
+
+/// The answer to a plan, as text.
+pub(super) fn evaluate(plan: &Plan, stop: &Stop<'_>) -> Result<String, String> {
+    let mut fend = Fend::new(stop);
+    for step in &plan.steps {
+        if stop.is_due() {
+            return Err(gave_up(stop.limit));
+        }
+        match step {
+            Step::Assign { name, text } => fend.assign(name, text)?,
+            Step::Power { name, base, exponent } => fend.power(name, base, exponent)?,
+            Step::Round { name, direction, operand } => fend.round(name, *direction, operand)?,
+        }
+    }
+    let shown = fend.show(&plan.answer)?;
+    if !is_value(&shown, plan.places) {
+        return Err("the result is no number: give functions their arguments, as in `sqrt(2)`".to_owned());
+    }
+    let is_rounded = shown.starts_with("approx.");
+    match plan.places {
+        Places::Formatted => Ok(shown),
+        Places::Unsaid if !is_rounded => Ok(shown),
+        places => Ok(digits_of(&mut fend, places, &plan.answer).unwrap_or(shown)),
+    }
+}
+
+/// Whether fend's text is a value: a function that was given no argument is written as its name or its body.
+fn is_value(shown: &str, places: Places) -> bool {
+    let bare = shown.trim_start_matches('-');
+    match places {
+        _ if shown.starts_with('\\') => false,
+        Places::Formatted => true,
+        _ => matches!(bare, "true" | "false" | "i") || shown.contains(|c: char| c.is_ascii_digit()),
+    }
+}
+
+/// The answer with the digits that were asked for; `None` for what has none, such as `true`.
+fn digits_of(fend: &mut Fend<'_>, places: Places, answer: &str) -> Option<String> {
+    let wanted = match places {
+        Places::Decimal(count) | Places::Significant(count) => count + digits::ASKED,
+        _ => digits::ASKED,
+    };
+    let is_inexact = fend.show(&format!("{answer} to fraction")).ok()?.starts_with("approx.");
+    let mut long = fend.show(&format!("{answer} to {wanted} dp")).ok()?;
+    if long.trim_start_matches("approx. ").trim_start_matches('-').starts_with("0.0000000000") {
+        long = fend.show(&format!("{answer} to {wanted} sf")).ok()?;
+    }
+    let precision = Precision { places, trusted: if is_inexact { TRUSTED } else { usize::MAX } };
+    let rounded = digits::round_all(&long, precision);
+    let was_cut = rounded != long && !rounded.starts_with("approx.");
+    Some(if was_cut { format!("approx. {rounded}") } else { rounded })
+}

@@ -1,0 +1,198 @@
+//! Expressions without parentheses: percentages, powers and long chains, as texts that fend reads in little time.
+
+use super::functions;
+use super::piece::{CONSTANTS, LOOSE, OPERATORS, Piece};
+use super::plan::Planner;
+
+/// Terms or factors that are given to fend at once: its time grows with their square.
+const CHAIN: usize = 12;
+/// Pieces that are given to fend at once: its stack grows with them.
+const MAX_PIECES: usize = 64;
+
+/// The text of an expression; parts of it become variables.
+pub(super) fn settle(planner: &mut Planner<'_>, mut pieces: Vec<Piece>) -> Result<String, String> {
+    fold_powers(planner, &mut pieces);
+    fold_divisors(planner, &mut pieces)?;
+    let loose = pieces.iter().any(|piece| match piece {
+        Piece::Sign(sign) => matches!(*sign, "==" | "!=" | "=" | "&" | "|"),
+        piece => piece.is_word_of(&LOOSE),
+    });
+    let text = if loose {
+        fold_percents(planner, &mut pieces)?;
+        join(&pieces)
+    } else {
+        sum(planner, &pieces)?
+    };
+    check_length(&text)?;
+    Ok(text)
+}
+
+pub(super) fn check_length(text: &str) -> Result<(), String> {
+    if text.split_whitespace().count() > MAX_PIECES {
+        return Err("the expression is too long in one piece: put parentheses around its parts".to_owned());
+    }
+    Ok(())
+}
+
+fn join(pieces: &[Piece]) -> String {
+    pieces.iter().map(Piece::text).collect::<Vec<_>>().join(" ")
+}
+
+/// Takes out every power but those of whole numbers, and small whole powers, from the right: `2^3^x` is `2^(3^x)`.
+fn fold_powers(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) {
+    for at in (1..pieces.len()).rev() {
+        if pieces.get(at) != Some(&Piece::Sign("^")) {
+            continue;
+        }
+        let sign = |piece: Option<&Piece>| matches!(piece, Some(Piece::Sign("+" | "-")));
+        let mut end = at + 1;
+        while sign(pieces.get(end)) {
+            end += 1;
+        }
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let base_is_whole = digits(pieces[at - 1].text());
+        let simple = match pieces.get(end) {
+            Some(Piece::Operand(number)) => digits(number) && (number.len() < 3 || base_is_whole),
+            Some(piece @ Piece::Word(_)) if piece.ends_operand() => false,
+            _ => continue,
+        };
+        while pieces.get(end + 1) == Some(&Piece::Sign("!")) {
+            end += 1;
+        }
+        let mut before = at - 1;
+        while before > 0 && sign(pieces.get(before - 1)) {
+            before -= 1;
+        }
+        let in_chain = before > 0 && pieces.get(before - 1) == Some(&Piece::Sign("^"));
+        if simple && !in_chain {
+            continue;
+        }
+        let base = match &pieces[at - 1] {
+            piece @ (Piece::Operand(_) | Piece::Word(_)) if piece.ends_operand() => piece.text().to_owned(),
+            _ => continue,
+        };
+        let exponent = join(&pieces[at + 1..=end]);
+        let name = functions::power(planner, &base, &exponent);
+        pieces.splice(at - 1..=end, [Piece::Operand(name)]);
+    }
+}
+
+/// `100 km / 2 hours`: the divisor is two hours. `1/2 cup` stays half a cup.
+fn fold_divisors(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(), String> {
+    let is_unit = |piece: Option<&Piece>| match piece {
+        Some(piece @ Piece::Word(word)) => piece.ends_operand() && !CONSTANTS.contains(&word.as_str()),
+        _ => false,
+    };
+    let mut at = 1;
+    while at + 2 < pieces.len() {
+        let divides = pieces[at] == Piece::Sign("/") || pieces[at].is_word_of(&["per"]);
+        let number = matches!(pieces[at + 1], Piece::Operand(_));
+        if divides && number && is_unit(pieces.get(at - 1)) && is_unit(pieces.get(at + 2)) {
+            let mut end = at + 2;
+            if let [Piece::Sign("^"), Piece::Operand(_), ..] = &pieces[end + 1..] {
+                end += 2;
+            }
+            let divisor = planner.assign(join(&pieces[at + 1..=end]))?;
+            pieces.splice(at + 1..=end, [Piece::Operand(divisor)]);
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+/// A percentage beside other numbers is a hundredth: `15% * 200` is 30, where fend says `3000%`.
+fn fold_percents(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(), String> {
+    for at in (1..pieces.len()).rev() {
+        let followed_by_of = pieces.get(at + 1).is_some_and(|next| next.is_word_of(&["of"]));
+        if pieces[at] == Piece::Percent && !followed_by_of && pieces[at - 1].ends_operand() {
+            let hundredth = planner.assign(format!("{} / 100", pieces[at - 1].text()))?;
+            pieces.splice(at - 1..=at, [Piece::Operand(hundredth)]);
+        }
+    }
+    Ok(())
+}
+
+/// A sum of terms, cut where it is long.
+fn sum(planner: &mut Planner<'_>, pieces: &[Piece]) -> Result<String, String> {
+    let terms = terms(pieces);
+    let all_percent = terms.iter().all(|(_, term)| percentage(term).is_some());
+    let mut total = String::new();
+    let mut count = 0;
+    for (sign, term) in terms {
+        let text = match percentage(term) {
+            // `200 + 15%` is 230, as on every pocket calculator.
+            Some(percent) if !all_percent && !total.is_empty() => {
+                let before = planner.assign(total)?;
+                let share = planner.assign(format!("{percent} / 100"))?;
+                let factor = planner.assign(format!("1 {sign} {share}"))?;
+                total = format!("{before} * {factor}");
+                count = 1;
+                continue;
+            }
+            Some(_) if all_percent => join(term),
+            _ => product(planner, term)?,
+        };
+        if count == CHAIN {
+            total = planner.assign(total)?;
+            count = 1;
+        }
+        if !total.is_empty() {
+            total.push_str(&format!(" {sign} "));
+        }
+        total.push_str(&text);
+        count += 1;
+    }
+    Ok(total)
+}
+
+/// The terms of a sum, each with the sign before it.
+fn terms(pieces: &[Piece]) -> Vec<(&'static str, &[Piece])> {
+    let mut terms = Vec::new();
+    let (mut start, mut sign) = (0, "+");
+    for (at, piece) in pieces.iter().enumerate() {
+        if let Piece::Sign(next @ ("+" | "-")) = piece
+            && at > start
+            && pieces[at - 1].ends_operand()
+        {
+            terms.push((sign, &pieces[start..at]));
+            (start, sign) = (at + 1, next);
+        }
+    }
+    terms.push((sign, &pieces[start..]));
+    terms
+}
+
+/// The number of a term that is a percentage and nothing else.
+fn percentage(term: &[Piece]) -> Option<&str> {
+    match term {
+        [Piece::Operand(number), Piece::Percent] => Some(number),
+        _ => None,
+    }
+}
+
+/// A product of factors, cut where it is long.
+fn product(planner: &mut Planner<'_>, term: &[Piece]) -> Result<String, String> {
+    let mut pieces = term.to_vec();
+    fold_percents(planner, &mut pieces)?;
+    if pieces.iter().any(|piece| piece.is_word_of(&OPERATORS)) {
+        return Ok(join(&pieces));
+    }
+    let mut total = String::new();
+    let mut factors = 0;
+    for (at, piece) in pieces.iter().enumerate() {
+        let between = matches!(piece, Piece::Sign("*" | "/")) && at > 0 && pieces[at - 1].ends_operand();
+        factors += usize::from(between);
+        if between && factors == CHAIN {
+            total = planner.assign(total)?;
+            factors = 0;
+        }
+        if !total.is_empty() {
+            total.push(' ');
+        }
+        total.push_str(piece.text());
+    }
+    if factors > 1 && total.split_whitespace().count() > CHAIN {
+        total = planner.assign(total)?;
+    }
+    Ok(total)
+}

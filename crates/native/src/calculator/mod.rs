@@ -1,0 +1,66 @@
+//! `calculate`: exact arithmetic with units, by fend. Its limits are here; reading and running an expression is left
+//! to the files beside it.
+
+mod commas;
+mod digits;
+mod evaluate;
+mod explain;
+mod fend;
+mod flat;
+mod functions;
+mod normalise;
+mod piece;
+mod plan;
+mod power;
+mod rounding;
+mod steps;
+mod tokens;
+
+use std::time::{Duration, Instant};
+
+use toolhub_core::ToolError;
+use toolhub_macros::tool;
+
+use crate::blocking::{self, Cancelled};
+
+const MAX_INPUT: usize = 10_000;
+const MAX_OUTPUT: usize = 100_000;
+const TIME_LIMIT: Duration = Duration::from_secs(2);
+
+/// Calculates an arithmetic expression exactly: decimals, big integers, fractions, powers, roots, logarithms,
+/// trigonometry, percentages and units.
+///
+/// Examples: `0.1 + 0.2`, `2^200`, `20% of 50`, `1/7 to 30 dp`, `5 km in miles`, `72 °F to °C`,
+/// `max(3, 5) * 2`, `200 + 15%` (230), `x = 3; x^2 + 1`. A result that had to be rounded starts with `approx.`.
+/// Angles are in radians unless written as `30°`. No dates, currencies or random numbers.
+#[tool(read_only, idempotent, open_world = false, crate = crate::private)]
+pub async fn calculate(
+    #[doc = "The expression, without words around it"] expression: String,
+) -> Result<String, ToolError> {
+    blocking::run(move |cancelled| {
+        calculate_within(&expression, TIME_LIMIT, cancelled).map_err(ToolError::failed)
+    })
+    .await
+}
+
+fn calculate_within(expression: &str, limit: Duration, cancelled: &Cancelled) -> Result<String, String> {
+    let length = expression.chars().count();
+    if length > MAX_INPUT {
+        return Err(format!(
+            "the expression has {length} characters, more than {MAX_INPUT}: calculate it in parts"
+        ));
+    }
+    let stop = fend::Stop { deadline: Instant::now() + limit, limit, cancelled };
+    let tokens = tokens::tokens(&normalise::normalise(expression))?;
+    let result = evaluate::evaluate(&plan::plan(&tokens)?, &stop)?;
+    let length = result.chars().count();
+    if length > MAX_OUTPUT {
+        return Err(format!(
+            "the result has {length} characters, more than {MAX_OUTPUT}: ask for fewer, as in `… to 20 sf`"
+        ));
+    }
+    Ok(result)
+}
+
+#[cfg(test)]
+mod tests;

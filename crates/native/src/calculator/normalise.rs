@@ -1,0 +1,120 @@
+//! Text as people type it, in the characters that the tokens know: full-width and typographic forms become plain
+//! ones. What the text means is left to [`super::tokens`].
+
+/// What people write after an expression to ask for its value.
+const QUESTIONS: [&str; 10] =
+    ["等于多少", "等于几", "是多少", "得多少", "多少", "equals", "等于", "=", "?", "。"];
+
+/// The expression in plain characters, without the question around it.
+pub(super) fn normalise(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut in_superscript = false;
+    for c in text.chars() {
+        if let Some(digit) = superscript(c) {
+            if !in_superscript {
+                plain.push('^');
+            }
+            in_superscript = true;
+            plain.push(digit);
+            continue;
+        }
+        in_superscript = false;
+        match replacement(c) {
+            Some(words) => plain.push_str(words),
+            None => plain.push(narrow(c)),
+        }
+    }
+    let plain = plain.replace("**", "^");
+    let asked = strip_question(&plain);
+    // Lines are statements where one of them gives a name a value.
+    if asked.contains('=') { asked.replace('\n', ";") } else { asked.to_owned() }
+}
+
+fn strip_question(text: &str) -> &str {
+    let mut text = text.trim();
+    // A cell of a spreadsheet starts with `=`.
+    text = text.strip_prefix('=').unwrap_or(text).trim_start();
+    while let Some(rest) = QUESTIONS.iter().find_map(|question| text.strip_suffix(question)) {
+        text = rest.trim_end();
+    }
+    text
+}
+
+/// The full-width form of a character, narrowed.
+fn narrow(c: char) -> char {
+    match c {
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(c as u32 - 0xfee0).unwrap_or(c),
+        '\u{3000}' => ' ',
+        _ => c,
+    }
+}
+
+fn superscript(c: char) -> Option<char> {
+    let index = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺".chars().position(|known| known == c)?;
+    "0123456789-+".chars().nth(index)
+}
+
+fn replacement(c: char) -> Option<&'static str> {
+    Some(match c {
+        '×' | '✕' | '✖' | '·' | '⋅' | '∙' | '•' | '∗' => "*",
+        '÷' | '∕' | '⁄' => "/",
+        '−' | '–' | '—' | '‒' | '﹣' | '‐' | '‑' => "-",
+        '﹢' => "+",
+        '［' | '【' | '[' | '｛' | '{' => "(",
+        '］' | '】' | ']' | '｝' | '}' => ")",
+        '、' => ",",
+        '≠' => "!=",
+        '√' => " sqrt ",
+        '∛' => " cbrt ",
+        '′' | '’' | '‘' | '＇' => "'",
+        '″' | '”' | '“' | '＂' => "\"",
+        '½' => " 1/2",
+        '⅓' => " 1/3",
+        '⅔' => " 2/3",
+        '¼' => " 1/4",
+        '¾' => " 3/4",
+        '℃' => "°C",
+        '℉' => "°F",
+        '\u{2126}' | '\u{3a9}' => "ohm",
+        'μ' => "µ",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn typed_text_becomes_plain() {
+        let check = |given: &str, expect: &str| assert_eq!(normalise(given), expect, "{given}");
+        check("（１＋２）×３÷４", "(1+2)*3/4");
+        check("5 − 3 – 1", "5 - 3 - 1");
+        check("2**10", "2^10");
+        check("50％", "50%");
+        check("1，234，567", "1,234,567");
+        check("1+1=", "1+1");
+        check("1+1=？", "1+1");
+        check("1+1 等于多少？", "1+1");
+        check("=SUM", "SUM");
+        check("5² + x⁻¹", "5^2 + x^-1");
+        check("√16", "sqrt 16");
+        check("1½", "1 1/2");
+        check("【1+2】", "(1+2)");
+        check("1==2", "1==2");
+        check("a = 1\nb = 2\na + b", "a = 1;b = 2;a + b");
+        check("1 +\n2", "1 +\n2");
+        check("", "");
+        check("=？=", "");
+    }
+
+    proptest! {
+        #[test]
+        fn plain_text_stays_plain(text in any::<String>()) {
+            let once = normalise(&text);
+            // Twice may strip one more leading `=`, and nothing else.
+            prop_assert!(once.ends_with(&normalise(&once)));
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The pieces of an expression without parentheses, and the words that mean something in one.
+
+use super::functions;
+use super::steps::Places;
+
+/// An operand or operator of an expression without parentheses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// A number or a variable of ours.
+    Operand(String),
+    /// A unit, a constant, a function without parentheses, or an operator in letters.
+    Word(String),
+    Sign(&'static str),
+    /// `%` where it is a percentage.
+    Percent,
+}
+
+const MAX_PLACES: usize = 1_000;
+
+pub(super) const OPERATORS: [&str; 15] = [
+    "to", "in", "as", "of", "mod", "xor", "and", "or", "choose", "permute", "per", "nCr", "nPr", "ncr", "npr",
+];
+/// Operators that bind less than `+`: an expression with one of them is not cut.
+pub(super) const LOOSE: [&str; 9] = ["xor", "and", "or", "choose", "permute", "nCr", "nPr", "ncr", "npr"];
+const CONVERSIONS: [&str; 3] = ["to", "in", "as"];
+const FORMATS: [&str; 12] = [
+    "hex",
+    "hexadecimal",
+    "binary",
+    "octal",
+    "base",
+    "fraction",
+    "mixed_fraction",
+    "words",
+    "roman",
+    "float",
+    "exact",
+    "string",
+];
+pub(super) const CONSTANTS: [&str; 7] = ["pi", "π", "tau", "e", "phi", "i", "c"];
+
+impl Piece {
+    pub(super) fn word(text: &str) -> Self {
+        Self::Word(text.to_owned())
+    }
+
+    /// Whether an operand ends here, so that an operator may follow.
+    pub(super) fn ends_operand(&self) -> bool {
+        match self {
+            Self::Operand(_) | Self::Percent | Self::Sign("!") => true,
+            Self::Word(word) => !is_operator(word) && !functions::is_prefix(word),
+            Self::Sign(_) => false,
+        }
+    }
+
+    pub(super) fn is_word_of(&self, words: &[&str]) -> bool {
+        matches!(self, Self::Word(word) if words.contains(&word.as_str()))
+    }
+
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Operand(text) | Self::Word(text) => text,
+            Self::Sign(sign) => sign,
+            Self::Percent => "%",
+        }
+    }
+}
+
+pub(super) fn is_operator(word: &str) -> bool {
+    OPERATORS.contains(&word)
+}
+
+/// Adds an operand; what stands directly before it is multiplied by it.
+pub(super) fn push_operand(pieces: &mut Vec<Piece>, operand: Piece) {
+    if pieces.last().is_some_and(Piece::ends_operand) {
+        pieces.push(Piece::Sign("*"));
+    }
+    pieces.push(operand);
+}
+
+/// Takes `to 3 dp` off the end: fend rounds wrongly where a zero stands at the last place.
+pub(super) fn take_places(pieces: &mut Vec<Piece>) -> Result<Places, String> {
+    if let [.., to, Piece::Operand(number), Piece::Word(unit)] = pieces.as_slice()
+        && to.is_word_of(&CONVERSIONS)
+        && matches!(unit.as_str(), "dp" | "sf")
+    {
+        let count = number.parse().ok().filter(|count| *count <= MAX_PLACES);
+        let count = count.ok_or_else(|| format!("`{number} {unit}` is too many: {MAX_PLACES} at most"))?;
+        let places = if unit == "dp" { Places::Decimal(count) } else { Places::Significant(count.max(1)) };
+        pieces.truncate(pieces.len() - 3);
+        return Ok(places);
+    }
+    let formatted = pieces.iter().enumerate().any(|(at, piece)| match piece {
+        Piece::Word(_) => piece.is_word_of(&FORMATS) && at > 0 && pieces[at - 1].is_word_of(&CONVERSIONS),
+        Piece::Operand(number) => {
+            number.starts_with("0x") || number.starts_with("0b") || number.starts_with("0o")
+        }
+        _ => false,
+    });
+    Ok(if formatted { Places::Formatted } else { Places::Unsaid })
+}

@@ -1,0 +1,271 @@
+//! The structure of an expression, as steps that fend can take one by one.
+//!
+//! fend reads every operand after a `+` or `-` twice, so that nested parentheses cost it exponential time, and its
+//! recursion can end the process; neither can be interrupted. So it is never given parentheses: each group and
+//! each call becomes a variable of its own, and long chains are cut. What a group is worth stays exact, as
+//! variables hold fend's own values.
+
+use super::commas::{COMMA, refuse_ambiguous, thousands_at};
+use super::flat;
+use super::functions;
+use super::piece::{self, Piece};
+use super::steps::{Plan, Step};
+use super::tokens::Token;
+
+const MAX_DEPTH: usize = 64;
+
+/// Plans the calculation of an expression.
+pub(super) fn plan(tokens: &[Token]) -> Result<Plan, String> {
+    let mut planner = Planner { tokens, at: 0, depth: 0, steps: Vec::new(), names: 0 };
+    let mut answer = None;
+    while planner.at < tokens.len() {
+        if planner.take(&Token::Semicolon) {
+            continue;
+        }
+        let target = planner.target();
+        let mut pieces = planner.pieces(Commas::Thousands)?;
+        match planner.peek() {
+            None | Some(Token::Semicolon) => {}
+            Some(_) => return Err("a `)` has no `(`".to_owned()),
+        }
+        let places = piece::take_places(&mut pieces)?;
+        let text = planner.settle(pieces)?;
+        let text = match target {
+            Some(name) => {
+                planner.steps.push(Step::Assign { name: name.clone(), text });
+                name
+            }
+            None => text,
+        };
+        answer = Some((text, places));
+    }
+    let (answer, places) =
+        answer.ok_or("there is nothing to calculate: give an expression such as `0.1 + 0.2`")?;
+    Ok(Plan { steps: planner.steps, answer, places })
+}
+
+/// What a comma means at the place at hand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Commas {
+    Thousands,
+    Arguments,
+}
+
+pub(super) struct Planner<'a> {
+    tokens: &'a [Token],
+    at: usize,
+    depth: usize,
+    pub(super) steps: Vec<Step>,
+    names: usize,
+}
+
+impl Planner<'_> {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at)
+    }
+
+    fn take(&mut self, token: &Token) -> bool {
+        let there = self.peek() == Some(token);
+        self.at += usize::from(there);
+        there
+    }
+
+    /// The variable that a statement assigns to.
+    fn target(&mut self) -> Option<String> {
+        match self.tokens.get(self.at..self.at + 2)? {
+            [Token::Word(name), Token::Sign("=")] => {
+                self.at += 2;
+                Some(name.clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// Reads up to the end of a group, an argument or a statement.
+    fn pieces(&mut self, commas: Commas) -> Result<Vec<Piece>, String> {
+        let mut pieces: Vec<Piece> = Vec::new();
+        while let Some(token) = self.peek() {
+            match token.clone() {
+                Token::Close | Token::Semicolon => break,
+                Token::Comma { .. } if commas == Commas::Arguments => break,
+                Token::Comma { .. } => return Err(COMMA.to_owned()),
+                Token::Number(number) => {
+                    self.at += 1;
+                    let number = if commas == Commas::Thousands { self.thousands(number)? } else { number };
+                    pieces.push(Piece::Operand(number));
+                }
+                Token::Sign(sign) => {
+                    self.at += 1;
+                    pieces.push(Piece::Sign(sign));
+                }
+                Token::Open => {
+                    let inner = self.group()?;
+                    piece::push_operand(&mut pieces, inner);
+                }
+                Token::Word(word) => {
+                    self.at += 1;
+                    self.word(word, &mut pieces)?;
+                }
+            }
+        }
+        Ok(pieces)
+    }
+
+    fn word(&mut self, word: String, pieces: &mut Vec<Piece>) -> Result<(), String> {
+        let after_operand = pieces.last().is_some_and(Piece::ends_operand);
+        let next_is_operand = match self.peek() {
+            Some(Token::Number(_) | Token::Open) => true,
+            Some(Token::Word(next)) => !piece::is_operator(next),
+            _ => false,
+        };
+        let lower = word.to_ascii_lowercase();
+        match lower.as_str() {
+            "'" | "\"" if !matches!(pieces.last(), Some(Piece::Operand(_))) => {
+                return Err(format!(
+                    "`{word}` stands for feet or inches, after a number; there are no texts here"
+                ));
+            }
+            "%" | "percent" if after_operand => {
+                pieces.push(if next_is_operand && word == "%" { Piece::word("mod") } else { Piece::Percent });
+            }
+            "x" if matches!(pieces.last(), Some(Piece::Operand(_) | Piece::Percent)) && next_is_operand => {
+                pieces.push(if self.assigned(&word) { Piece::Word(word) } else { Piece::Sign("*") });
+            }
+            // `5 in to cm`: no unit follows that anything could be converted to.
+            "in" if matches!(pieces.last(), Some(Piece::Operand(_)))
+                && !next_is_operand
+                && self.peek().is_some() =>
+            {
+                pieces.push(Piece::word("inch"));
+            }
+            "mod" if after_operand => pieces.push(Piece::Word(lower)),
+            _ => match (functions::known(&lower), self.exponent_of_call()) {
+                (Some(name), Some(exponent)) => {
+                    let value = self.call(name)?;
+                    piece::push_operand(pieces, Piece::Operand(value));
+                    pieces.extend(exponent);
+                }
+                (Some(name @ ("floor" | "ceil" | "round")), None) => {
+                    return Err(format!("write `{name}` with parentheses: `{name}(2.5)`"));
+                }
+                (Some(_), None) if functions::is_prefix(&lower) => {
+                    piece::push_operand(pieces, Piece::Word(lower));
+                }
+                _ => pieces.push(Piece::Word(word)),
+            },
+        }
+        Ok(())
+    }
+
+    fn assigned(&self, name: &str) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Assign { name: known, .. } if known == name))
+    }
+
+    /// Whether a function's argument follows in parentheses, and the exponent between them, as in `sin^2(x)`.
+    fn exponent_of_call(&mut self) -> Option<Vec<Piece>> {
+        match self.tokens.get(self.at..)? {
+            [Token::Open, ..] => Some(Vec::new()),
+            [Token::Sign("^"), Token::Number(number), Token::Open, ..] => {
+                let exponent = vec![Piece::Sign("^"), Piece::Operand(number.clone())];
+                self.at += 2;
+                Some(exponent)
+            }
+            _ => None,
+        }
+    }
+
+    /// A group in parentheses, as one operand.
+    fn group(&mut self) -> Result<Piece, String> {
+        self.enter()?;
+        let pieces = self.pieces(Commas::Thousands)?;
+        self.leave()?;
+        match <[Piece; 1]>::try_from(pieces) {
+            // `2^(3)` is as good as `2^3`, and `to (km)` as `to km`.
+            Ok([single @ (Piece::Operand(_) | Piece::Word(_))]) => Ok(single),
+            Ok([other]) => self.operand(vec![other]).map(Piece::Operand),
+            Err(pieces) => self.operand(pieces).map(Piece::Operand),
+        }
+    }
+
+    fn call(&mut self, name: &'static str) -> Result<String, String> {
+        let commas = if functions::takes_several(name) { Commas::Arguments } else { Commas::Thousands };
+        let from = self.at;
+        self.enter()?;
+        let mut arguments = Vec::new();
+        loop {
+            let pieces = self.pieces(commas)?;
+            if !pieces.is_empty() {
+                arguments.push(self.operand(pieces)?);
+            } else if !arguments.is_empty() || matches!(self.peek(), Some(Token::Comma { .. })) {
+                return Err(format!("an argument of `{name}` is missing"));
+            }
+            if !matches!(self.peek(), Some(Token::Comma { .. })) {
+                break;
+            }
+            self.at += 1;
+        }
+        self.leave()?;
+        if commas == Commas::Arguments {
+            refuse_ambiguous(name, self.tokens.get(from..self.at).unwrap_or_default())?;
+        }
+        functions::apply(self, name, &arguments)
+    }
+
+    fn enter(&mut self) -> Result<(), String> {
+        self.at += 1;
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(format!(
+                "parentheses are nested more than {MAX_DEPTH} deep: calculate the parts first"
+            ));
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) -> Result<(), String> {
+        self.depth -= 1;
+        if self.take(&Token::Close) { Ok(()) } else { Err("a `(` is not closed".to_owned()) }
+    }
+
+    /// A number whose thousands are separated by commas.
+    fn thousands(&mut self, first: String) -> Result<String, String> {
+        let mut number = first;
+        while matches!(self.peek(), Some(Token::Comma { .. })) {
+            let Some(digits) = thousands_at(self.tokens, self.at) else { return Err(COMMA.to_owned()) };
+            number.push_str(digits);
+            self.at += 2;
+        }
+        Ok(number)
+    }
+
+    /// The value of pieces as the text of one operand.
+    fn operand(&mut self, pieces: Vec<Piece>) -> Result<String, String> {
+        match pieces.as_slice() {
+            [] => Err("a pair of parentheses is empty".to_owned()),
+            [Piece::Operand(text)] => Ok(text.clone()),
+            _ => {
+                let text = self.settle(pieces)?;
+                self.assign(text)
+            }
+        }
+    }
+
+    /// The text of pieces that may be a chain of any length.
+    pub(super) fn settle(&mut self, pieces: Vec<Piece>) -> Result<String, String> {
+        flat::settle(self, pieces)
+    }
+
+    /// Keeps the value of `text` in a new variable.
+    pub(super) fn assign(&mut self, text: String) -> Result<String, String> {
+        flat::check_length(&text)?;
+        let name = self.name();
+        self.steps.push(Step::Assign { name: name.clone(), text });
+        Ok(name)
+    }
+
+    /// A variable that no expression can name.
+    pub(super) fn name(&mut self) -> String {
+        self.names += 1;
+        format!("_v{}", self.names)
+    }
+}

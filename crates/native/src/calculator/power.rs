@@ -1,0 +1,113 @@
+//! Powers that fend would take too long for.
+
+use super::fend::Fend;
+
+/// A root of a higher degree than this takes fend too long; floating point is as good an approximation.
+const MAX_ROOT: u32 = 60;
+
+/// A power of a fraction that has more digits than this is rounded: fend's fractions are slow.
+const MAX_DIGITS: usize = 1_000;
+
+/// What kind of number an exponent is.
+enum Exponent {
+    Whole(i64),
+    /// A fraction with a small denominator.
+    Root,
+    Other,
+    Unknown,
+}
+
+impl Fend<'_> {
+    /// fend takes whole powers and roots of them, exactly where it can. Two kinds would take it for ever: large
+    /// powers of fractions, and exponents such as `pi`. Those are approximated here.
+    pub(super) fn power(&mut self, name: &str, base: &str, exponent: &str) -> Result<(), String> {
+        let held = format!("{name}_exponent");
+        self.assign(&held, exponent)?;
+        match self.exponent(&held) {
+            Exponent::Whole(times) => {
+                if let Some(digits) = self.fraction_digits(base)
+                    && digits.saturating_mul(times.unsigned_abs() as usize) > MAX_DIGITS
+                {
+                    return self.rounded_power(name, base, times);
+                }
+            }
+            Exponent::Other => {
+                if let Some(value) = self.float_power(base, &held) {
+                    return self.assign(name, &format!("approximately {value}"));
+                }
+            }
+            Exponent::Root | Exponent::Unknown => {}
+        }
+        self.assign(name, &format!("{base} ^ {held}"))
+    }
+
+    fn exponent(&mut self, held: &str) -> Exponent {
+        let Ok(text) = self.show(&format!("{held} to fraction")) else { return Exponent::Unknown };
+        if let Ok(times) = text.parse() {
+            return Exponent::Whole(times);
+        }
+        let degree = text.split_once('/').and_then(|(_, below)| below.parse::<u32>().ok());
+        match degree {
+            _ if text.starts_with("approx.") => Exponent::Other,
+            Some(degree) if degree <= MAX_ROOT => Exponent::Root,
+            Some(_) => Exponent::Other,
+            None => Exponent::Unknown,
+        }
+    }
+
+    /// How many digits a fraction has; `None` for whole numbers, units and what is no number.
+    fn fraction_digits(&mut self, base: &str) -> Option<usize> {
+        self.assign("_base", base).ok()?;
+        let text = self.show("_base to fraction").ok()?;
+        let text = text.trim_start_matches("approx. ");
+        let fits = |c: char| c.is_ascii_digit() || matches!(c, '/' | '-');
+        (text.contains('/') && text.chars().all(fits)).then_some(text.len())
+    }
+
+    /// A whole power by squaring, every product rounded to a fixed number of places, which keeps it quick.
+    fn rounded_power(&mut self, name: &str, base: &str, times: i64) -> Result<(), String> {
+        self.assign("_factor", base)?;
+        // Places are kept behind the point, so the factor must not shrink.
+        let shrinks = self.float("_factor").is_some_and(|factor| factor.abs() < 1.0);
+        if shrinks {
+            self.assign("_factor", "1 / _factor")?;
+        }
+        self.assign("_power", "1")?;
+        let mut left = times.unsigned_abs();
+        while left > 0 {
+            if left & 1 == 1 {
+                self.assign("_power", "_power * _factor")?;
+                self.cut("_power")?;
+            }
+            left >>= 1;
+            if left > 0 {
+                self.assign("_factor", "_factor * _factor")?;
+                self.cut("_factor")?;
+            }
+        }
+        if shrinks == (times > 0) {
+            self.assign("_power", "1 / _power")?;
+        }
+        self.assign(name, "approximately _power")
+    }
+
+    /// Cuts a number to a hundred places.
+    fn cut(&mut self, name: &str) -> Result<(), String> {
+        let shown = self.show(&format!("{name} to 100 dp"))?;
+        self.assign(name, shown.trim_start_matches("approx. "))
+    }
+
+    fn float_power(&mut self, base: &str, exponent: &str) -> Option<String> {
+        let value = self.float(base)?.powf(self.float(exponent)?);
+        (value.is_finite() && value != 0.0).then(|| format!("{value}"))
+    }
+
+    fn float(&mut self, text: &str) -> Option<f64> {
+        let held = self.assign("_float", text).and_then(|()| self.show("_float to 25 dp"));
+        let mut shown = held.ok()?;
+        if shown.contains("0.0000000000") {
+            shown = self.show("_float to 25 sf").ok()?;
+        }
+        shown.trim_start_matches("approx. ").parse().ok()
+    }
+}

@@ -1,0 +1,67 @@
+//! Whole numbers from fractions of any size, exactly.
+
+use super::fend::Fend;
+use super::steps::Direction;
+
+impl Fend<'_> {
+    /// Rounds an operand; a unit stays with it.
+    pub(super) fn round(&mut self, name: &str, direction: Direction, operand: &str) -> Result<(), String> {
+        let shown = self.show(&format!("{operand} to fraction"))?;
+        let Some(fraction) = Fraction::read(&shown) else {
+            return Err("only a number can be rounded".to_owned());
+        };
+        if fraction.above.trim_matches('0').is_empty() {
+            return self.assign(name, operand);
+        }
+        self.assign("_above", fraction.above)?;
+        self.assign("_below", fraction.below)?;
+        // What the value is a multiple of: 1, or a unit.
+        self.assign("_unit", &format!("{operand} * _below / _above"))?;
+        if direction == Direction::Nearest {
+            self.assign("_above", "_above + _above + _below")?;
+            self.assign("_below", "_below + _below")?;
+        }
+        self.assign("_rest", "_above mod _below")?;
+        self.assign("_whole", "_above - _rest")?;
+        self.assign("_whole", "_whole / _below")?;
+        // Down is away from zero for what is negative, and up for what is not.
+        let away = match direction {
+            Direction::Nearest => false,
+            Direction::Down => fraction.is_negative,
+            Direction::Up => !fraction.is_negative,
+        };
+        if away && self.show("_rest")? != "0" {
+            self.assign("_whole", "_whole + 1")?;
+        }
+        // What is rounded is exact, whatever it was before; only a unit must be taken from there.
+        match (fraction.has_unit, fraction.is_negative) {
+            (true, _) => self.assign(name, "_whole * _unit"),
+            (false, true) => self.assign(name, "- _whole"),
+            (false, false) => self.assign(name, "_whole"),
+        }
+    }
+}
+
+/// A fraction as fend writes it, without its sign.
+struct Fraction<'a> {
+    is_negative: bool,
+    above: &'a str,
+    below: &'a str,
+    has_unit: bool,
+}
+
+impl<'a> Fraction<'a> {
+    fn read(shown: &'a str) -> Option<Self> {
+        let shown = shown.trim_start_matches("approx. ");
+        let (is_negative, shown) = shown.strip_prefix('-').map_or((false, shown), |rest| (true, rest));
+        let digits = |text: &'a str| {
+            let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+            text.split_at(end)
+        };
+        let (above, rest) = digits(shown);
+        let (below, unit) = rest.strip_prefix('/').map_or(("1", rest), digits);
+        let is_complex = unit == "i" || unit.contains(" + ") || unit.contains(" - ");
+        let is_number = !is_complex && !above.is_empty() && !below.is_empty();
+        is_number.then_some(Self { is_negative, above, below, has_unit: !unit.is_empty() })
+    }
+}

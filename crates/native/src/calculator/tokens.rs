@@ -1,0 +1,204 @@
+//! An expression as tokens. What the calculator must not be given is refused here; structure is left to
+//! [`super::plan`].
+
+/// One token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Token {
+    /// A number as it was written, without separators of thousands.
+    Number(String),
+    /// A unit, constant, function or operator that is written in letters; `%`, `'` and `"` too.
+    Word(String),
+    /// An operator that is written in signs.
+    Sign(&'static str),
+    Open,
+    Close,
+    /// A comma; whether white space stands beside it.
+    Comma {
+        spaced: bool,
+    },
+    Semicolon,
+}
+
+/// Signs, longest first.
+const SIGNS: [&str; 11] = ["==", "!=", "+", "-", "*", "/", "^", "!", "&", "|", "="];
+
+/// A longer exponent than this makes numbers that take the calculator for ever, unstoppably.
+const MAX_EXPONENT_DIGITS: usize = 4;
+
+/// Reads the tokens of an expression that was normalised.
+pub(super) fn tokens(text: &str) -> Result<Vec<Token>, String> {
+    let mut tokens = Vec::new();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let token = match c {
+            _ if c.is_whitespace() => {
+                rest = &rest[c.len_utf8()..];
+                if let Some(Token::Comma { spaced }) = tokens.last_mut() {
+                    *spaced = true;
+                }
+                continue;
+            }
+            '(' => Token::Open,
+            ')' => Token::Close,
+            ';' => Token::Semicolon,
+            ',' => Token::Comma { spaced: text[..text.len() - rest.len()].ends_with(char::is_whitespace) },
+            '0'..='9' | '.' => {
+                let (number, after) = number(rest)?;
+                tokens.push(Token::Number(number));
+                rest = after;
+                continue;
+            }
+            'x' | 'X'
+                if matches!(tokens.last(), Some(Token::Number(_)))
+                    && rest[1..].starts_with(|c: char| c.is_ascii_digit()) =>
+            {
+                Token::Sign("*")
+            }
+            _ if starts_word(c) => {
+                let (word, after) = word(rest, c);
+                refuse_dice(word)?;
+                tokens.push(Token::Word(word.to_owned()));
+                rest = after;
+                continue;
+            }
+            _ => {
+                refuse(rest, c)?;
+                let sign = SIGNS.into_iter().find(|sign| rest.starts_with(sign));
+                let sign = sign.ok_or_else(|| format!("`{c}` has no meaning in an expression"))?;
+                tokens.push(Token::Sign(sign));
+                rest = &rest[sign.len()..];
+                continue;
+            }
+        };
+        tokens.push(token);
+        rest = &rest[c.len_utf8()..];
+    }
+    Ok(tokens)
+}
+
+fn starts_word(c: char) -> bool {
+    c.is_alphabetic() || matches!(c, '%' | '‰' | '°' | '\'' | '"')
+}
+
+fn word(rest: &str, first: char) -> (&str, &str) {
+    let alone = matches!(first, '%' | '‰' | '\'' | '"');
+    let end = if alone {
+        first.len_utf8()
+    } else {
+        let start = first.len_utf8();
+        rest[start..]
+            .find(|c: char| !c.is_alphanumeric() && c != '_')
+            .map_or(rest.len(), |length| start + length)
+    };
+    rest.split_at(end)
+}
+
+/// A number and what follows it. `1.` is `1`; the comma is left to the plan.
+fn number(rest: &str) -> Result<(String, &str), String> {
+    let end_of = |from: usize, fits: fn(char) -> bool| {
+        rest[from..].find(|c: char| !fits(c)).map_or(rest.len(), |length| from + length)
+    };
+    let digit = |c: char| c.is_ascii_digit() || c == '_';
+    let prefixed = ["0x", "0b", "0o"].iter().any(|prefix| rest.starts_with(prefix));
+    if prefixed {
+        let end = end_of(2, |c| c.is_ascii_alphanumeric() || c == '_');
+        return Ok((rest[..end].to_owned(), &rest[end..]));
+    }
+    let whole = end_of(0, digit);
+    let (mut text, mut end) = (rest[..whole].to_owned(), whole);
+    if rest[end..].starts_with('.') {
+        let fraction = end_of(end + 1, digit);
+        if fraction > end + 1 {
+            text.push_str(&rest[end..fraction]);
+        } else if text.is_empty() {
+            return Err("`.` needs a digit beside it".to_owned());
+        }
+        end = fraction;
+    }
+    let after = rest[end..].strip_prefix(['e', 'E']);
+    let exponent = after.map(|after| after.strip_prefix(['+', '-']).unwrap_or(after));
+    if let Some(exponent) = exponent.filter(|exponent| exponent.starts_with(|c: char| c.is_ascii_digit())) {
+        let start = rest.len() - exponent.len();
+        let stop = end_of(start, digit);
+        if rest[start..stop].trim_start_matches('0').len() > MAX_EXPONENT_DIGITS {
+            return Err(format!("`{}` is out of range: exponents have at most four digits", &rest[..stop]));
+        }
+        text.push_str(&rest[end..stop]);
+        end = stop;
+    }
+    Ok((text, &rest[end..]))
+}
+
+/// `2d6` throws dice in fend: a distribution that may take for ever.
+fn refuse_dice(word: &str) -> Result<(), String> {
+    match word.strip_prefix('d') {
+        Some(faces) if faces.starts_with(|c: char| c.is_ascii_digit()) => {
+            Err("there are no dice and no random numbers here".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refuse(rest: &str, c: char) -> Result<(), String> {
+    Err(match c {
+        '$' | '€' | '£' | '¥' | '₩' | '₹' | '￥' | '￡' => super::explain::NO_RATES.to_owned(),
+        '@' => "there are no dates here: use `get_time`".to_owned(),
+        ':' | '\\' => {
+            format!("`{c}` has no meaning here: write a ratio as a division, and give functions by name")
+        }
+        '<' | '>' => {
+            let shift = rest.starts_with("<<") || rest.starts_with(">>");
+            if shift {
+                "shifts are not known: multiply or divide by a power of 2"
+            } else {
+                "numbers cannot be compared here: subtract one from the other"
+            }
+            .to_owned()
+        }
+        '=' if rest.starts_with("=>") => "functions cannot be defined here".to_owned(),
+        '∞' => "there is no infinity here".to_owned(),
+        _ => return Ok(()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let show = |token: &Token| match token {
+            Token::Number(text) | Token::Word(text) => text.clone(),
+            Token::Sign(sign) => (*sign).to_owned(),
+            Token::Open => "(".to_owned(),
+            Token::Close => ")".to_owned(),
+            Token::Comma { spaced } => if *spaced { ",_" } else { "," }.to_owned(),
+            Token::Semicolon => ";".to_owned(),
+        };
+        match tokens(text) {
+            Ok(tokens) => tokens.iter().map(show).collect::<Vec<_>>().join(" "),
+            Err(error) => format!("error: {error}"),
+        }
+    }
+
+    #[test]
+    fn an_expression_falls_into_tokens() {
+        let check = |given: &str, expect: &str| assert_eq!(shown(given), expect, "{given}");
+        check("1.5e-3*x2", "1.5e-3 * x2");
+        check("1,234 , 5", "1 , 234 ,_ 5");
+        check("5.km 2e 3E4", "5 km 2 e 3E4");
+        check("0xff+.5", "0xff + .5");
+        check("5'10\" to cm", "5 ' 10 \" to cm");
+        check("20%of 50", "20 % of 50");
+        check("3!!=6", "3 ! != 6");
+        check("72°F", "72 °F");
+        check("2x3.5 0x3", "2 * 3.5 0x3");
+        check("1e99999", "error: `1e99999` is out of range: exponents have at most four digits");
+        check("2d6", "error: there are no dice and no random numbers here");
+        check(
+            "a: a",
+            "error: `:` has no meaning here: write a ratio as a division, and give functions by name",
+        );
+        check(".", "error: `.` needs a digit beside it");
+        check("1 ~ 2", "error: `~` has no meaning in an expression");
+    }
+}

@@ -1,0 +1,231 @@
+//! What `get_time` answers, case by case, at one moment: Sunday, 15 November 2026, 03:34:56 UTC.
+
+use super::*;
+use proptest::prelude::*;
+
+fn now() -> Zoned {
+    "2026-11-15T03:34:56[UTC]".parse().unwrap()
+}
+
+fn ask(zone: &str, offset: &str, at: &str) -> Result<Zoned, String> {
+    let given = |text: &str| Some(text.to_owned());
+    time_at(&now(), &TimeRequest { zone: given(zone), offset: given(offset), at: given(at) })
+}
+
+fn shown(answer: Result<Zoned, String>) -> String {
+    match answer {
+        Ok(moment) => format!("{} {}", moment.strftime("%Y-%m-%d %H:%M:%S %:z"), zone::name(&moment)),
+        Err(message) => format!("error: {message}"),
+    }
+}
+
+#[track_caller]
+fn check(answer: fn(&str) -> String, cases: &[(&str, &str)]) {
+    let wrong: Vec<_> = cases
+        .iter()
+        .map(|(given, expect)| (given, expect, answer(given)))
+        .filter(|(_, expect, came)| came != *expect)
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn zones_have_many_names() {
+    fn zone_of(name: &str) -> String {
+        match ask(name, "", "") {
+            Ok(moment) => zone::name(&moment),
+            Err(message) => format!("error: {message}"),
+        }
+    }
+    check(
+        zone_of,
+        &[
+            ("", "UTC"),
+            ("Asia/Tokyo", "Asia/Tokyo"),
+            ("asia/tokyo", "Asia/Tokyo"),
+            ("america/new york", "America/New_York"),
+            ("Tokyo", "Asia/Tokyo"),
+            ("TOKYO", "Asia/Tokyo"),
+            ("New York", "America/New_York"),
+            ("new_york", "America/New_York"),
+            ("北京", "Asia/Shanghai"),
+            ("北京时间", "Asia/Shanghai"),
+            ("北京市", "Asia/Shanghai"),
+            ("Beijing time", "Asia/Shanghai"),
+            ("旧金山", "America/Los_Angeles"),
+            ("São Paulo", "America/Sao_Paulo"),
+            ("sao paulo", "America/Sao_Paulo"),
+            ("圣保罗", "America/Sao_Paulo"),
+            ("Zürich", "Europe/Zurich"),
+            ("St. John's", "America/St_Johns"),
+            ("慕尼黑", "Europe/Berlin"),
+            ("Munich, Germany", "Europe/Berlin"),
+            ("Austin, TX", "America/Chicago"),
+            ("Portland, Oregon", "America/Los_Angeles"),
+            ("San Jose, Costa Rica", "America/Costa_Rica"),
+            ("Birmingham, UK", "Europe/London"),
+            ("美国纽约", "America/New_York"),
+            ("日本东京", "Asia/Tokyo"),
+            ("Japan", "Asia/Tokyo"),
+            ("德国", "Europe/Berlin"),
+            ("UK", "Europe/London"),
+            ("China", "Asia/Shanghai"),
+            ("新加坡", "Asia/Singapore"),
+            ("Kiev", "Europe/Kyiv"),
+            ("UTC", "UTC"),
+            ("GMT", "UTC"),
+            ("JST", "Asia/Tokyo"),
+            ("CET", "CET"),
+            ("UTC+8", "UTC+08:00"),
+            ("utc +8", "UTC+08:00"),
+            ("GMT-3:30", "UTC-03:30"),
+            ("+05:30", "UTC+05:30"),
+            ("+0545", "UTC+05:45"),
+            ("-3", "UTC-03:00"),
+            ("东八区", "UTC+08:00"),
+            ("西五区", "UTC-05:00"),
+            ("UTC+25", "error: `utc+25` is no offset: they run from -12:00 to +14:00"),
+            (
+                "Portland",
+                "error: `Portland` is ambiguous: name the zone, one of `America/Los_Angeles`, `America/New_York`",
+            ),
+            (
+                "CST",
+                "error: `CST` is ambiguous: name the zone, one of `America/Chicago`, `Asia/Shanghai`, `America/Havana`",
+            ),
+            ("Tokio", "error: the time zone of `Tokio` is not known: did you mean `Tokyo`?"),
+            ("Bejing", "error: the time zone of `Bejing` is not known: did you mean `Beijing`?"),
+            ("旧金", "error: the time zone of `旧金` is not known: did you mean `旧金山`?"),
+            ("Paris, TX", "error: the time zone of `Paris, TX` is not known: did you mean `Paris`?"),
+        ],
+    );
+    assert!(zone_of("United States").contains("`America/New_York`, `America/Chicago`"));
+    assert!(
+        zone_of("Xyzzyville")
+            .starts_with("error: the time zone of `Xyzzyville` is not known: give an IANA name")
+    );
+}
+
+#[test]
+fn offsets_are_read_in_both_languages() {
+    fn shifted(offset: &str) -> String {
+        match ask("", offset, "") {
+            Ok(moment) => moment.strftime("%m-%d %H:%M:%S").to_string(),
+            Err(message) => format!("error: {message}"),
+        }
+    }
+    check(
+        shifted,
+        &[
+            ("+3h", "11-15 06:34:56"),
+            ("-90m", "11-15 02:04:56"),
+            ("－90m", "11-15 02:04:56"),
+            ("in 2 days", "11-17 03:34:56"),
+            ("2 days from now", "11-17 03:34:56"),
+            ("3 hours ago", "11-15 00:34:56"),
+            ("an hour ago", "11-15 02:34:56"),
+            ("two weeks later", "11-29 03:34:56"),
+            ("1 hour and 30 minutes ago", "11-15 02:04:56"),
+            ("half an hour ago", "11-15 03:04:56"),
+            ("1h30m", "11-15 05:04:56"),
+            ("1.5 hours", "11-15 05:04:56"),
+            ("3 months", "02-15 03:34:56"),
+            ("P1DT2H", "11-16 05:34:56"),
+            ("-PT90M", "11-15 02:04:56"),
+            ("tomorrow", "11-16 03:34:56"),
+            ("Yesterday", "11-14 03:34:56"),
+            ("next month", "12-15 03:34:56"),
+            ("now", "11-15 03:34:56"),
+            ("2天后", "11-17 03:34:56"),
+            ("三小时前", "11-15 00:34:56"),
+            ("３小时前", "11-15 00:34:56"),
+            ("半小时后", "11-15 04:04:56"),
+            ("一个半小时以后", "11-15 05:04:56"),
+            ("两天半之前", "11-12 15:34:56"),
+            ("1小时30分钟后", "11-15 05:04:56"),
+            ("3个月后", "02-15 03:34:56"),
+            ("半年后", "05-15 03:34:56"),
+            ("两周前", "11-01 03:34:56"),
+            ("十五分钟后", "11-15 03:49:56"),
+            ("一刻钟后", "11-15 03:49:56"),
+            ("再过两小时", "11-15 05:34:56"),
+            ("昨天", "11-14 03:34:56"),
+            ("大后天", "11-18 03:34:56"),
+        ],
+    );
+    for nonsense in ["soon", "三", "后", "个", "3 parsecs", "++3h", "-", "半"] {
+        let came = shifted(nonsense);
+        assert!(came.starts_with(&format!("error: `{nonsense}` is no offset")), "{nonsense}: {came}");
+    }
+    assert!(shifted("9000 years").contains("out of the calendar"));
+    assert!(shifted("99999999999999999 天后").contains("is no offset"));
+}
+
+#[test]
+fn given_times_are_converted() {
+    check(
+        |at| shown(ask("Tokyo", "", at)),
+        &[
+            ("2026-03-29T01:30", "2026-03-29 01:30:00 +09:00 Asia/Tokyo"),
+            ("2026-03-29 01:30", "2026-03-29 01:30:00 +09:00 Asia/Tokyo"),
+            ("2026/03/29 01:30", "2026-03-29 01:30:00 +09:00 Asia/Tokyo"),
+            ("2026-03-29", "2026-03-29 00:00:00 +09:00 Asia/Tokyo"),
+            ("2026-03-29T01:30Z", "2026-03-29 10:30:00 +09:00 Asia/Tokyo"),
+            ("2026-03-29T01:30+02:00", "2026-03-29 08:30:00 +09:00 Asia/Tokyo"),
+            ("2026-03-29T01:30[Europe/Berlin]", "2026-03-29 09:30:00 +09:00 Asia/Tokyo"),
+            ("2026-03-27 15:00 New York", "2026-03-28 04:00:00 +09:00 Asia/Tokyo"),
+            ("2026-03-27 15:00 北京", "2026-03-27 16:00:00 +09:00 Asia/Tokyo"),
+            ("15:00 UTC", "2026-11-16 00:00:00 +09:00 Asia/Tokyo"),
+            ("15:00", "2026-11-15 15:00:00 +09:00 Asia/Tokyo"),
+            ("1774748400", "2026-03-29 10:40:00 +09:00 Asia/Tokyo"),
+            ("@0", "1970-01-01 09:00:00 +09:00 Asia/Tokyo"),
+            ("now", "2026-11-15 12:34:56 +09:00 Asia/Tokyo"),
+        ],
+    );
+    assert!(ask("Tokyo", "", "teatime").unwrap_err().starts_with("`teatime` is no time: write"));
+    assert!(ask("Tokyo", "", "2026-02-30").is_err());
+    assert_eq!(ask(&"x ".repeat(200), "", "").unwrap_err(), "an argument has 399 bytes, more than 200");
+}
+
+#[test]
+fn clocks_that_change_are_followed() {
+    // London skips 01:00 to 02:00 that night; New York has 01:30 twice.
+    assert_eq!(shown(ask("London", "", "2026-03-29T01:30")), "2026-03-29 02:30:00 +01:00 Europe/London");
+    assert_eq!(shown(ask("New York", "", "2026-11-01T01:30")), "2026-11-01 01:30:00 -04:00 America/New_York");
+    // A day is a day, though it has 23 hours.
+    assert_eq!(shown(ask("London", "+1d", "2026-03-28T12:00")), "2026-03-29 12:00:00 +01:00 Europe/London");
+    assert_eq!(shown(ask("London", "+24h", "2026-03-28T12:00")), "2026-03-29 13:00:00 +01:00 Europe/London");
+}
+
+#[test]
+fn the_answer_is_for_people_and_programs() {
+    let raw = describe(&ask("Tokyo", "", "").unwrap());
+    assert_eq!(
+        raw.get(),
+        concat!(
+            r#"{"content":[{"type":"text","text":"2026-11-15 12:34:56 +09:00 (Asia/Tokyo, Sunday)"}],"#,
+            r#""structuredContent":{"time":"2026-11-15T12:34:56+09:00","zone":"Asia/Tokyo","weekday":"Sunday","#,
+            r#""utc_offset":"+09:00","unix":1794713696,"text":"2026-11-15 12:34:56 +09:00 (Asia/Tokyo, Sunday)"}}"#
+        )
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_panics(zone in any::<String>(), offset in any::<String>(), at in any::<String>()) {
+        let _ = ask(&zone, "", "");
+        let _ = ask("", &offset, "");
+        let _ = ask("", "", &at);
+    }
+
+    #[test]
+    fn no_near_miss_panics(
+        zone in "(utc|gmt|东|西)?[-+−]?[0-9十五]{0,3}[:：]?[0-9]{0,3}区?",
+        offset in "[-+]?(in )?[0-9一两十半]{0,20}个?(半)?(h|m|d| days|天|小时|月|年){0,2}半?( ago|前|后)?",
+        at in "@?-?[0-9]{0,19}[-/:T ]?[0-9]{0,2}[-/:]?[0-9]{0,2}[T ]?[0-9:]{0,5}(Z| Tokyo|\\[UTC\\]|\\+0?[0-9])?",
+    ) {
+        let _ = ask(&zone, &offset, &at);
+    }
+}

@@ -1,0 +1,127 @@
+//! Time zones by any name people use: IANA names, places, offsets, and the few abbreviations that mean one thing.
+
+use jiff::Zoned;
+use jiff::tz::{Offset, TimeZone};
+
+use super::cities;
+use super::numerals;
+use crate::near;
+
+/// Abbreviations and the zones they may mean; those with several are refused by name.
+const ABBREVIATIONS: [(&str, &[&str]); 20] = [
+    ("ast", &["America/Halifax", "Asia/Riyadh"]),
+    ("bst", &["Europe/London", "Asia/Dhaka"]),
+    ("cdt", &["America/Chicago", "America/Havana"]),
+    ("cest", &["Europe/Paris"]),
+    ("cst", &["America/Chicago", "Asia/Shanghai", "America/Havana"]),
+    ("ect", &["America/Guayaquil", "Europe/Paris"]),
+    ("edt", &["America/New_York"]),
+    ("hkt", &["Asia/Hong_Kong"]),
+    ("ist", &["Asia/Kolkata", "Europe/Dublin", "Asia/Jerusalem"]),
+    ("jst", &["Asia/Tokyo"]),
+    ("kst", &["Asia/Seoul"]),
+    ("mdt", &["America/Denver"]),
+    ("msk", &["Europe/Moscow"]),
+    ("nzdt", &["Pacific/Auckland"]),
+    ("nzst", &["Pacific/Auckland"]),
+    ("pdt", &["America/Los_Angeles"]),
+    ("pst", &["America/Los_Angeles", "Asia/Manila"]),
+    ("sgt", &["Asia/Singapore"]),
+    ("sst", &["Asia/Singapore", "Pacific/Pago_Pago"]),
+    ("wst", &["Australia/Perth", "Pacific/Apia"]),
+];
+
+const LOCAL: [&str; 5] = ["local", "system", "here", "本地", "当地"];
+const UTC: [&str; 6] = ["utc", "gmt", "z", "zulu", "世界时", "格林威治时间"];
+
+/// The zone that `name` means.
+pub(super) fn resolve(name: &str, now: &Zoned) -> Result<TimeZone, String> {
+    let lower = name.trim().to_lowercase();
+    if LOCAL.contains(&lower.as_str()) {
+        return Ok(now.time_zone().clone());
+    }
+    if UTC.contains(&lower.as_str()) {
+        return Ok(TimeZone::UTC);
+    }
+    if let Some(offset) = fixed_offset(&lower) {
+        return offset.map(TimeZone::fixed);
+    }
+    if let Some((_, zones)) = ABBREVIATIONS.iter().find(|(short, _)| *short == lower) {
+        return choose(name, zones);
+    }
+    // A place before an IANA name without a slash: those are old, and some of them are two letters long.
+    let iana = || TimeZone::get(&lower.replace(' ', "_"));
+    let by_iana = if lower.contains('/') { iana().ok() } else { None };
+    if let Some(zone) = by_iana {
+        return Ok(zone);
+    }
+    match cities::zones(name).as_slice() {
+        [] => iana().map_err(|_| unknown(name)),
+        zones => choose(name, zones),
+    }
+}
+
+fn choose(name: &str, zones: &[&str]) -> Result<TimeZone, String> {
+    match zones {
+        [zone] => TimeZone::get(zone).map_err(|_| unknown(zone)),
+        several => Err(format!("`{name}` is ambiguous: name the zone, one of {}", near::list(several))),
+    }
+}
+
+fn unknown(name: &str) -> String {
+    match cities::nearest(name).as_slice() {
+        [] => format!(
+            "the time zone of `{name}` is not known: give an IANA name such as `Asia/Tokyo`, a larger city of the same \
+             zone, or an offset such as `UTC+8`"
+        ),
+        near => format!("the time zone of `{name}` is not known: did you mean {}?", near::list(near)),
+    }
+}
+
+/// `UTC+8`, `+05:30`, `-0330`, `东八区`; `None` for what is no offset at all.
+fn fixed_offset(text: &str) -> Option<Result<Offset, String>> {
+    let bad = || Err(format!("`{text}` is no offset: they run from -12:00 to +14:00"));
+    if let Some(hours) = text.strip_suffix('区').and_then(chinese_offset) {
+        let offset = Offset::from_hours(hours).ok().filter(|_| (-12..=14).contains(&hours));
+        return Some(offset.map_or_else(bad, Ok));
+    }
+    let rest = text.strip_prefix("utc").or_else(|| text.strip_prefix("gmt")).unwrap_or(text).trim();
+    let (sign, digits) = match rest.chars().next()? {
+        '+' | '＋' => (1, &rest[rest.chars().next()?.len_utf8()..]),
+        '-' | '−' | '－' => (-1, &rest[rest.chars().next()?.len_utf8()..]),
+        _ => return None,
+    };
+    let digits = digits.trim().replace('：', ":");
+    let (hours, minutes) = match digits.split_once(':') {
+        Some((hours, minutes)) => (hours, minutes),
+        None if digits.len() > 2 && digits.is_ascii() => digits.split_at(digits.len() - 2),
+        None => (digits.as_str(), "0"),
+    };
+    let number = |text: &str, most: i32| {
+        let fits = (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+        fits.then(|| text.parse::<i32>().ok()).flatten().filter(|number| *number <= most)
+    };
+    let seconds =
+        number(hours, 14).zip(number(minutes, 59)).map(|(hours, minutes)| sign * (hours * 60 + minutes) * 60);
+    let offset = seconds.filter(|seconds| (-12 * 3600..=14 * 3600).contains(seconds));
+    Some(offset.and_then(|seconds| Offset::from_seconds(seconds).ok()).map_or_else(bad, Ok))
+}
+
+/// `东八` is eight hours ahead.
+fn chinese_offset(text: &str) -> Option<i8> {
+    let (sign, number) = match (text.strip_prefix('东'), text.strip_prefix('西')) {
+        (Some(number), _) => (1, number),
+        (_, Some(number)) => (-1, number),
+        _ => return None,
+    };
+    let hours: i8 = numerals::parse(number)?.try_into().ok()?;
+    hours.checked_mul(sign)
+}
+
+/// What a moment's zone is called.
+pub(super) fn name(moment: &Zoned) -> String {
+    match moment.time_zone().iana_name() {
+        Some(name) => name.to_owned(),
+        None => format!("UTC{}", moment.strftime("%:z")),
+    }
+}

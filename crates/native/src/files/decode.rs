@@ -1,0 +1,226 @@
+//! Bytes as text, in whatever encoding, one window of lines at a time; a file of any size is read in little memory.
+
+use std::io::{self, Read};
+
+use encoding_rs::{CoderResult, DecoderResult, Encoding, GB18030, UTF_8};
+
+use crate::blocking::Cancelled;
+
+/// The lines that are wanted, counted from 1.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    pub(super) first: u64,
+    /// How many lines at most.
+    pub(super) lines: u64,
+    /// How many bytes of text at most.
+    pub(super) bytes: usize,
+}
+
+/// A part of a text.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Page {
+    pub(super) text: String,
+    /// The last line in it; below the first line wanted, if the text ends before.
+    pub(super) last: u64,
+    /// Whether the text goes on after it.
+    pub(super) more: bool,
+    /// Whether the last line had to be cut.
+    pub(super) cut: bool,
+    /// Characters that could not be read.
+    pub(super) unreadable: usize,
+}
+
+/// What is done with bytes that are no character.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Malformed {
+    Refuse,
+    Replace,
+}
+
+/// Why a text could not be read.
+#[derive(Debug)]
+pub(super) enum DecodeError {
+    Malformed,
+    Cancelled,
+    Io(io::Error),
+}
+
+impl From<io::Error> for DecodeError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// What the beginning of a file says of the rest.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It begins with a byte order mark.
+    Marked(&'static Encoding),
+    /// No text; what it is, where its first bytes say so.
+    Binary(Option<&'static str>),
+    Plain,
+}
+
+const MAGIC: [(&[u8], &str); 11] = [
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"%PDF", "a PDF document"),
+    (b"PK\x03\x04", "a ZIP archive or an Office document"),
+    (b"\xd0\xcf\x11\xe0", "an old Office document"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"\x7fELF", "a program"),
+    (b"MZ\x90", "a Windows program"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"Rar!", "a RAR archive"),
+];
+
+/// Looks at a file's first bytes.
+pub(super) fn kind(head: &[u8]) -> Kind {
+    if let Some((encoding, _)) = Encoding::for_bom(head) {
+        return Kind::Marked(encoding);
+    }
+    match MAGIC.iter().find(|(magic, _)| head.starts_with(magic)) {
+        Some((_, name)) => Kind::Binary(Some(name)),
+        None if head.contains(&0) => Kind::Binary(None),
+        None => Kind::Plain,
+    }
+}
+
+/// The encodings that are tried where none was given, in order.
+pub(super) const GUESSES: [&Encoding; 2] = [UTF_8, GB18030];
+
+/// Reads the lines of a window.
+pub(super) fn page(
+    reader: &mut impl Read,
+    encoding: &'static Encoding,
+    (window, malformed): (Window, Malformed),
+    cancelled: &Cancelled,
+) -> Result<Page, DecodeError> {
+    let mut decoder = encoding.new_decoder_with_bom_removal();
+    let mut lines = Lines::new(window);
+    let mut bytes = vec![0; 64 * 1024];
+    let mut text = vec![0; 64 * 1024 * 3 + 16];
+    loop {
+        if cancelled.is_set() {
+            return Err(DecodeError::Cancelled);
+        }
+        let count = read_some(reader, &mut bytes)?;
+        let mut rest = &bytes[..count];
+        loop {
+            let last = count == 0;
+            let (result, read, written) = decoder.decode_to_utf8_without_replacement(rest, &mut text, last);
+            rest = &rest[read..];
+            // What the decoder writes is UTF-8; the check costs little and needs no trust.
+            lines.push(std::str::from_utf8(&text[..written]).unwrap_or_default());
+            match result {
+                DecoderResult::Malformed(..) if malformed == Malformed::Refuse && !lines.full => {
+                    return Err(DecodeError::Malformed);
+                }
+                DecoderResult::Malformed(..) => {
+                    lines.page.unreadable += usize::from(lines.is_inside());
+                    lines.push("\u{fffd}");
+                }
+                DecoderResult::OutputFull => {}
+                DecoderResult::InputEmpty if last => return Ok(lines.end()),
+                DecoderResult::InputEmpty => break,
+            }
+            if lines.full {
+                return Ok(lines.page);
+            }
+        }
+    }
+}
+
+/// Whether all of `bytes` is a text in `encoding`; a character may be cut at the end.
+pub(super) fn fits(encoding: &'static Encoding, bytes: &[u8]) -> bool {
+    let mut decoder = encoding.new_decoder_without_bom_handling();
+    let mut text = vec![0; bytes.len() * 3 + 16];
+    let (result, _, _, errors) = decoder.decode_to_utf8(bytes, &mut text, false);
+    result == CoderResult::InputEmpty && !errors
+}
+
+fn read_some(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match reader.read(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// Gathers the lines of a window from a text that comes in pieces.
+struct Lines {
+    window: Window,
+    page: Page,
+    /// The line that the next character belongs to.
+    line: u64,
+    /// Whether that line has begun.
+    begun: bool,
+    full: bool,
+}
+
+impl Lines {
+    fn new(window: Window) -> Self {
+        let page = Page { text: String::new(), last: 0, more: false, cut: false, unreadable: 0 };
+        Self { window, page, line: 1, begun: false, full: false }
+    }
+
+    fn is_inside(&self) -> bool {
+        self.line >= self.window.first && !self.full
+    }
+
+    fn push(&mut self, text: &str) {
+        for piece in text.split_inclusive('\n') {
+            if self.full {
+                return;
+            }
+            // Something follows the last line that was wanted.
+            if self.line >= self.window.first.saturating_add(self.window.lines) {
+                (self.full, self.page.more) = (true, true);
+                return;
+            }
+            if self.line >= self.window.first && !self.keep(piece) {
+                return;
+            }
+            self.begun = true;
+            if piece.ends_with('\n') {
+                self.line += 1;
+                self.begun = false;
+            }
+        }
+    }
+
+    /// Adds a piece of a line; `false` where there is no room for it.
+    fn keep(&mut self, piece: &str) -> bool {
+        let room = self.window.bytes - self.page.text.len();
+        if piece.len() <= room {
+            self.page.text.push_str(piece);
+            self.page.last = self.line;
+            return true;
+        }
+        (self.full, self.page.more) = (true, true);
+        let whole_lines = self.page.text.rfind('\n').map(|at| at + 1);
+        match whole_lines {
+            // The line that does not fit is left for the next page.
+            Some(end) if !self.page.text.is_empty() => {
+                self.page.text.truncate(end);
+                self.page.last = self.line - 1;
+            }
+            _ => {
+                let end = piece.floor_char_boundary(room);
+                self.page.text.push_str(&piece[..end]);
+                self.page.last = self.line;
+                self.page.cut = true;
+            }
+        }
+        false
+    }
+
+    fn end(mut self) -> Page {
+        if self.page.last == 0 {
+            self.page.last = if self.begun { self.line } else { self.line - 1 };
+        }
+        self.page
+    }
+}

@@ -1,0 +1,127 @@
+//! The folders that may be read, and the way from a path to a place in one of them. Opening goes through `cap-std`,
+//! which resolves `..` and links inside the folder: a path that leads out of it fails, whatever changes meanwhile.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, Metadata};
+
+use crate::near;
+
+/// The folders that the file tools may read.
+#[derive(Debug, Clone, Default)]
+pub struct Folders {
+    roots: Arc<[PathBuf]>,
+}
+
+/// A place in an allowed folder.
+pub(super) struct Place {
+    pub(super) dir: Dir,
+    /// The way to it, inside the folder.
+    pub(super) inside: PathBuf,
+    /// Its path as people know it.
+    pub(super) shown: PathBuf,
+    pub(super) metadata: Metadata,
+}
+
+impl Folders {
+    /// Allows these folders; a relative one is meant from where the process runs.
+    pub fn new(folders: Vec<PathBuf>) -> Self {
+        let roots = folders.into_iter().map(|folder| std::path::absolute(&folder).unwrap_or(folder));
+        Self { roots: roots.collect() }
+    }
+
+    /// The folders, in order.
+    pub fn roots(&self) -> impl Iterator<Item = &Path> {
+        self.roots.iter().map(PathBuf::as_path)
+    }
+
+    /// Finds what `path` means: a relative path is tried in each folder in order, an absolute one must lie in a folder.
+    pub(super) fn find(&self, path: &str) -> Result<Place, String> {
+        if self.roots.is_empty() {
+            return Err("no folder may be read: list some in toolhub.toml, as `[native] folders = [\"…\"]`"
+                .to_owned());
+        }
+        let wanted = Path::new(path);
+        let (mut missing, mut closed) = (None, None);
+        for root in &*self.roots {
+            let Some(inside) = inside(root, wanted) else { continue };
+            let dir = match Dir::open_ambient_dir(root, ambient_authority()) {
+                Ok(dir) => dir,
+                // The file may be in the next one.
+                Err(error) => {
+                    let message = format!("the folder `{}` cannot be opened: {error}", root.display());
+                    closed.get_or_insert(message);
+                    continue;
+                }
+            };
+            match dir.metadata(&inside) {
+                Ok(metadata) => {
+                    let shown = if inside == Path::new(".") { root.clone() } else { root.join(&inside) };
+                    return Ok(Place { dir, inside, shown, metadata });
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    missing.get_or_insert_with(|| near_names(&dir, &inside));
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                    missing.get_or_insert_with(Vec::new);
+                }
+                Err(error) if is_escape(&error) => return Err(self.outside(path)),
+                Err(error) => return Err(format!("`{path}` cannot be read: {error}")),
+            }
+        }
+        Err(match missing {
+            None => closed.unwrap_or_else(|| self.outside(path)),
+            Some(near) if near.is_empty() => {
+                format!("there is no `{path}` in {}; use `list_files` to see what there is", self.named())
+            }
+            Some(near) => {
+                format!("there is no `{path}` in {}; did you mean {}?", self.named(), near::list(&near))
+            }
+        })
+    }
+
+    fn outside(&self, path: &str) -> String {
+        format!("`{path}` leads outside of the folders that may be read: {}", self.named())
+    }
+
+    fn named(&self) -> String {
+        near::list(self.roots.iter().map(|root| root.display()))
+    }
+}
+
+/// The way to `wanted` inside `root`; `None` where it is absolute and lies elsewhere.
+fn inside(root: &Path, wanted: &Path) -> Option<PathBuf> {
+    let inside = if wanted.is_absolute() {
+        // The folder may be configured by a link, and the path be given by its target, or the other way round.
+        let canonical = root.canonicalize().ok();
+        wanted.strip_prefix(root).ok().or_else(|| wanted.strip_prefix(canonical?).ok())?
+    } else {
+        wanted
+    };
+    Some(if inside.as_os_str().is_empty() { PathBuf::from(".") } else { inside.to_owned() })
+}
+
+/// Whether `cap-std` refused a path because it leads out of its folder; such an error has no number of the system's.
+pub(super) fn is_escape(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none()
+}
+
+/// Names in the folder of a missing file that are near to its name, with their way inside the folder.
+fn near_names(dir: &Dir, missing: &Path) -> Vec<String> {
+    let parent = missing.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let Ok(entries) = dir.read_dir(parent.unwrap_or(Path::new("."))) else { return Vec::new() };
+    let names: Vec<String> = entries
+        .flatten()
+        .take(10_000)
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    let wanted = missing.file_name().map(OsStr::to_string_lossy).unwrap_or_default();
+    let near = near::nearest(&wanted, names.iter().map(String::as_str));
+    let join =
+        |name: &str| parent.map_or_else(|| name.to_owned(), |parent| parent.join(name).display().to_string());
+    near.into_iter().map(join).collect()
+}

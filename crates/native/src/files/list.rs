@@ -1,0 +1,167 @@
+//! `list_files`: what is in a folder.
+
+use std::path::Path;
+
+use cap_std::fs::{Dir, DirEntry};
+use toolhub_core::{ToolError, ToolOutput};
+use toolhub_macros::tool;
+
+use super::folders::Folders;
+use super::glob;
+use crate::blocking::{self, Cancelled};
+
+/// Entries that are shown.
+const MAX_SHOWN: usize = 1_000;
+/// Entries that are looked at: to sort them, all must be known.
+const MAX_SEEN: usize = 50_000;
+const MAX_DEPTH: usize = 32;
+
+/// Lists files and folders, with sizes, in the folders that are open to this tool. Names of folders end with `/`.
+///
+/// Folders whose names start with a dot are listed but not searched.
+#[tool(read_only, idempotent, open_world = false, crate = crate::private)]
+pub async fn list_files(
+    #[state] folders: &Folders,
+    #[doc = "The folder: relative to an allowed folder, or absolute inside one; all allowed folders if left out"]
+    path: Option<String>,
+    #[doc = "Names to show, such as `*.md`, `report?.txt` or `docs/**/*.rs`"] pattern: Option<String>,
+    #[doc = "Whether to list the folders inside, too"]
+    #[default(false)]
+    recursive: bool,
+) -> Result<ToolOutput, ToolError> {
+    let folders = folders.clone();
+    let parts = blocking::run(move |cancelled| {
+        let path = path.as_deref().map(str::trim).filter(|path| !path.is_empty() && *path != ".");
+        let pattern = pattern.filter(|pattern| !pattern.is_empty());
+        let recursive = recursive || pattern.as_deref().is_some_and(|pattern| pattern.contains('/'));
+        let search = Search { pattern: pattern.as_deref(), recursive, cancelled };
+        let roots: Vec<String> = folders.roots().map(|root| root.display().to_string()).collect();
+        match path {
+            Some(path) => search.list(&folders, path).map(|text| vec![text]),
+            None if roots.is_empty() => search.list(&folders, ".").map(|text| vec![text]),
+            None => roots.iter().map(|root| search.list(&folders, root)).collect(),
+        }
+        .map_err(ToolError::failed)
+    });
+    super::texts(parts.await?)
+}
+
+struct Search<'a> {
+    pattern: Option<&'a str>,
+    recursive: bool,
+    cancelled: &'a Cancelled,
+}
+
+#[derive(Default)]
+struct Found {
+    /// Paths as they are shown, with sizes.
+    entries: Vec<(String, Option<u64>)>,
+    seen: usize,
+    /// Why the list is not complete.
+    gaps: Vec<String>,
+}
+
+impl Search<'_> {
+    fn list(&self, folders: &Folders, path: &str) -> Result<String, String> {
+        let place = folders.find(path)?;
+        if !place.metadata.is_dir() {
+            return Err(format!("`{path}` is no folder: use `read_file`"));
+        }
+        let dir = place.dir.open_dir(&place.inside);
+        let dir = dir.map_err(|error| format!("`{path}` cannot be opened: {error}"))?;
+        let mut found = Found::default();
+        self.walk(&dir, "", &mut found);
+        if self.cancelled.is_set() {
+            return Err("cancelled".to_owned());
+        }
+        Ok(found.describe(&place.shown, self.pattern))
+    }
+
+    fn walk(&self, dir: &Dir, prefix: &str, found: &mut Found) {
+        let entries = match dir.entries() {
+            Ok(entries) => entries,
+            Err(error) => return found.gaps.push(format!("`{prefix}` cannot be opened: {error}")),
+        };
+        let mut within = Vec::new();
+        for entry in entries.flatten() {
+            if found.seen == MAX_SEEN || self.cancelled.is_set() {
+                break;
+            }
+            found.seen += 1;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = format!("{prefix}{name}");
+            let Some((is_dir, is_link, size)) = look(dir, &entry) else { continue };
+            let shown = if is_dir { format!("{path}/") } else { path.clone() };
+            if self.pattern.is_none_or(|pattern| glob::matches(pattern, &path)) {
+                found.entries.push((shown.clone(), size));
+            }
+            // A link could lead round in a circle.
+            if is_dir && !is_link && self.recursive && !name.starts_with('.') {
+                within.push((entry, shown));
+            }
+        }
+        for (entry, shown) in within {
+            if shown.matches('/').count() > MAX_DEPTH {
+                found.gaps.push(format!("`{shown}` lies too deep"));
+            } else if let Ok(inner) = entry.open_dir() {
+                self.walk(&inner, &shown, found);
+            } else {
+                found.gaps.push(format!("`{shown}` cannot be opened"));
+            }
+        }
+    }
+}
+
+/// Whether an entry is a folder, whether it is a link, and its size. A link that leads out of the folder is a file
+/// without a size.
+fn look(dir: &Dir, entry: &DirEntry) -> Option<(bool, bool, Option<u64>)> {
+    let kind = entry.file_type().ok()?;
+    let is_link = kind.is_symlink();
+    let metadata = if is_link { dir.metadata(entry.file_name()) } else { entry.metadata() };
+    let Ok(metadata) = metadata else { return Some((false, is_link, None)) };
+    Some((metadata.is_dir(), is_link, metadata.is_file().then(|| metadata.len())))
+}
+
+impl Found {
+    fn describe(mut self, folder: &Path, pattern: Option<&str>) -> String {
+        self.entries.sort_unstable();
+        let count = self.entries.len();
+        let of = pattern.map(|pattern| format!(" for `{pattern}`")).unwrap_or_default();
+        let mut text = match count {
+            0 => format!("{}: nothing{of}", folder.display()),
+            1 => format!("{}: 1 entry{of}", folder.display()),
+            _ => format!("{}: {count} entries{of}", folder.display()),
+        };
+        for (path, bytes) in self.entries.iter().take(MAX_SHOWN) {
+            text.push('\n');
+            text.push_str(path);
+            if let Some(bytes) = bytes {
+                text.push_str(&format!("  {}", size(*bytes)));
+            }
+        }
+        if count > MAX_SHOWN {
+            let left = count - MAX_SHOWN;
+            self.gaps
+                .push(format!("{left} more are not shown: give a `pattern`, or the path of a folder inside"));
+        }
+        if self.seen == MAX_SEEN {
+            self.gaps.push(format!("only the first {MAX_SEEN} entries were looked at"));
+        }
+        if !self.gaps.is_empty() {
+            text.push_str(&format!("\n[{}]", self.gaps.join("; ")));
+        }
+        text
+    }
+}
+
+/// A size for people.
+pub(super) fn size(bytes: u64) -> String {
+    let mut amount = bytes as f64;
+    for unit in ["KB", "MB", "GB"] {
+        amount /= 1024.0;
+        if amount < 1024.0 {
+            return if bytes < 1024 { format!("{bytes} B") } else { format!("{amount:.1} {unit}") };
+        }
+    }
+    format!("{:.1} TB", amount / 1024.0)
+}

@@ -1,0 +1,274 @@
+//! The file tools on real files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// A folder with some files, and another beside it that is not allowed.
+struct Scene {
+    root: TempDir,
+    folders: Folders,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let open = root.path().join("open");
+        fs::create_dir_all(open.join("docs/深层")).unwrap();
+        fs::create_dir_all(open.join(".hidden")).unwrap();
+        fs::write(open.join("report.txt"), "one\ntwo\nthree\n").unwrap();
+        fs::write(open.join("docs/说明.md"), "# 说明\n").unwrap();
+        fs::write(open.join("docs/深层/a.md"), "a").unwrap();
+        fs::write(open.join(".hidden/x.md"), "x").unwrap();
+        fs::write(root.path().join("secret.txt"), "secret").unwrap();
+        let folders = Folders::new(vec![open]);
+        Self { root, folders }
+    }
+
+    fn open(&self) -> PathBuf {
+        self.root.path().join("open")
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.open().join(name), bytes).unwrap();
+    }
+
+    fn shown(&self, came: Result<ToolOutput, ToolError>) -> String {
+        let text = match came {
+            Ok(output) => output.texts().0.join("\n"),
+            Err(error) => format!("error: {error}"),
+        };
+        text.replace(&self.root.path().display().to_string(), "ROOT")
+    }
+
+    async fn read(&self, path: &str) -> String {
+        self.shown(read_file::run(&self.folders, path.to_owned(), None, None, None).await)
+    }
+
+    async fn lines(&self, path: &str, offset: u64, limit: u64) -> String {
+        self.shown(read_file::run(&self.folders, path.to_owned(), Some(offset), Some(limit), None).await)
+    }
+
+    async fn read_as(&self, path: &str, encoding: &str) -> String {
+        self.shown(
+            read_file::run(&self.folders, path.to_owned(), None, None, Some(encoding.to_owned())).await,
+        )
+    }
+
+    async fn list(&self, path: &str, pattern: &str, recursive: bool) -> String {
+        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        self.shown(list_files::run(&self.folders, given(path), given(pattern), recursive).await)
+    }
+}
+
+#[tokio::test]
+async fn files_are_read_by_any_path_inside() {
+    let scene = Scene::new();
+    let whole = "one\ntwo\nthree\n";
+    assert_eq!(scene.read("report.txt").await, whole);
+    assert_eq!(scene.read("./docs/../report.txt").await, whole);
+    assert_eq!(scene.read(&scene.open().join("report.txt").display().to_string()).await, whole);
+    assert_eq!(scene.read("docs/说明.md").await, "# 说明\n");
+}
+
+#[tokio::test]
+async fn lines_are_read_in_parts() {
+    let scene = Scene::new();
+    let check = async |offset, limit, expect: &str| {
+        assert_eq!(scene.lines("report.txt", offset, limit).await, expect);
+    };
+    check(1, 2, "one\ntwo\n\n[lines 1 to 2; there is more: read on with offset_line = 3]").await;
+    check(3, 2, "three\n\n[lines 3 to 3, the last of the file]").await;
+    check(2, 2, "two\nthree\n\n[lines 2 to 3, the last of the file]").await;
+    check(1, 3, "one\ntwo\nthree\n").await;
+    check(4, 1, "error: `report.txt` has 3 lines: offset_line = 4 is past its end").await;
+    scene.write("empty", b"");
+    assert_eq!(scene.read("empty").await, "[the file is empty]");
+}
+
+#[tokio::test]
+async fn long_files_are_read_page_by_page() {
+    let scene = Scene::new();
+    let line = "中文和 English\n";
+    let count = 200_000;
+    scene.write("long.txt", line.repeat(count).as_bytes());
+    let (mut all, mut offset, mut pages) = (String::new(), 1, 0);
+    loop {
+        let output =
+            read_file::run(&scene.folders, "long.txt".to_owned(), Some(offset), None, None).await.unwrap();
+        let (texts, _) = output.texts();
+        assert!(texts[0].len() <= 1 << 20);
+        all += &texts[0];
+        pages += 1;
+        let Some(next) = texts[1].split("offset_line = ").nth(1) else { break };
+        offset = next.trim_end_matches(']').parse().unwrap();
+    }
+    assert!(all == line.repeat(count));
+    assert!(pages > 3);
+    scene.write("one-line.txt", "é".repeat(1 << 20).as_bytes());
+    let came = scene.read("one-line.txt").await;
+    assert!(came.ends_with("\n[line 1 is longer than 1 MiB and was cut; read on with offset_line = 2]"));
+}
+
+#[tokio::test]
+async fn encodings_are_recognised_or_named() {
+    let scene = Scene::new();
+    let encode = |encoding: &'static encoding_rs::Encoding, text: &str| encoding.encode(text).0.into_owned();
+    let utf16: Vec<u8> = "高度 height".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    scene.write("bom.txt", "\u{feff}with mark".as_bytes());
+    scene.write("utf16.txt", &[&[0xff, 0xfe], &utf16[..]].concat());
+    scene.write("utf16-bare.txt", &utf16);
+    scene.write("gbk.txt", &encode(encoding_rs::GBK, "你好，世界"));
+    scene.write("big5.txt", &encode(encoding_rs::BIG5, "繁體中文"));
+    scene.write("latin.txt", b"caf\xe9 au lait");
+    scene.write("image.png", b"\x89PNG\r\n\x1a\n\0\0");
+    scene.write("blob", b"ab\0cd");
+    assert_eq!(scene.read("bom.txt").await, "with mark");
+    assert_eq!(scene.read("utf16.txt").await, "高度 height");
+    assert_eq!(scene.read_as("utf16-bare.txt", "UTF-16LE").await, "高度 height");
+    assert_eq!(
+        scene.read("gbk.txt").await,
+        "你好，世界\n[read as GB18030, as it is not UTF-8; give `encoding` if this looks wrong]"
+    );
+    assert_eq!(scene.read_as("gbk.txt", "gbk").await, "你好，世界");
+    assert_eq!(scene.read_as("big5.txt", "big5").await, "繁體中文");
+    assert_eq!(scene.read_as("latin.txt", "windows-1252").await, "café au lait");
+    assert_eq!(
+        scene.read_as("latin.txt", "utf-8").await,
+        "caf� au lait\n[characters that could not be read, shown as �: 1]"
+    );
+    let check = async |path: &str, expect: &str| assert_eq!(scene.read(path).await, expect);
+    check(
+        "latin.txt",
+        "error: `latin.txt` is neither UTF-8 nor GB18030: give its `encoding`, such as `windows-1252`, `big5` or \
+         `shift_jis`",
+    )
+    .await;
+    check(
+        "image.png",
+        "error: `image.png` is a binary file: a PNG image (10 B); only text can be read, in UTF-16 if `encoding` says so",
+    )
+    .await;
+    check(
+        "blob",
+        "error: `blob` is a binary file (5 B); only text can be read, in UTF-16 if `encoding` says so",
+    )
+    .await;
+    assert!(scene.read_as("gbk.txt", "klingon").await.starts_with("error: there is no encoding `klingon`"));
+}
+
+#[tokio::test]
+async fn nothing_outside_is_reached() {
+    let scene = Scene::new();
+    let refused =
+        |path: &str| format!("error: `{path}` leads outside of the folders that may be read: `ROOT/open`");
+    for path in ["../secret.txt", "docs/../../secret.txt", "/etc/passwd"] {
+        assert_eq!(scene.read(path).await, refused(path));
+        assert_eq!(scene.list(path, "", false).await, refused(path));
+    }
+    #[cfg(unix)]
+    {
+        let link =
+            |target: &Path, name: &str| std::os::unix::fs::symlink(target, scene.open().join(name)).unwrap();
+        link(&scene.root.path().join("secret.txt"), "out.txt");
+        link(Path::new("../secret.txt"), "up.txt");
+        link(scene.root.path(), "parent");
+        link(Path::new("report.txt"), "inside.txt");
+        for path in ["out.txt", "up.txt", "parent/secret.txt"] {
+            assert_eq!(scene.read(path).await, refused(path));
+        }
+        assert_eq!(scene.read("inside.txt").await, "one\ntwo\nthree\n");
+        assert!(!scene.list("", "", true).await.contains("secret"));
+    }
+}
+
+#[tokio::test]
+async fn errors_say_what_there_is() {
+    let scene = Scene::new();
+    let check = async |path: &str, expect: &str| assert_eq!(scene.read(path).await, expect);
+    check("reprot.txt", "error: there is no `reprot.txt` in `ROOT/open`; did you mean `report.txt`?").await;
+    check("docs/说名.md", "error: there is no `docs/说名.md` in `ROOT/open`; did you mean `docs/说明.md`?")
+        .await;
+    check(
+        "nowhere/at/all",
+        "error: there is no `nowhere/at/all` in `ROOT/open`; use `list_files` to see what there is",
+    )
+    .await;
+    check(
+        "report.txt/x",
+        "error: there is no `report.txt/x` in `ROOT/open`; use `list_files` to see what there is",
+    )
+    .await;
+    check("docs", "error: `docs` is a folder: use `list_files`").await;
+    assert_eq!(
+        scene.list("report.txt", "", false).await,
+        "error: `report.txt` is no folder: use `read_file`"
+    );
+    let none = Scene { root: tempfile::tempdir().unwrap(), folders: Folders::default() };
+    let how = "error: no folder may be read: list some in toolhub.toml, as `[native] folders = [\"…\"]`";
+    assert_eq!(none.read("a.txt").await, how);
+    assert_eq!(none.list("", "", false).await, how);
+}
+
+#[tokio::test]
+async fn folders_are_listed() {
+    let scene = Scene::new();
+    let check = async |path: &str, pattern: &str, recursive: bool, expect: &str| {
+        assert_eq!(scene.list(path, pattern, recursive).await, expect);
+    };
+    check("", "", false, "ROOT/open: 3 entries\n.hidden/\ndocs/\nreport.txt  14 B").await;
+    check("docs", "", false, "ROOT/open/docs: 2 entries\n深层/\n说明.md  9 B").await;
+    check("docs", "", true, "ROOT/open/docs: 3 entries\n深层/\n深层/a.md  1 B\n说明.md  9 B").await;
+    check("", "*.md", true, "ROOT/open: 2 entries for `*.md`\ndocs/深层/a.md  1 B\ndocs/说明.md  9 B").await;
+    check("", "docs/*.md", false, "ROOT/open: 1 entry for `docs/*.md`\ndocs/说明.md  9 B").await;
+    check("", "*.zip", true, "ROOT/open: nothing for `*.zip`").await;
+}
+
+#[tokio::test]
+async fn long_lists_are_cut() {
+    let scene = Scene::new();
+    fs::create_dir(scene.open().join("many")).unwrap();
+    for number in 0..1_005 {
+        scene.write(&format!("many/{number:04}"), b"");
+    }
+    let came = scene.list("many", "", false).await;
+    assert!(came.starts_with("ROOT/open/many: 1005 entries\n0000  0 B\n"), "{came}");
+    assert!(
+        came.ends_with(
+            "\n0999  0 B\n[5 more are not shown: give a `pattern`, or the path of a folder inside]"
+        )
+    );
+}
+
+#[tokio::test]
+async fn several_folders_are_tried_in_order() {
+    let scene = Scene::new();
+    let second = scene.root.path().join("second");
+    fs::create_dir(&second).unwrap();
+    fs::write(second.join("only.txt"), "second").unwrap();
+    fs::write(second.join("report.txt"), "hidden by the first").unwrap();
+    let scene = Scene { folders: Folders::new(vec![scene.open(), second]), root: scene.root };
+    assert_eq!(scene.read("only.txt").await, "second");
+    assert_eq!(scene.read("report.txt").await, "one\ntwo\nthree\n");
+    let came = scene.list("", "*.txt", false).await;
+    assert!(came.contains("ROOT/open: 1 entry") && came.contains("ROOT/second: 2 entries"), "{came}");
+    let came = scene.read("nothing.md").await;
+    assert!(came.contains("`ROOT/open`, `ROOT/second`"), "{came}");
+    // A folder that is gone does not hide the others.
+    let gone = scene.root.path().join("gone");
+    let scene = Scene { folders: Folders::new(vec![gone, scene.open()]), root: scene.root };
+    assert_eq!(scene.read("report.txt").await, "one\ntwo\nthree\n");
+}
+
+#[test]
+fn sizes_are_for_people() {
+    let check = |bytes: u64, expect: &str| assert_eq!(list::size(bytes), expect);
+    check(0, "0 B");
+    check(1023, "1023 B");
+    check(1024, "1.0 KB");
+    check(1_500_000, "1.4 MB");
+    check(u64::MAX, "16777216.0 TB");
+}

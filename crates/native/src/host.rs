@@ -1,0 +1,97 @@
+//! The host of native tools. Arguments are checked and panics caught by the engine, before and around this.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use toolhub_core::error::UnknownTool;
+use toolhub_core::{
+    BoxFuture, CallContext, NativeTool, RawJson, Source, Tool, ToolError, ToolHost, ToolName, ToolOutput,
+};
+
+/// Holds native tools by name, and runs them. Tools may be added and removed while calls run; a call that has begun
+/// keeps the tool it began with.
+#[derive(Default)]
+pub struct NativeHost {
+    /// Swapped whole: readers never wait.
+    tools: ArcSwap<BTreeMap<ToolName, Entry>>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    /// As it was defined when it was added.
+    tool: Tool,
+    code: Arc<dyn NativeTool>,
+}
+
+impl NativeHost {
+    /// A host with these tools; of two with one name, the later one counts.
+    pub fn new(tools: impl IntoIterator<Item = Arc<dyn NativeTool>>) -> Self {
+        let host = Self::default();
+        for tool in tools {
+            host.add(tool);
+        }
+        host
+    }
+
+    /// Adds a tool, in place of the one of the same name, which is given back.
+    pub fn add(&self, code: Arc<dyn NativeTool>) -> Option<Arc<dyn NativeTool>> {
+        let entry = Entry { tool: Tool::new(Source::Native, code.definition()), code };
+        let name = entry.tool.name().clone();
+        let before = self.tools.rcu(|tools| {
+            let mut tools = BTreeMap::clone(tools);
+            tools.insert(name.clone(), entry.clone());
+            tools
+        });
+        before.get(&name).map(|entry| Arc::clone(&entry.code))
+    }
+
+    /// Removes a tool; whether there was one of that name.
+    pub fn remove(&self, name: &str) -> bool {
+        let before = self.tools.rcu(|tools| {
+            let mut tools = BTreeMap::clone(tools);
+            tools.remove(name);
+            tools
+        });
+        before.contains_key(name)
+    }
+
+    /// The tools, sorted by name.
+    pub fn tools(&self) -> Vec<Tool> {
+        self.tools.load().values().map(|entry| entry.tool.clone()).collect()
+    }
+}
+
+impl std::fmt::Debug for NativeHost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.tools.load().keys().map(ToolName::as_str)).finish()
+    }
+}
+
+impl ToolHost for NativeHost {
+    fn source(&self) -> Source {
+        Source::Native
+    }
+
+    fn call<'a>(
+        &'a self,
+        tool: &'a Tool,
+        arguments: &'a RawJson,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let code = self.tools.load().get(tool.name()).map(|entry| Arc::clone(&entry.code));
+            match code {
+                Some(code) => {
+                    context.sent.raise();
+                    code.call(arguments.clone(), context).await
+                }
+                // Removed since the catalog was built.
+                None => Err(ToolError::UnknownTool(Box::new(UnknownTool {
+                    tool: tool.name().to_string(),
+                    ..UnknownTool::default()
+                }))),
+            }
+        })
+    }
+}

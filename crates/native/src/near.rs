@@ -1,0 +1,23 @@
+//! Names that are near to a name, for the errors of every tool.
+
+/// The names nearest to `wanted`, best first, three at most. Case does not count.
+pub(crate) fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let wanted = wanted.to_lowercase();
+    // One Chinese character of three is as much as three letters of nine.
+    let enough = if wanted.is_ascii() { 0.885 } else { 0.8 };
+    let mut near: Vec<(u32, &str)> = names
+        .into_iter()
+        .filter_map(|name| {
+            let likeness = strsim::jaro_winkler(&wanted, &name.to_lowercase());
+            (likeness > enough).then_some(((likeness * 1e6) as u32, name))
+        })
+        .collect();
+    near.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+    near.dedup_by_key(|(_, name)| *name);
+    near.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+/// Names in backticks, separated by commas.
+pub(crate) fn list<T: std::fmt::Display>(names: impl IntoIterator<Item = T>) -> String {
+    names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}

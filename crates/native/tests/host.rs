@@ -1,0 +1,86 @@
+//! The host of native tools, and the built-in tools through it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolhub_core::ports::{Sent, Silence};
+use toolhub_core::{
+    BoxFuture, CallContext, CallId, NativeTool, RawJson, RawObject, Source, Tool, ToolDefinition, ToolError,
+    ToolHost, ToolOutput,
+};
+use toolhub_native::{Folders, NativeHost, builtin};
+
+/// A tool that always says the same.
+struct Fixed {
+    definition: ToolDefinition,
+    answer: &'static str,
+}
+
+impl NativeTool for Fixed {
+    fn definition(&self) -> ToolDefinition {
+        self.definition.clone()
+    }
+
+    fn call<'a>(&'a self, _: RawJson, _: &'a CallContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async { Ok(ToolOutput::text(self.answer)) })
+    }
+}
+
+async fn call(host: &NativeHost, tool: &Tool, arguments: Value) -> String {
+    let context = CallContext { call: CallId::fresh(), sent: Sent::default(), events: Arc::new(Silence) };
+    let came = host.call(tool, &RawJson::from(arguments), &context).await;
+    assert_eq!(context.sent.is_raised(), !matches!(came, Err(ToolError::UnknownTool(_))));
+    match came {
+        Ok(output) => output.texts().0.join("\n"),
+        Err(error) => format!("{}: {error}", error.kind()),
+    }
+}
+
+fn names(host: &NativeHost) -> Vec<String> {
+    host.tools().iter().map(|tool| tool.name().to_string()).collect()
+}
+
+#[tokio::test]
+async fn tools_come_and_go() {
+    let fixed = |name: &str, answer: &'static str| {
+        let raw = RawObject::default().with("name", name).into_raw();
+        Arc::new(Fixed { definition: ToolDefinition::parse(raw).unwrap(), answer })
+    };
+    let host = NativeHost::default();
+    assert_eq!(host.source(), Source::Native);
+    assert!(host.add(fixed("b", "one")).is_none());
+    assert!(host.add(fixed("a", "two")).is_none());
+    assert_eq!(names(&host), ["a", "b"]);
+    let tool = host.tools().remove(1);
+    assert_eq!(call(&host, &tool, json!({})).await, "one");
+    assert!(host.add(fixed("b", "three")).is_some());
+    assert_eq!(call(&host, &tool, json!({})).await, "three");
+    assert!(host.remove("b"));
+    assert!(!host.remove("b"));
+    assert_eq!(names(&host), ["a"]);
+    let came = call(&host, &tool, json!({})).await;
+    assert!(came.starts_with("unknown_tool: there is no tool `b`"), "{came}");
+}
+
+#[tokio::test]
+async fn the_built_in_tools_work() {
+    let host = NativeHost::new(builtin(Folders::default()));
+    assert_eq!(names(&host), ["calculate", "get_time", "list_files", "read_file"]);
+    let tools = host.tools();
+    assert_eq!(call(&host, &tools[0], json!({"expression": "0.1 + 0.2"})).await, "0.3");
+    let came = call(&host, &tools[1], json!({"zone": "北京", "at": "2026-01-01T00:00Z"})).await;
+    assert_eq!(came, "2026-01-01 08:00:00 +08:00 (Asia/Shanghai, Thursday)");
+    assert!(
+        call(&host, &tools[3], json!({"path": "a"})).await.starts_with("tool_failed: no folder may be read")
+    );
+    for tool in &tools {
+        let hints = tool.hints();
+        assert!(hints.may_repeat() && hints.read_only == Some(true), "{}", tool.name());
+        let length = tool.definition.description().chars().count();
+        assert!((20..700).contains(&length), "{}: {length}", tool.name());
+        let schema: Value = tool.definition.input_schema().decode().unwrap();
+        for (name, property) in schema["properties"].as_object().unwrap() {
+            assert!(property["description"].is_string(), "{}: {name}", tool.name());
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! What must outlive a run, in SQLite behind core's ports.
+
+mod migrate;
+mod sqlite;
+mod tool_lists;
+
+pub use sqlite::{OpenError, SqliteStore};

@@ -1,0 +1,32 @@
+//! Migrations: forward only, each applied once, in one transaction.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::sqlite::OpenError;
+
+/// Every step there ever was, in order. Never change one that has been released: add another.
+const STEPS: [&str; 1] = [include_str!("migrations/0001_tool_lists.sql")];
+
+/// Brings the database to the newest version.
+pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
+    if version(connection)? == STEPS.len() {
+        return Ok(());
+    }
+    // Taken at once, so that of two hubs starting together one migrates and the other finds it done.
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let current = version(&transaction)?;
+    if current > STEPS.len() {
+        return Err(OpenError::Newer { found: current, known: STEPS.len() });
+    }
+    for step in &STEPS[current..] {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", STEPS.len() as i64)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+fn version(connection: &Connection) -> Result<usize, OpenError> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(usize::try_from(version).unwrap_or_default())
+}

@@ -1,0 +1,101 @@
+//! The tool lists of servers, kept between runs.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, params};
+use toolhub_core::ports::{CachedList, StoreError, ToolListStore};
+use toolhub_core::{BoxFuture, RawJson, ServerId};
+
+use crate::sqlite::SqliteStore;
+
+impl ToolListStore for SqliteStore {
+    fn load(&self) -> BoxFuture<'_, Result<Vec<(ServerId, CachedList)>, StoreError>> {
+        Box::pin(self.run(|connection| load(connection)))
+    }
+
+    fn save<'a>(
+        &'a self,
+        server: &'a ServerId,
+        list: &'a CachedList,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let (server, list) = (server.clone(), list.clone());
+        Box::pin(self.run(move |connection| save(connection, &server, &list)))
+    }
+
+    fn forget<'a>(&'a self, server: &'a ServerId) -> BoxFuture<'a, Result<(), StoreError>> {
+        let server = server.clone();
+        Box::pin(self.run(move |connection| {
+            connection.execute("DELETE FROM tool_lists WHERE server = ?1", [server.as_str()]).map(drop)
+        }))
+    }
+}
+
+fn load(connection: &Connection) -> rusqlite::Result<Vec<(ServerId, CachedList)>> {
+    let mut lists = connection.prepare(
+        "SELECT server, fingerprint, era, peer, listed_at, ttl_ms, skipped, failed_at, failure FROM tool_lists ORDER BY server",
+    )?;
+    let mut tools =
+        connection.prepare("SELECT definition FROM listed_tools WHERE server = ?1 ORDER BY position")?;
+    let mut found = Vec::new();
+    let mut rows = lists.query([])?;
+    while let Some(row) = rows.next()? {
+        let server: String = row.get(0)?;
+        let definitions = tools
+            .query_map([&server], |row| row.get::<_, String>(0))?
+            .filter_map(|text| text.map(|text| RawJson::parse(text).ok()).transpose())
+            .collect::<rusqlite::Result<Vec<RawJson>>>()?;
+        let skipped: String = row.get(6)?;
+        let failed_at = row.get::<_, Option<i64>>(7)?.map(from_millis);
+        let failure: Option<String> = row.get(8)?;
+        let list = CachedList {
+            fingerprint: row.get(1)?,
+            era: row.get(2)?,
+            peer: row.get(3)?,
+            listed_at: row.get::<_, Option<i64>>(4)?.map(from_millis),
+            ttl: row.get::<_, Option<i64>>(5)?.map(|ms| Duration::from_millis(ms.unsigned_abs())),
+            tools: definitions,
+            skipped: serde_json::from_str(&skipped).unwrap_or_default(),
+            failure: failed_at.zip(failure),
+        };
+        found.push((ServerId::new(server), list));
+    }
+    Ok(found)
+}
+
+fn save(connection: &mut Connection, server: &ServerId, list: &CachedList) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    let server = server.as_str();
+    transaction.execute("DELETE FROM tool_lists WHERE server = ?1", [server])?;
+    let (failed_at, failure) =
+        list.failure.as_ref().map(|(at, text)| (to_millis(*at), text.as_str())).unzip();
+    transaction.execute(
+        "INSERT INTO tool_lists VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            server,
+            list.fingerprint,
+            list.era,
+            list.peer,
+            list.listed_at.map(to_millis),
+            list.ttl.map(|ttl| i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX)),
+            RawJson::of(&list.skipped).get(),
+            failed_at,
+            failure,
+        ],
+    )?;
+    {
+        let mut insert = transaction.prepare("INSERT INTO listed_tools VALUES (?1, ?2, ?3)")?;
+        for (position, tool) in list.tools.iter().enumerate() {
+            insert.execute(params![server, i64::try_from(position).unwrap_or(i64::MAX), tool.get()])?;
+        }
+    }
+    transaction.commit()
+}
+
+fn to_millis(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn from_millis(millis: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(millis.unsigned_abs())
+}

@@ -1,0 +1,64 @@
+//! Tool lists come back as they were kept, also after the program ended.
+
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use toolhub_core::ports::{CachedList, ToolListStore as _};
+use toolhub_core::{RawJson, ServerId};
+use toolhub_store::{OpenError, SqliteStore};
+
+const ODD: &str = r#"{"x":{"b":1,"a":1234567890123456789012345678901234567890}, "name":"奇"}"#;
+
+fn list(tools: &[&str]) -> CachedList {
+    CachedList {
+        fingerprint: "f".to_owned(),
+        era: "legacy".to_owned(),
+        peer: "peer 1".to_owned(),
+        listed_at: Some(UNIX_EPOCH + Duration::from_millis(1_700_000_000_123)),
+        ttl: Some(Duration::from_secs(60)),
+        tools: tools.iter().map(|text| RawJson::parse(*text).unwrap()).collect(),
+        skipped: vec!["`bad`: no".to_owned()],
+        failure: Some((UNIX_EPOCH + Duration::from_secs(5), "refused".to_owned())),
+    }
+}
+
+#[tokio::test]
+async fn lists_survive_a_restart_unchanged() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = ServerId::new("服务");
+    {
+        let store = SqliteStore::open(folder.path()).unwrap();
+        store.save(&server, &list(&[r#"{"name":"old"}"#, ODD])).await.unwrap();
+        store.save(&server, &list(&[ODD, r#"{"name":"second"}"#])).await.unwrap();
+        store.save(&ServerId::new("gone"), &list(&[])).await.unwrap();
+        store.forget(&ServerId::new("gone")).await.unwrap();
+    }
+    let store = SqliteStore::open(folder.path()).unwrap();
+    let kept = store.load().await.unwrap();
+    assert_eq!(kept.len(), 1);
+    let (id, found) = &kept[0];
+    assert_eq!(*id, server);
+    let expected = list(&[ODD, r#"{"name":"second"}"#]);
+    assert_eq!(format!("{found:?}"), format!("{expected:?}"));
+}
+
+#[tokio::test]
+async fn a_newer_database_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(SqliteStore::open(folder.path()).unwrap());
+    let connection = rusqlite::Connection::open(folder.path().join("toolhub.db")).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    let error = SqliteStore::open(folder.path()).unwrap_err();
+    assert!(matches!(error, OpenError::Newer { found: 99, .. }), "{error}");
+}
+
+#[test]
+fn a_file_that_is_no_database_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("toolhub.db"), "not a database, but some text that is long enough")
+        .unwrap();
+    let error = SqliteStore::open(folder.path()).unwrap_err();
+    assert!(error.to_string().contains("not a database"), "{error}");
+}

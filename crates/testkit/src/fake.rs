@@ -1,0 +1,169 @@
+//! Hosts that do as they are told, for tests of the engine that need no process.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolhub_core::{
+    BoxFuture, CallContext, Event, EventKind, EventSink, Lang, RawJson, Say as _, ServerId, Source, Tool,
+    ToolDefinition, ToolError, ToolHost, ToolOutput,
+};
+
+/// What a fake tool does.
+#[derive(Debug, Clone)]
+pub enum Act {
+    /// Waits.
+    Wait(Duration),
+    /// Says that it is getting on.
+    Progress,
+    /// Answers with a text.
+    Reply(&'static str),
+    /// Answers with an error of its own (`isError`).
+    OwnError(&'static str),
+    /// Fails.
+    Fail(ToolError),
+    /// Never answers.
+    Hang,
+    /// Panics.
+    Panic,
+    /// Fails before the request leaves, after that long.
+    NeverSent(Duration),
+}
+
+/// A host whose tools follow a list of acts.
+#[derive(Debug)]
+pub struct FakeHost {
+    source: Source,
+    tools: Vec<Tool>,
+    acts: HashMap<String, Vec<Act>>,
+    calls: AtomicUsize,
+    dropped: Arc<AtomicUsize>,
+}
+
+impl FakeHost {
+    /// A host of native tools.
+    pub fn native() -> Self {
+        Self::of(Source::Native)
+    }
+
+    /// A host of a server's tools.
+    pub fn server(id: &str) -> Self {
+        Self::of(Source::Server(ServerId::new(id)))
+    }
+
+    fn of(source: Source) -> Self {
+        Self {
+            source,
+            tools: Vec::new(),
+            acts: HashMap::new(),
+            calls: AtomicUsize::new(0),
+            dropped: Arc::default(),
+        }
+    }
+
+    /// Adds a tool with `definition`'s members beside its name, and what it does when it is called.
+    #[must_use]
+    pub fn tool(mut self, name: &str, definition: Value, acts: &[Act]) -> Self {
+        let mut whole = json!({"name": name, "inputSchema": {"type": "object"}});
+        if let (Some(whole), Value::Object(members)) = (whole.as_object_mut(), definition) {
+            whole.extend(members);
+        }
+        let definition =
+            ToolDefinition::parse(RawJson::from(whole)).expect("a fake tool's definition is sound");
+        self.tools.push(Tool::new(self.source.clone(), definition));
+        self.acts.insert(name.to_owned(), acts.to_vec());
+        self
+    }
+
+    /// Its tools, for the catalog.
+    pub fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// How many calls it has had.
+    pub fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    /// How many calls were dropped before they ended.
+    pub fn dropped(&self) -> usize {
+        self.dropped.load(Ordering::SeqCst)
+    }
+}
+
+struct CountDrop(Arc<AtomicUsize>, bool);
+
+impl Drop for CountDrop {
+    fn drop(&mut self) {
+        if !self.1 {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+impl ToolHost for FakeHost {
+    fn source(&self) -> Source {
+        self.source.clone()
+    }
+
+    fn call<'a>(
+        &'a self,
+        tool: &'a Tool,
+        _: &'a RawJson,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            self.calls.fetch_add(1, Ordering::SeqCst);
+            let mut guard = CountDrop(Arc::clone(&self.dropped), false);
+            let acts = self.acts.get(tool.name().as_str()).map(Vec::as_slice).unwrap_or_default();
+            let result = play(acts, context).await;
+            guard.1 = true;
+            result
+        })
+    }
+}
+
+async fn play(acts: &[Act], context: &CallContext) -> Result<ToolOutput, ToolError> {
+    if !matches!(acts.first(), Some(Act::NeverSent(_))) {
+        context.sent.raise();
+    }
+    for act in acts {
+        match act {
+            Act::Wait(time) => tokio::time::sleep(*time).await,
+            Act::Progress => context.emit(EventKind::Progress { progress: 1.0, total: None, message: None }),
+            Act::Reply(text) => return Ok(ToolOutput::text(*text)),
+            Act::OwnError(text) => {
+                let raw = json!({"content": [{"type": "text", "text": text}], "isError": true});
+                return Ok(ToolOutput::from_raw(RawJson::from(raw)).expect("an object"));
+            }
+            Act::Fail(error) => return Err(error.clone()),
+            Act::Hang => std::future::pending().await,
+            Act::Panic => panic!("a fake tool was told to panic"),
+            Act::NeverSent(time) => {
+                tokio::time::sleep(*time).await;
+                return Err(ToolError::failed("never sent"));
+            }
+        }
+    }
+    Ok(ToolOutput::text("ok"))
+}
+
+/// Keeps every event.
+#[derive(Debug, Default)]
+pub struct Recorder(Mutex<Vec<Event>>);
+
+impl Recorder {
+    /// The events so far, in English.
+    pub fn texts(&self) -> Vec<String> {
+        let events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        events.iter().map(|event| event.kind.say(Lang::En)).collect()
+    }
+}
+
+impl EventSink for Recorder {
+    fn emit(&self, event: Event) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+    }
+}

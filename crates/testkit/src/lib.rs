@@ -1,0 +1,15 @@
+//! Test support for the whole workspace: peers that misbehave on purpose, and eyes to see what they left behind.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "test support: a failed expectation must fail the test"
+)]
+
+pub mod fake;
+#[cfg(target_os = "linux")]
+pub mod processes;
+pub mod scripted;
+mod test_hub;
+
+pub use fake::{FakeHost, Recorder};
+pub use test_hub::{CommandLine, Ran, TestHub};

@@ -1,0 +1,74 @@
+//! The scripted MCP server: what tests use to start it ([`binary`], [`Script`], [`HttpServer`]) and to see what
+//! reached it ([`Journal`]). The server itself is in `player`, and shares no code with the project's own MCP crates.
+//!
+//! # The script
+//!
+//! A JSON object; every field is optional, an unknown one is an error.
+//!
+//! | field | meaning (default) |
+//! |---|---|
+//! | `era` | `"legacy"` (default), `"modern"` or `"both"` |
+//! | `version` | what a legacy `initialize` answers (`"2025-11-25"`); `"echo"` answers what was asked |
+//! | `supported` | the modern versions served (`["2026-07-28"]`) |
+//! | `name`, `instructions` | what the server says of itself (`"scripted"`, nothing) |
+//! | `capabilities` | sent as written (`{"tools":{"listChanged":true}}`) |
+//! | `tools` | tool definitions, sent as written |
+//! | `page_size` | tools per page (all); `cursor_repeats: true` hands out one cursor for ever |
+//! | `ttlMs`, `cacheScope` | on modern lists (`60000`, `"public"`) |
+//! | `journal` | file that gets one JSON line per received message and event, see [`Journal`] |
+//! | `banner`, `stderr` | lines printed at the start on stdout (stdio only) and stderr |
+//! | `start_delay_ms` | wait before anything is served |
+//! | `session` | HTTP, legacy: hand out `Mcp-Session-Id` and demand it (`true`) |
+//! | `sse` | HTTP: answer with an event stream instead of JSON (`false`) |
+//! | `resumable` | HTTP, legacy: event streams with ids, which outlive their connection and are resumed by `GET` with `Last-Event-ID` (`false`) |
+//! | `shutdown` | `"clean"` (default: goes at end of input and at SIGTERM), `"ignore_eof"` (needs SIGTERM), `"ignore_term"` (ignores both: needs SIGKILL) |
+//! | `on` | what to do instead of the default, see below |
+//!
+//! The keys of `on` are `tools/call:<tool>`, a method, or `"*"` for all the rest; over HTTP also `GET` and `DELETE` of
+//! the endpoint, and `GET /other/path` (any verb) for anything beside it. The value is a list of actions, or a list
+//! of such lists: the first request takes the first, the next the next, the last repeats. The checks of the protocol
+//! (session, handshake, version, headers) come before a list, except one for `initialize`, `server/discover` or `"*"`.
+//!
+//! **A list that answers nothing ends in the default answer**: `[{"delay_ms": 500}]` is the default, late. What counts
+//! as an answer is marked ● below.
+//!
+//! | action | effect |
+//! |---|---|
+//! | `{"delay_ms": N}` | waits |
+//! | `{"reply": RESULT}` ● | the result, as written |
+//! | `{"error": {"code", "message", "data"?}}` ● | a JSON-RPC error |
+//! | `{"text": "…"}` ● | a tool result with one text block |
+//! | `{"tool_error": "…"}` ● | the same with `isError` |
+//! | `{"env": ["NAME", …]}` ● | a text block holding these environment variables as JSON |
+//! | `{"answer": true}` ● | a text block holding the client's answer to the last `request`, as JSON |
+//! | `{"default": true}` ● | the default answer, here (so that more can follow it) |
+//! | `{"raw": "…"}` ● | a line / part of the HTTP body, verbatim |
+//! | `{"bytes_hex": "…"}` ● | bytes, verbatim, with no newline |
+//! | `{"endless": N}` ● | the first N bytes of a reply that never ends; then silence (over stdio, of the whole process) |
+//! | `{"ignore": true}` ● | never answers; the list ends here |
+//! | `{"exit": CODE}` ● | the process ends now |
+//! | `{"close": true}` ● | HTTP: cuts the connection; with no answer begun, before the head |
+//! | `{"twice": true}` | the next reply is sent twice |
+//! | `{"wrong_id": true}` | the next reply has a foreign id (`987654321`, or the value given instead of `true`) |
+//! | `{"stderr": "…"}`, `{"flood_stderr": BYTES}` | a line, or many, on stderr |
+//! | `{"notify": {"method", "params"?}}` | a notification (over HTTP on this request's event stream) |
+//! | `{"progress": {"progress"?, "total"?, "message"?}}` | progress for the request's token, nothing without one; counts up by itself when `progress` is left out |
+//! | `{"acknowledge": true}` | acknowledges a `subscriptions/listen` (its default does so and stays open) |
+//! | `{"request": {"method", "params"?}}` | asks the client and waits for its answer (`"wait": false` does not) |
+//! | `{"status": CODE}` | HTTP status; above 299 it also counts as an answer, with an empty body |
+//! | `{"header": {"name": "value"}}`, `{"content_type": "…"}` | HTTP head; `text/event-stream` turns what follows into events |
+//! | `{"drop_sessions": true}` | HTTP: forgets every session |
+//! | `{"spawn_child": true}` | starts `sleep 1000` in the same process group and journals its pid; `"inherit"` lets it hold stdout and stderr |
+//! | `{"stop_reading": true}` | never reads stdin again |
+//! | `{"count": "PATH"}` | appends a line to the file: proof of execution |
+//! | `{"repeat": {"times": N, "do": [actions]}}` | those actions N times |
+//!
+//! A list with `notify`, `progress`, `request` or `acknowledge` is answered as an event stream over HTTP.
+
+mod binary;
+mod http_server;
+mod journal;
+mod player;
+mod script;
+
+pub use self::{binary::binary, http_server::HttpServer, journal::Journal, player::play, script::Script};

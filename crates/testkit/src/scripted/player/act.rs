@@ -1,0 +1,169 @@
+//! What each action of a script does.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    future::pending,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use serde_json::{Map, Value, json, value::RawValue};
+use tokio::io::AsyncWriteExt;
+
+use super::{
+    action::{Action, Call, Child},
+    message::{self, Fault},
+    perform::Performance,
+    record,
+    stage::locked,
+};
+
+impl Performance {
+    pub(super) async fn act(&mut self, action: &Action) {
+        match action {
+            Action::DelayMs(milliseconds) => tokio::time::sleep(Duration::from_millis(*milliseconds)).await,
+            Action::Reply(result) => self.result(result.get()).await,
+            Action::Error(body) => {
+                let data = body.data.as_deref().map(|raw| message::one_line(raw.get()));
+                let message = body.message.clone();
+                self.fault(&Fault { status: 200, code: body.code, message, data }).await;
+            }
+            Action::Text(text) => self.text(text, false).await,
+            Action::ToolError(text) => self.text(text, true).await,
+            Action::Env(names) => self.text(&environment(names), false).await,
+            Action::Answer(_) => {
+                let answer = self.memory.answer.clone().unwrap_or_else(|| "null".to_owned());
+                self.text(&answer, false).await;
+            }
+            Action::Default(_) => self.default_answer().await,
+            Action::Raw(_) | Action::BytesHex(_) | Action::Endless(_) => self.write(action).await,
+            Action::Ignore(_) => pending().await,
+            Action::Exit(code) => {
+                _ = self.stage.exits.send(*code).await;
+                pending::<()>().await;
+            }
+            Action::Twice(_) => self.memory.twice = true,
+            Action::WrongId(id) => self.memory.wrong_id = Some(foreign(id)),
+            Action::Stderr(line) => stderr(format!("{line}\n").into_bytes()).await,
+            Action::FloodStderr(bytes) => flood(*bytes).await,
+            Action::Notify(call) => {
+                let params = self.notification_params(call.params.as_deref());
+                self.outlet.message(&message::notification(&call.method, params.as_deref())).await;
+            }
+            Action::Progress(members) => self.progress(members).await,
+            Action::Acknowledge(_) => self.acknowledge().await,
+            Action::Request(call) => self.ask(call).await,
+            Action::Close(_) | Action::Status(_) | Action::Header(_) | Action::ContentType(_) => {
+                self.shape(action).await;
+            }
+            Action::DropSessions(_) => self.stage.sessions.drop_all(),
+            Action::SpawnChild(child) => self.spawn_child(*child),
+            Action::StopReading(_) => self.stage.stop_reading.cancel(),
+            // A count that cannot be written shows in the test that reads it.
+            Action::Count(path) => _ = record::count(path, self.message.id()),
+            Action::Repeat(repeat) => {
+                for _ in 0..repeat.times {
+                    self.all(&repeat.actions).await;
+                }
+            }
+        }
+    }
+
+    /// What is written without regard to the protocol.
+    async fn write(&mut self, action: &Action) {
+        self.memory.answered = true;
+        match action {
+            Action::Raw(text) => self.outlet.raw(text).await,
+            Action::BytesHex(bytes) => self.outlet.bytes(bytes.0.clone()).await,
+            Action::Endless(length) => {
+                let start =
+                    message::result(self.message.id().unwrap_or("null"), &message::text_result("", false));
+                let mut bytes = start.into_bytes();
+                // The text block's content begins before its closing quote, and goes on for ever.
+                let closing = br#""}],"isError":false}}"#.len();
+                bytes.truncate(bytes.len() - closing);
+                bytes.resize(*length, b'a');
+                self.outlet.endless(bytes).await;
+                pending::<()>().await;
+            }
+            _ => {}
+        }
+    }
+
+    /// What concerns the HTTP response and not its messages; nothing over stdio.
+    async fn shape(&mut self, action: &Action) {
+        let Some(http) = self.outlet.http() else { return };
+        match action {
+            Action::Close(_) => {
+                http.cut().await;
+                self.memory.answered = true;
+            }
+            Action::Status(code) => {
+                http.order_status(*code);
+                self.memory.answered |= *code > 299;
+            }
+            Action::Header(headers) => headers.iter().for_each(|(name, value)| http.header(name, value)),
+            Action::ContentType(kind) => http.content_type(kind),
+            _ => {}
+        }
+    }
+
+    async fn progress(&mut self, members: &Map<String, Value>) {
+        let Some(token) = self.params.meta.progress_token.as_deref() else { return };
+        self.memory.progress += 1;
+        let mut params = BTreeMap::from([("progress", json!(self.memory.progress).to_string())]);
+        params.extend(members.iter().map(|(key, value)| (key.as_str(), value.to_string())));
+        params.insert("progressToken", token.get().to_owned());
+        let params: Vec<String> =
+            params.iter().map(|(key, value)| format!("{}:{value}", message::quote(key))).collect();
+        let params = format!("{{{}}}", params.join(","));
+        self.outlet.message(&message::notification("notifications/progress", Some(&params))).await;
+    }
+
+    async fn ask(&mut self, call: &Call) {
+        let (id, answer) = self.stage.asked.next();
+        let params = call.params.as_deref().map(|raw: &RawValue| message::one_line(raw.get()));
+        self.outlet.message(&message::request(id, &call.method, params.as_deref())).await;
+        if call.wait {
+            self.memory.answer = answer.await.ok();
+        }
+    }
+
+    /// In the server's own process group, as a child of any program is.
+    fn spawn_child(&self, child: Child) {
+        let output = || if child.inherits { Stdio::inherit() } else { Stdio::null() };
+        let mut command = Command::new("sleep");
+        command.arg("1000").stdin(Stdio::null()).stdout(output()).stderr(output());
+        match command.spawn() {
+            Ok(child) => {
+                self.stage.journal.event("child", &json!({"child": child.id()}));
+                locked(&self.stage.children).push(child);
+            }
+            Err(error) => self.stage.journal.event("child", &json!({"error": error.to_string()})),
+        }
+    }
+}
+
+fn environment(names: &[String]) -> String {
+    let read = |name: &String| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+    let variables: Map<String, Value> = names.iter().map(|name| (name.clone(), json!(read(name)))).collect();
+    Value::Object(variables).to_string()
+}
+
+fn foreign(id: &Value) -> String {
+    if *id == true { "987654321".to_owned() } else { id.to_string() }
+}
+
+/// As fast as the client takes it.
+async fn flood(bytes: usize) {
+    let line = [b"flood ".repeat(13), b"\n".to_vec()].concat();
+    stderr(line.iter().copied().cycle().take(bytes).collect()).await;
+}
+
+pub(super) async fn stderr(bytes: Vec<u8>) {
+    let mut stderr = tokio::io::stderr();
+    // A client that closed it does not read it.
+    _ = stderr.write_all(&bytes).await;
+    _ = stderr.flush().await;
+}

@@ -1,0 +1,104 @@
+//! Who may come in over HTTP: the session and version of a legacy client, the headers of a modern one.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, header};
+
+use super::{
+    gate::{self, Era},
+    headers,
+    message::{Fault, Message, Params},
+    peer::Peer,
+    scenario::Eras,
+    stage::Stage,
+};
+
+const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+/// A message at the door.
+#[derive(Debug)]
+pub(super) struct Caller<'a> {
+    pub(super) headers: &'a HeaderMap,
+    pub(super) message: &'a Message,
+    pub(super) params: &'a Params,
+}
+
+impl Caller<'_> {
+    /// A version header of ours makes a request modern even where its body does not say so.
+    pub(super) fn era(&self, stage: &Stage) -> Era {
+        let scenario = &stage.scenario;
+        let version = text(self.headers, "mcp-protocol-version");
+        let named = version.is_some_and(|version| scenario.supported.iter().any(|known| known == version));
+        if scenario.era == Eras::Both && named {
+            return Era::Modern;
+        }
+        Era::of(scenario, self.message, self.params)
+    }
+
+    /// The client's state, and the refusal if its request is not served.
+    pub(super) fn admit(&self, stage: &Stage, era: Era) -> (Arc<Peer>, Option<Fault>) {
+        let negotiated = negotiation(self.headers).err();
+        match era {
+            Era::Legacy => match self.legacy_peer(stage) {
+                Ok(peer) => {
+                    let refusal = negotiated.or_else(|| gate::legacy(&peer, self.message));
+                    (peer, refusal)
+                }
+                Err(fault) => (Peer::stateless(), negotiated.or(Some(fault))),
+            },
+            Era::Modern => (Peer::stateless(), negotiated.or_else(|| self.modern_refusal(stage))),
+        }
+    }
+
+    /// 2025-11-25, basic/transports, "Session Management" and "Protocol Version Header".
+    fn legacy_peer(&self, stage: &Stage) -> Result<Arc<Peer>, Fault> {
+        if self.message.method() == "initialize" {
+            return Ok(Peer::new());
+        }
+        let peer = session(stage, self.headers)?;
+        let version = text(self.headers, "mcp-protocol-version").unwrap_or("2025-03-26");
+        if LEGACY.contains(&version) || stage.scenario.version == version || stage.scenario.version == "echo"
+        {
+            return Ok(peer);
+        }
+        Err(Fault::new(400, -32600, format!("Bad Request: Unsupported protocol version: {version}")))
+    }
+
+    fn modern_refusal(&self, stage: &Stage) -> Option<Fault> {
+        let scenario = &stage.scenario;
+        if self.message.id.is_none() || self.message.method() == "initialize" {
+            return gate::modern(scenario, self.message, self.params);
+        }
+        let headers = headers::check(scenario, self.headers, self.message, self.params);
+        headers.err().or_else(|| gate::modern(scenario, self.message, self.params))
+    }
+}
+
+/// The peer of the session that a request names.
+pub(super) fn session(stage: &Stage, headers: &HeaderMap) -> Result<Arc<Peer>, Fault> {
+    if !stage.scenario.session {
+        return Ok(Peer::stateless());
+    }
+    let id = text(headers, "mcp-session-id");
+    let id = id.ok_or_else(|| Fault::new(400, -32600, "Bad Request: Missing session ID"))?;
+    stage.sessions.find(id).ok_or_else(|| Fault::new(404, -32600, "Session not found"))
+}
+
+/// Both eras demand that a client takes JSON and event streams, and sends JSON.
+fn negotiation(headers: &HeaderMap) -> Result<(), Fault> {
+    let accepted = text(headers, header::ACCEPT.as_str()).unwrap_or_default();
+    let takes = |kind: &str| accepted.contains(kind) || accepted.contains("*/*");
+    if !takes("application/json") || !takes("text/event-stream") {
+        let message = "Not Acceptable: Client must accept both application/json and text/event-stream";
+        return Err(Fault::new(406, -32600, message));
+    }
+    let kind = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
+    if !kind.starts_with("application/json") {
+        return Err(Fault::new(415, -32600, "Unsupported Media Type: Content-Type must be application/json"));
+    }
+    Ok(())
+}
+
+pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}

@@ -1,0 +1,160 @@
+//! Carries out the actions for one request, and gives the default answer where they gave none.
+
+use std::{future::pending, sync::Arc};
+
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    action::Action,
+    answers,
+    gate::{Era, Verdict},
+    message::{self, Fault, Message, Params},
+    outlet::Outlet,
+    peer::Peer,
+    stage::Stage,
+};
+
+/// One request (or notification) being served.
+#[derive(Debug)]
+pub(super) struct Performance {
+    pub(super) stage: Arc<Stage>,
+    pub(super) peer: Arc<Peer>,
+    pub(super) era: Era,
+    pub(super) message: Message,
+    pub(super) params: Params,
+    pub(super) outlet: Outlet,
+    pub(super) memory: Memory,
+}
+
+/// What one action leaves for the next.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// The default answer is no longer wanted.
+    pub(super) answered: bool,
+    pub(super) twice: bool,
+    pub(super) wrong_id: Option<String>,
+    pub(super) progress: u64,
+    /// The client's answer to our last request.
+    pub(super) answer: Option<String>,
+    /// What the default answer is instead, if the request was not admitted.
+    pub(super) refusal: Option<Fault>,
+}
+
+impl Performance {
+    /// Runs to the end, or until the request is cancelled: then nothing more is sent for it.
+    pub(super) async fn run(mut self, verdict: Verdict, cancelled: CancellationToken) {
+        self.memory.refusal = verdict.refusal;
+        let completed = tokio::select! {
+            biased;
+            () = cancelled.cancelled() => false,
+            () = self.perform(&verdict.actions) => true,
+        };
+        if let Some(http) = self.outlet.http() {
+            if completed { http.finish() } else { http.abandon() }
+        }
+        if let Some(id) = self.message.id() {
+            self.stage.under_way.end(&self.peer.session, id);
+        }
+    }
+
+    async fn perform(&mut self, actions: &[Action]) {
+        self.all(actions).await;
+        if !self.memory.answered && self.message.id.is_some() {
+            self.default_answer().await;
+        }
+    }
+
+    pub(super) async fn all(&mut self, actions: &[Action]) {
+        for action in actions {
+            // An action may hold a list of its own.
+            Box::pin(self.act(action)).await;
+        }
+    }
+
+    /// A result written in the script, as it is.
+    pub(super) async fn result(&mut self, result: &str) {
+        if self.message.method() == "initialize" {
+            self.open();
+        }
+        let result = message::one_line(result);
+        self.reply(|id| message::result(id, &result)).await;
+    }
+
+    /// A tool's result with one text block.
+    pub(super) async fn text(&mut self, text: &str, is_error: bool) {
+        let result = message::text_result(text, is_error);
+        let result = answers::complete(&self.stage.scenario, self.era, &result);
+        self.reply(|id| message::result(id, &result)).await;
+    }
+
+    pub(super) async fn fault(&mut self, fault: &Fault) {
+        if let Some(http) = self.outlet.http() {
+            http.suggest_status(fault.status);
+        }
+        self.reply(|id| fault.response(Some(id))).await;
+    }
+
+    pub(super) async fn default_answer(&mut self) {
+        if let Some(fault) = self.memory.refusal.clone() {
+            return self.fault(&fault).await;
+        }
+        if self.era == Era::Modern && self.message.method() == "subscriptions/listen" {
+            self.acknowledge().await;
+            pending::<()>().await;
+        }
+        match answers::default(&self.stage.scenario, self.era, &self.message, &self.params) {
+            Ok(result) => self.result(&result).await,
+            Err(fault) => self.fault(&fault).await,
+        }
+    }
+
+    /// 2026-07-28, basic/patterns/subscriptions: the subset the server honours, under the subscription's id.
+    pub(super) async fn acknowledge(&mut self) {
+        let wanted =
+            self.params.notifications.as_ref().is_some_and(|filter| filter["toolsListChanged"] == true);
+        let filter = if wanted { r#"{"toolsListChanged":true}"# } else { "{}" };
+        let meta = self.subscription();
+        let params = format!(r#"{{{meta},"notifications":{filter}}}"#);
+        let text = message::notification("notifications/subscriptions/acknowledged", Some(&params));
+        self.outlet.message(&text).await;
+    }
+
+    /// The parameters of a notification; on a subscription they carry its id.
+    pub(super) fn notification_params(&self, params: Option<&RawValue>) -> Option<String> {
+        let written = params.map(|raw| message::one_line(raw.get()));
+        if self.era == Era::Legacy || self.message.method() != "subscriptions/listen" {
+            return written;
+        }
+        let members = written.as_deref().and_then(|text| text.trim().strip_prefix('{')).unwrap_or("}");
+        let comma = if members.trim_start().starts_with('}') { "" } else { "," };
+        Some(format!("{{{}{comma}{members}", self.subscription()))
+    }
+
+    fn subscription(&self) -> String {
+        let id = self.message.id().unwrap_or("null");
+        format!(r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}"#)
+    }
+
+    /// The handshake has come one step further; over HTTP the client gets its session.
+    fn open(&mut self) {
+        self.peer.open();
+        if !self.stage.scenario.session || self.era == Era::Modern {
+            return;
+        }
+        if let Some(http) = self.outlet.http() {
+            http.header("mcp-session-id", &self.stage.sessions.open());
+        }
+    }
+
+    async fn reply(&mut self, render: impl Fn(&str) -> String) {
+        self.memory.answered = true;
+        let Some(id) = self.message.id().map(str::to_owned) else { return };
+        let id = self.memory.wrong_id.take().unwrap_or(id);
+        let text = render(&id);
+        self.outlet.message(&text).await;
+        if std::mem::take(&mut self.memory.twice) {
+            self.outlet.message(&text).await;
+        }
+    }
+}

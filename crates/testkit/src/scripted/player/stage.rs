@@ -1,0 +1,102 @@
+//! What all requests of one process share: the script, the journal, who is under way, who is being asked.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{peer::Sessions, record::Recorder, resume::Streams, scenario::Scenario};
+
+/// The shared state of the process.
+#[derive(Debug)]
+pub(super) struct Stage {
+    pub(super) scenario: Scenario,
+    pub(super) journal: Recorder,
+    /// A code sent here ends the process.
+    pub(super) exits: mpsc::Sender<u8>,
+    /// Cancelled when stdin is to be read no more.
+    pub(super) stop_reading: CancellationToken,
+    /// Owns the tasks that answer requests.
+    pub(super) tasks: TaskTracker,
+    pub(super) under_way: UnderWay,
+    pub(super) asked: Asked,
+    pub(super) sessions: Sessions,
+    pub(super) streams: Streams,
+    /// Kept so that they are not collected behind the test's back.
+    pub(super) children: Mutex<Vec<std::process::Child>>,
+}
+
+impl Stage {
+    pub(super) fn new(scenario: Scenario, exits: mpsc::Sender<u8>) -> Result<Arc<Self>, String> {
+        let journal = Recorder::open(scenario.journal.as_deref())?;
+        Ok(Arc::new(Self {
+            scenario,
+            journal,
+            exits,
+            stop_reading: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            under_way: UnderWay::default(),
+            asked: Asked::default(),
+            sessions: Sessions::default(),
+            streams: Streams::default(),
+            children: Mutex::default(),
+        }))
+    }
+}
+
+/// The requests being answered, by session and id.
+#[derive(Debug, Default)]
+pub(super) struct UnderWay(Mutex<HashMap<(String, String), CancellationToken>>);
+
+impl UnderWay {
+    /// Registers a request; the token is cancelled when the client cancels it.
+    pub(super) fn begin(&self, session: &str, id: &str) -> CancellationToken {
+        let token = CancellationToken::new();
+        locked(&self.0).insert((session.to_owned(), id.to_owned()), token.clone());
+        token
+    }
+
+    pub(super) fn end(&self, session: &str, id: &str) {
+        locked(&self.0).remove(&(session.to_owned(), id.to_owned()));
+    }
+
+    pub(super) fn cancel(&self, session: &str, id: &str) {
+        if let Some(token) = locked(&self.0).get(&(session.to_owned(), id.to_owned())) {
+            token.cancel();
+        }
+    }
+}
+
+/// The requests we sent to the client and that it has not answered. Their ids are small numbers, as the client's own
+/// may be: the two directions must not be confused.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    last: AtomicU64,
+    waiting: Mutex<HashMap<String, oneshot::Sender<String>>>,
+}
+
+impl Asked {
+    pub(super) fn next(&self) -> (u64, oneshot::Receiver<String>) {
+        let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let (sender, receiver) = oneshot::channel();
+        locked(&self.waiting).insert(id.to_string(), sender);
+        (id, receiver)
+    }
+
+    pub(super) fn resolve(&self, id: &str, answer: &str) {
+        if let Some(sender) = locked(&self.waiting).remove(id) {
+            _ = sender.send(answer.to_owned());
+        }
+    }
+}
+
+/// A lock whose holder panicked is as good as any here.
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

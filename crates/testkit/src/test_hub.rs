@@ -1,0 +1,237 @@
+//! A hub, and the real command line, in a folder of their own; at the end nothing of theirs may be left.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use toolhub::settings::Places;
+use toolhub::{EventSink, Hub};
+
+use crate::fake::Recorder;
+use crate::scripted::{self, Script};
+
+/// Marks the environment of every child that a test's servers are, so that a child left behind is found.
+const MARKER: &str = "TOOLHUB_TEST_MARKER";
+
+/// A folder with config and data, whose servers are marked.
+#[derive(Debug)]
+struct Den {
+    folder: TempDir,
+    marker: String,
+    servers: Value,
+}
+
+impl Den {
+    fn new() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::write(folder.path().join("toolhub.toml"), "").expect("a config file");
+        Self { folder, marker: format!("{}-{count}", std::process::id()), servers: json!({}) }
+    }
+
+    fn add(&mut self, id: &str, mut server: Value) {
+        if server.get("command").is_some() {
+            server["env"][MARKER] = json!(self.marker);
+        }
+        self.servers[id] = server;
+        let text = json!({"mcpServers": self.servers}).to_string();
+        fs::write(self.folder.path().join("mcp.json"), text).expect("mcp.json");
+    }
+
+    fn scripted(&mut self, id: &str, script: &Script) {
+        let file = script.write(self.folder.path());
+        self.add(id, json!({"command": scripted::binary(), "args": ["stdio", file]}));
+    }
+
+    fn assert_nothing_left(&self) {
+        #[cfg(target_os = "linux")]
+        {
+            let left = crate::processes::with_marker(MARKER, &self.marker);
+            assert!(left.is_empty(), "processes were left behind: {left:?}");
+        }
+    }
+}
+
+/// Builds a [`TestHub`].
+#[derive(Debug)]
+pub struct TestHubBuilder {
+    den: Den,
+}
+
+/// A hub for tests. Close it: dropping it unclosed, or with a task or a child left, fails the test.
+#[derive(Debug)]
+pub struct TestHub {
+    hub: Hub,
+    den: Den,
+    /// What happened.
+    pub events: Arc<Recorder>,
+    closed: bool,
+}
+
+impl TestHubBuilder {
+    /// Adds a scripted server over stdio.
+    #[must_use]
+    pub fn server(mut self, id: &str, script: &Script) -> Self {
+        self.den.scripted(id, script);
+        self
+    }
+
+    /// Adds a server as `mcp.json` describes it.
+    #[must_use]
+    pub fn entry(mut self, id: &str, server: Value) -> Self {
+        self.den.add(id, server);
+        self
+    }
+
+    /// Writes `toolhub.toml`.
+    #[must_use]
+    pub fn settings(self, text: &str) -> Self {
+        fs::write(self.den.folder.path().join("toolhub.toml"), text).expect("a config file");
+        self
+    }
+
+    /// Builds the hub.
+    pub async fn build(self) -> TestHub {
+        let events = Arc::new(Recorder::default());
+        let hub = open(&self.den, Arc::clone(&events)).await;
+        TestHub { hub, den: self.den, events, closed: false }
+    }
+}
+
+async fn open(den: &Den, events: Arc<Recorder>) -> Hub {
+    let folder = den.folder.path();
+    let places = Places {
+        config: folder.join("toolhub.toml"),
+        servers: folder.join("mcp.json"),
+        project_servers: None,
+        home: folder.join("home"),
+    };
+    Hub::builder().places(places).listen(events as Arc<dyn EventSink>).build().await.expect("the hub builds")
+}
+
+impl TestHub {
+    /// Starts to build one.
+    pub fn builder() -> TestHubBuilder {
+        TestHubBuilder { den: Den::new() }
+    }
+
+    /// The folder of its config.
+    pub fn folder(&self) -> &Path {
+        self.den.folder.path()
+    }
+
+    /// Ends the hub, and starts another on the same config and data.
+    pub async fn restart(&mut self) {
+        self.hub.shutdown().await;
+        self.hub = open(&self.den, Arc::clone(&self.events)).await;
+    }
+
+    /// Ends the hub, and checks that nothing is left.
+    pub async fn close(mut self) {
+        self.hub.shutdown().await;
+        self.closed = true;
+    }
+}
+
+impl std::ops::Deref for TestHub {
+    type Target = Hub;
+
+    fn deref(&self) -> &Hub {
+        &self.hub
+    }
+}
+
+impl Drop for TestHub {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert!(self.closed, "a TestHub must be closed: `hub.close().await`");
+            assert_eq!(self.hub.tasks_left(), 0, "tasks were left behind");
+            self.den.assert_nothing_left();
+        }
+    }
+}
+
+/// The real program, run in a folder of its own.
+#[derive(Debug)]
+pub struct CommandLine {
+    program: PathBuf,
+    den: Den,
+}
+
+/// What a run of the program came to.
+#[derive(Debug)]
+pub struct Ran {
+    /// The exit code.
+    pub code: Option<i32>,
+    /// The answer.
+    pub stdout: String,
+    /// Everything else.
+    pub stderr: String,
+}
+
+impl Ran {
+    /// The answer as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self:?}"))
+    }
+}
+
+impl CommandLine {
+    /// The program at `program` (`env!("CARGO_BIN_EXE_toolhub")`).
+    pub fn new(program: &str) -> Self {
+        Self { program: program.into(), den: Den::new() }
+    }
+
+    /// The folder of its config, where it runs.
+    pub fn folder(&self) -> &Path {
+        self.den.folder.path()
+    }
+
+    /// Adds a scripted server over stdio.
+    pub fn server(&mut self, id: &str, script: &Script) {
+        self.den.scripted(id, script);
+    }
+
+    /// Adds a server as `mcp.json` describes it.
+    pub fn entry(&mut self, id: &str, server: Value) {
+        self.den.add(id, server);
+    }
+
+    /// A command, not yet run: English, no colours, an environment of its own.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        let folder = self.folder();
+        command
+            .current_dir(folder)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", folder)
+            .env("TOOLHUB_HOME", folder.join("home"))
+            .env("LANG", "C.UTF-8")
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs the program to its end.
+    pub fn run(&self, args: &[&str]) -> Ran {
+        let output = self.command(args).output().expect("the program runs");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program writes UTF-8");
+        Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+impl Drop for CommandLine {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.den.assert_nothing_left();
+        }
+    }
+}

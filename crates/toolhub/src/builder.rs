@@ -1,0 +1,202 @@
+//! Building a hub: the one place where the parts are wired.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use toolhub_core::lang::{Lang, Say, Text};
+use toolhub_core::ports::{CachedList, ToolListStore};
+use toolhub_core::{EventSink, NativeTool, ServerId, ToolHost};
+use toolhub_engine::{Engine, Limits, Policy};
+use toolhub_mcp::config::{ConfigError, ServerSpec};
+use toolhub_mcp::{McpHost, Server};
+use toolhub_native::{Folders, NativeHost, builtin};
+use toolhub_store::SqliteStore;
+
+use crate::hub::Hub;
+use crate::listeners::Listeners;
+use crate::settings::{Places, PlacesError, Settings, load_servers};
+
+/// Why a hub could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// A config file is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The files' places cannot be told.
+    #[error(transparent)]
+    Places(#[from] PlacesError),
+}
+
+impl Say for BuildError {
+    fn say(&self, lang: Lang) -> String {
+        match self {
+            Self::Config(error) => error.say(lang),
+            Self::Places(error) => match error {
+                PlacesError::NoHome => lang.pick(
+                    error.to_string(),
+                    "找不到用户主目录：请设置 `HOME`，或给出 `--home` 和 `--config`".to_owned(),
+                ),
+                PlacesError::NoConfig(file) => lang.pick(
+                    error.to_string(),
+                    format!("没有配置文件 `{}`：请创建它（可以为空），或去掉 `--config`", file.display()),
+                ),
+            },
+        }
+    }
+}
+
+/// Gathers what a hub is made of.
+#[derive(Default)]
+pub struct HubBuilder {
+    config: Option<PathBuf>,
+    home: Option<PathBuf>,
+    places: Option<Places>,
+    tools: Vec<Arc<dyn NativeTool>>,
+    listeners: Vec<Arc<dyn EventSink>>,
+}
+
+impl std::fmt::Debug for HubBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HubBuilder")
+            .field("config", &self.config)
+            .field("home", &self.home)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HubBuilder {
+    /// Reads this config file instead of the usual one.
+    #[must_use]
+    pub fn config(mut self, file: impl Into<PathBuf>) -> Self {
+        self.config = Some(file.into());
+        self
+    }
+
+    /// Keeps data in this folder instead of the usual one.
+    #[must_use]
+    pub fn home(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.home = Some(folder.into());
+        self
+    }
+
+    /// Uses exactly these places, whatever else was said.
+    #[must_use]
+    pub fn places(mut self, places: Places) -> Self {
+        self.places = Some(places);
+        self
+    }
+
+    /// Adds a native tool.
+    #[must_use]
+    pub fn tool(mut self, tool: impl NativeTool) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Adds somebody who hears every event.
+    #[must_use]
+    pub fn listen(mut self, listener: Arc<dyn EventSink>) -> Self {
+        self.listeners.push(listener);
+        self
+    }
+
+    /// Builds the hub. Reads config and cache, and connects to nothing.
+    pub async fn build(self) -> Result<Hub, BuildError> {
+        let places = match self.places {
+            Some(places) => places,
+            None => Places::find(self.config.as_deref(), self.home.as_deref())?,
+        };
+        let settings = Settings::read(&places.config)?;
+        let (specs, mut notes) = load_servers(&places, &settings)?;
+        let events: Arc<dyn EventSink> = Arc::new(Listeners(self.listeners));
+        let store = open_store(&places, &mut notes);
+        let lists = cached_lists(store.as_deref(), &specs, &mut notes).await;
+
+        let policy = Policy {
+            order: settings.routing.order.clone(),
+            servers: specs.iter().filter(|spec| spec.enabled).map(|spec| spec.id.clone()).collect(),
+        };
+        let engine = Engine::new(policy, Arc::clone(&events));
+        let limits = limits_of(&settings);
+
+        let native = Arc::new(native_host(&settings, &places, self.tools));
+        engine.add_host(&(Arc::clone(&native) as Arc<dyn ToolHost>), limits);
+
+        let servers: Vec<Arc<Server>> = specs
+            .into_iter()
+            .map(|spec| {
+                let era = lists.get(&spec.id).and_then(|list| list.era.parse().ok());
+                Arc::new(Server::new(spec, era, Arc::clone(&events)))
+            })
+            .collect();
+        for server in &servers {
+            let host: Arc<dyn ToolHost> = Arc::new(McpHost::new(Arc::clone(server)));
+            let call = server.spec().call_timeout.unwrap_or(limits.call);
+            engine.add_host(&host, Limits { call, cap: limits.cap.max(call) });
+        }
+        let hub =
+            Hub { engine, native, servers, lists: Mutex::new(lists), store, events, settings, places, notes };
+        hub.refresh_catalog();
+        Ok(hub)
+    }
+}
+
+fn limits_of(settings: &Settings) -> Limits {
+    let usual = Limits::default();
+    let call = settings.limits.call.map_or(usual.call, |span| span.0);
+    Limits { call, cap: settings.limits.call_cap.map_or(usual.cap, |span| span.0).max(call) }
+}
+
+fn native_host(settings: &Settings, places: &Places, added: Vec<Arc<dyn NativeTool>>) -> NativeHost {
+    let host = NativeHost::default();
+    if settings.native.enabled {
+        let folders = Folders::new(settings.folders(&places.config));
+        for tool in builtin(folders) {
+            if !settings.native.disabled.iter().any(|name| name == tool.definition().name().as_str()) {
+                host.add(tool);
+            }
+        }
+    }
+    for tool in added {
+        host.add(tool);
+    }
+    host
+}
+
+/// A hub without a store works, it only forgets; so trouble with the store is told, and no reason to stop.
+fn open_store(places: &Places, notes: &mut Vec<Text>) -> Option<Arc<dyn ToolListStore>> {
+    match SqliteStore::open(&places.home) {
+        Ok(store) => Some(Arc::new(store)),
+        Err(error) => {
+            let cause =
+                std::error::Error::source(&error).map(|cause| format!(" ({cause})")).unwrap_or_default();
+            let home = places.home.display();
+            notes.push(Text::new(
+                format!("nothing can be kept in `{home}`: {error}{cause}"),
+                format!("无法在 `{home}` 保存数据：{error}{cause}"),
+            ));
+            None
+        }
+    }
+}
+
+/// The lists that still belong to what is configured.
+async fn cached_lists(
+    store: Option<&dyn ToolListStore>,
+    specs: &[ServerSpec],
+    notes: &mut Vec<Text>,
+) -> HashMap<ServerId, CachedList> {
+    // Without servers there is nothing to look up, and the commonest call is spared a wait.
+    let (Some(store), false) = (store, specs.is_empty()) else { return HashMap::new() };
+    let mut lists: HashMap<ServerId, CachedList> = match store.load().await {
+        Ok(lists) => lists.into_iter().collect(),
+        Err(error) => {
+            notes.push(Text::new(error.to_string(), format!("无法读取缓存：{error}")));
+            HashMap::new()
+        }
+    };
+    lists
+        .retain(|id, list| specs.iter().any(|spec| spec.id == *id && spec.fingerprint() == list.fingerprint));
+    lists
+}

@@ -1,0 +1,112 @@
+//! What every command shares: the screen, the hub once it is needed, and the user's Ctrl-C.
+
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+use toolhub::settings::{ConfigError, Places};
+use toolhub::{BuildError, Hub};
+use toolhub_core::{Lang, Say};
+
+use super::exit::{Exit, Interrupted, UsageError};
+use super::options::Global;
+use super::screen::Screen;
+use super::trace::Trace;
+
+pub(crate) struct App {
+    pub(crate) global: Global,
+    pub(crate) screen: Arc<Screen>,
+    hub: OnceCell<Hub>,
+    interrupt: CancellationToken,
+}
+
+impl App {
+    pub(crate) fn new(global: Global, lang: Lang) -> Self {
+        let screen = Arc::new(Screen::new(&global, lang));
+        Self { global, screen, hub: OnceCell::new(), interrupt: CancellationToken::new() }
+    }
+
+    pub(crate) fn lang(&self) -> Lang {
+        self.screen.lang
+    }
+
+    /// Where the files are.
+    pub(crate) fn places(&self) -> Result<Places, BuildError> {
+        Ok(Places::find(self.global.config.as_deref(), self.global.home.as_deref())?)
+    }
+
+    /// The hub, built when it is first needed.
+    pub(crate) async fn hub(&self) -> Result<&Hub, BuildError> {
+        self.hub
+            .get_or_try_init(|| async {
+                let mut builder = Hub::builder().places(self.places()?);
+                if self.global.trace || self.global.verbose > 0 {
+                    builder =
+                        builder.listen(Arc::new(Trace::new(Arc::clone(&self.screen), self.global.trace)));
+                }
+                let hub = builder.build().await?;
+                for note in hub.notes() {
+                    self.screen.warn(&note.say(self.lang()));
+                }
+                Ok(hub)
+            })
+            .await
+    }
+
+    /// Does something that Ctrl-C may end; dropping it cancels it.
+    pub(crate) async fn interruptible<T>(&self, work: impl Future<Output = T>) -> Result<T, Interrupted> {
+        tokio::select! {
+            done = work => Ok(done),
+            () = stop_signal() => {
+                self.interrupt.cancel();
+                Err(Interrupted)
+            }
+        }
+    }
+
+    /// Ends what the hub started. A second Ctrl-C does not wait for good manners: dropping kills.
+    pub(crate) async fn close(&self) {
+        if let Some(hub) = self.hub.get() {
+            tokio::select! {
+                () = hub.shutdown() => {}
+                () = stop_signal() => {}
+            }
+        }
+    }
+
+    /// Says what went wrong, once.
+    pub(crate) fn fail(&self, error: &anyhow::Error) -> Exit {
+        let lang = self.lang();
+        if error.is::<Interrupted>() {
+            self.screen.warn(lang.pick("interrupted", "已中断"));
+            return Exit::Interrupted;
+        }
+        let (text, exit) = if let Some(error) = error.downcast_ref::<BuildError>() {
+            (error.say(lang), Exit::Usage)
+        } else if let Some(error) = error.downcast_ref::<ConfigError>() {
+            (error.say(lang), Exit::Usage)
+        } else if let Some(error) = error.downcast_ref::<UsageError>() {
+            (error.to_string(), Exit::Usage)
+        } else {
+            (format!("{error:#}"), Exit::Failed)
+        };
+        self.screen.error(&text);
+        exit
+    }
+}
+
+/// Ctrl-C, or a polite request to end.
+async fn stop_signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut term) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = term.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}

@@ -1,0 +1,13 @@
+//! Completions for shells.
+
+use super::app::App;
+use super::exit::Exit;
+use super::help;
+use super::options::CompletionsArgs;
+
+pub(crate) fn run(app: &App, args: &CompletionsArgs) -> anyhow::Result<Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut help::command(app.lang()), "toolhub", &mut script);
+    app.screen.line(String::from_utf8_lossy(&script).trim_end());
+    Ok(Exit::Done)
+}

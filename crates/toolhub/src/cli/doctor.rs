@@ -1,0 +1,132 @@
+//! `toolhub doctor`: looks at everything that can be wrong, and says what to do.
+
+use toolhub_core::{RawJson, RawObject, Say as _, Source};
+
+use super::app::App;
+use super::exit::Exit;
+use super::screen::{BAD, GOOD, ODD};
+use super::servers::test_all;
+
+/// What one look found.
+#[derive(Clone, Copy)]
+enum Finding {
+    Good,
+    Odd,
+    Bad,
+}
+
+struct Report<'a> {
+    app: &'a App,
+    checks: Vec<RawObject>,
+    worst: Exit,
+}
+
+impl Report<'_> {
+    fn add(&mut self, what: &str, finding: Finding, text: &str) {
+        let (word, sign, style) = match finding {
+            Finding::Good => ("ok", "✓", GOOD),
+            Finding::Odd => ("warning", "!", ODD),
+            Finding::Bad => ("problem", "✗", BAD),
+        };
+        let check = RawObject::default().with("check", what).with("status", word).with("text", text);
+        self.checks.push(check);
+        if !self.app.screen.json {
+            self.app.screen.line(&format!("{style}{sign}{style:#} {text}"));
+        }
+    }
+
+    fn problem(&mut self, what: &str, text: &str, exit: Exit) {
+        self.add(what, Finding::Bad, text);
+        if self.worst == Exit::Done {
+            self.worst = exit;
+        }
+    }
+}
+
+pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
+    let mut report = Report { app, checks: Vec::new(), worst: Exit::Done };
+    look(app, &mut report).await?;
+    if app.screen.json {
+        let shown = RawObject::default()
+            .with("ok", report.worst == Exit::Done)
+            .with("checks", RawJson::of(&report.checks));
+        app.screen.json(&shown.into_raw());
+    }
+    Ok(report.worst)
+}
+
+async fn look(app: &App, report: &mut Report<'_>) -> anyhow::Result<()> {
+    let lang = app.lang();
+    let hub = match app.hub().await {
+        Ok(hub) => hub,
+        Err(error) => {
+            report.problem("config", &error.say(lang), Exit::Usage);
+            return Ok(());
+        }
+    };
+    let places = hub.places();
+    let config = places.config.display();
+    let text = match places.config.is_file() {
+        true => lang.pick(format!("config: `{config}`"), format!("配置：`{config}`")),
+        false => lang.pick(
+            format!("config: defaults (no `{config}`, none is needed)"),
+            format!("配置：默认值（没有 `{config}`，也不需要）"),
+        ),
+    };
+    report.add("config", Finding::Good, &text);
+    let home = places.home.display();
+    if hub.has_store() {
+        report.add("store", Finding::Good, &lang.pick(format!("data: `{home}`"), format!("数据：`{home}`")));
+    } else {
+        let text = lang.pick(
+            format!("data: nothing can be kept in `{home}`; choose another folder with `--home`"),
+            format!("数据：无法保存到 `{home}`；请用 `--home` 换一个文件夹"),
+        );
+        report.problem("store", &text, Exit::Failed);
+    }
+    for note in hub.notes() {
+        report.add("note", Finding::Odd, &note.say(lang));
+    }
+    let native = hub.catalog().iter().filter(|entry| entry.tool.source == Source::Native).count();
+    let folders = hub.settings().folders(&places.config);
+    let missing: Vec<String> = folders
+        .iter()
+        .filter(|folder| !folder.is_dir())
+        .map(|folder| format!("`{}`", folder.display()))
+        .collect();
+    let native = lang.pick(format!("native: {native} tools"), format!("内置：{native} 个工具"));
+    report.add("native", Finding::Good, &native);
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        let text = lang.pick(
+            format!("`[native] folders` names {missing}, which is not there"),
+            format!("`[native] folders` 中的 {missing} 不存在"),
+        );
+        report.problem("native", &text, Exit::Usage);
+    }
+    let enabled = hub.servers().into_iter().filter(|server| server.spec.enabled);
+    let ids: Vec<String> = enabled.map(|server| server.spec.id.as_str().to_owned()).collect();
+    if ids.is_empty() {
+        let text = lang.pick(
+            "servers: none; add one with `toolhub servers add`",
+            "服务器：无；用 `toolhub servers add` 添加",
+        );
+        report.add("servers", Finding::Good, text);
+    }
+    for test in app.interruptible(test_all(app, hub, ids)).await? {
+        // Already on the screen; here it is counted, and kept for `--json`.
+        let (status, text) = match &test.result {
+            Ok(list) => ("ok", format!("{}: {} tools", test.id, list.tools.len())),
+            Err(error) => {
+                report.worst = if report.worst == Exit::Done { Exit::Unreachable } else { report.worst };
+                ("problem", error.say(lang))
+            }
+        };
+        let check = RawObject::default().with("check", "server").with("id", test.id.as_str());
+        report.checks.push(check.with("status", status).with("text", text));
+    }
+    let text =
+        lang.pick("model: none is needed for what this version does", "模型：当前版本的功能不需要模型");
+    report.add("model", Finding::Good, text);
+    Ok(())
+}

@@ -1,0 +1,52 @@
+//! Exit codes: the one mapping from what happened to a number.
+
+use std::process::ExitCode;
+
+use toolhub_core::ToolError;
+
+/// How the program ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Done,
+    Failed,
+    Usage,
+    Unreachable,
+    TimedOut,
+    Interrupted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Unreachable => 3,
+            Exit::TimedOut => 124,
+            Exit::Interrupted => 130,
+        })
+    }
+}
+
+impl From<&ToolError> for Exit {
+    fn from(error: &ToolError) -> Self {
+        match error {
+            ToolError::ConnectionFailed { .. } => Self::Unreachable,
+            // The tool may well be one of a server that could not be asked.
+            ToolError::UnknownTool(unknown) if !unknown.unlisted.is_empty() => Self::Unreachable,
+            ToolError::TimedOut { .. } => Self::TimedOut,
+            ToolError::Cancelled => Self::Interrupted,
+            _ => Self::Failed,
+        }
+    }
+}
+
+/// The user's own mistake: said as it is, with exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct UsageError(pub(crate) String);
+
+/// The user pressed Ctrl-C.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub(crate) struct Interrupted;

@@ -1,0 +1,81 @@
+//! `toolhub explain`: the route of a call and its reasons, without running it.
+
+use toolhub::{Request, Route};
+use toolhub_core::{RawJson, RawObject, Say as _};
+
+use super::app::App;
+use super::arguments;
+use super::exit::Exit;
+use super::options::ExplainArgs;
+use super::screen::{BOLD, DIM, NAME};
+use super::table::{Cell, lines};
+
+pub(crate) async fn run(app: &App, args: ExplainArgs) -> anyhow::Result<Exit> {
+    let given = args.args.as_deref().map(|text| arguments::given(text, app.lang())).transpose()?;
+    let hub = app.hub().await?;
+    let request = Request { tool: &args.tool, source: args.source.as_deref(), arguments: given.as_ref() };
+    match app.interruptible(hub.explain(request)).await? {
+        Ok(route) if app.screen.json => app.screen.json(&as_json(app, &args.tool, &route)),
+        Ok(route) => show(app, &args.tool, &route),
+        Err(error) => {
+            let exit = Exit::from(&error);
+            if app.screen.json {
+                let shown = RawObject::default()
+                    .with("tool", args.tool.as_str())
+                    .with("success", false)
+                    .with("error", error.say(app.lang()))
+                    .with("error_kind", error.kind());
+                app.screen.json(&shown.into_raw());
+            } else {
+                app.screen.error(&error.say(app.lang()));
+            }
+            return Ok(exit);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn as_json(app: &App, tool: &str, route: &Route) -> RawJson {
+    let candidates: Vec<RawObject> = route
+        .candidates
+        .iter()
+        .map(|candidate| {
+            RawObject::default()
+                .with("source", candidate.source().to_string())
+                .with("name", candidate.entry.tool.name().as_str())
+                .with("why", candidate.why.say(app.lang()))
+        })
+        .collect();
+    let reasons: Vec<String> = route.reasons.iter().map(|reason| reason.say(app.lang())).collect();
+    RawObject::default()
+        .with("tool", tool)
+        .with("strategy", route.strategy.name())
+        .with("candidates", RawJson::of(&candidates))
+        .with("reasons", RawJson::of(&reasons))
+        .into_raw()
+}
+
+fn show(app: &App, tool: &str, route: &Route) {
+    let lang = app.lang();
+    let strategy = lang.pick("one after another", "依次尝试");
+    app.screen.line(&format!("{BOLD}{tool}{BOLD:#}  {DIM}{} ({strategy}){DIM:#}", route.strategy.name()));
+    let rows: Vec<Vec<Cell>> = route
+        .candidates
+        .iter()
+        .enumerate()
+        .map(|(place, candidate)| {
+            vec![
+                Cell::from(format!("{}.", place + 1)),
+                Cell::new(candidate.source().to_string(), NAME),
+                Cell::from(candidate.why.say(lang)),
+            ]
+        })
+        .collect();
+    for line in lines(&rows, "  ", None) {
+        app.screen.line(&line);
+    }
+    app.screen.line(lang.pick("why:", "原因："));
+    for reason in &route.reasons {
+        app.screen.line(&format!("  - {}", reason.say(lang)));
+    }
+}

@@ -1,0 +1,204 @@
+//! The language of the help, its Chinese texts, and what is said to a command line that cannot be read.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, Command, CommandFactory as _};
+use toolhub_core::Lang;
+
+use super::exit::Exit;
+use super::options::Cli;
+
+/// The language asked for: by `--lang`, else by the locale.
+pub(crate) fn language(args: &[OsString]) -> Lang {
+    let words: Vec<String> = args.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let after = words.iter().position(|word| word == "--lang").and_then(|at| words.get(at + 1));
+    let joined = words.iter().find_map(|word| word.strip_prefix("--lang="));
+    if let Some(lang) = joined.or(after.map(String::as_str)).and_then(|word| word.parse().ok()) {
+        return lang;
+    }
+    let locale = ["LC_ALL", "LC_MESSAGES", "LANG"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+    locale.map_or(Lang::En, |locale| Lang::from_locale(&locale))
+}
+
+/// The command line, with its help in `lang`.
+pub(crate) fn command(lang: Lang) -> Command {
+    let heading = "Global options";
+    let help =
+        Arg::new("help").short('h').long("help").action(ArgAction::Help).global(true).help_heading(heading);
+    let version =
+        Arg::new("version").short('V').long("version").action(ArgAction::Version).help_heading(heading);
+    let command = Cli::command()
+        .arg(help.help("Show this help"))
+        .arg(version.help("Show the version"))
+        .after_help("Exit codes: 0 done · 1 failed · 2 wrong usage or config · 3 server not reached · 124 timed out · 130 interrupted");
+    match lang {
+        Lang::En => command,
+        Lang::Zh => in_chinese(command, "").after_help(
+            "退出码：0 完成 · 1 失败 · 2 用法或配置错误 · 3 无法连接服务器 · 124 超时 · 130 中断",
+        ),
+    }
+}
+
+fn in_chinese(command: Command, path: &str) -> Command {
+    let mut command = command
+        .help_template("{about-with-newline}\n用法：{usage}\n\n{all-args}{after-help}")
+        .subcommand_help_heading("命令");
+    if let Some(about) = chinese(path) {
+        command = command.about(about);
+    }
+    let mut place = 0;
+    command = command.mut_args(|arg| {
+        // Under a heading of its own an argument loses its place, so it is given one.
+        place += 1;
+        let id = arg.get_id().to_string();
+        let heading = match (arg.is_positional(), arg.is_global_set()) {
+            (true, _) => "参数",
+            (_, true) => "全局选项",
+            _ => "选项",
+        };
+        let arg = arg.help_heading(heading).display_order(place);
+        match chinese(&format!("{path} {id}")).or_else(|| chinese(&format!(" {id}"))) {
+            Some(text) => arg.help(text),
+            None => arg,
+        }
+    });
+    let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    for name in names {
+        let path = format!("{path}/{name}");
+        command = command.mut_subcommand(&name, |sub| in_chinese(sub, &path));
+    }
+    command
+}
+
+/// The Chinese text of a command (`/call`) or of an argument (`/call tool`; ` json` for all commands).
+fn chinese(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "" => "AI 智能体所有工具的统一入口",
+        " config" => "配置文件 [默认：./toolhub.toml，其次是用户配置文件夹]",
+        " home" => "数据文件夹 [默认：用户数据文件夹]",
+        " json" => "在标准输出给出机器可读的结果",
+        " trace" => "在标准错误显示路由和每个事件",
+        " quiet" => "只输出结果和错误",
+        " verbose" => "在标准错误显示更多信息",
+        " lang" => "消息语言：en 或 zh [默认：按系统区域]",
+        " color" => "颜色：auto、always 或 never",
+        " help" => "显示帮助",
+        " version" => "显示版本",
+        "/call" => "调用工具",
+        "/call tool" | "/explain tool" | "/tools/show tool" => "工具名",
+        "/call pairs" => "参数，按工具的模式确定类型；`key:=JSON` 直接给出 JSON 值",
+        "/call args" => "JSON 对象形式的参数，`@文件`，或 `-` 表示标准输入",
+        "/call source" => "工具所在；给出服务器名则只用该服务器",
+        "/call timeout" => "最长等待时间（含连接），例如 30s、500ms 或 2m",
+        "/explain" => "显示调用会由谁处理及原因，不执行",
+        "/explain source" => "调用方认为工具所在之处",
+        "/explain args" => "JSON 对象形式的参数，`@文件` 或 `-`：不接受这些参数的候选会被排除",
+        "/tools" => "列出工具，或查看一个工具",
+        "/tools source" => "只列出该来源的工具",
+        "/tools refresh" => "重新询问每个服务器",
+        "/tools cached" => "只用已知信息，不连接服务器",
+        "/tools/show" => "查看一个工具及其参数",
+        "/tools/show source" => "查看哪个来源的 [默认：会被调用的那个]",
+        "/servers" => "列出、添加、删除、测试 MCP 服务器",
+        "/servers/list" => "列出已配置的服务器，不连接",
+        "/servers/add" => "将服务器写入 mcp.json",
+        "/servers/add id" => "服务器名",
+        "/servers/add url" => "HTTP 服务器的地址",
+        "/servers/add kind" => "HTTP 服务器的类型：http 或 sse",
+        "/servers/add header" => "每个请求都带的请求头",
+        "/servers/add env" => "给程序设置的环境变量",
+        "/servers/add cwd" => "程序的工作文件夹",
+        "/servers/add replace" => "替换同名服务器",
+        "/servers/add no_test" => "不尝试连接",
+        "/servers/add command" => "程序及其参数，写在 `--` 之后",
+        "/servers/remove" => "删除服务器",
+        "/servers/remove id" => "哪个服务器",
+        "/servers/test" => "连接服务器并列出其工具",
+        "/servers/test ids" => "哪些服务器 [默认：全部]",
+        "/doctor" => "检查配置、服务器和数据，并说明如何解决",
+        "/completions" => "输出 shell 补全脚本",
+        "/completions shell" => "bash、zsh、fish、elvish 或 powershell",
+        _ => return None,
+    })
+}
+
+/// Answers a command line that cannot be read, or that asks for help.
+pub(crate) fn refuse(error: &clap::Error, lang: Lang) -> ExitCode {
+    let wanted_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    match translated(error).filter(|_| lang == Lang::Zh && !wanted_help) {
+        Some(text) => {
+            let mut out = anstream::stderr().lock();
+            let _ = std::io::Write::write_all(
+                &mut out,
+                format!("错误：{text}\n详情见 `toolhub --help`\n").as_bytes(),
+            );
+        }
+        None => drop(error.print()),
+    }
+    if wanted_help { Exit::Done.into() } else { Exit::Usage.into() }
+}
+
+fn translated(error: &clap::Error) -> Option<String> {
+    let context = |kind| match error.get(kind)? {
+        ContextValue::String(text) => Some(text.clone()),
+        ContextValue::Strings(texts) => Some(texts.join(" ")),
+        _ => None,
+    };
+    let arg = || context(ContextKind::InvalidArg).unwrap_or_default();
+    let mut text = match error.kind() {
+        ErrorKind::UnknownArgument => format!("未知参数 `{}`", arg()),
+        ErrorKind::InvalidSubcommand => {
+            format!("未知命令 `{}`", context(ContextKind::InvalidSubcommand).unwrap_or_default())
+        }
+        ErrorKind::MissingRequiredArgument => format!("缺少参数 {}", arg()),
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+            let value = context(ContextKind::InvalidValue).unwrap_or_default();
+            format!("`{}` 的值 `{value}` 无效", arg())
+        }
+        ErrorKind::ArgumentConflict => format!("`{}` 不能与其他参数同时使用", arg()),
+        ErrorKind::MissingSubcommand => "缺少命令".to_owned(),
+        _ => return None,
+    };
+    let near = context(ContextKind::SuggestedSubcommand).or_else(|| context(ContextKind::SuggestedArg));
+    if let Some(near) = near {
+        text += &format!("；是否想用 `{near}`？");
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn untranslated(command: &Command, path: &str, missing: &mut Vec<String>) {
+        if chinese(path).is_none() {
+            missing.push(path.to_owned());
+        }
+        for arg in command.get_arguments() {
+            let id = arg.get_id();
+            if chinese(&format!("{path} {id}")).or_else(|| chinese(&format!(" {id}"))).is_none() {
+                missing.push(format!("{path} {id}"));
+            }
+        }
+        for sub in command.get_subcommands() {
+            untranslated(sub, &format!("{path}/{}", sub.get_name()), missing);
+        }
+    }
+
+    #[test]
+    fn everything_has_a_chinese_text() {
+        let mut missing = Vec::new();
+        untranslated(&command(Lang::En), "", &mut missing);
+        assert_eq!(missing, Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        command(Lang::En).debug_assert();
+        command(Lang::Zh).debug_assert();
+    }
+}

@@ -1,0 +1,57 @@
+//! The command line: reads what was asked, does it, and turns what came of it into text and an exit code.
+
+mod app;
+mod arguments;
+mod call;
+mod completions;
+mod doctor;
+mod exit;
+mod explain;
+mod help;
+mod options;
+mod screen;
+mod servers;
+mod start;
+mod table;
+mod tools;
+mod trace;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::FromArgMatches as _;
+
+use app::App;
+use exit::Exit;
+use options::{Cli, Command};
+
+/// Runs one command.
+pub(crate) async fn run(args: Vec<OsString>) -> ExitCode {
+    let lang = help::language(&args);
+    let command = help::command(lang);
+    let parsed =
+        command.clone().try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(error) => return help::refuse(&error, lang),
+    };
+    let app = App::new(cli.global, lang);
+    let exit = dispatch(&app, cli.command).await;
+    app.close().await;
+    match exit {
+        Ok(exit) => exit.into(),
+        Err(error) => app.fail(&error).into(),
+    }
+}
+
+async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
+    match command {
+        None => start::run(app),
+        Some(Command::Call(args)) => call::run(app, args).await,
+        Some(Command::Explain(args)) => explain::run(app, args).await,
+        Some(Command::Tools(args)) => tools::run(app, args).await,
+        Some(Command::Servers(args)) => servers::run(app, args).await,
+        Some(Command::Doctor) => doctor::run(app).await,
+        Some(Command::Completions(args)) => completions::run(app, &args),
+    }
+}

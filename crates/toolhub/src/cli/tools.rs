@@ -1,0 +1,255 @@
+//! `toolhub tools`: the catalog, and one tool of it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolhub::{Hub, Request};
+use toolhub_core::{RawJson, RawObject, Say as _, Source, Tool, json};
+use toolhub_engine::Entry;
+
+use super::app::App;
+use super::exit::{Exit, UsageError};
+use super::options::{ShowArgs, ToolsArgs, ToolsCommand};
+use super::screen::{BOLD, DIM, NAME};
+use super::table::{Cell, lines};
+
+pub(crate) async fn run(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
+    match args.command {
+        Some(ToolsCommand::Show(args)) => show(app, args).await,
+        None => list(app, args).await,
+    }
+}
+
+async fn list(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
+    let hub = app.hub().await?;
+    if args.refresh {
+        app.interruptible(hub.list_again()).await?;
+    } else if !args.cached {
+        app.interruptible(hub.list_missing()).await?;
+    }
+    warn_of_failures(app, hub);
+    let sources = sources(hub);
+    if let Some(wanted) = &args.source
+        && !sources.iter().any(|source| source.to_string() == *wanted)
+    {
+        let known = sources.iter().map(|source| format!("`{source}`")).collect::<Vec<_>>().join(", ");
+        return Err(UsageError(app.lang().pick(
+            format!("there is no source `{wanted}`: there are {known}"),
+            format!("没有来源 `{wanted}`：现有 {known}"),
+        ))
+        .into());
+    }
+    let wanted = |source: &Source| args.source.as_ref().is_none_or(|wanted| source.to_string() == *wanted);
+    let groups: Vec<(Source, Vec<Arc<Entry>>)> = sources
+        .into_iter()
+        .filter(wanted)
+        .map(|source| {
+            let tools = hub.catalog().iter().filter(|entry| entry.tool.source == source).cloned().collect();
+            (source, tools)
+        })
+        .collect();
+    if app.screen.json {
+        let all: Vec<RawObject> =
+            groups.iter().flat_map(|(_, tools)| tools).map(|entry| entry.tool.describe()).collect();
+        app.screen.json(&RawJson::of(&all));
+    } else {
+        print(app, &groups);
+    }
+    Ok(Exit::Done)
+}
+
+/// Every source in the order in which they are tried.
+fn sources(hub: &Hub) -> Vec<Source> {
+    let servers = hub.servers().into_iter().filter(|server| server.spec.enabled);
+    servers.map(|server| Source::Server(server.spec.id)).chain([Source::Native]).collect()
+}
+
+fn warn_of_failures(app: &App, hub: &Hub) {
+    let lang = app.lang();
+    for server in hub.servers() {
+        let id = &server.spec.id;
+        let Some(list) = server.list.filter(|_| server.spec.enabled) else { continue };
+        if let (Some((_, why)), None) = (&list.failure, list.listed_at) {
+            app.screen.warn(&lang.pick(
+                format!("the tools of `{id}` are not known: {why}; see `toolhub servers test {id}`"),
+                format!("`{id}` 的工具未知：{why}；见 `toolhub servers test {id}`"),
+            ));
+        }
+        for skipped in &list.skipped {
+            app.screen
+                .warn(&lang.pick(format!("`{id}` skipped {skipped}"), format!("`{id}` 跳过 {skipped}")));
+        }
+    }
+}
+
+fn print(app: &App, groups: &[(Source, Vec<Arc<Entry>>)]) {
+    let lang = app.lang();
+    let mut total = 0;
+    for (source, tools) in groups {
+        total += tools.len();
+        app.screen.line(&format!("{BOLD}{source}{BOLD:#} {DIM}({}){DIM:#}", tools.len()));
+        let rows: Vec<Vec<Cell>> = tools
+            .iter()
+            .map(|entry| {
+                let tool = &entry.tool;
+                vec![
+                    Cell::new(tool.name().as_str(), NAME),
+                    Cell::from(first_line(tool.definition.description())),
+                ]
+            })
+            .collect();
+        for line in lines(&rows, "  ", app.screen.width()) {
+            app.screen.line(&line);
+        }
+    }
+    app.screen.note(&lang.pick(
+        format!("{total} tools from {} sources", groups.len()),
+        format!("{} 个来源，共 {total} 个工具", groups.len()),
+    ));
+}
+
+fn first_line(text: &str) -> &str {
+    text.trim().lines().next().unwrap_or_default().trim()
+}
+
+async fn show(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
+    let hub = app.hub().await?;
+    let source = args.source.as_deref();
+    let request = Request { tool: &args.tool, source, arguments: None };
+    let route = match app.interruptible(hub.explain(request)).await? {
+        Ok(route) => route,
+        Err(error) => {
+            app.screen.error(&error.say(app.lang()));
+            return Ok(Exit::from(&error));
+        }
+    };
+    // `--source native` means native here, though a call would try the others first.
+    let named =
+        route.candidates.iter().find(|candidate| Some(candidate.source().to_string().as_str()) == source);
+    let Some(candidate) = named.or(route.candidates.first()) else { return Ok(Exit::Failed) };
+    let tool = &candidate.entry.tool;
+    let also: Vec<String> = hub
+        .catalog()
+        .named(&args.tool)
+        .map(|entry| &entry.tool.source)
+        .filter(|other| **other != tool.source)
+        .map(ToString::to_string)
+        .collect();
+    if app.screen.json {
+        let mut shown = tool.describe();
+        if !also.is_empty() {
+            shown.set("also_in", RawJson::of(&also));
+        }
+        app.screen.json(&shown.into_raw());
+    } else {
+        describe(app, tool, &also);
+    }
+    Ok(Exit::Done)
+}
+
+fn describe(app: &App, tool: &Tool, also: &[String]) {
+    let lang = app.lang();
+    let definition = &tool.definition;
+    let title = definition.title().map(|title| format!("  {title}")).unwrap_or_default();
+    app.screen.line(&format!("{BOLD}{}{BOLD:#}  {DIM}({}){DIM:#}{title}", tool.name(), tool.source));
+    for line in definition.description().trim().lines() {
+        app.screen.line(&format!("  {}", line.trim_end()));
+    }
+    let schema = definition.input_schema().value();
+    let rows = parameters(app, &schema);
+    app.screen.line("");
+    if rows.is_empty() {
+        app.screen.line(lang.pick("no arguments", "没有参数"));
+    } else {
+        app.screen.line(lang.pick("arguments:", "参数："));
+        for line in lines(&rows, "  ", app.screen.width()) {
+            app.screen.line(&line);
+        }
+    }
+    app.screen.line("");
+    let hints = tool.hints();
+    let yes = |flag: Option<bool>, en: &'static str, zh: &'static str| {
+        (flag == Some(true)).then(|| lang.pick(en, zh))
+    };
+    let said: Vec<&str> = [
+        yes(hints.read_only, "read-only", "只读"),
+        yes(hints.destructive, "destructive", "有破坏性"),
+        yes(hints.idempotent, "idempotent", "幂等"),
+        yes(hints.open_world, "open world", "访问外部"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let said = if said.is_empty() { lang.pick("none", "无").to_owned() } else { said.join(", ") };
+    app.screen.line(&format!("{}{said}", lang.pick("hints:   ", "提示：")));
+    app.screen.line(&format!("{}{}", lang.pick("version: ", "版本："), definition.version()));
+    if !also.is_empty() {
+        app.screen.line(&format!("{}{}", lang.pick("also in: ", "也在：  "), also.join(", ")));
+    }
+}
+
+/// One row for each argument: name, type, whether it must be there, what it is.
+fn parameters(app: &App, schema: &Value) -> Vec<Vec<Cell>> {
+    let lang = app.lang();
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let Some(properties) = schema["properties"].as_object() else { return Vec::new() };
+    let row = |(name, property): (&String, &Value)| {
+        let must = if required.contains(&name.as_str()) {
+            lang.pick("required", "必填").to_owned()
+        } else {
+            match property.get("default") {
+                Some(default) if !default.is_null() => {
+                    lang.pick(format!("default {default}"), format!("默认 {default}"))
+                }
+                _ => lang.pick("optional", "可选").to_owned(),
+            }
+        };
+        let text = property["description"]
+            .as_str()
+            .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+        vec![
+            Cell::new(name.as_str(), NAME),
+            Cell::from(kind(schema, property)),
+            Cell::new(must, DIM),
+            Cell::from(text.unwrap_or_default()),
+        ]
+    };
+    properties.iter().map(row).collect()
+}
+
+/// The type of an argument in a word or two.
+fn kind(root: &Value, property: &Value) -> String {
+    let linked = property["$ref"].as_str().and_then(|link| link.strip_prefix('#'));
+    let property = linked.and_then(|pointer| root.pointer(pointer)).unwrap_or(property);
+    if let Some(options) = property["enum"].as_array() {
+        return options
+            .iter()
+            .map(|option| json::pretty(&option.to_string()))
+            .collect::<Vec<_>>()
+            .join(" | ");
+    }
+    match &property["type"] {
+        Value::String(kind) if kind == "array" => {
+            let items = kind_of_items(root, property);
+            if items.is_empty() { "array".to_owned() } else { format!("array of {items}") }
+        }
+        Value::String(kind) => kind.clone(),
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" | "),
+        _ => {
+            let branches = property["anyOf"].as_array().or(property["oneOf"].as_array());
+            let kinds: Vec<String> =
+                branches.into_iter().flatten().map(|branch| kind(root, branch)).collect();
+            if kinds.is_empty() { "any".to_owned() } else { kinds.join(" | ") }
+        }
+    }
+}
+
+fn kind_of_items(root: &Value, property: &Value) -> String {
+    match &property["items"] {
+        // One level is enough to read; a schema may nest for ever.
+        items if items["type"] == "array" => "array".to_owned(),
+        Value::Object(items) if !items.contains_key("$ref") => kind(root, &property["items"]),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,199 @@
+//! The hub: every tool in one place. Calls are routed by the engine; which servers must be listed first is
+//! `discovery`'s to say.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use toolhub_core::error::UnknownTool;
+use toolhub_core::lang::Text;
+use toolhub_core::ports::{CachedList, ToolListStore};
+use toolhub_core::{
+    EventSink, NativeTool, Outcome, ServerId, Source, Tool, ToolCall, ToolDefinition, ToolError,
+};
+use toolhub_engine::{Catalog, Engine, Request, Route};
+use toolhub_mcp::config::ServerSpec;
+use toolhub_mcp::{McpError, Server, ServerState};
+use toolhub_native::NativeHost;
+
+use crate::builder::HubBuilder;
+use crate::settings::{Places, Settings};
+
+/// How long servers may take to go when the hub is shut down.
+const SHUTDOWN: Duration = Duration::from_secs(5);
+
+/// Every tool in one place.
+pub struct Hub {
+    pub(crate) engine: Engine,
+    pub(crate) native: Arc<NativeHost>,
+    pub(crate) servers: Vec<Arc<Server>>,
+    pub(crate) lists: Mutex<HashMap<ServerId, CachedList>>,
+    pub(crate) store: Option<Arc<dyn ToolListStore>>,
+    pub(crate) events: Arc<dyn EventSink>,
+    pub(crate) settings: Settings,
+    pub(crate) places: Places,
+    pub(crate) notes: Vec<Text>,
+}
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hub")
+            .field("engine", &self.engine)
+            .field("servers", &self.servers)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A server as it stands.
+#[derive(Debug, Clone)]
+pub struct ServerView {
+    /// Its configuration.
+    pub spec: ServerSpec,
+    /// Its connection.
+    pub state: ServerState,
+    /// What is known of its tools.
+    pub list: Option<CachedList>,
+}
+
+impl Hub {
+    /// Starts to build a hub.
+    pub fn builder() -> HubBuilder {
+        HubBuilder::default()
+    }
+
+    /// Runs a call. Dropping the future cancels it.
+    pub async fn call(&self, call: ToolCall) -> Outcome {
+        self.prepare(call.tool.as_str(), call.source.as_deref(), call.timeout).await;
+        let outcome = self.engine.call(call.clone()).await;
+        if !matches!(outcome.result, Err(ToolError::UnknownTool(_))) {
+            return outcome;
+        }
+        // The lists may be old: what is unknown today may have come since.
+        if self.relist_stale(call.source.as_deref(), call.timeout).await {
+            return self.with_unlisted(self.engine.call(call).await);
+        }
+        self.with_unlisted(outcome)
+    }
+
+    /// Decides who would serve a call, and runs nothing.
+    pub async fn explain(&self, request: Request<'_>) -> Result<Route, ToolError> {
+        self.prepare(request.tool, request.source, None).await;
+        self.engine.explain(request).map_err(|error| self.name_unlisted(error))
+    }
+
+    fn with_unlisted(&self, mut outcome: Outcome) -> Outcome {
+        outcome.result = outcome.result.map_err(|error| self.name_unlisted(error));
+        outcome
+    }
+
+    /// An unknown tool may be a tool of a server that could not be listed: that is said. Where only that server
+    /// was asked, that it could not be reached is the whole story.
+    fn name_unlisted(&self, error: ToolError) -> ToolError {
+        let ToolError::UnknownTool(unknown) = error else { return error };
+        let unlisted = self.unlisted();
+        let named = unlisted.iter().find(|(server, _)| Some(server.id()) == unknown.server.as_ref());
+        if let Some((server, cause)) = named {
+            let unreachable = McpError::Connect { cause: cause.clone(), stderr: Vec::new() };
+            return server.last_error().unwrap_or(unreachable).into_tool_error(server.id());
+        }
+        let unlisted = match unknown.server {
+            Some(_) => Vec::new(),
+            None => unlisted.into_iter().map(|(server, cause)| (server.id().clone(), cause)).collect(),
+        };
+        ToolError::UnknownTool(Box::new(UnknownTool { unlisted, ..*unknown }))
+    }
+
+    /// The catalog as it is now.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.engine.catalog()
+    }
+
+    /// Adds a native tool while the hub runs; one of the same name is replaced.
+    pub fn add_tool(&self, tool: impl NativeTool) {
+        self.native.add(Arc::new(tool));
+        self.engine.set_tools(&Source::Native, &self.native.tools());
+    }
+
+    /// Removes a native tool; whether there was one.
+    pub fn remove_tool(&self, name: &str) -> bool {
+        let removed = self.native.remove(name);
+        self.engine.set_tools(&Source::Native, &self.native.tools());
+        removed
+    }
+
+    /// Every configured server as it stands, in the order of the config.
+    pub fn servers(&self) -> Vec<ServerView> {
+        let lists = self.lists();
+        let view = |server: &Arc<Server>| ServerView {
+            spec: server.spec().clone(),
+            state: server.status(),
+            list: lists.get(server.id()).cloned(),
+        };
+        self.servers.iter().map(view).collect()
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Where the files are.
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// What was odd about the config or the store, but no reason to stop.
+    pub fn notes(&self) -> &[Text] {
+        &self.notes
+    }
+
+    /// Whether what is learned can be kept.
+    pub fn has_store(&self) -> bool {
+        self.store.is_some()
+    }
+
+    /// Ends every connection; no child is left.
+    pub async fn shutdown(&self) {
+        join_all(self.servers.iter().map(|server| server.stop(SHUTDOWN))).await;
+    }
+
+    /// Tasks that still run for connections; none after [`Hub::shutdown`].
+    pub fn tasks_left(&self) -> usize {
+        self.servers.iter().map(|server| server.tasks_left()).sum()
+    }
+
+    pub(crate) fn lists(&self) -> MutexGuard<'_, HashMap<ServerId, CachedList>> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts everything that is known into the catalog.
+    pub(crate) fn refresh_catalog(&self) {
+        self.engine.set_tools(&Source::Native, &self.native.tools());
+        for server in &self.servers {
+            self.refresh_server(server);
+        }
+    }
+
+    /// Puts one server's tools, as they were last listed, into the catalog.
+    pub(crate) fn refresh_server(&self, server: &Server) {
+        let spec = server.spec();
+        let source = Source::Server(spec.id.clone());
+        let tools = match self.lists().get(&spec.id) {
+            Some(list) if spec.enabled => tools_of(spec, list),
+            _ => Vec::new(),
+        };
+        self.engine.set_tools(&source, &tools);
+    }
+}
+
+fn tools_of(spec: &ServerSpec, list: &CachedList) -> Vec<Tool> {
+    let definitions = list.tools.iter().filter_map(|raw| ToolDefinition::parse(raw.clone()).ok());
+    let allowed = definitions.filter(|definition| spec.allows(definition.name().as_str()));
+    allowed
+        .map(|definition| {
+            let owner_hints = spec.hints_of(definition.name().as_str());
+            Tool { owner_hints, ..Tool::new(Source::Server(spec.id.clone()), definition) }
+        })
+        .collect()
+}

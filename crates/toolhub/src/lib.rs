@@ -1,0 +1,42 @@
+//! toolhub as a library: one [`Hub`] in front of native tools, skills and MCP servers.
+//!
+//! ```no_run
+//! use serde_json::json;
+//! use toolhub::{Hub, ToolCall, ToolError, tool};
+//!
+//! /// Current weather for a city.
+//! #[tool(read_only)]
+//! async fn weather(#[doc = "City name"] city: String, days: Option<u8>) -> Result<String, ToolError> {
+//!     Ok(format!("{city}: sunny for {} days", days.unwrap_or(1)))
+//! }
+//!
+//! # async fn example() -> Result<(), toolhub::BuildError> {
+//! let hub = Hub::builder().config("toolhub.toml").tool(weather).build().await?;
+//! let outcome = hub.call(ToolCall::new("weather", json!({"city": "Kyoto"}))).await;
+//! assert!(outcome.success());
+//! hub.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod builder;
+mod discovery;
+mod hub;
+mod listeners;
+pub mod settings;
+
+pub use builder::{BuildError, HubBuilder};
+pub use hub::{Hub, ServerView};
+pub use toolhub_core::{
+    CallContext, CallId, Event, EventKind, EventSink, IntoOutput, Lang, NativeTool, Outcome, RawJson, Say,
+    Source, ToolCall, ToolError, ToolOutput, function::Json,
+};
+pub use toolhub_engine::{Catalog, Request, Route};
+pub use toolhub_macros::tool;
+
+/// What `#[tool]` writes its code against. Not for use by hand.
+#[doc(hidden)]
+pub mod __private {
+    pub use toolhub_core as core;
+    pub use {schemars, serde, serde_json};
+}

@@ -1,0 +1,12 @@
+//! The configuration as a whole: where its files are, what they say, and how they join.
+
+mod places;
+mod servers;
+mod span;
+mod toml;
+
+pub use places::{Places, PlacesError};
+pub use servers::load_servers;
+pub use span::Span;
+pub use toml::{Limits, NativeSettings, Routing, ServerExtras, Settings};
+pub use toolhub_mcp::config::ConfigError;

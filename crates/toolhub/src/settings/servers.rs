@@ -1,0 +1,58 @@
+//! The servers from all files, each once, with what `toolhub.toml` adds to them.
+
+use toolhub_core::lang::Text;
+use toolhub_mcp::config::{ConfigError, ServerSpec, TransportSpec, read_servers};
+
+use super::places::Places;
+use super::toml::{ServerExtras, Settings};
+
+/// All configured servers in the order of the files, and what is odd but no error.
+pub fn load_servers(
+    places: &Places,
+    settings: &Settings,
+) -> Result<(Vec<ServerSpec>, Vec<Text>), ConfigError> {
+    let mut notes = Vec::new();
+    let mut servers = read_servers(&places.servers)?;
+    if let Some(project) = &places.project_servers {
+        for spec in read_servers(project)? {
+            if let Some(first) = servers.iter().find(|known| known.id == spec.id) {
+                let (id, kept, left) = (&spec.id, first.origin.display(), spec.origin.display());
+                notes.push(Text::new(
+                    format!("server `{id}` stands in `{kept}` and in `{left}`; the first one is used"),
+                    format!("服务器 `{id}` 同时在 `{kept}` 和 `{left}` 中；使用前者"),
+                ));
+            } else {
+                servers.push(spec);
+            }
+        }
+    }
+    for spec in &mut servers {
+        if let Some(connect) = settings.limits.connect {
+            spec.connect_timeout = connect.0;
+        }
+    }
+    for extras in &settings.servers {
+        match servers.iter_mut().find(|spec| spec.id.as_str() == extras.id) {
+            Some(spec) => apply(extras, spec),
+            None => {
+                let (id, file) = (&extras.id, places.servers.display());
+                notes.push(Text::new(
+                    format!("`[[servers]]` speaks of `{id}`, which is not in `{file}`"),
+                    format!("`[[servers]]` 提到的 `{id}` 不在 `{file}` 中"),
+                ));
+            }
+        }
+    }
+    Ok((servers, notes))
+}
+
+fn apply(extras: &ServerExtras, spec: &mut ServerSpec) {
+    spec.enabled = extras.enabled.unwrap_or(spec.enabled);
+    spec.connect_timeout = extras.connect_timeout.map_or(spec.connect_timeout, |span| span.0);
+    spec.call_timeout = extras.call_timeout.map(|span| span.0);
+    spec.tools.clone_from(&extras.tools);
+    spec.hints.clone_from(&extras.hints);
+    if let TransportSpec::Stdio(stdio) = &mut spec.transport {
+        stdio.env_pass.clone_from(&extras.env_pass);
+    }
+}

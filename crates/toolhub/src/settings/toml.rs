@@ -1,0 +1,161 @@
+//! What `toolhub.toml` says. Keys that are not known here are left for others, and never complained of.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toolhub_core::Hints;
+use toolhub_core::lang::Text;
+use toolhub_core::source::SourceKind;
+use toolhub_mcp::config::ConfigError;
+
+use super::span::Span;
+
+/// The settings.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// In which order sources are tried.
+    pub routing: Routing,
+    /// How long things may take.
+    pub limits: Limits,
+    /// The built-in tools.
+    pub native: NativeSettings,
+    /// What `mcp.json` has no place for.
+    pub servers: Vec<ServerExtras>,
+}
+
+/// `[routing]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default)]
+pub struct Routing {
+    /// The kinds of sources, first tried first; one that is left out is not used.
+    pub order: Vec<SourceKind>,
+}
+
+impl Default for Routing {
+    fn default() -> Self {
+        Self { order: vec![SourceKind::Mcp, SourceKind::Skill, SourceKind::Native] }
+    }
+}
+
+/// `[limits]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// A call.
+    pub call: Option<Span>,
+    /// The most that progress can extend a call to.
+    pub call_cap: Option<Span>,
+    /// Connecting to a server.
+    pub connect: Option<Span>,
+}
+
+/// `[native]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default)]
+pub struct NativeSettings {
+    /// Folders that the file tools may read; relative ones count from the config file's folder.
+    pub folders: Option<Vec<PathBuf>>,
+    /// Whether the built-in tools are there at all.
+    pub enabled: bool,
+    /// Built-in tools that are left out.
+    pub disabled: Vec<String>,
+}
+
+impl Default for NativeSettings {
+    fn default() -> Self {
+        Self { folders: None, enabled: true, disabled: Vec::new() }
+    }
+}
+
+/// `[[servers]]`
+#[derive(Debug, Clone, Deserialize)]
+pub struct ServerExtras {
+    /// The server in `mcp.json` that is meant.
+    pub id: String,
+    /// Whether it is used.
+    #[serde(default)]
+    pub enabled: Option<bool>,
+    /// Connecting.
+    #[serde(default)]
+    pub connect_timeout: Option<Span>,
+    /// A call.
+    #[serde(default)]
+    pub call_timeout: Option<Span>,
+    /// The only tools to be used.
+    #[serde(default)]
+    pub tools: Option<Vec<String>>,
+    /// Environment variables it gets beside the usual ones.
+    #[serde(default)]
+    pub env_pass: Vec<String>,
+    /// What the owner says of tools' effects, by name; `*` for all.
+    #[serde(default)]
+    pub hints: BTreeMap<String, Hints>,
+}
+
+impl Settings {
+    /// Reads a file; the defaults where there is none.
+    pub fn read(file: &Path) -> Result<Self, ConfigError> {
+        let text = match std::fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(ConfigError::io(file, &error)),
+        };
+        toml_edit::de::from_str(&text).map_err(|error| {
+            let what = error.message().to_owned();
+            let byte = error.span().map_or(0, |span| span.start);
+            ConfigError::at(file, &text, byte, Text::new(what.clone(), what))
+        })
+    }
+
+    /// The folders that the file tools may read: the configured ones, else the current one.
+    pub fn folders(&self, config: &Path) -> Vec<PathBuf> {
+        match &self.native.folders {
+            Some(folders) => {
+                let base = config.parent().unwrap_or(Path::new(""));
+                folders.iter().map(|folder| base.join(folder)).collect()
+            }
+            None => std::env::current_dir().into_iter().collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Settings, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("toolhub.toml");
+        std::fs::write(&file, text).unwrap();
+        Settings::read(&file).map_err(|error| {
+            let text = error.to_string();
+            text.split_once("`, ").map_or(text.clone(), |(_, rest)| rest.to_owned())
+        })
+    }
+
+    #[test]
+    fn settings_are_read_and_unknown_keys_left() {
+        let settings = read(
+            "future = 1\n[limits]\ncall = \"45s\"\nconnect = 5\n[routing]\norder = [\"native\", \"mcp\"]\n[[servers]]\nid = \"a\"\nhints = { \"*\" = { read_only = true } }\n",
+        )
+        .unwrap();
+        assert_eq!(settings.limits.call.unwrap().0.as_secs(), 45);
+        assert_eq!(settings.limits.connect.unwrap().0.as_secs(), 5);
+        assert_eq!(settings.routing.order, [SourceKind::Native, SourceKind::Mcp]);
+        assert_eq!(settings.servers[0].hints["*"].read_only, Some(true));
+    }
+
+    #[test]
+    fn complaints_name_the_place() {
+        let check = |text: &str, expect: &str| {
+            let error = read(text).unwrap_err();
+            assert!(error.starts_with(expect), "{error}");
+        };
+        check("[limits]\ncall = \"soon\"\n", "line 2, column 8: `soon` is not a time");
+        check("a = \n", "line 1, column 5: ");
+        check("[routing]\norder = [\"web\"]\n", "line 2, column 10: unknown variant `web`");
+        check("[[servers]]\ntools = []\n", "line 1, column 1: missing field `id`");
+    }
+}

@@ -1,0 +1,106 @@
+//! Ctrl-C in a slow call: one clear message, the right exit code, the server told, no process left.
+
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+#![cfg(target_os = "linux")]
+
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use serde_json::json;
+use toolhub_testkit::scripted::{HttpServer, Journal, Script};
+use toolhub_testkit::{CommandLine, processes};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn signal(child: &Child, name: &str) {
+    let pid = child.id().to_string();
+    assert!(std::process::Command::new("kill").args([name, &pid]).status().unwrap().success());
+}
+
+fn slow(actions: serde_json::Value) -> Script {
+    Script::legacy().plain_tool("slow").on("tools/call:slow", actions)
+}
+
+#[test]
+fn over_stdio_with_a_grandchild_that_stays() {
+    for (name, stubborn) in [("-INT", "clean"), ("-TERM", "clean"), ("-INT", "ignore_term")] {
+        let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+        let journal = cli.folder().join("journal");
+        let script = slow(json!([{"spawn_child": true}, {"delay_ms": 60000}])).set("shutdown", stubborn);
+        cli.server("s", &script.journal(&journal));
+        let child = cli.command(&["call", "slow"]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut seen = Journal::read(&journal);
+        seen.wait_for(|journal| !journal.events("child").is_empty(), PATIENCE);
+        signal(&child, name);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130));
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "error: cancelled\n");
+        seen.refresh();
+        assert_eq!(seen.count_method("notifications/cancelled"), 1, "{seen:?}");
+        let grandchild = u32::try_from(seen.events("child")[0]["child"].as_u64().unwrap()).unwrap();
+        assert!(processes::gone_within(grandchild, Duration::from_secs(5)));
+        // Dropping `cli` checks that the server itself is gone too.
+    }
+}
+
+#[test]
+fn over_http_in_both_eras() {
+    for (script, told) in [(slow(json!([{"delay_ms": 60000}])), "cancelled"), (modern(), "disconnect")] {
+        let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+        let journal = cli.folder().join("journal");
+        let server = HttpServer::start(&script.journal(&journal));
+        cli.entry("s", json!({"type": "http", "url": server.url}));
+        let child = cli.command(&["call", "slow", "--json"]).spawn().unwrap();
+        let mut seen = Journal::read(&journal);
+        seen.wait_for(|journal| journal.count_method("tools/call") == 1, PATIENCE);
+        signal(&child, "-INT");
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130));
+        let outcome: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(
+            (outcome["success"].as_bool(), outcome["error"].as_str()),
+            (Some(false), Some("cancelled"))
+        );
+        seen.wait_for(
+            |journal| match told {
+                "cancelled" => journal.count_method("notifications/cancelled") == 1,
+                _ => !journal.events("disconnect").is_empty(),
+            },
+            PATIENCE,
+        );
+    }
+}
+
+fn modern() -> Script {
+    Script::modern().plain_tool("slow").on("tools/call:slow", json!([{"delay_ms": 60000}]))
+}
+
+#[test]
+fn while_connecting() {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    let journal = cli.folder().join("journal");
+    let script = Script::legacy().plain_tool("t").on("initialize", json!([{"ignore": true}]));
+    cli.server("s", &script.on("server/discover", json!([{"ignore": true}])).journal(&journal));
+    let child = cli.command(&["call", "t"]).spawn().unwrap();
+    Journal::read(&journal).wait_for(|journal| journal.count_method("server/discover") == 1, PATIENCE);
+    signal(&child, "-INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+}
+
+#[test]
+fn a_second_one_does_not_wait_for_good_manners() {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    let journal = cli.folder().join("journal");
+    let script = slow(json!([{"delay_ms": 60000}])).set("shutdown", "ignore_term");
+    cli.server("s", &script.journal(&journal));
+    let child = cli.command(&["call", "slow"]).spawn().unwrap();
+    let mut seen = Journal::read(&journal);
+    seen.wait_for(|journal| journal.count_method("tools/call") == 1, PATIENCE);
+    signal(&child, "-INT");
+    seen.wait_for(|journal| journal.count_method("notifications/cancelled") == 1, PATIENCE);
+    let second = std::time::Instant::now();
+    signal(&child, "-INT");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+    assert!(second.elapsed() < Duration::from_millis(1400), "{:?}", second.elapsed());
+}

@@ -1,0 +1,286 @@
+//! Meeting servers of both eras over both transports, through the hub, with nothing left behind.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
+
+use serde_json::json;
+use toolhub::{ToolCall, ToolError};
+use toolhub_testkit::TestHub;
+use toolhub_testkit::scripted::{HttpServer, Journal, Script};
+
+fn scripts() -> [(&'static str, Script, &'static str); 3] {
+    [
+        ("legacy", Script::legacy(), "legacy"),
+        ("modern", Script::modern(), "modern"),
+        ("both", Script::both(), "modern"),
+    ]
+}
+
+fn with_tools(script: Script) -> Script {
+    script
+        .set("page_size", 1)
+        .plain_tool("echo")
+        .tool(json!({"name": "区域", "inputSchema": {"type": "object", "properties": {
+        "region": {"type": "string", "x-mcp-header": "Region"}}}}))
+}
+
+async fn check(hub: &TestHub, era: &str) {
+    let listed = hub.list_server("s").await.unwrap().unwrap();
+    assert_eq!((listed.era.as_str(), listed.tools.len()), (era, 2), "{:?}", hub.events.texts());
+    for (tool, arguments) in [("echo", json!({"a": 1})), ("区域", json!({"region": "东京"}))] {
+        let outcome = hub.call(ToolCall::new(tool, arguments.clone())).await;
+        let output = outcome.result.unwrap_or_else(|error| panic!("{tool} {era}: {error}"));
+        assert_eq!(output.texts().0, [arguments.to_string()]);
+    }
+}
+
+#[tokio::test]
+async fn over_stdio() {
+    for (name, script, era) in scripts() {
+        let hub = TestHub::builder().server("s", &with_tools(script)).build().await;
+        check(&hub, era).await;
+        assert!(hub.events.texts().iter().any(|text| text.contains("connected to `s`")), "{name}");
+        hub.close().await;
+    }
+}
+
+#[tokio::test]
+async fn over_http_with_json_and_event_streams() {
+    for sse in [false, true] {
+        for (_, script, era) in scripts() {
+            let server = HttpServer::start(&with_tools(script).set("sse", sse));
+            let hub = TestHub::builder().entry("s", json!({"url": server.url})).build().await;
+            check(&hub, era).await;
+            hub.close().await;
+        }
+    }
+}
+
+/// Old servers ignore what they do not know, or end on it; the answer is remembered, so only the first meeting pays.
+#[tokio::test]
+async fn odd_old_servers_are_met_and_remembered() {
+    for oddity in [json!([{"ignore": true}]), json!([{"exit": 1}])] {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("journal");
+        let script = Script::legacy().plain_tool("echo").on("server/discover", oddity).journal(&journal);
+        let mut hub = TestHub::builder().server("s", &script).build().await;
+        assert!(hub.call(ToolCall::new("echo", json!({}))).await.success());
+        assert_eq!(Journal::read(&journal).count_method("server/discover"), 1);
+        hub.restart().await;
+        assert!(hub.call(ToolCall::new("echo", json!({}))).await.success());
+        assert_eq!(Journal::read(&journal).count_method("server/discover"), 1);
+        hub.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_became_modern_is_met_again() {
+    let hub_folder = tempfile::tempdir().unwrap();
+    let script = hub_folder.path().join("script.json");
+    let program = toolhub_testkit::scripted::binary();
+    std::fs::write(&script, Script::legacy().plain_tool("echo").json()).unwrap();
+    let mut hub =
+        TestHub::builder().entry("s", json!({"command": program, "args": ["stdio", script]})).build().await;
+    assert!(hub.call(ToolCall::new("echo", json!({}))).await.success());
+    std::fs::write(&script, Script::modern().plain_tool("echo").json()).unwrap();
+    hub.restart().await;
+    assert!(hub.call(ToolCall::new("echo", json!({}))).await.success(), "{:?}", hub.events.texts());
+    hub.close().await;
+}
+
+#[tokio::test]
+async fn one_bad_tool_costs_that_tool_alone() {
+    let script = Script::legacy()
+        .plain_tool("good")
+        .tool(json!({"name": "null_schema", "inputSchema": null}))
+        .tool(json!({"name": "true_schema", "inputSchema": true}))
+        .tool(json!({"description": "nameless"}))
+        .tool(json!(5))
+        .plain_tool("good");
+    let hub = TestHub::builder().server("s", &script).build().await;
+    let list = hub.list_server("s").await.unwrap().unwrap();
+    assert_eq!(list.tools.len(), 1);
+    let expected =
+        ["`null_schema`", "`true_schema`", "a tool without a name", "a tool without a name", "`good`"];
+    assert_eq!(list.skipped.len(), expected.len(), "{:?}", list.skipped);
+    for (skipped, name) in list.skipped.iter().zip(expected) {
+        assert!(skipped.starts_with(name), "{skipped}");
+    }
+    hub.close().await;
+}
+
+#[tokio::test]
+async fn a_cursor_that_repeats_ends_the_paging() {
+    let script =
+        Script::legacy().plain_tool("a").plain_tool("b").set("page_size", 1).set("cursor_repeats", true);
+    let hub = TestHub::builder().server("s", &script).build().await;
+    let list = hub.list_server("s").await.unwrap().unwrap();
+    assert!(list.skipped.iter().any(|text| text.contains("cursor that came twice")), "{list:?}");
+    hub.close().await;
+}
+
+#[tokio::test]
+async fn banners_and_foreign_answers_are_passed_over() {
+    let script = Script::legacy()
+        .set("banner", json!(["Welcome!", "starting…", ""]))
+        .plain_tool("echo")
+        .on("tools/call:echo", json!([{"raw": "a log line"}, {"wrong_id": true}, {"text": "foreign"}, {"twice": true}, {"text": "mine"}]));
+    let hub = TestHub::builder().server("s", &script).build().await;
+    let outcome = hub.call(ToolCall::new("echo", json!({}))).await;
+    let told = hub.events.texts().join("\n");
+    assert!(told.contains("a line on stdout that is no message: Welcome!"), "{told}");
+    // The scripted server ends its list with the first answer, whoever it is for; so this call fails, but at once.
+    assert!(outcome.took.as_secs() < 20, "{outcome:?}\n{told}");
+    hub.close().await;
+}
+
+#[tokio::test]
+async fn progress_and_requests_of_the_server_are_handled() {
+    let actions = json!([
+        {"progress": {"progress": 1, "total": 2, "message": "half"}},
+        {"request": {"method": "ping"}},
+        {"request": {"method": "sampling/createMessage", "params": {}}},
+        {"text": "done"},
+    ]);
+    for http in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("journal");
+        let script =
+            Script::legacy().plain_tool("t").on("tools/call:t", &actions).set("sse", true).journal(&journal);
+        let server = http.then(|| HttpServer::start(&script));
+        let builder = TestHub::builder();
+        let hub = match &server {
+            Some(server) => builder.entry("s", json!({"url": server.url})).build().await,
+            None => builder.server("s", &script).build().await,
+        };
+        let outcome = hub.call(ToolCall::new("t", json!({}))).await;
+        assert!(outcome.success(), "{outcome:?}");
+        let told = hub.events.texts();
+        assert!(told.iter().any(|text| text == "progress 1/2 half"), "{told:?}");
+        let answers = std::fs::read_to_string(&journal).unwrap();
+        assert!(answers.contains("\"result\":{}") && answers.contains("-32601"), "{answers}");
+        hub.close().await;
+    }
+}
+
+#[tokio::test]
+async fn an_expired_session_is_begun_again_and_the_call_made_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let count = folder.path().join("count");
+    let script = Script::legacy()
+        .plain_tool("t")
+        .plain_tool("forget")
+        .on("tools/call:forget", json!([{"drop_sessions": true}, {"text": "forgotten"}]))
+        .on("tools/call:t", json!([{"count": count}, {"text": "ok"}]));
+    let server = HttpServer::start(&script);
+    let hub = TestHub::builder().entry("s", json!({"url": server.url})).build().await;
+    assert!(hub.call(ToolCall::new("forget", json!({}))).await.success());
+    let outcome = hub.call(ToolCall::new("t", json!({}))).await;
+    assert!(outcome.success(), "{outcome:?}");
+    assert_eq!(std::fs::read_to_string(&count).unwrap().lines().count(), 1);
+    hub.close().await;
+}
+
+#[tokio::test]
+async fn answers_that_cannot_be_read_fail_their_call_at_once() {
+    let deep = format!(r#"[{{"reply":{}{}}}]"#, "[".repeat(300), "]".repeat(300));
+    let cases = [
+        ("endless", r#"[{"endless": 20000000}]"#),
+        ("bytes", r#"[{"bytes_hex": "7b226964223a20fffe7d0a"}]"#),
+        ("deep", &deep),
+        ("list", r#"[{"reply": [1]}]"#),
+    ];
+    let script = cases.iter().fold(Script::legacy(), |script, (name, actions)| {
+        let actions = serde_json::value::RawValue::from_string((*actions).to_owned()).unwrap();
+        script.plain_tool(name).on(&format!("tools/call:{name}"), actions)
+    });
+    for (name, _) in &cases {
+        let hub = TestHub::builder().server("s", &script).build().await;
+        let outcome = hub.call(ToolCall::new(*name, json!({}))).await;
+        assert!(matches!(outcome.result, Err(ToolError::Unreadable { .. })), "{name}: {outcome:?}");
+        assert!(outcome.took.as_secs() < 15, "{name}: {outcome:?}");
+        hub.close().await;
+    }
+}
+
+#[tokio::test]
+async fn http_faults_are_told_apart() {
+    let cases = [
+        (json!([{"status": 500}]), "http_status"),
+        (json!([{"content_type": "text/html"}, {"raw": "<html>"}]), "unreadable_answer"),
+        (json!([{"raw": "not json"}]), "unreadable_answer"),
+        (json!([{"close": true}]), "connection_failed"),
+        (json!([{"error": {"code": -32000, "message": "no"}}]), "mcp_error"),
+    ];
+    for (actions, kind) in cases {
+        let server = HttpServer::start(&Script::legacy().plain_tool("t").on("tools/call:t", &actions));
+        let hub = TestHub::builder().entry("s", json!({"url": server.url})).build().await;
+        let outcome = hub.call(ToolCall::new("t", json!({}))).await;
+        let error = outcome.result.expect_err("a fault");
+        assert_eq!(error.kind(), kind, "{actions}: {error}");
+        hub.close().await;
+    }
+}
+
+#[tokio::test]
+async fn many_callers_share_one_connect() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let hub = TestHub::builder().server("s", &Script::both().plain_tool("t").journal(&journal)).build().await;
+    hub.list_server("s").await.unwrap().unwrap();
+    let calls = (0..50).map(|_| hub.call(ToolCall::new("t", json!({}))));
+    for outcome in futures_util::future::join_all(calls).await {
+        assert!(outcome.success(), "{outcome:?}");
+    }
+    assert_eq!(Journal::read(&journal).events("start").len(), 1);
+    hub.close().await;
+}
+
+#[tokio::test]
+async fn a_child_sees_only_the_environment_it_is_given() {
+    let script = Script::legacy()
+        .plain_tool("t")
+        .on("tools/call:t", json!([{"env": ["PATH", "CARGO_PKG_NAME", "GIVEN"]}]));
+    let folder = tempfile::tempdir().unwrap();
+    let program = toolhub_testkit::scripted::binary();
+    let entry = json!({"command": program, "args": ["stdio", script.write(folder.path())], "env": {"GIVEN": "${PATH}"}});
+    let hub = TestHub::builder().entry("s", entry).build().await;
+    let outcome = hub.call(ToolCall::new("t", json!({}))).await;
+    let seen: serde_json::Value = serde_json::from_str(&outcome.result.unwrap().texts().0[0]).unwrap();
+    assert!(std::env::var_os("CARGO_PKG_NAME").is_some(), "cargo sets it for tests");
+    assert_eq!(seen["CARGO_PKG_NAME"], json!(null), "{seen}");
+    assert_eq!(seen["GIVEN"], seen["PATH"]);
+    hub.close().await;
+}
+
+#[tokio::test]
+async fn native_tools_come_and_go_while_the_hub_runs() {
+    let hub = TestHub::builder().build().await;
+    assert!(!hub.call(ToolCall::new("twice", json!({"n": 2}))).await.success());
+    hub.add_tool(twice);
+    let outcome = hub.call(ToolCall::new("twice", json!({"n": 21}))).await;
+    assert_eq!(outcome.result.unwrap().texts().0, ["42"]);
+    assert!(hub.remove_tool("twice"));
+    assert!(!hub.call(ToolCall::new("twice", json!({"n": 2}))).await.success());
+    hub.close().await;
+}
+
+/// Doubles a number.
+#[toolhub::tool(read_only)]
+async fn twice(n: i64) -> i64 {
+    n * 2
+}
+
+#[tokio::test]
+async fn mcp_comes_before_native_and_native_is_the_fallback() {
+    let script = Script::legacy().tool(
+        json!({"name": "twice", "annotations": {"readOnlyHint": true}, "inputSchema": {"type": "object"}}),
+    );
+    let dies = script.clone().on("tools/call:twice", json!([{"exit": 1}]));
+    for (script, source) in [(script, "s"), (dies, "native")] {
+        let hub = TestHub::builder().server("s", &script).build().await;
+        hub.add_tool(twice);
+        let outcome = hub.call(ToolCall::new("twice", json!({"n": 3})).at("native")).await;
+        assert_eq!(outcome.source.as_ref().map(ToString::to_string).as_deref(), Some(source), "{outcome:?}");
+        hub.close().await;
+    }
+}

@@ -1,0 +1,82 @@
+//! Times whole processes in turn, and shows their median and 90th percentile.
+use std::{
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, ensure};
+
+use crate::table::Table;
+
+pub(super) struct Subject {
+    pub(super) label: &'static str,
+    pub(super) command: Command,
+}
+
+/// Runs the subjects in turn, so that a busy moment of the machine falls on all of them. The first is what the
+/// others are compared with.
+pub(super) fn measure(mut subjects: Vec<Subject>, rounds: usize) -> Result<Table> {
+    let mut samples = vec![Vec::with_capacity(rounds); subjects.len()];
+    // The first round only warms the disk cache.
+    for round in 0..=rounds {
+        for (subject, samples) in subjects.iter_mut().zip(&mut samples) {
+            let elapsed = time(subject)?;
+            if round > 0 {
+                samples.push(elapsed);
+            }
+        }
+    }
+    samples.iter_mut().for_each(|samples| samples.sort_unstable());
+    let base = samples.first().map_or(Duration::ZERO, |samples| percentile(samples, 50));
+
+    let mut table = Table::default();
+    table.row(["command", "median ms", "p90 ms", "ratio"].map(str::to_owned));
+    for (subject, samples) in subjects.iter().zip(&samples) {
+        let median = percentile(samples, 50);
+        let ratio = median.as_secs_f64() / base.as_secs_f64();
+        let p90 = percentile(samples, 90);
+        table.row([subject.label.to_owned(), milliseconds(median), milliseconds(p90), format!("{ratio:.1}")]);
+    }
+    Ok(table)
+}
+
+fn time(subject: &mut Subject) -> Result<Duration> {
+    subject.command.stdin(Stdio::null()).stdout(Stdio::null());
+    let started = Instant::now();
+    let status = subject.command.status()?;
+    let elapsed = started.elapsed();
+    ensure!(status.success(), "`{}` failed ({status})", subject.label);
+    Ok(elapsed)
+}
+
+/// Nearest rank, of sorted samples.
+fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied().unwrap_or_default()
+}
+
+fn milliseconds(duration: Duration) -> String {
+    format!("{:.2}", duration.as_secs_f64() * 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles() {
+        for (count, percent, expect) in [
+            (0, 50, 0),
+            (1, 50, 1),
+            (1, 90, 1),
+            (2, 50, 1),
+            (3, 50, 2),
+            (10, 90, 9),
+            (50, 50, 25),
+            (50, 90, 45),
+        ] {
+            let sorted: Vec<Duration> = (1..=count).map(Duration::from_millis).collect();
+            assert_eq!(percentile(&sorted, percent).as_millis(), expect, "{percent} % of {count}");
+        }
+    }
+}

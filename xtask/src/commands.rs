@@ -1,0 +1,108 @@
+//! The table of commands: what exists, how it is listed, and what an unknown word is answered.
+use std::fmt;
+
+use anyhow::Result;
+
+use crate::{bench, checks, deny, nearest::nearest, peers, table::Table, tidy, workspace::Workspace};
+
+pub(crate) struct Command {
+    pub(crate) name: &'static str,
+    about: &'static str,
+    run: fn(&Workspace, &[String]) -> Result<()>,
+}
+
+pub(crate) const COMMANDS: &[Command] = &[
+    Command {
+        name: "test",
+        about: "every check and every test; `-- ARGS` go to `cargo test --workspace`",
+        run: checks::test,
+    },
+    Command {
+        name: "lint",
+        about: "fmt, clippy, tidy and deny; `--fix` mends what fmt and clippy can",
+        run: checks::lint,
+    },
+    Command {
+        name: "tidy",
+        about: "the house rules: crate edges, first lines, file sizes, paths, README commands",
+        run: tidy::command,
+    },
+    Command {
+        name: "deny",
+        about: "licences, sources and bans of the dependencies; installs cargo-deny when it is missing",
+        run: deny::command,
+    },
+    Command {
+        name: "peers",
+        about: "set up the MCP servers and SDKs that tests talk to; `--list` shows them",
+        run: peers::command,
+    },
+    Command {
+        name: "bench",
+        about: "measure, all benchmarks or the one named; `--list` shows them",
+        run: bench::command,
+    },
+    Command { name: "help", about: "this list", run: help },
+];
+
+/// A command line that makes no sense; the process exits with 2.
+#[derive(Debug)]
+pub(crate) struct UsageError(pub(crate) String);
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+pub(crate) fn dispatch(args: &[String]) -> Result<()> {
+    let Some((name, rest)) = args.split_first() else { return print_commands() };
+    if name == "-h" || name == "--help" {
+        return print_commands();
+    }
+    let names = COMMANDS.iter().map(|command| command.name);
+    match COMMANDS.iter().find(|command| command.name == name) {
+        Some(command) => (command.run)(&Workspace::load()?, rest),
+        None => Err(unknown("command", name, names)),
+    }
+}
+
+pub(crate) fn unknown(
+    what: &str,
+    word: &str,
+    known: impl IntoIterator<Item = &'static str>,
+) -> anyhow::Error {
+    let hint = nearest(word, known).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+    UsageError(format!("unknown {what} `{word}`{hint}")).into()
+}
+
+/// Whether the only option a command knows was given.
+pub(crate) fn only_flag(args: &[String], flag: &'static str) -> Result<bool> {
+    match args.iter().find(|arg| *arg != flag) {
+        Some(stranger) => Err(unknown("argument", stranger, [flag])),
+        None => Ok(!args.is_empty()),
+    }
+}
+
+pub(crate) fn no_arguments(args: &[String]) -> Result<()> {
+    match args.first() {
+        Some(stranger) => Err(unknown("argument", stranger, [])),
+        None => Ok(()),
+    }
+}
+
+fn help(_: &Workspace, _: &[String]) -> Result<()> {
+    print_commands()
+}
+
+fn print_commands() -> Result<()> {
+    println!("Usage: cargo xtask COMMAND\n");
+    let mut table = Table::default();
+    for command in COMMANDS {
+        table.row([format!("  {}", command.name), command.about.to_owned()]);
+    }
+    print!("{table}");
+    Ok(())
+}

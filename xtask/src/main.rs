@@ -1,0 +1,23 @@
+//! The project's chores behind `cargo xtask`: picks the command and turns its result into an exit code.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the terminal")]
+
+mod bench;
+mod checks;
+mod commands;
+mod deny;
+mod nearest;
+mod peers;
+mod run;
+mod steps;
+mod table;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let Err(error) = commands::dispatch(&args) else { return ExitCode::SUCCESS };
+    eprintln!("error: {error:#}");
+    if error.is::<commands::UsageError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+}

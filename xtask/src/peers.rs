@@ -1,0 +1,164 @@
+//! The independent MCP servers and SDKs that tests talk to: which, at which version, and whether they are ready.
+mod install;
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{commands::only_flag, table::Table, workspace::Workspace};
+
+struct Peer {
+    /// Its folder under `target/peers`; tests name it.
+    name: &'static str,
+    packages: Packages,
+    /// The file in that folder that tests start.
+    program: &'static str,
+}
+
+enum Packages {
+    /// A virtual environment of its own with these requirements.
+    Python(&'static [&'static str]),
+    /// A `node_modules` of its own with these packages.
+    Node(&'static [&'static str]),
+}
+
+/// To add a peer, add a row; a changed row is installed anew.
+const PEERS: &[Peer] = &[
+    Peer {
+        name: "excel-0.1.8",
+        packages: Packages::Python(&["excel-mcp-server==0.1.8", "mcp<2"]),
+        program: "bin/excel-mcp-server",
+    },
+    Peer {
+        name: "excel-2.2.2",
+        packages: Packages::Python(&["excel-mcp-server==2.2.2"]),
+        program: "bin/excel-mcp-server",
+    },
+    Peer { name: "python-sdk", packages: Packages::Python(&["mcp==2.3.0"]), program: "bin/python" },
+    Peer {
+        name: "everything",
+        packages: Packages::Node(&["@modelcontextprotocol/server-everything@2026.8.31"]),
+        program: "node_modules/@modelcontextprotocol/server-everything/dist/index.js",
+    },
+];
+
+pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
+    if only_flag(args, "--list")? {
+        list(&folder(workspace));
+        return Ok(());
+    }
+    set_up(workspace)
+}
+
+pub(crate) fn folder(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("peers")
+}
+
+pub(crate) fn set_up(workspace: &Workspace) -> Result<()> {
+    let folder = folder(workspace);
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create `{}`", folder.display()))?;
+    // Two runs at once must not install into one folder; the lock goes with the file.
+    let lock = File::create(folder.join(".lock"))?;
+    lock.lock()?;
+    for peer in PEERS {
+        peer.set_up(&folder).with_context(|| format!("cannot set up the peer `{}`", peer.name))?;
+    }
+    list(&folder);
+    Ok(())
+}
+
+fn list(folder: &Path) {
+    let mut table = Table::default();
+    for peer in PEERS {
+        let state = if peer.is_ready(folder) { "ready" } else { "missing: run `cargo xtask peers`" };
+        let program = folder.join(peer.name).join(peer.program);
+        table.row([peer.name.to_owned(), program.display().to_string(), state.to_owned()]);
+    }
+    print!("{table}");
+}
+
+impl Peer {
+    fn set_up(&self, folder: &Path) -> Result<()> {
+        if self.is_ready(folder) {
+            return Ok(());
+        }
+        println!("installing {}", self.name);
+        let home = folder.join(self.name);
+        if home.exists() {
+            fs::remove_dir_all(&home).context("cannot remove an older or unfinished install")?;
+        }
+        fs::create_dir_all(&home)?;
+        match self.packages {
+            Packages::Python(requirements) => install::python(&home, requirements)?,
+            Packages::Node(packages) => install::node(&home, packages)?,
+        }
+        let program = home.join(self.program);
+        ensure!(program.exists(), "the install has no `{}`", program.display());
+        // Written last: a folder without it is an unfinished install.
+        fs::write(stamp(&home), self.spec(&home))?;
+        Ok(())
+    }
+
+    fn is_ready(&self, folder: &Path) -> bool {
+        let home = folder.join(self.name);
+        // Python's own link dangles when the interpreter it was made from is gone.
+        let interpreter = match self.packages {
+            Packages::Python(_) => home.join("bin/python"),
+            Packages::Node(_) => home.clone(),
+        };
+        interpreter.exists()
+            && home.join(self.program).exists()
+            && fs::read_to_string(stamp(&home)).is_ok_and(|found| found == self.spec(&home))
+    }
+
+    /// Names the folder too: the scripts of a virtual environment do not survive a move.
+    fn spec(&self, home: &Path) -> String {
+        let (kind, packages) = match self.packages {
+            Packages::Python(requirements) => ("python", requirements),
+            Packages::Node(packages) => ("node", packages),
+        };
+        format!("{kind}\n{}\nin {}\n", packages.join("\n"), home.display())
+    }
+}
+
+fn stamp(home: &Path) -> PathBuf {
+    home.join(".toolhub-peer")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(requirements: &'static [&'static str]) -> Peer {
+        Peer { name: "p", packages: Packages::Python(requirements), program: "bin/python" }
+    }
+
+    #[test]
+    fn ready_only_with_its_program_and_its_exact_spec() {
+        let folder = std::env::temp_dir().join(format!("xtask-peers-{}", std::process::id()));
+        let home = folder.join("p");
+        fs::create_dir_all(home.join("bin")).unwrap();
+        let old = peer(&["mcp==1"]);
+
+        fs::write(home.join("bin/python"), "").unwrap();
+        assert!(!old.is_ready(&folder), "no stamp: unfinished");
+        fs::write(stamp(&home), old.spec(&home)).unwrap();
+        assert!(old.is_ready(&folder));
+        assert!(!peer(&["mcp==2"]).is_ready(&folder), "the row has changed");
+        fs::remove_file(home.join("bin/python")).unwrap();
+        assert!(!old.is_ready(&folder), "the program is gone");
+
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<_> = PEERS.iter().map(|peer| peer.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), PEERS.len());
+    }
+}

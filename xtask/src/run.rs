@@ -1,0 +1,96 @@
+//! Starting other programs, with errors that say which one failed and how.
+use std::{
+    ffi::OsStr,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::Value;
+
+use crate::workspace::Workspace;
+
+/// `cargo run` describes xtask to its child in variables of these names. They would reach the cargo that the
+/// chore starts, and build scripts that watch them would run again on every switch between the two.
+const FROM_OUTER_CARGO: &[&str] = &["CARGO_MANIFEST_", "CARGO_PKG_"];
+
+pub(crate) fn program(name: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(name);
+    for (key, _) in std::env::vars_os() {
+        if key.to_str().is_some_and(|key| FROM_OUTER_CARGO.iter().any(|prefix| key.starts_with(prefix))) {
+            command.env_remove(key);
+        }
+    }
+    command
+}
+
+pub(crate) fn cargo(directory: &Path) -> Command {
+    let mut command = program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(directory);
+    command
+}
+
+/// Runs to the end on this terminal.
+pub(crate) fn check(command: &mut Command) -> Result<()> {
+    let status = command.status().map_err(|error| not_started(command, &error))?;
+    if !status.success() {
+        bail!("`{}` failed ({status})", shown(command));
+    }
+    Ok(())
+}
+
+/// Runs to the end and returns stdout; stderr is part of the error.
+pub(crate) fn read(command: &mut Command) -> Result<String> {
+    let output = command.output().map_err(|error| not_started(command, &error))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("`{}` failed ({})\n{}", shown(command), output.status, said.trim_end());
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no UTF-8", shown(command)))
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Profile {
+    Debug,
+    Release,
+}
+
+/// Builds one program of the workspace; cargo says where it lies, whatever the user's configuration.
+pub(crate) fn build(workspace: &Workspace, package: &str, binary: &str, profile: Profile) -> Result<PathBuf> {
+    let mut command = cargo(&workspace.root);
+    command.args([
+        "build",
+        "--message-format=json-render-diagnostics",
+        "--package",
+        package,
+        "--bin",
+        binary,
+    ]);
+    command.arg(match profile {
+        Profile::Debug => "--quiet",
+        Profile::Release => "--release",
+    });
+    // What the compiler says is for the terminal, while it says it.
+    command.stderr(Stdio::inherit());
+    read(&mut command)?
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == binary)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .ok_or_else(|| anyhow!("cargo built no program `{binary}` of `{package}`"))
+}
+
+fn shown(command: &Command) -> String {
+    let name = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let words = std::iter::once(name).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+fn not_started(command: &Command, error: &std::io::Error) -> anyhow::Error {
+    let name = command.get_program().to_string_lossy();
+    match error.kind() {
+        ErrorKind::NotFound => anyhow!("`{name}` was not found: install it, or put it on PATH"),
+        _ => anyhow!("`{name}` did not start: {error}"),
+    }
+}

@@ -1,0 +1,62 @@
+//! The house rules a machine can check: collects the findings of every rule and prints them all.
+mod cli_help;
+mod edges;
+mod first_line;
+mod forbidden_text;
+mod manifests;
+mod readme;
+mod readme_commands;
+mod size;
+mod sources;
+
+use std::{fmt, path::PathBuf};
+
+use anyhow::{Result, bail};
+
+use crate::{commands::no_arguments, workspace::Workspace};
+
+/// One broken rule, at one place. The message says what to do.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    path: PathBuf,
+    line: usize,
+    message: String,
+}
+
+impl Finding {
+    fn new(path: impl Into<PathBuf>, line: usize, message: impl Into<String>) -> Self {
+        Self { path: path.into(), line, message: message.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path.display(), self.line, self.message)
+    }
+}
+
+pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
+    no_arguments(args)?;
+    check(workspace)
+}
+
+pub(crate) fn check(workspace: &Workspace) -> Result<()> {
+    let files = sources::read_all(&workspace.root)?;
+    let mut findings = Vec::new();
+    findings.extend(manifests::check(workspace)?);
+    findings.extend(files.iter().flat_map(first_line::check));
+    findings.extend(files.iter().flat_map(size::check));
+    findings.extend(files.iter().flat_map(forbidden_text::check));
+    findings.extend(readme_commands::check(workspace)?);
+    findings.sort();
+
+    for finding in &findings {
+        println!("{finding}");
+    }
+    match findings.len() {
+        0 => println!("tidy: {} files, nothing found", files.len()),
+        1 => bail!("tidy: 1 finding"),
+        count => bail!("tidy: {count} findings"),
+    }
+    Ok(())
+}

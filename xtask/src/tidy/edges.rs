@@ -1,0 +1,107 @@
+//! Rule: which crate of the workspace may depend on which; the map of ARCHITECTURE.md as a table.
+use crate::workspace::EdgeKind;
+
+pub(super) const PLACE: &str = "xtask/src/tidy/edges.rs";
+
+const TESTKIT: &str = "toolhub-testkit";
+const MACROS: &str = "toolhub-macros";
+const XTASK: &str = "xtask";
+
+enum MayUse {
+    Only(&'static [&'static str]),
+    AllBut(&'static [&'static str]),
+}
+
+use MayUse::{AllBut, Only};
+
+const RULES: &[(&str, MayUse)] = &[
+    ("toolhub-core", Only(&[])),
+    (MACROS, Only(&[])),
+    ("toolhub-engine", Only(&["toolhub-core"])),
+    ("toolhub-search", Only(&["toolhub-core"])),
+    ("toolhub-mcp", Only(&["toolhub-core"])),
+    ("toolhub-native", Only(&["toolhub-core", MACROS])),
+    ("toolhub-skills", Only(&["toolhub-core", MACROS])),
+    ("toolhub-store", Only(&["toolhub-core"])),
+    ("toolhub-llm", Only(&["toolhub-core"])),
+    ("toolhub-agent", Only(&["toolhub-engine", "toolhub-core"])),
+    ("toolhub-server", Only(&["toolhub-agent", "toolhub-engine", "toolhub-core", "toolhub-mcp"])),
+    ("toolhub", AllBut(&[TESTKIT, XTASK])),
+    (TESTKIT, AllBut(&[XTASK])),
+    (XTASK, Only(&[])),
+];
+
+#[derive(Debug, PartialEq)]
+pub(super) enum Verdict {
+    Allowed,
+    Forbidden(String),
+}
+
+pub(super) fn is_known(package: &str) -> bool {
+    RULES.iter().any(|(name, _)| *name == package)
+}
+
+pub(super) fn judge(from: &str, to: &str, kind: EdgeKind) -> Verdict {
+    let Some((_, may_use)) = RULES.iter().find(|(name, _)| *name == from) else { return Verdict::Allowed };
+    if kind == EdgeKind::Dev && from != XTASK && [TESTKIT, MACROS].contains(&to) {
+        return Verdict::Allowed;
+    }
+    if to == TESTKIT {
+        return Verdict::Forbidden("testkit is a dev-dependency only".to_owned());
+    }
+    match may_use {
+        Only(allowed) if allowed.contains(&to) => Verdict::Allowed,
+        Only([]) => Verdict::Forbidden("it stands on no other crate".to_owned()),
+        Only(allowed) => Verdict::Forbidden(format!("it knows {} alone", allowed.join(", "))),
+        AllBut(forbidden) if !forbidden.contains(&to) => Verdict::Allowed,
+        AllBut(_) => Verdict::Forbidden("nothing stands on it".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use EdgeKind::{Build, Dev, Normal};
+
+    use super::*;
+
+    #[test]
+    fn edges() {
+        for (from, to, kind, allowed) in [
+            ("toolhub-engine", "toolhub-core", Normal, true),
+            ("toolhub-core", "toolhub-engine", Normal, false),
+            ("toolhub-core", "toolhub-macros", Normal, false),
+            ("toolhub-core", "toolhub-macros", Dev, true),
+            ("toolhub-macros", "toolhub-core", Normal, false),
+            ("toolhub-mcp", "toolhub-engine", Normal, false),
+            ("toolhub-mcp", "toolhub-engine", Dev, false),
+            ("toolhub-mcp", "toolhub-testkit", Dev, true),
+            ("toolhub-mcp", "toolhub-testkit", Normal, false),
+            ("toolhub-mcp", "toolhub-testkit", Build, false),
+            ("toolhub-native", "toolhub-macros", Normal, true),
+            ("toolhub-skills", "toolhub-macros", Build, true),
+            ("toolhub-store", "toolhub-macros", Normal, false),
+            ("toolhub-agent", "toolhub-engine", Normal, true),
+            ("toolhub-agent", "toolhub-llm", Normal, false),
+            ("toolhub-server", "toolhub-mcp", Normal, true),
+            ("toolhub-server", "toolhub-store", Normal, false),
+            ("toolhub", "toolhub-server", Normal, true),
+            ("toolhub", "toolhub-testkit", Normal, false),
+            ("toolhub", "toolhub-testkit", Dev, true),
+            ("toolhub", "xtask", Normal, false),
+            ("toolhub-testkit", "toolhub", Normal, true),
+            ("toolhub-testkit", "xtask", Dev, false),
+            ("xtask", "toolhub-core", Normal, false),
+            ("xtask", "toolhub-testkit", Dev, false),
+        ] {
+            let verdict = judge(from, to, kind);
+            assert_eq!(verdict == Verdict::Allowed, allowed, "{from} → {to} ({kind:?}): {verdict:?}");
+        }
+    }
+
+    #[test]
+    fn known_crates() {
+        for (package, expect) in [("toolhub", true), ("toolhub-llm", true), ("toolhub-utils", false)] {
+            assert_eq!(is_known(package), expect, "{package}");
+        }
+    }
+}

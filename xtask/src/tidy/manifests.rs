@@ -1,0 +1,98 @@
+//! Rules on the crates' manifests: allowed edges only, and the workspace's lints.
+use std::fs;
+
+use anyhow::{Context, Result};
+
+use super::{
+    Finding,
+    edges::{self, Verdict},
+};
+use crate::workspace::{Package, Workspace};
+
+pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
+    let members: Vec<&str> = workspace.packages.iter().map(|package| package.name.as_str()).collect();
+    let mut findings = Vec::new();
+    for package in &workspace.packages {
+        let manifest = fs::read_to_string(workspace.root.join(&package.manifest))
+            .with_context(|| format!("cannot read `{}`", package.manifest.display()))?;
+        check_edges(package, &manifest, &members, &mut findings);
+        if !takes_workspace_lints(&manifest) {
+            let message = "add `lints.workspace = true`: the lints are the same in every crate";
+            findings.push(Finding::new(&package.manifest, 1, message));
+        }
+    }
+    Ok(findings)
+}
+
+fn check_edges(package: &Package, manifest: &str, members: &[&str], findings: &mut Vec<Finding>) {
+    if !edges::is_known(&package.name) {
+        let message =
+            format!("`{}` is a new crate: add it to ARCHITECTURE.md and to {}", package.name, edges::PLACE);
+        findings.push(Finding::new(&package.manifest, 1, message));
+        return;
+    }
+    for dependency in package.dependencies.iter().filter(|edge| members.contains(&edge.name.as_str())) {
+        if let Verdict::Forbidden(reason) = edges::judge(&package.name, &dependency.name, dependency.kind) {
+            let message = format!(
+                "`{}` may not depend on `{}`: {reason}; see the map in ARCHITECTURE.md",
+                package.name, dependency.name
+            );
+            let line = line_of_dependency(manifest, &dependency.name);
+            findings.push(Finding::new(&package.manifest, line, message));
+        }
+    }
+}
+
+/// Where the name is written as a key, else the first line.
+fn line_of_dependency(manifest: &str, name: &str) -> usize {
+    let names_it = |line: &str| {
+        let key = line.trim_start().split(['.', '=', ' ', ']']).next().unwrap_or_default();
+        key == name || (line.starts_with('[') && line.trim_end().ends_with(&format!("dependencies.{name}]")))
+    };
+    manifest.lines().position(names_it).map_or(1, |index| index + 1)
+}
+
+fn takes_workspace_lints(manifest: &str) -> bool {
+    let mut section = "";
+    manifest.lines().map(str::trim).any(|line| {
+        if line.starts_with('[') {
+            section = line;
+        }
+        let setting: String = line.split('#').next().unwrap_or_default().split_whitespace().collect();
+        (section == "[lints]" && setting == "workspace=true")
+            || (section.is_empty() && setting == "lints.workspace=true")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workspace_lints() {
+        for (manifest, expect) in [
+            ("[package]\nname = \"a\"\n\n[lints]\nworkspace = true\n", true),
+            ("lints.workspace = true\n[package]\n", true),
+            ("[lints]\nworkspace=true # as everywhere\n", true),
+            ("[lints]\nworkspace = false\n", false),
+            ("[lints.rust]\nunsafe_code = \"forbid\"\n", false),
+            ("[lints]\n[dependencies.x]\nworkspace = true\n", false),
+            ("[package]\nlints.workspace = true\n", false),
+            ("", false),
+        ] {
+            assert_eq!(takes_workspace_lints(manifest), expect, "{manifest:?}");
+        }
+    }
+
+    #[test]
+    fn lines_of_dependencies() {
+        for (manifest, expect) in [
+            ("[dependencies]\ntoolhub-core.workspace = true\n", 2),
+            ("[dependencies]\ntoolhub-core = { workspace = true }\n", 2),
+            ("[a]\n\n[dev-dependencies.toolhub-core]\n", 3),
+            ("[dependencies]\ntoolhub-core-x = \"1\"\n", 1),
+        ] {
+            assert_eq!(line_of_dependency(manifest, "toolhub-core"), expect, "{manifest:?}");
+        }
+    }
+}

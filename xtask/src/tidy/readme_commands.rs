@@ -1,0 +1,183 @@
+//! Rule: every command in the READMEs exists, with every flag they give it.
+use std::{collections::HashMap, fs, path::Path};
+
+use anyhow::Result;
+
+use super::{
+    Finding,
+    cli_help::{Help, is_subcommand_name},
+    readme::{Program, Usage, Word, usages},
+};
+use crate::{
+    commands::COMMANDS,
+    run::{self, Profile},
+    workspace::Workspace,
+};
+
+const READMES: &[&str] = &["README.md", "README.zh-CN.md"];
+
+pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    let mut ours = Vec::new();
+    for readme in READMES {
+        let Ok(text) = fs::read_to_string(workspace.root.join(readme)) else {
+            findings.push(Finding::new(readme, 1, "is missing: write it"));
+            continue;
+        };
+        for usage in usages(&text) {
+            match usage.program {
+                Program::Toolhub => ours.push((readme, usage)),
+                Program::Xtask => findings
+                    .extend(xtask_fault(&usage).map(|message| Finding::new(readme, usage.line, message))),
+            }
+        }
+    }
+    let Some((readme, first)) = ours.first() else { return Ok(findings) };
+    let binary = match run::build(workspace, "toolhub", "toolhub", Profile::Debug) {
+        Ok(binary) => binary,
+        // The other findings are worth seeing even so.
+        Err(error) => {
+            let message = format!("its commands cannot be checked, `toolhub` does not build: {error:#}");
+            findings.push(Finding::new(readme, first.line, message));
+            return Ok(findings);
+        }
+    };
+    let mut helps = Helps { ask: |path: &[String]| ask(&binary, path), known: HashMap::new() };
+    for (readme, usage) in &ours {
+        if let Err(message) = check_words(&usage.words, &mut helps) {
+            findings.push(Finding::new(readme, usage.line, message));
+        }
+    }
+    Ok(findings)
+}
+
+fn xtask_fault(usage: &Usage) -> Option<String> {
+    let word = usage.words.first().filter(|word| is_subcommand_name(&word.text))?;
+    let known = COMMANDS.iter().any(|command| command.name == word.text);
+    (!known).then(|| format!("`cargo xtask` has no command `{}`: correct it", word.text))
+}
+
+fn ask(binary: &Path, path: &[String]) -> Result<Help> {
+    // A narrow terminal would wrap the lists.
+    let mut command = run::program(binary);
+    run::read(command.args(path).arg("--help").env("COLUMNS", "200")).map(|text| Help::parse(&text))
+}
+
+/// Asks for each help once.
+struct Helps<F> {
+    ask: F,
+    known: HashMap<Vec<String>, Result<Help, String>>,
+}
+
+impl<F: FnMut(&[String]) -> Result<Help>> Helps<F> {
+    fn of(&mut self, path: &[String]) -> Result<Help, String> {
+        if !self.known.contains_key(path) {
+            let help = (self.ask)(path).map_err(|error| format!("{error:#}"));
+            self.known.insert(path.to_vec(), help);
+        }
+        self.known[path].clone()
+    }
+}
+
+/// Walks the words down the tree of subcommands, to the first that does not fit: beyond an unknown flag nobody
+/// knows which word is its value.
+fn check_words<F: FnMut(&[String]) -> Result<Help>>(
+    words: &[Word],
+    helps: &mut Helps<F>,
+) -> Result<(), String> {
+    let mut path: Vec<String> = Vec::new();
+    let mut help = helps.of(&path)?;
+    let mut in_path = true;
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        // `[--flag]` as in a synopsis.
+        let text = word.text.trim_matches(['[', ']']);
+        if word.quoted {
+            in_path = false;
+        } else if text == "--" {
+            break;
+        } else if text.starts_with('-') {
+            let flag = text.split('=').next().unwrap_or_default();
+            if flag.starts_with("--") && !help.has_flag(flag) {
+                return Err(format!("`{}` has no flag `{flag}`: correct it", command_line(&path)));
+            }
+            if flag == text && help.takes_value(flag) {
+                words.next();
+            }
+        } else if in_path && help.subcommands.contains(text) {
+            path.push(text.to_owned());
+            help = helps.of(&path)?;
+        } else {
+            let expects_command = in_path && !help.subcommands.is_empty() && !help.takes_arguments;
+            if expects_command && is_subcommand_name(text) {
+                return Err(format!("`{}` has no command `{text}`: correct it", command_line(&path)));
+            }
+            in_path = false;
+        }
+    }
+    Ok(())
+}
+
+fn command_line(path: &[String]) -> String {
+    std::iter::once("toolhub").chain(path.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::bail;
+
+    use super::*;
+
+    const ROOT: &str = "Commands:\n  call     x\n  servers  x\n  broken   x\n\nOptions:\n      --home <DIR>  x\n  -v, --verbose  x\n";
+    const CALL: &str = "Arguments:\n  [TOOL]  x\n\nOptions:\n      --args <JSON>  x\n      --json  x\n      --home <DIR>  x\n";
+    const SERVERS: &str = "Commands:\n  list  x\n  add   x\n";
+
+    fn fake(path: &[String]) -> Result<Help> {
+        match path.join(" ").as_str() {
+            "" => Ok(Help::parse(ROOT)),
+            "call" => Ok(Help::parse(CALL)),
+            "servers" => Ok(Help::parse(SERVERS)),
+            "servers list" | "servers add" => Ok(Help::parse("")),
+            other => bail!("`{other} --help` failed"),
+        }
+    }
+
+    #[test]
+    fn faults_of_commands() {
+        for (line, expect) in [
+            ("call TOOL a=1 --args '{\"--x\": 1}' --json", ""),
+            ("call tool --args=@file", ""),
+            ("call tool [--json] --args JSON", ""),
+            ("call tool --jsn", "`toolhub call` has no flag `--jsn`: correct it"),
+            ("call tool -- --whatever", ""),
+            ("--home demo call tool --json", ""),
+            ("-v call --json", ""),
+            ("--hme demo call", "`toolhub` has no flag `--hme`: correct it"),
+            ("--json call", "`toolhub` has no flag `--json`: correct it"),
+            ("cal tool", "`toolhub` has no command `cal`: correct it"),
+            ("COMMAND", ""),
+            ("0.1.0", ""),
+            ("'cal'", ""),
+            ("servers list", ""),
+            ("servers list\\|add", ""),
+            ("servers lst", "`toolhub servers` has no command `lst`: correct it"),
+            ("servers add list --x", "`toolhub servers add` has no flag `--x`: correct it"),
+            ("broken", "`broken --help` failed"),
+        ] {
+            let usages = usages(&format!("```sh\ntoolhub {line}\n```"));
+            let mut helps = Helps { ask: fake, known: HashMap::new() };
+            let fault = check_words(&usages[0].words, &mut helps).err();
+            assert_eq!(fault.unwrap_or_default(), expect, "{line}");
+        }
+    }
+
+    #[test]
+    fn faults_of_chores() {
+        for (line, expect) in
+            [("tidy", false), ("", false), ("--help", false), ("COMMAND", false), ("tdy", true)]
+        {
+            let usages = usages(&format!("```sh\ncargo xtask {line}\n```"));
+            assert_eq!(xtask_fault(&usages[0]).is_some(), expect, "{line}");
+        }
+    }
+}

@@ -79,6 +79,8 @@ pub enum EventKind {
         /// Where it lives.
         source: Source,
     },
+    /// The request leaves for the tool: from here on it may take effect.
+    Sending,
     /// An attempt ended.
     AttemptFinished {
         /// Where the candidate lives.
@@ -152,8 +154,9 @@ impl Say for EventKind {
                 text
             }
             Self::AttemptStarted { source } => {
-                lang.pick(format!("calling {source}"), format!("正在调用 {source}"))
+                lang.pick(format!("trying {source}"), format!("尝试 {source}"))
             }
+            Self::Sending => lang.pick("calling", "正在调用").to_owned(),
             Self::AttemptFinished { source, took, error: None } => lang.pick(
                 format!("{source} succeeded in {} ms", took.as_millis()),
                 format!("{source} 成功，用时 {} 毫秒", took.as_millis()),

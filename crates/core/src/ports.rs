@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use crate::call::CallId;
@@ -36,8 +35,6 @@ impl EventSink for Silence {
 pub struct CallContext {
     /// Which call.
     pub call: CallId,
-    /// Whether the request has left for the tool, so that it may take effect.
-    pub sent: Sent,
     /// Who listens.
     pub events: Arc<dyn EventSink>,
 }
@@ -48,23 +45,13 @@ impl std::fmt::Debug for CallContext {
     }
 }
 
-/// A flag that the host raises once the request leaves for the tool.
-#[derive(Debug, Clone, Default)]
-pub struct Sent(Arc<AtomicBool>);
-
-impl Sent {
-    /// From now on the call may take effect.
-    pub fn raise(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
-    /// Whether the call may have taken effect.
-    pub fn is_raised(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
-}
-
 impl CallContext {
+    /// Says that the request now leaves for the tool. A host must: from here on the call may take effect, and its
+    /// deadline runs.
+    pub fn sending(&self) {
+        self.emit(EventKind::Sending);
+    }
+
     /// Tells the listeners of something that belongs to this call.
     pub fn emit(&self, kind: EventKind) {
         self.events.emit(Event::now(Some(self.call.clone()), kind));

@@ -9,7 +9,6 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use toolhub_core::ports::Sent;
 use toolhub_core::{
     CallContext, Effect, Event, EventKind, EventSink, Tool, ToolCall, ToolError, ToolHost, ToolOutput,
 };
@@ -41,15 +40,12 @@ impl Attempt<'_> {
     /// Runs it. Dropping the future cancels the call.
     pub(crate) async fn run(self, events: &Arc<dyn EventSink>) -> Result<ToolOutput, ToolError> {
         let watch = Arc::new(Watch::new(Arc::clone(events)));
-        let context = CallContext {
-            call: self.call.id.clone(),
-            sent: Sent::default(),
-            events: Arc::clone(&watch) as Arc<dyn EventSink>,
-        };
+        let context =
+            CallContext { call: self.call.id.clone(), events: Arc::clone(&watch) as Arc<dyn EventSink> };
         let work = AssertUnwindSafe(self.host.call(self.tool, &self.call.arguments, &context)).catch_unwind();
         let finished = tokio::select! {
             finished = work => finished,
-            after = self.expiry(&watch, &context.sent) => return Err(self.timed_out(after, &context.sent)),
+            after = self.expiry(&watch) => return Err(self.timed_out(after, &watch)),
         };
         match finished {
             Ok(Ok(output)) if output.is_error() => Err(own_error(output)),
@@ -63,91 +59,93 @@ impl Attempt<'_> {
     }
 
     /// Waits until the attempt has had its time, and tells how much that was.
-    async fn expiry(&self, watch: &Watch, sent: &Sent) -> Duration {
+    async fn expiry(&self, watch: &Watch) -> Duration {
         loop {
-            let since_start = watch.start.elapsed();
-            let limit = match self.call.timeout {
-                // The caller's own limit counts from the start, connecting included.
-                Some(timeout) => Some(timeout),
-                // Before the request leaves, the host's own deadline for connecting holds.
-                None if !sent.is_raised() => None,
-                None => Some(watch.first_sent() + self.limits.call),
-            };
-            // Progress gives a fresh span, up to the cap.
-            let limit = limit.map(|limit| {
-                let span = self.call.timeout.unwrap_or(self.limits.call);
-                let extended = watch.last_progress().map_or(limit, |at| limit.max(at + span));
-                extended.min(watch.first_sent() + self.limits.cap.max(span))
-            });
-            match limit {
-                Some(limit) if since_start >= limit => return since_start,
-                Some(limit) => {
+            let limit = self.limit(watch);
+            match limit.checked_sub(watch.start.elapsed()).filter(|left| !left.is_zero()) {
+                None => return limit,
+                Some(left) => {
                     tokio::select! {
-                        () = tokio::time::sleep(limit - since_start) => {}
+                        () = tokio::time::sleep(left) => {}
                         () = watch.changed.notified() => {}
-                    }
-                }
-                None => {
-                    tokio::select! {
-                        () = tokio::time::sleep(Duration::from_millis(50)) => {}
-                        () = watch.changed.notified() => {}
-                    }
-                    if sent.is_raised() {
-                        watch.note_sent();
                     }
                 }
             }
         }
     }
 
-    fn timed_out(&self, after: Duration, sent: &Sent) -> ToolError {
+    /// How long after its start the attempt must end, as things stand.
+    fn limit(&self, watch: &Watch) -> Duration {
+        let span = self.call.timeout.unwrap_or(self.limits.call);
+        let sent = watch.sent.since_start();
+        let limit = match (self.call.timeout, sent) {
+            // The caller's own limit counts from the start, connecting included.
+            (Some(timeout), _) => timeout,
+            (None, Some(sent)) => sent + span,
+            // Before the request leaves, the host's own deadline for connecting holds; this is for one without.
+            (None, None) => return self.limits.cap,
+        };
+        // Progress gives a fresh span, up to the cap.
+        let extended = watch.progress.since_start().map_or(limit, |at| limit.max(at + span));
+        extended.min(sent.unwrap_or_default() + self.limits.cap.max(span))
+    }
+
+    fn timed_out(&self, after: Duration, watch: &Watch) -> ToolError {
         let harmless = self.tool.hints().read_only == Some(true);
-        let effect = if sent.is_raised() && !harmless { Effect::Unknown } else { Effect::None };
-        ToolError::TimedOut { after: self.call.timeout.unwrap_or(after), effect }
+        let effect = match watch.sent.since_start() {
+            Some(_) if !harmless => Effect::Unknown,
+            _ => Effect::None,
+        };
+        ToolError::TimedOut { after, effect }
     }
 }
 
-/// Listens to a call's own events, so that progress can extend its deadline.
+/// Listens to a call's own events, so that its deadline knows when the request left and when it got on.
 struct Watch {
     events: Arc<dyn EventSink>,
     start: Instant,
-    progress: AtomicU64,
-    sent: AtomicU64,
+    sent: Moment,
+    progress: Moment,
     changed: Notify,
 }
 
-impl Watch {
-    fn new(events: Arc<dyn EventSink>) -> Self {
-        let zero = || AtomicU64::new(0);
-        Self { events, start: Instant::now(), progress: zero(), sent: zero(), changed: Notify::new() }
-    }
+/// A moment after the start, in milliseconds; 0 is not yet.
+#[derive(Default)]
+struct Moment(AtomicU64);
 
-    /// Milliseconds since the start, never 0, so that 0 can mean "not yet".
-    fn stamp(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
-    }
-
-    fn note_sent(&self) {
-        let _ = self.sent.compare_exchange(0, self.stamp(), Ordering::AcqRel, Ordering::Acquire);
-    }
-
-    fn first_sent(&self) -> Duration {
-        Duration::from_millis(self.sent.load(Ordering::Acquire))
-    }
-
-    fn last_progress(&self) -> Option<Duration> {
-        match self.progress.load(Ordering::Acquire) {
+impl Moment {
+    fn since_start(&self) -> Option<Duration> {
+        match self.0.load(Ordering::Acquire) {
             0 => None,
             at => Some(Duration::from_millis(at)),
         }
     }
 }
 
+impl Watch {
+    fn new(events: Arc<dyn EventSink>) -> Self {
+        let (sent, progress) = (Moment::default(), Moment::default());
+        Self { events, start: Instant::now(), sent, progress, changed: Notify::new() }
+    }
+
+    fn stamp(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
+    }
+}
+
 impl EventSink for Watch {
     fn emit(&self, event: Event) {
-        if matches!(event.kind, EventKind::Progress { .. }) {
-            self.progress.store(self.stamp(), Ordering::Release);
-            self.changed.notify_one();
+        match event.kind {
+            // Sent again after a session expired: the first time counts.
+            EventKind::Sending => {
+                let _ = self.sent.0.compare_exchange(0, self.stamp(), Ordering::AcqRel, Ordering::Acquire);
+                self.changed.notify_one();
+            }
+            EventKind::Progress { .. } => {
+                self.progress.0.store(self.stamp(), Ordering::Release);
+                self.changed.notify_one();
+            }
+            _ => {}
         }
         self.events.emit(event);
     }

@@ -31,7 +31,7 @@ impl McpHost {
         context: &CallContext,
     ) -> Result<RawJson, McpError> {
         let mut connection = self.server.connection().await?;
-        context.sent.raise();
+        context.sending();
         let result = call_over(&connection, tool, arguments, context).await;
         match result {
             // The server did not look at the request, so asking again is safe (2025-11-25, session management).

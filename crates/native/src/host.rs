@@ -83,7 +83,7 @@ impl ToolHost for NativeHost {
             let code = self.tools.load().get(tool.name()).map(|entry| Arc::clone(&entry.code));
             match code {
                 Some(code) => {
-                    context.sent.raise();
+                    context.sending();
                     code.call(arguments.clone(), context).await
                 }
                 // Removed since the catalog was built.

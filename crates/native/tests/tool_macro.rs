@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolhub_core::ports::{Sent, Silence};
+use toolhub_core::ports::Silence;
 use toolhub_core::{CallContext, CallId, NativeTool, RawJson, ToolError, ToolOutput};
 use toolhub_macros::tool;
 
@@ -98,7 +98,7 @@ mod odd {
 }
 
 fn context() -> CallContext {
-    CallContext { call: CallId::new("call_1"), sent: Sent::default(), events: Arc::new(Silence) }
+    CallContext { call: CallId::new("call_1"), events: Arc::new(Silence) }
 }
 
 async fn call(tool: &dyn NativeTool, arguments: Value) -> String {

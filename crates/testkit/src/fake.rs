@@ -127,7 +127,7 @@ impl ToolHost for FakeHost {
 
 async fn play(acts: &[Act], context: &CallContext) -> Result<ToolOutput, ToolError> {
     if !matches!(acts.first(), Some(Act::NeverSent(_))) {
-        context.sent.raise();
+        context.sending();
     }
     for act in acts {
         match act {

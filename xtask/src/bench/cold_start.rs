@@ -86,7 +86,7 @@ impl Setting {
         let mut version = self.toolhub();
         version.arg("--version");
         let mut tools = self.toolhub();
-        tools.arg("tools");
+        tools.args(["tools", "--quiet"]);
         vec![
             Subject { label: "true", command: program("true") },
             Subject { label: "toolhub --version", command: version },

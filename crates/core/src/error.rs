@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::lang::{Lang, Say};
+use crate::lang::{Lang, Say, Text};
 use crate::outcome::ToolOutput;
 use crate::source::{ServerId, Source};
 use crate::tool::ToolName;
@@ -41,11 +41,13 @@ pub enum ToolError {
         /// Which server.
         server: ServerId,
         /// Why.
-        cause: String,
+        cause: Text,
         /// The last lines it wrote to its standard error.
         stderr: Vec<String>,
         /// Whether the call may already have run.
         effect: Effect,
+        /// Whether trying again is of no use until something is changed.
+        lasting: bool,
     },
     /// A server answered with an HTTP error status.
     HttpStatus {
@@ -55,6 +57,13 @@ pub enum ToolError {
         status: u16,
         /// The beginning of what it said.
         body: String,
+        /// How long it asks to be left alone.
+        retry_after: Option<Duration>,
+    },
+    /// A server wants to know who is calling, and nobody is logged in.
+    LoginNeeded {
+        /// Which server.
+        server: ServerId,
     },
     /// A server answered with a protocol error.
     Protocol {
@@ -152,6 +161,7 @@ impl ToolError {
             Self::UnusableSchema { .. } => "unusable_schema",
             Self::ConnectionFailed { .. } => "connection_failed",
             Self::HttpStatus { .. } => "http_status",
+            Self::LoginNeeded { .. } => "login_needed",
             Self::Protocol { .. } => "mcp_error",
             Self::Unreadable { .. } => "unreadable_answer",
             Self::Failed { .. } => "tool_failed",
@@ -162,12 +172,35 @@ impl ToolError {
         }
     }
 
+    /// What went wrong, without what to do about it.
+    pub fn brief(&self, lang: Lang) -> String {
+        match self {
+            Self::ConnectionFailed { server, cause, .. } => {
+                let cause = cause.say(lang);
+                lang.pick(
+                    format!("server `{server}` could not be reached: {cause}"),
+                    format!("无法连接服务器 `{server}`：{cause}"),
+                )
+            }
+            other => other.say(lang),
+        }
+    }
+
+    /// The last lines that a server wrote to its standard error before it failed.
+    pub fn last_words(&self) -> &[String] {
+        match self {
+            Self::ConnectionFailed { stderr, .. } => stderr,
+            _ => &[],
+        }
+    }
+
     /// What the failed attempt may have done.
     pub fn effect(&self) -> Effect {
         match self {
-            Self::UnknownTool(_) | Self::InvalidArguments { .. } | Self::UnusableSchema { .. } => {
-                Effect::None
-            }
+            Self::UnknownTool(_)
+            | Self::InvalidArguments { .. }
+            | Self::UnusableSchema { .. }
+            | Self::LoginNeeded { .. } => Effect::None,
             Self::ConnectionFailed { effect, .. } | Self::TimedOut { effect, .. } => *effect,
             // Refused before it reached a tool: not found, not allowed, wrong method, too many, not available.
             Self::HttpStatus { status, .. } => match status {
@@ -217,11 +250,8 @@ impl Say for ToolError {
                 ),
                 format!("`{tool}` 的参数模式无法使用，不能检查参数：{detail}"),
             ),
-            Self::ConnectionFailed { server, cause, stderr, effect } => {
-                let mut text = lang.pick(
-                    format!("server `{server}` could not be reached: {cause}"),
-                    format!("无法连接服务器 `{server}`：{cause}"),
-                );
+            Self::ConnectionFailed { server, stderr, effect, .. } => {
+                let mut text = self.brief(lang);
                 if *effect == Effect::Unknown {
                     text += lang.pick(
                         "; the call was under way, so whether it took effect is unknown",
@@ -241,7 +271,7 @@ impl Say for ToolError {
                 }
                 text
             }
-            Self::HttpStatus { server, status, body } => {
+            Self::HttpStatus { server, status, body, .. } => {
                 let said = if body.is_empty() { String::new() } else { format!(": {body}") };
                 let hint = match status {
                     401 | 403 => lang.pick(
@@ -256,6 +286,10 @@ impl Say for ToolError {
                     format!("服务器 `{server}` 返回 HTTP 状态 {status}{said}{hint}"),
                 )
             }
+            Self::LoginNeeded { server } => lang.pick(
+                format!("server `{server}` wants you to log in: run `toolhub servers login {server}`"),
+                format!("服务器 `{server}` 需要登录：请运行 `toolhub servers login {server}`"),
+            ),
             Self::Protocol { server, code, message } => lang.pick(
                 format!("server `{server}` answered with MCP error {code}: {message}"),
                 format!("服务器 `{server}` 返回 MCP 错误 {code}：{message}"),
@@ -312,7 +346,15 @@ impl Say for UnknownTool {
         } else {
             text += lang.pick("; `toolhub tools` lists what there is", "；`toolhub tools` 列出所有工具");
         }
-        for (server, cause) in &self.unlisted {
+        let most = 2;
+        if self.unlisted.len() > most {
+            let more = self.unlisted.len() - most;
+            text += &lang.pick(
+                format!("; {more} more servers could not be asked, see `toolhub servers test`"),
+                format!("；另有 {more} 个服务器无法询问，见 `toolhub servers test`"),
+            );
+        }
+        for (server, cause) in self.unlisted.iter().take(most) {
             text += &lang.pick(
                 format!("; the tools of server `{server}` are not known: {cause}"),
                 format!("；服务器 `{server}` 的工具未知：{cause}"),

@@ -90,6 +90,13 @@ pub enum EventKind {
         /// Why it failed, if it did.
         error: Option<String>,
     },
+    /// A failed attempt is made again after a pause.
+    Retrying {
+        /// Where the candidate lives.
+        source: Source,
+        /// How long the pause is.
+        pause: Duration,
+    },
     /// A tool reports that it is getting on.
     Progress {
         /// How far it is.
@@ -164,6 +171,10 @@ impl Say for EventKind {
             Self::AttemptFinished { source, took, error: Some(error) } => lang.pick(
                 format!("{source} failed after {} ms: {error}", took.as_millis()),
                 format!("{source} 失败，用时 {} 毫秒：{error}", took.as_millis()),
+            ),
+            Self::Retrying { source, pause } => lang.pick(
+                format!("trying {source} again in {} ms", pause.as_millis()),
+                format!("{} 毫秒后重试 {source}", pause.as_millis()),
             ),
             Self::Progress { progress, total, message } => {
                 let of = total.map(|total| format!("/{total}")).unwrap_or_default();

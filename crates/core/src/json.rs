@@ -136,6 +136,11 @@ impl RawObject {
         }
     }
 
+    /// Takes the member called `key` out.
+    pub fn remove(&mut self, key: &str) {
+        self.0.retain(|(name, _)| name != key);
+    }
+
     /// The same with one member more.
     #[must_use]
     pub fn with(mut self, key: impl Into<String>, value: impl Into<RawJson>) -> Self {

@@ -31,10 +31,12 @@ impl FromStr for Lang {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "en" => Ok(Self::En),
-            "zh" => Ok(Self::Zh),
-            other => Err(format!("unknown language `{other}`: use `en` or `zh`")),
+        // `zh-CN`, `zh_TW.UTF-8` and `ZH` are what people have at hand.
+        let tag = text.to_ascii_lowercase();
+        match tag.split(['-', '_', '.']).next() {
+            Some("en") => Ok(Self::En),
+            Some("zh") => Ok(Self::Zh),
+            _ => Err(format!("unknown language `{text}`: use `en` or `zh`")),
         }
     }
 }
@@ -62,5 +64,24 @@ impl Text {
 impl Say for Text {
     fn say(&self, lang: Lang) -> String {
         lang.pick(&self.en, &self.zh).clone()
+    }
+}
+
+impl std::fmt::Display for Text {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.en)
+    }
+}
+
+/// A text that is the same in both languages, such as what another program said.
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self { zh: text.clone(), en: text }
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self::from(text.to_owned())
     }
 }

@@ -110,6 +110,38 @@ pub trait ToolListStore: Send + Sync {
         list: &'a CachedList,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Forgets one server's list.
-    fn forget<'a>(&'a self, server: &'a ServerId) -> BoxFuture<'a, Result<(), StoreError>>;
+    /// Forgets the list that a server had under one configuration.
+    fn forget<'a>(
+        &'a self,
+        server: &'a ServerId,
+        fingerprint: &'a str,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
 }
+
+/// One definition that a server gave for a tool.
+#[derive(Debug, Clone)]
+pub struct ToolVersion {
+    /// The definition's hash.
+    pub version: String,
+    /// The definition, as it was given.
+    pub definition: RawJson,
+    /// When it was first listed.
+    pub first_seen: SystemTime,
+    /// When it was last listed.
+    pub last_seen: SystemTime,
+}
+
+/// The history of tools.
+pub trait ToolVersions: Send + Sync {
+    /// Every definition that is known of a tool, newest first.
+    fn history<'a>(
+        &'a self,
+        server: &'a ServerId,
+        tool: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<ToolVersion>, StoreError>>;
+}
+
+/// All that a hub keeps.
+pub trait HubStore: ToolListStore + ToolVersions {}
+
+impl<T: ToolListStore + ToolVersions> HubStore for T {}

@@ -79,8 +79,8 @@ impl Attempt<'_> {
         let span = self.call.timeout.unwrap_or(self.limits.call);
         let sent = watch.sent.since_start();
         let limit = match (self.call.timeout, sent) {
-            // The caller's own limit counts from the start, connecting included.
-            (Some(timeout), _) => timeout,
+            // The caller's own limit counts from the start, connecting included, and nothing extends it.
+            (Some(timeout), _) => return timeout,
             (None, Some(sent)) => sent + span,
             // Before the request leaves, the host's own deadline for connecting holds; this is for one without.
             (None, None) => return self.limits.cap,

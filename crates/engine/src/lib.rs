@@ -4,8 +4,10 @@ mod attempt;
 pub mod catalog;
 mod engine;
 mod near;
+mod retry;
 pub mod router;
 mod schema;
+mod schema_cost;
 mod strategy;
 
 pub use attempt::Limits;

@@ -118,8 +118,11 @@ pub fn route(request: Request<'_>, catalog: &Catalog, policy: &Policy) -> Result
     if only.is_none() {
         reasons.push(order_text(policy, &fitting));
     }
-    let candidates =
-        fitting.iter().enumerate().map(|(place, entry)| candidate(entry, place, only.is_some())).collect();
+    let candidates = fitting
+        .iter()
+        .enumerate()
+        .map(|(place, entry)| candidate(entry, place, standing(only, &fitting)))
+        .collect();
     Ok(Route { strategy: Strategy::First, candidates, reasons })
 }
 
@@ -206,17 +209,36 @@ fn order_text(policy: &Policy, fitting: &[&Arc<Entry>]) -> Text {
     }
 }
 
-fn candidate(entry: &Arc<Entry>, place: usize, named: bool) -> Candidate {
+/// Why a candidate stands where it stands.
+#[derive(Clone, Copy)]
+enum Standing {
+    Named,
+    Alone,
+    InOrder,
+}
+
+fn standing(only: Option<&ServerId>, fitting: &[&Arc<Entry>]) -> Standing {
+    match (only, fitting.len()) {
+        (Some(_), _) => Standing::Named,
+        (None, 1) => Standing::Alone,
+        (None, _) => Standing::InOrder,
+    }
+}
+
+fn candidate(entry: &Arc<Entry>, place: usize, standing: Standing) -> Candidate {
     let source = &entry.tool.source;
     let what = match source.kind() {
         SourceKind::Mcp => Text::new(format!("MCP server `{source}`"), format!("MCP 服务器 `{source}`")),
         SourceKind::Skill => Text::new("skill", "技能"),
         SourceKind::Native => Text::new("native tool", "内置工具"),
     };
-    let (en, zh) = match (named, place) {
-        (true, _) => ("named by the call", "由调用指定"),
-        (false, 0) => ("first in the routing order", "路由顺序中的第一个"),
-        (false, _) => ("fallback, if those before certainly had no effect", "备选：仅当之前的肯定没有生效"),
+    let (en, zh) = match (standing, place) {
+        (Standing::Named, _) => ("named by the call", "由调用指定"),
+        (Standing::Alone, _) => ("the only one that has it", "只有它提供"),
+        (Standing::InOrder, 0) => ("first in the routing order", "路由顺序中的第一个"),
+        (Standing::InOrder, _) => {
+            ("fallback, if those before certainly had no effect", "备选：仅当之前的肯定没有生效")
+        }
     };
     let say = |lang| toolhub_core::Say::say(&what, lang);
     let why = Text::new(

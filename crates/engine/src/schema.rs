@@ -8,6 +8,7 @@ use toolhub_core::error::{ArgumentProblem, Expected};
 use toolhub_core::json::MAX_DEPTH;
 
 use crate::near::near_names;
+use crate::schema_cost::is_explosive;
 
 /// More problems than this are not worth reading.
 const MOST_PROBLEMS: usize = 8;
@@ -25,6 +26,9 @@ impl Schema {
     /// Compiles a schema. References to other documents are never followed: they make the schema unusable.
     pub(crate) fn compile(raw: &RawJson) -> Result<Self, String> {
         let mut schema = raw.value();
+        if is_explosive(&schema) {
+            return Err("its references multiply without end".to_owned());
+        }
         let properties =
             schema["properties"].as_object().map(|map| map.keys().cloned().collect()).unwrap_or_default();
         let validator = match build(&schema, None) {
@@ -226,6 +230,16 @@ mod tests {
         for reference in ["http://127.0.0.1:9/schema", "file:///etc/hostname"] {
             let error = Schema::compile(&RawJson::from(json!({"$ref": reference}))).unwrap_err();
             assert!(!error.is_empty());
+        }
+    }
+
+    /// A circle that never gets further must not hang: it is refused, or checks nothing.
+    #[test]
+    fn circles_end() {
+        let circle =
+            json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}});
+        if let Ok(schema) = Schema::compile(&RawJson::from(circle)) {
+            let _ = schema.check(&RawJson::from(json!({"x": 1})));
         }
     }
 

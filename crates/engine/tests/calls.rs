@@ -44,9 +44,10 @@ fn read_only() -> serde_json::Value {
 fn unreachable_a() -> ToolError {
     ToolError::ConnectionFailed {
         server: ServerId::new("a"),
-        cause: "refused".to_owned(),
+        cause: "refused".into(),
         stderr: Vec::new(),
         effect: Effect::None,
+        lasting: false,
     }
 }
 
@@ -119,9 +120,10 @@ async fn the_next_is_tried_only_where_nothing_can_have_happened() {
     // First candidate's hints and failure, and who is expected to have been called.
     let lost = ToolError::ConnectionFailed {
         server: ServerId::new("a"),
-        cause: "gone".to_owned(),
+        cause: "gone".into(),
         stderr: Vec::new(),
         effect: Effect::Unknown,
+        lasting: false,
     };
     let cases = [
         (json!({}), unreachable_a(), true),
@@ -182,4 +184,43 @@ async fn a_swap_of_the_catalog_does_not_change_what_readers_hold() {
     let before = bench.engine.catalog();
     bench.engine.set_tools(&host.source(), &[]);
     assert_eq!((before.len(), bench.engine.catalog().len()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_never_left_is_tried_three_times() {
+    let host = Arc::new(FakeHost::server("a").tool("t", json!({}), &[Act::Fail(unreachable_a())]));
+    let bench = bench(std::slice::from_ref(&host));
+    let started = Instant::now();
+    let outcome = bench.call().await;
+    assert!(!outcome.success());
+    assert_eq!((host.calls(), outcome.attempts.len()), (3, 3));
+    // 1 s and 2 s, each spread by a quarter.
+    let waited = started.elapsed().as_secs_f64();
+    assert!((2.2..=3.8).contains(&waited), "{waited}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_have_happened_is_never_made_again() {
+    let lost = ToolError::ConnectionFailed {
+        server: ServerId::new("a"),
+        cause: "gone".into(),
+        stderr: Vec::new(),
+        effect: Effect::Unknown,
+        lasting: false,
+    };
+    for (hints, calls) in [(json!({}), 1), (read_only(), 3)] {
+        let host = Arc::new(FakeHost::server("a").tool("t", hints, &[Act::Fail(lost.clone())]));
+        assert!(!bench(std::slice::from_ref(&host)).call().await.success());
+        assert_eq!(host.calls(), calls);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn retries_stay_within_the_callers_limit() {
+    let host = Arc::new(FakeHost::server("a").tool("t", json!({}), &[Act::Fail(unreachable_a())]));
+    let bench = bench(std::slice::from_ref(&host));
+    let started = Instant::now();
+    bench.engine.call(ToolCall::new("t", json!({})).within(Duration::from_millis(1500))).await;
+    assert_eq!(host.calls(), 2);
+    assert!(started.elapsed() < Duration::from_millis(1500));
 }

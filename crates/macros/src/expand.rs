@@ -178,9 +178,12 @@ fn tool(function: &Function, options: &Options) -> TokenStream {
                     #[allow(unused_variables, reason = "a tool may have no arguments")]
                     let __arguments = match __arguments.decode::<__Arguments>() {
                         ::core::result::Result::Ok(__decoded) => __decoded,
-                        ::core::result::Result::Err(__error) => {
-                            return ::core::result::Result::Err(__misfit(&__arguments, &__error));
-                        }
+                        ::core::result::Result::Err(__error) => match __mended(&__arguments) {
+                            ::core::option::Option::Some(__decoded) => __decoded,
+                            ::core::option::Option::None => {
+                                return ::core::result::Result::Err(__misfit(&__arguments, &__error));
+                            }
+                        },
                     };
                     let __result = #name::run(#(#values),*).await;
                     #converted

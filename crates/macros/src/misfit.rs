@@ -1,5 +1,6 @@
-//! The code that says what is wrong with arguments that could not be decoded. The engine checks arguments against the
-//! schema before; this is for callers that do not, and for what no schema can say.
+//! The code for arguments that could not be decoded: it mends what JSON Schema allows and serde does not, or says what
+//! is wrong. The engine checks arguments against the schema before; what is said here is for callers that do not, and
+//! for what no schema can say.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -10,7 +11,8 @@ use crate::function::Function;
 use crate::options::Options;
 use crate::schema_type::is_option;
 
-/// The error for arguments that could not be decoded: it names every argument that does not fit.
+/// The functions `__mended`, for arguments with `2.0` where an integer belongs, and `__misfit`, for the error that names
+/// every argument that does not fit.
 pub(crate) fn misfit(function: &Function, options: &Options) -> TokenStream {
     let root = options.root();
     let tool = tool_name(function, options);
@@ -23,15 +25,34 @@ pub(crate) fn misfit(function: &Function, options: &Options) -> TokenStream {
             })
         }
     });
+    let words = words();
     quote! {
+        type __Check = fn(&#root::core::RawJson) -> ::core::option::Option<::std::string::String>;
+        const __FIELDS: &[(&str, bool, __Check)] = &[#(#fields),*];
+
+        #[cold]
+        fn __mended(__arguments: &#root::core::RawJson) -> ::core::option::Option<__Arguments> {
+            let mut __members = __arguments.object()?;
+            for &(__name, _, __check) in __FIELDS {
+                let ::core::option::Option::Some(__value) = __members.get(__name) else { continue };
+                // Below 2^53 a float is exact.
+                let __whole = __value.get().parse::<f64>().ok();
+                let __whole = __whole.filter(|__whole| __whole.fract() == 0.0 && __whole.abs() < 9e15);
+                let ::core::option::Option::Some(__whole) = __whole else { continue };
+                let __whole = #root::core::RawJson::of(&(__whole as i64));
+                if __check(__value).is_some() && __check(&__whole).is_none() {
+                    __members.set(__name, __whole);
+                }
+            }
+            __members.into_raw().decode().ok()
+        }
+
         #[cold]
         fn __misfit(
             __arguments: &#root::core::RawJson,
             __error: &#root::serde_json::Error,
         ) -> #root::core::ToolError {
             use #root::core::error::{ArgumentProblem, Expected};
-            type __Check = fn(&#root::core::RawJson) -> ::core::option::Option<::std::string::String>;
-            let __fields: &[(&str, bool, __Check)] = &[#(#fields),*];
             let __short = |__value: &#root::core::RawJson| {
                 ::core::option::Option::Some(__value.get().chars().take(80).collect::<::std::string::String>())
             };
@@ -42,7 +63,7 @@ pub(crate) fn misfit(function: &Function, options: &Options) -> TokenStream {
             };
             let __members = __arguments.object().unwrap_or_default();
             let mut __problems = ::std::vec::Vec::new();
-            for &(__name, __required, __check) in __fields {
+            for &(__name, __required, __check) in __FIELDS {
                 match __members.get(__name) {
                     ::core::option::Option::None if __required && __arguments.is_object() => {
                         __problems.push(__problem(__name, Expected::Present, ::core::option::Option::None));
@@ -53,6 +74,7 @@ pub(crate) fn misfit(function: &Function, options: &Options) -> TokenStream {
                             // What serde expected stands after that word, and before the place in the text.
                             let __rule = __text.split(" at line ").next().unwrap_or_default();
                             let __rule = __rule.rsplit_once("expected ").map_or(__rule, |(_, __rule)| __rule);
+                            let __rule = #words;
                             let __rule = Expected::Rule(::std::borrow::ToOwned::to_owned(__rule));
                             __problems.push(__problem(__name, __rule, __short(__value)));
                         }
@@ -60,7 +82,7 @@ pub(crate) fn misfit(function: &Function, options: &Options) -> TokenStream {
                 }
             }
             for (__name, _) in __members.iter() {
-                if __fields.iter().all(|(__known, ..)| *__known != __name) {
+                if __FIELDS.iter().all(|(__known, ..)| *__known != __name) {
                     let __absent = Expected::Absent { near: ::core::option::Option::None };
                     __problems.push(__problem(__name, __absent, ::core::option::Option::None));
                 }
@@ -77,6 +99,31 @@ pub(crate) fn misfit(function: &Function, options: &Options) -> TokenStream {
                 tool: #root::core::ToolName::new(#tool),
                 problems: __problems,
             }
+        }
+    }
+}
+
+/// `__rule` in words of JSON, where serde names a type of Rust's.
+fn words() -> TokenStream {
+    quote! {
+        match __rule {
+            "u8" => "an integer from 0 to 255",
+            "u16" => "an integer from 0 to 65535",
+            "u32" => "an integer from 0 to 4294967295",
+            "u64" | "u128" | "usize" => "an integer from 0",
+            "i8" => "an integer from -128 to 127",
+            "i16" => "an integer from -32768 to 32767",
+            "i32" => "an integer from -2147483648 to 2147483647",
+            "i64" | "i128" | "isize" => "an integer",
+            "f32" | "f64" => "a number",
+            "a map" => "an object",
+            "string or map" => "a string or an object",
+            "unit" => "null",
+            __other if __other.starts_with("a nonzero ") => "an integer other than 0",
+            __other if __other.starts_with("struct ") => "an object",
+            __other if __other.contains("tuple") => "an array of the right length",
+            __other if __other.contains("sequence") => "an array",
+            __other => __other,
         }
     }
 }

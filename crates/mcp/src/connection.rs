@@ -1,16 +1,20 @@
-//! One connection to one server: requests in the form its era wants, and what the server says unasked.
+//! One connection to one server: requests in the form its era wants, in as many rounds as they need.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use toolhub_core::lang::Text;
-use toolhub_core::{Event, EventKind, EventSink, RawJson, RawObject, ServerId, ToolDefinition};
+use serde::Deserialize;
+use toolhub_core::{RawJson, RawObject, ToolDefinition};
 
+use crate::doorman::Doorman;
 use crate::era::{Era, modern_meta};
 use crate::error::McpError;
 use crate::headers;
-use crate::transport::{Inbox, OnProgress, OutgoingRequest, StderrRing, Transport};
+use crate::transport::{OnProgress, OutgoingRequest, StderrRing, Transport};
 use crate::wire;
+
+/// How often one request may be answered with a question.
+const MAX_ROUNDS: usize = 10;
 
 /// A transport and the ids of what is sent over it.
 pub(crate) struct Channel {
@@ -19,7 +23,7 @@ pub(crate) struct Channel {
 }
 
 /// A request before it has an id.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Ask {
     pub(crate) method: &'static str,
     pub(crate) params: RawObject,
@@ -66,6 +70,7 @@ pub(crate) struct Connection {
     channel: Channel,
     pub(crate) greeting: Greeting,
     stderr: StderrRing,
+    doorman: Arc<Doorman>,
 }
 
 impl std::fmt::Debug for Connection {
@@ -75,8 +80,13 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(channel: Channel, greeting: Greeting, stderr: StderrRing) -> Self {
-        Self { channel, greeting, stderr }
+    pub(crate) fn new(
+        channel: Channel,
+        greeting: Greeting,
+        stderr: StderrRing,
+        doorman: Arc<Doorman>,
+    ) -> Self {
+        Self { channel, greeting, stderr, doorman }
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -87,17 +97,23 @@ impl Connection {
         self.stderr.tail()
     }
 
-    /// Asks in the form the server's era wants.
-    pub(crate) async fn ask(&self, ask: Ask) -> Result<RawJson, McpError> {
-        let meta = match self.greeting.era {
-            Era::Legacy => RawObject::default(),
-            Era::Modern => modern_meta(&self.greeting.version),
-        };
-        let result = self.channel.ask(ask, meta).await?;
-        match input_required(&result) {
-            true => Err(McpError::unreadable("the server asks for input, which nobody here can give")),
-            false => Ok(result),
+    /// Asks in the form the server's era wants, and answers what a modern server asks back.
+    pub(crate) async fn ask(&self, mut ask: Ask) -> Result<RawJson, McpError> {
+        let Era::Modern = self.greeting.era else { return self.channel.ask(ask, RawObject::default()).await };
+        for _ in 0..MAX_ROUNDS {
+            let meta = modern_meta(&self.greeting.version, &self.doorman.capabilities());
+            let result = self.channel.ask(ask.clone(), meta).await?;
+            let Some(wanted) = InputRequired::of(&result) else { return Ok(result) };
+            ask.params.remove("inputResponses");
+            ask.params.remove("requestState");
+            if !wanted.input_requests.is_empty() {
+                ask.params.set("inputResponses", self.doorman.inputs(&wanted.input_requests).await?);
+            }
+            if let Some(state) = wanted.request_state {
+                ask.params.set("requestState", state);
+            }
         }
+        Err(McpError::unreadable(format!("the server asked for input {MAX_ROUNDS} times without an end")))
     }
 
     /// Calls a tool; gives its result as it was sent.
@@ -126,47 +142,23 @@ impl Connection {
     }
 }
 
-/// Whether a modern result is a question back (2026-07-28, patterns/mrtr).
-fn input_required(result: &RawJson) -> bool {
-    result.get().contains("input_required")
-        && result.object().is_some_and(|members| {
-            members.get("resultType").is_some_and(|kind| kind.get() == "\"input_required\"")
-        })
+/// A question back (2026-07-28, patterns/mrtr).
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct InputRequired {
+    #[serde(default)]
+    input_requests: RawObject,
+    #[serde(default)]
+    request_state: Option<RawJson>,
 }
 
-/// Answers what a server asks, and passes on what it tells.
-pub(crate) struct Doorman {
-    pub(crate) server: ServerId,
-    pub(crate) events: Arc<dyn EventSink>,
-}
-
-impl Doorman {
-    fn note(&self, text: Text) {
-        self.events.emit(Event::now(None, EventKind::ServerNote { server: self.server.clone(), text }));
-    }
-}
-
-impl Inbox for Doorman {
-    fn request(&self, method: &str, _: Option<&RawJson>) -> Result<RawJson, (i64, String)> {
-        match method {
-            "ping" => Ok(RawJson::empty_object()),
-            other => {
-                self.note(Text::new(
-                    format!("asked for `{other}`, refused"),
-                    format!("请求 `{other}`，已拒绝"),
-                ));
-                Err((-32601, format!("method not found: {other}")))
-            }
+impl InputRequired {
+    fn of(result: &RawJson) -> Option<Self> {
+        // Most results are none, and one look at the text spares them being read twice.
+        if !result.get().contains("input_required") {
+            return None;
         }
-    }
-
-    fn notification(&self, method: &str, params: Option<&RawJson>) {
-        let said = params.map(|params| format!(": {params}")).unwrap_or_default();
-        let said: String = said.chars().take(500).collect();
-        self.note(Text::new(format!("says `{method}`{said}"), format!("通知 `{method}`{said}")));
-    }
-
-    fn oddity(&self, detail: String) {
-        self.note(Text::new(format!("sent {detail}"), format!("发来无法使用的内容：{detail}")));
+        let kind = result.object()?.get("resultType")?.decode::<String>().ok()?;
+        (kind == "input_required").then(|| result.decode().ok()).flatten()
     }
 }

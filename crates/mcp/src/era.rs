@@ -47,9 +47,12 @@ impl FromStr for Era {
     }
 }
 
+/// The code of a modern server that does not speak the version it was addressed in.
+pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
+
 /// Codes that only a modern server uses (2026-07-28, basic/index: error codes).
 pub(crate) fn is_modern_error(code: i64) -> bool {
-    (-32022..=-32020).contains(&code)
+    (UNSUPPORTED_VERSION..=-32020).contains(&code)
 }
 
 /// Who we are, as each side of a handshake says it.
@@ -58,9 +61,9 @@ pub(crate) fn client_info() -> RawObject {
 }
 
 /// The `_meta` that every modern request carries (2026-07-28, basic/index: `_meta`).
-pub(crate) fn modern_meta(version: &str) -> RawObject {
+pub(crate) fn modern_meta(version: &str, capabilities: &RawJson) -> RawObject {
     RawObject::default()
         .with("io.modelcontextprotocol/protocolVersion", version)
         .with("io.modelcontextprotocol/clientInfo", client_info())
-        .with("io.modelcontextprotocol/clientCapabilities", RawJson::empty_object())
+        .with("io.modelcontextprotocol/clientCapabilities", capabilities.clone())
 }

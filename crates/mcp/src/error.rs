@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use toolhub_core::error::Effect;
+use toolhub_core::lang::Text;
 use toolhub_core::{RawJson, ServerId, ToolError};
 
 /// Why a server could not be talked to.
@@ -12,15 +13,17 @@ pub enum McpError {
     #[error("{cause}")]
     Connect {
         /// Why.
-        cause: String,
+        cause: Text,
         /// The last lines of its standard error.
         stderr: Vec<String>,
+        /// Whether trying again is of no use until something is changed.
+        lasting: bool,
     },
     /// The connection broke while an answer was awaited.
     #[error("{cause}")]
     Lost {
         /// Why.
-        cause: String,
+        cause: Text,
         /// The last lines of its standard error.
         stderr: Vec<String>,
     },
@@ -31,10 +34,18 @@ pub enum McpError {
         status: u16,
         /// The beginning of what it said.
         body: String,
+        /// How long it asks to be left alone.
+        retry_after: Option<Duration>,
     },
     /// It no longer knows the session; the request was not looked at.
     #[error("the session has expired")]
     SessionExpired,
+    /// It wants to know who is calling, and nobody is logged in.
+    #[error("it wants you to log in: run `toolhub servers login {server}`")]
+    LoginNeeded {
+        /// Which server.
+        server: ServerId,
+    },
     /// It answered with a JSON-RPC error.
     #[error("MCP error {code}: {message}")]
     Rpc {
@@ -57,8 +68,18 @@ pub enum McpError {
 }
 
 impl McpError {
-    pub(crate) fn connect(cause: impl Into<String>) -> Self {
-        Self::Connect { cause: cause.into(), stderr: Vec::new() }
+    pub(crate) fn connect(cause: impl Into<Text>) -> Self {
+        Self::Connect { cause: cause.into(), stderr: Vec::new(), lasting: false }
+    }
+
+    /// A failure that trying again will not mend.
+    pub(crate) fn hopeless(cause: impl Into<Text>) -> Self {
+        Self::Connect { cause: cause.into(), stderr: Vec::new(), lasting: true }
+    }
+
+    /// A server that is there, but cannot take the request now.
+    pub(crate) fn busy(cause: impl Into<Text>) -> Self {
+        Self::connect(cause)
     }
 
     pub(crate) fn unreadable(detail: impl Into<String>) -> Self {
@@ -69,21 +90,27 @@ impl McpError {
     pub fn into_tool_error(self, server: &ServerId) -> ToolError {
         let server = server.clone();
         match self {
-            Self::Connect { cause, stderr } => {
-                ToolError::ConnectionFailed { server, cause, stderr, effect: Effect::None }
+            Self::Connect { cause, stderr, lasting } => {
+                ToolError::ConnectionFailed { server, cause, stderr, effect: Effect::None, lasting }
             }
             Self::Lost { cause, stderr } => {
-                ToolError::ConnectionFailed { server, cause, stderr, effect: Effect::Unknown }
+                ToolError::ConnectionFailed { server, cause, stderr, effect: Effect::Unknown, lasting: false }
             }
-            Self::Http { status, body } => ToolError::HttpStatus { server, status, body },
-            Self::SessionExpired => ToolError::HttpStatus { server, status: 404, body: self.to_string() },
+            Self::Http { status, body, retry_after } => {
+                ToolError::HttpStatus { server, status, body, retry_after }
+            }
+            Self::SessionExpired => {
+                ToolError::HttpStatus { server, status: 404, body: self.to_string(), retry_after: None }
+            }
+            Self::LoginNeeded { .. } => ToolError::LoginNeeded { server },
             Self::Rpc { code, message, .. } => ToolError::Protocol { server, code, message },
             Self::Unreadable { detail } => ToolError::Unreadable { server, detail },
             Self::TimedOut(_) => ToolError::ConnectionFailed {
                 server,
-                cause: self.to_string(),
+                cause: self.to_string().into(),
                 stderr: Vec::new(),
                 effect: Effect::None,
+                lasting: false,
             },
         }
     }
@@ -91,9 +118,21 @@ impl McpError {
     /// The failure of an attempt to connect: whatever happened, no call was sent.
     pub(crate) fn while_connecting(self, stderr: Vec<String>) -> Self {
         match self {
-            Self::Lost { cause, stderr } | Self::Connect { cause, stderr } => Self::Connect { cause, stderr },
-            Self::TimedOut(_) => Self::Connect { cause: format!("{self} while connecting"), stderr },
+            Self::Lost { cause, stderr } => Self::Connect { cause, stderr, lasting: false },
+            Self::TimedOut(patience) => {
+                let seconds = patience.as_secs_f32();
+                let cause = Text::new(
+                    format!("no answer within {seconds} s while connecting"),
+                    format!("连接时 {seconds} 秒内没有回答"),
+                );
+                Self::Connect { cause, stderr, lasting: false }
+            }
             other => other,
         }
+    }
+
+    /// The failure of a request that was queued and never left.
+    pub(crate) fn before_sending(self) -> Self {
+        self.while_connecting(Vec::new())
     }
 }

@@ -30,18 +30,18 @@ impl McpHost {
         arguments: &RawJson,
         context: &CallContext,
     ) -> Result<RawJson, McpError> {
+        let _in_use = self.server.use_now();
         let mut connection = self.server.connection().await?;
         context.sending();
-        let result = call_over(&connection, tool, arguments, context).await;
-        match result {
-            // The server did not look at the request, so asking again is safe (2025-11-25, session management).
-            Err(McpError::SessionExpired) => {
-                self.server.forget(&connection);
-                connection = self.server.connection().await?;
-                call_over(&connection, tool, arguments, context).await
-            }
-            result => result,
+        let mut result = call_over(&connection, tool, arguments, context).await;
+        // The server did not look at the request, so asking again is safe (2025-11-25, session management).
+        if matches!(result, Err(McpError::SessionExpired)) {
+            self.server.forget(&connection);
+            connection = self.server.connection().await?;
+            result = call_over(&connection, tool, arguments, context).await;
         }
+        self.server.note(result.as_ref().err());
+        result
     }
 }
 

@@ -1,19 +1,25 @@
 //! The only crate that knows MCP: our own wire layer with raw payloads, so that what is not understood is kept.
 
+mod breaker;
 pub mod config;
 mod connection;
+mod doorman;
 mod era;
 mod error;
+mod greet;
+mod handler;
 mod handshake;
 mod headers;
 mod host;
 mod listing;
+pub mod oauth;
 mod supervisor;
 mod transport;
 mod wire;
 
 pub use era::Era;
 pub use error::McpError;
+pub use handler::{ClientHandler, HandlerAnswer, Refusal};
 pub use host::McpHost;
-pub use listing::Listing;
-pub use supervisor::{Server, ServerState};
+pub use listing::{Listing, Offer};
+pub use supervisor::{Server, ServerContext, ServerState};

@@ -1,9 +1,8 @@
-//! Listing a server's tools: pages with caps, and salvage: one bad tool costs that tool alone, and is named.
+//! Listing what a server offers: pages with caps, and salvage: one bad tool costs that tool alone, and is named.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
-use serde::Deserialize;
 use toolhub_core::{RawJson, RawObject, ToolDefinition};
 
 use crate::connection::{Ask, Connection};
@@ -12,7 +11,7 @@ use crate::error::McpError;
 use crate::headers;
 
 const MAX_PAGES: usize = 100;
-const MAX_TOOLS: usize = 20_000;
+const MAX_ITEMS: usize = 20_000;
 
 /// What a server offers.
 #[derive(Debug, Clone, Default)]
@@ -25,19 +24,51 @@ pub struct Listing {
     pub ttl: Option<Duration>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Page {
-    tools: Vec<RawJson>,
-    #[serde(default)]
-    next_cursor: Option<String>,
-    #[serde(default)]
-    ttl_ms: Option<u64>,
+/// What else a server may offer beside tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offer {
+    /// Things that can be read.
+    Resources,
+    /// Patterns of such things.
+    ResourceTemplates,
+    /// Texts for a model, with blanks.
+    Prompts,
 }
 
-/// Lists all tools. The caller sets the deadline.
-pub(crate) async fn list(connection: &Connection) -> Result<Listing, McpError> {
-    let mut salvage = Salvage { over_http: connection.greeting.era == Era::Modern, ..Salvage::default() };
+impl Offer {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Resources, Self::ResourceTemplates, Self::Prompts];
+
+    /// The member of the answer that holds them.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Resources => "resources",
+            Self::ResourceTemplates => "resourceTemplates",
+            Self::Prompts => "prompts",
+        }
+    }
+
+    fn method(self) -> &'static str {
+        match self {
+            Self::Resources => "resources/list",
+            Self::ResourceTemplates => "resources/templates/list",
+            Self::Prompts => "prompts/list",
+        }
+    }
+}
+
+/// All pages of a list, and what was left out of it.
+#[derive(Default)]
+struct Pages {
+    items: Vec<RawJson>,
+    left_out: Option<String>,
+    ttl: Option<Duration>,
+}
+
+/// Reads a list page by page, within bounds.
+async fn pages(connection: &Connection, method: &'static str, key: &str) -> Result<Pages, McpError> {
+    let odd = |error: String| McpError::unreadable(format!("`{method}` was answered oddly: {error}"));
+    let mut all = Pages::default();
     let mut cursor: Option<String> = None;
     let mut cursors = HashSet::new();
     for _ in 0..MAX_PAGES {
@@ -45,30 +76,48 @@ pub(crate) async fn list(connection: &Connection) -> Result<Listing, McpError> {
         if let Some(cursor) = &cursor {
             params.set("cursor", cursor.as_str());
         }
-        let result = connection.ask(Ask { method: "tools/list", params, ..Ask::default() }).await?;
-        let page: Page = result
-            .decode()
-            .map_err(|error| McpError::unreadable(format!("`tools/list` was answered oddly: {error}")))?;
-        salvage.listing.ttl = page.ttl_ms.map(Duration::from_millis).or(salvage.listing.ttl);
-        for definition in page.tools {
-            if salvage.listing.tools.len() >= MAX_TOOLS {
-                salvage.listing.skipped.push(format!("all after the first {MAX_TOOLS}"));
-                return Ok(salvage.listing);
-            }
-            salvage.take(definition);
+        let result = connection.ask(Ask { method, params, ..Ask::default() }).await?;
+        let page = result.object().ok_or_else(|| odd("the result is not an object".to_owned()))?;
+        let items = page.get(key).ok_or_else(|| odd(format!("missing field `{key}`")))?;
+        let items: Vec<RawJson> = items.decode().map_err(|error| odd(error.to_string()))?;
+        let ttl = page.get("ttlMs").and_then(|ttl| ttl.decode().ok()).map(Duration::from_millis);
+        all.ttl = ttl.or(all.ttl);
+        all.items.extend(items);
+        if all.items.len() > MAX_ITEMS {
+            all.items.truncate(MAX_ITEMS);
+            all.left_out = Some(format!("all after the first {MAX_ITEMS}"));
+            return Ok(all);
         }
-        match page.next_cursor {
+        match page.get("nextCursor").and_then(|next| next.decode::<Option<String>>().ok()).flatten() {
             // A cursor seen before would go round for ever.
             Some(next) if cursors.insert(next.clone()) => cursor = Some(next),
             Some(_) => {
-                salvage.listing.skipped.push("the pages after a cursor that came twice".to_owned());
-                return Ok(salvage.listing);
+                all.left_out = Some("the pages after a cursor that came twice".to_owned());
+                return Ok(all);
             }
-            None => return Ok(salvage.listing),
+            None => return Ok(all),
         }
     }
-    salvage.listing.skipped.push(format!("the pages after the first {MAX_PAGES}"));
-    Ok(salvage.listing)
+    all.left_out = Some(format!("the pages after the first {MAX_PAGES}"));
+    Ok(all)
+}
+
+/// Lists all tools. The caller sets the deadline.
+pub(crate) async fn list(connection: &Connection) -> Result<Listing, McpError> {
+    let pages = pages(connection, "tools/list", "tools").await?;
+    let mut salvage = Salvage { over_http: connection.greeting.era == Era::Modern, ..Salvage::default() };
+    pages.items.into_iter().for_each(|definition| salvage.take(definition));
+    salvage.listing.skipped.extend(pages.left_out);
+    Ok(Listing { ttl: pages.ttl, ..salvage.listing })
+}
+
+/// Lists what else a server offers, as it gives it; a server that has none of it says so, or does not know the word.
+pub(crate) async fn list_offer(connection: &Connection, offer: Offer) -> Result<Vec<RawJson>, McpError> {
+    match pages(connection, offer.method(), offer.key()).await {
+        Ok(pages) => Ok(pages.items),
+        Err(McpError::Rpc { code: -32601, .. }) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 #[derive(Default)]

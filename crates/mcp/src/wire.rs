@@ -88,10 +88,17 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Incoming, NotAMessage> {
     }
 }
 
-/// The error in a message, whatever it answers: what an HTTP server says beside an error status.
+/// The error in a message, whatever it answers: what an HTTP server says beside an error status. Others than MCP
+/// servers write an `error` too, as OAuth does; only one with a code of its own is ours.
 pub(crate) fn error_in(bytes: &[u8]) -> Option<McpError> {
+    #[derive(Deserialize)]
+    struct Coded {
+        #[serde(rename = "code")]
+        _code: i64,
+    }
     let envelope: Envelope<'_> = serde_json::from_str(std::str::from_utf8(bytes).ok()?).ok()?;
-    envelope.error.map(rpc_error)
+    let coded = |error: &&RawValue| serde_json::from_str::<Coded>(error.get()).is_ok();
+    envelope.error.filter(coded).map(rpc_error)
 }
 
 fn our_id(id: &RawValue) -> Option<u64> {
@@ -189,6 +196,18 @@ mod tests {
         odd(Some(4), br#"{"jsonrpc":"2.0","id":4,"result":{"cut":"#);
         odd(Some(5), br#"{"jsonrpc":"2.0","id":5}"#);
         odd(None, br#"{"jsonrpc":"2.0","id":"foreign","result":{}}"#);
+    }
+
+    #[test]
+    fn the_errors_of_others_are_not_taken_for_ours() {
+        let check = |text: &str, expect: Option<&str>| {
+            let found = error_in(text.as_bytes()).map(|error| error.to_string());
+            assert_eq!(found.as_deref(), expect, "{text}");
+        };
+        check(r#"{"error":{"code":-32022,"message":"no"},"id":null}"#, Some("MCP error -32022: no"));
+        check(r#"{"error":"insufficient_scope","error_description":"more"}"#, None);
+        check(r#"{"error":{"type":"auth","message":"who are you"}}"#, None);
+        check("<html>", None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use toolhub_core::NativeTool;
 
 pub use calculator::calculate;
-pub use clock::{TimeRequest, get_time, time_at};
+pub use clock::{TimeAnswer, TimeRequest, get_time, time_at};
 pub use files::{Folders, list_files, read_file};
 pub use host::NativeHost;
 

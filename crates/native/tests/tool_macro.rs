@@ -66,6 +66,16 @@ pub async fn count(context: &CallContext, #[state] counter: &Counter, by: u32) -
     format!("{} {}", context.call, counter.0 + by)
 }
 
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+struct Inner {
+    side: std::num::NonZeroU8,
+}
+
+#[tool(crate = crate::private)]
+async fn kinds(list: Vec<u64>, pair: (i8, i8), size: f64, inner: Inner) -> String {
+    format!("{list:?} {pair:?} {size} {}", inner.side)
+}
+
 #[tool(crate = crate::private)]
 async fn nothing() {}
 
@@ -180,6 +190,9 @@ async fn calls_reach_the_function() {
     assert_eq!(call(&weather, json!({"city": "Kyoto"})).await, "Kyoto None");
     assert_eq!(call(&weather, json!({"city": "Kyoto", "days": 3})).await, "Kyoto Some(3)");
     assert_eq!(call(&weather, json!({"city": "Kyoto", "days": null})).await, "Kyoto None");
+    // An integer, says JSON Schema.
+    assert_eq!(call(&weather, json!({"city": "Kyoto", "days": 3.0})).await, "Kyoto Some(3)");
+    assert_eq!(call(&count(Arc::new(Counter(40))), json!({"by": 2e0})).await, "call_1 42");
     assert_eq!(call(&weather, json!({"city": ""})).await, "tool_failed: no city");
     assert_eq!(weather::run("Oslo".to_owned(), Some(1)).await.unwrap(), "Oslo Some(1)");
     assert_eq!(call(&unit_of, json!({})).await, r#"{"unit":"metric","short":"km","times":4,"type":null}"#);
@@ -216,7 +229,10 @@ async fn wrong_arguments_are_named() {
     };
     check(json!({}), "`city` is missing").await;
     check(json!({"city": 7}), "`city` should be a string, got 7").await;
-    check(json!({"city": "x", "days": 300}), "`days` should be u8, got 300").await;
+    check(json!({"city": "x", "days": 300}), "`days` should be an integer from 0 to 255, got 300").await;
+    check(json!({"city": "x", "days": 2.5}), "`days` should be an integer from 0 to 255, got 2.5").await;
+    check(json!({"city": "x", "days": -1.0}), "`days` should be an integer from 0 to 255, got -1.0").await;
+    check(json!({"city": [1]}), "`city` should be a string, got [1]").await;
     check(json!({"citty": "x"}), "`city` is missing; there is no argument `citty`").await;
     check(json!({"city": "x", "day": 1}), "there is no argument `day`").await;
     check(json!(["x"]), "the arguments should be object, got [\"x\"]").await;
@@ -224,6 +240,18 @@ async fn wrong_arguments_are_named() {
     let twice = RawJson::parse(r#"{"city":"a","city":"b"}"#).unwrap();
     let error = weather.call(twice, &context()).await.unwrap_err();
     assert!(error.to_string().contains("duplicate field `city`"), "{error}");
+    let came = call(&kinds, json!({"list": {}, "pair": 1, "size": "x", "inner": 1})).await;
+    for part in [
+        "`list` should be an array",
+        "`pair` should be an array of the right length",
+        "`size` should be a number",
+        "`inner` should be an object",
+    ] {
+        assert!(came.contains(part), "{came}");
+    }
+    let came = call(&kinds, json!({"list": [-1], "pair": [1, 2], "size": 1, "inner": {"side": 0}})).await;
+    assert!(came.contains("`list` should be an integer from 0, got [-1]"), "{came}");
+    assert!(came.contains("`inner` should be an integer other than 0"), "{came}");
     let came = call(&unit_of, json!({"unit": "imperial"})).await;
     assert!(came.contains("`unit` should be `metric` or `us_customary`, got \"imperial\""), "{came}");
 }

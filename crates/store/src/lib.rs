@@ -3,5 +3,6 @@
 mod migrate;
 mod sqlite;
 mod tool_lists;
+mod versions;
 
 pub use sqlite::{OpenError, SqliteStore};

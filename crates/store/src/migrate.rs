@@ -5,7 +5,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::sqlite::OpenError;
 
 /// Every step there ever was, in order. Never change one that has been released: add another.
-const STEPS: [&str; 1] = [include_str!("migrations/0001_tool_lists.sql")];
+const STEPS: [&str; 2] =
+    [include_str!("migrations/0001_tool_lists.sql"), include_str!("migrations/0002_tool_versions.sql")];
 
 /// Brings the database to the newest version.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {

@@ -7,6 +7,11 @@ use toolhub_core::ports::{CachedList, StoreError, ToolListStore};
 use toolhub_core::{BoxFuture, RawJson, ServerId};
 
 use crate::sqlite::SqliteStore;
+use crate::versions;
+
+const DELETE: &str = "DELETE FROM tool_lists WHERE server = ?1 AND fingerprint = ?2";
+/// How long a list is kept that nobody renews.
+const KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
 
 impl ToolListStore for SqliteStore {
     fn load(&self) -> BoxFuture<'_, Result<Vec<(ServerId, CachedList)>, StoreError>> {
@@ -22,11 +27,15 @@ impl ToolListStore for SqliteStore {
         Box::pin(self.run(move |connection| save(connection, &server, &list)))
     }
 
-    fn forget<'a>(&'a self, server: &'a ServerId) -> BoxFuture<'a, Result<(), StoreError>> {
-        let server = server.clone();
-        Box::pin(self.run(move |connection| {
-            connection.execute("DELETE FROM tool_lists WHERE server = ?1", [server.as_str()]).map(drop)
-        }))
+    fn forget<'a>(
+        &'a self,
+        server: &'a ServerId,
+        fingerprint: &'a str,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let (server, fingerprint) = (server.clone(), fingerprint.to_owned());
+        Box::pin(
+            self.run(move |connection| connection.execute(DELETE, [server.as_str(), &fingerprint]).map(drop)),
+        )
     }
 }
 
@@ -34,21 +43,22 @@ fn load(connection: &Connection) -> rusqlite::Result<Vec<(ServerId, CachedList)>
     let mut lists = connection.prepare(
         "SELECT server, fingerprint, era, peer, listed_at, ttl_ms, skipped, failed_at, failure FROM tool_lists ORDER BY server",
     )?;
-    let mut tools =
-        connection.prepare("SELECT definition FROM listed_tools WHERE server = ?1 ORDER BY position")?;
+    let mut tools = connection.prepare(
+        "SELECT definition FROM listed_tools WHERE server = ?1 AND fingerprint = ?2 ORDER BY position",
+    )?;
     let mut found = Vec::new();
     let mut rows = lists.query([])?;
     while let Some(row) = rows.next()? {
-        let server: String = row.get(0)?;
+        let (server, fingerprint): (String, String) = (row.get(0)?, row.get(1)?);
         let definitions = tools
-            .query_map([&server], |row| row.get::<_, String>(0))?
+            .query_map([&server, &fingerprint], |row| row.get::<_, String>(0))?
             .filter_map(|text| text.map(|text| RawJson::parse(text).ok()).transpose())
             .collect::<rusqlite::Result<Vec<RawJson>>>()?;
         let skipped: String = row.get(6)?;
         let failed_at = row.get::<_, Option<i64>>(7)?.map(from_millis);
         let failure: Option<String> = row.get(8)?;
         let list = CachedList {
-            fingerprint: row.get(1)?,
+            fingerprint,
             era: row.get(2)?,
             peer: row.get(3)?,
             listed_at: row.get::<_, Option<i64>>(4)?.map(from_millis),
@@ -65,7 +75,10 @@ fn load(connection: &Connection) -> rusqlite::Result<Vec<(ServerId, CachedList)>
 fn save(connection: &mut Connection, server: &ServerId, list: &CachedList) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     let server = server.as_str();
-    transaction.execute("DELETE FROM tool_lists WHERE server = ?1", [server])?;
+    transaction.execute(DELETE, [server, &list.fingerprint])?;
+    // Configurations that were changed leave their lists behind.
+    let old = to_millis(SystemTime::now() - KEPT);
+    transaction.execute("DELETE FROM tool_lists WHERE coalesce(listed_at, failed_at, 0) < ?1", [old])?;
     let (failed_at, failure) =
         list.failure.as_ref().map(|(at, text)| (to_millis(*at), text.as_str())).unzip();
     transaction.execute(
@@ -83,19 +96,27 @@ fn save(connection: &mut Connection, server: &ServerId, list: &CachedList) -> ru
         ],
     )?;
     {
-        let mut insert = transaction.prepare("INSERT INTO listed_tools VALUES (?1, ?2, ?3)")?;
+        let mut insert = transaction.prepare("INSERT INTO listed_tools VALUES (?1, ?2, ?3, ?4)")?;
         for (position, tool) in list.tools.iter().enumerate() {
-            insert.execute(params![server, i64::try_from(position).unwrap_or(i64::MAX), tool.get()])?;
+            insert.execute(params![
+                server,
+                list.fingerprint,
+                i64::try_from(position).unwrap_or(i64::MAX),
+                tool.get()
+            ])?;
         }
+    }
+    if let Some(listed_at) = list.listed_at.filter(|_| list.failure.is_none()) {
+        versions::note(&transaction, server, &list.tools, listed_at)?;
     }
     transaction.commit()
 }
 
-fn to_millis(time: SystemTime) -> i64 {
+pub(crate) fn to_millis(time: SystemTime) -> i64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn from_millis(millis: i64) -> SystemTime {
+pub(crate) fn from_millis(millis: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(millis.unsigned_abs())
 }

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use toolhub_core::ports::{CachedList, ToolListStore as _};
+use toolhub_core::ports::{CachedList, ToolListStore as _, ToolVersions as _};
 use toolhub_core::{RawJson, ServerId};
 use toolhub_store::{OpenError, SqliteStore};
 
@@ -15,7 +15,7 @@ fn list(tools: &[&str]) -> CachedList {
         fingerprint: "f".to_owned(),
         era: "legacy".to_owned(),
         peer: "peer 1".to_owned(),
-        listed_at: Some(UNIX_EPOCH + Duration::from_millis(1_700_000_000_123)),
+        listed_at: Some(UNIX_EPOCH + Duration::from_millis(4_000_000_000_123)),
         ttl: Some(Duration::from_secs(60)),
         tools: tools.iter().map(|text| RawJson::parse(*text).unwrap()).collect(),
         skipped: vec!["`bad`: no".to_owned()],
@@ -32,7 +32,7 @@ async fn lists_survive_a_restart_unchanged() {
         store.save(&server, &list(&[r#"{"name":"old"}"#, ODD])).await.unwrap();
         store.save(&server, &list(&[ODD, r#"{"name":"second"}"#])).await.unwrap();
         store.save(&ServerId::new("gone"), &list(&[])).await.unwrap();
-        store.forget(&ServerId::new("gone")).await.unwrap();
+        store.forget(&ServerId::new("gone"), "f").await.unwrap();
     }
     let store = SqliteStore::open(folder.path()).unwrap();
     let kept = store.load().await.unwrap();
@@ -61,4 +61,26 @@ fn a_file_that_is_no_database_is_an_error() {
         .unwrap();
     let error = SqliteStore::open(folder.path()).unwrap_err();
     assert!(error.to_string().contains("not a database"), "{error}");
+}
+
+#[tokio::test]
+async fn a_changed_definition_is_a_new_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    let server = ServerId::new("s");
+    let at = |hours: u64| Some(UNIX_EPOCH + Duration::from_secs(4_000_000_000 + hours * 3600));
+    let listed = |text: &str, hours| CachedList { listed_at: at(hours), failure: None, ..list(&[text]) };
+    store.save(&server, &listed(r#"{"name":"t","description":"old"}"#, 1)).await.unwrap();
+    store.save(&server, &listed(r#"{"description":"old","name":"t"}"#, 2)).await.unwrap();
+    store.save(&server, &listed(r#"{"name":"t","description":"new"}"#, 3)).await.unwrap();
+    let history = store.history(&server, "t").await.unwrap();
+    let seen: Vec<_> =
+        history.iter().map(|one| (one.definition.get(), Some(one.first_seen), Some(one.last_seen))).collect();
+    assert_eq!(
+        seen,
+        [
+            (r#"{"name":"t","description":"new"}"#, at(3), at(3)),
+            (r#"{"name":"t","description":"old"}"#, at(1), at(2)),
+        ]
+    );
 }

@@ -5,7 +5,9 @@
     reason = "test support: a failed expectation must fail the test"
 )]
 
+pub mod conformance;
 pub mod fake;
+pub mod oauth;
 #[cfg(target_os = "linux")]
 pub mod processes;
 pub mod scripted;

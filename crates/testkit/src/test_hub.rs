@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolhub::settings::Places;
-use toolhub::{EventSink, Hub};
+use toolhub::{ClientHandler, EventSink, Hub, Refusal};
 
 use crate::fake::Recorder;
 use crate::scripted::{self, Script};
@@ -61,6 +61,16 @@ impl Den {
 #[derive(Debug)]
 pub struct TestHubBuilder {
     den: Den,
+    handler: Handler,
+}
+
+#[derive(Clone)]
+struct Handler(Arc<dyn ClientHandler>);
+
+impl std::fmt::Debug for Handler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Handler")
+    }
 }
 
 /// A hub for tests. Close it: dropping it unclosed, or with a task or a child left, fails the test.
@@ -68,6 +78,7 @@ pub struct TestHubBuilder {
 pub struct TestHub {
     hub: Hub,
     den: Den,
+    handler: Handler,
     /// What happened.
     pub events: Arc<Recorder>,
     closed: bool,
@@ -88,6 +99,13 @@ impl TestHubBuilder {
         self
     }
 
+    /// Answers what servers ask.
+    #[must_use]
+    pub fn handler(mut self, handler: Arc<dyn ClientHandler>) -> Self {
+        self.handler = Handler(handler);
+        self
+    }
+
     /// Writes `toolhub.toml`.
     #[must_use]
     pub fn settings(self, text: &str) -> Self {
@@ -98,12 +116,12 @@ impl TestHubBuilder {
     /// Builds the hub.
     pub async fn build(self) -> TestHub {
         let events = Arc::new(Recorder::default());
-        let hub = open(&self.den, Arc::clone(&events)).await;
-        TestHub { hub, den: self.den, events, closed: false }
+        let hub = open(&self.den, &self.handler, Arc::clone(&events)).await;
+        TestHub { hub, den: self.den, handler: self.handler, events, closed: false }
     }
 }
 
-async fn open(den: &Den, events: Arc<Recorder>) -> Hub {
+async fn open(den: &Den, handler: &Handler, events: Arc<Recorder>) -> Hub {
     let folder = den.folder.path();
     let places = Places {
         config: folder.join("toolhub.toml"),
@@ -111,13 +129,14 @@ async fn open(den: &Den, events: Arc<Recorder>) -> Hub {
         project_servers: None,
         home: folder.join("home"),
     };
-    Hub::builder().places(places).listen(events as Arc<dyn EventSink>).build().await.expect("the hub builds")
+    let builder = Hub::builder().places(places).listen(events as Arc<dyn EventSink>);
+    builder.handler(Arc::clone(&handler.0)).build().await.expect("the hub builds")
 }
 
 impl TestHub {
     /// Starts to build one.
     pub fn builder() -> TestHubBuilder {
-        TestHubBuilder { den: Den::new() }
+        TestHubBuilder { den: Den::new(), handler: Handler(Arc::new(Refusal)) }
     }
 
     /// The folder of its config.
@@ -128,7 +147,7 @@ impl TestHub {
     /// Ends the hub, and starts another on the same config and data.
     pub async fn restart(&mut self) {
         self.hub.shutdown().await;
-        self.hub = open(&self.den, Arc::clone(&self.events)).await;
+        self.hub = open(&self.den, &self.handler, Arc::clone(&self.events)).await;
     }
 
     /// Ends the hub, and checks that nothing is left.

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use toolhub_core::lang::{Lang, Say, Text};
-use toolhub_core::ports::{CachedList, ToolListStore};
+use toolhub_core::ports::{CachedList, HubStore};
 use toolhub_core::{EventSink, NativeTool, ServerId, ToolHost};
 use toolhub_engine::{Engine, Limits, Policy};
-use toolhub_mcp::config::{ConfigError, ServerSpec};
-use toolhub_mcp::{McpHost, Server};
+use toolhub_mcp::config::{ConfigError, ServerSpec, TransportSpec};
+use toolhub_mcp::oauth::TokenStore;
+use toolhub_mcp::{ClientHandler, McpHost, Refusal, Server, ServerContext};
 use toolhub_native::{Folders, NativeHost, builtin};
 use toolhub_store::SqliteStore;
 
@@ -54,6 +55,8 @@ pub struct HubBuilder {
     places: Option<Places>,
     tools: Vec<Arc<dyn NativeTool>>,
     listeners: Vec<Arc<dyn EventSink>>,
+    handler: Option<Arc<dyn ClientHandler>>,
+    one_shot: bool,
 }
 
 impl std::fmt::Debug for HubBuilder {
@@ -101,6 +104,20 @@ impl HubBuilder {
         self
     }
 
+    /// Answers what servers ask of their client: sampling, elicitation, roots. Without one they are refused.
+    #[must_use]
+    pub fn handler(mut self, handler: Arc<dyn ClientHandler>) -> Self {
+        self.handler = Some(handler);
+        self
+    }
+
+    /// For a program that ends after a call or two: servers are not listened to between calls.
+    #[must_use]
+    pub fn one_shot(mut self) -> Self {
+        self.one_shot = true;
+        self
+    }
+
     /// Builds the hub. Reads config and cache, and connects to nothing.
     pub async fn build(self) -> Result<Hub, BuildError> {
         let places = match self.places {
@@ -123,11 +140,17 @@ impl HubBuilder {
         let native = Arc::new(native_host(&settings, &places, self.tools));
         engine.add_host(&(Arc::clone(&native) as Arc<dyn ToolHost>), limits);
 
+        let handler = self.handler.unwrap_or_else(|| Arc::new(Refusal));
+        let logins = Arc::new(TokenStore::new(&places.home));
+        let context = ServerContext { events: Arc::clone(&events), handler, listen: !self.one_shot, logins };
         let servers: Vec<Arc<Server>> = specs
             .into_iter()
-            .map(|spec| {
+            .map(|mut spec| {
+                if let TransportSpec::Stdio(stdio) = &mut spec.transport {
+                    stdio.log_file = Some(places.log_of(spec.id.as_str()));
+                }
                 let era = lists.get(&spec.id).and_then(|list| list.era.parse().ok());
-                Arc::new(Server::new(spec, era, Arc::clone(&events)))
+                Arc::new(Server::new(spec, era, context.clone()))
             })
             .collect();
         for server in &servers {
@@ -165,7 +188,7 @@ fn native_host(settings: &Settings, places: &Places, added: Vec<Arc<dyn NativeTo
 }
 
 /// A hub without a store works, it only forgets; so trouble with the store is told, and no reason to stop.
-fn open_store(places: &Places, notes: &mut Vec<Text>) -> Option<Arc<dyn ToolListStore>> {
+fn open_store(places: &Places, notes: &mut Vec<Text>) -> Option<Arc<dyn HubStore>> {
     match SqliteStore::open(&places.home) {
         Ok(store) => Some(Arc::new(store)),
         Err(error) => {
@@ -183,20 +206,20 @@ fn open_store(places: &Places, notes: &mut Vec<Text>) -> Option<Arc<dyn ToolList
 
 /// The lists that still belong to what is configured.
 async fn cached_lists(
-    store: Option<&dyn ToolListStore>,
+    store: Option<&dyn HubStore>,
     specs: &[ServerSpec],
     notes: &mut Vec<Text>,
 ) -> HashMap<ServerId, CachedList> {
     // Without servers there is nothing to look up, and the commonest call is spared a wait.
     let (Some(store), false) = (store, specs.is_empty()) else { return HashMap::new() };
-    let mut lists: HashMap<ServerId, CachedList> = match store.load().await {
-        Ok(lists) => lists.into_iter().collect(),
+    let kept = match store.load().await {
+        Ok(lists) => lists,
         Err(error) => {
             notes.push(Text::new(error.to_string(), format!("无法读取缓存：{error}")));
-            HashMap::new()
+            return HashMap::new();
         }
     };
-    lists
-        .retain(|id, list| specs.iter().any(|spec| spec.id == *id && spec.fingerprint() == list.fingerprint));
-    lists
+    let configured: HashMap<&ServerId, String> =
+        specs.iter().map(|spec| (&spec.id, spec.fingerprint())).collect();
+    kept.into_iter().filter(|(id, list)| configured.get(id) == Some(&list.fingerprint)).collect()
 }

@@ -6,13 +6,15 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::future::join_all;
 use toolhub_core::ports::CachedList;
-use toolhub_core::{Event, EventKind, ServerId, ToolError};
-use toolhub_mcp::{McpError, Server};
+use toolhub_core::{Event, EventKind, RawJson, ServerId, ToolError};
+use toolhub_mcp::{Era, Listing, McpError, Offer, Server};
 
 use crate::hub::Hub;
 
 /// A server that could not be listed is left alone this long, unless nobody else can help.
 const LEAVE_ALONE: Duration = Duration::from_secs(60);
+/// How long further word of a change is waited for before a server is listed again.
+const COALESCE: Duration = Duration::from_millis(200);
 /// A list without a time-to-live of its own is taken for fresh this long.
 const FRESH: Duration = Duration::from_secs(3600);
 /// With a candidate known already, servers that were never met may delay a call this long.
@@ -21,7 +23,9 @@ const COURTESY: Duration = Duration::from_secs(5);
 impl Hub {
     /// Lists whoever was never listed and might serve the call, within what the caller can spare.
     pub(crate) async fn prepare(&self, tool: &str, source: Option<&str>, spare: Option<Duration>) {
-        let (new, failed) = self.missing_by_age(source);
+        let (mut new, failed) = self.missing_by_age(source);
+        // What came with a project is started only by name, until it was once.
+        new.retain(|server| !server.spec().from_project || source == Some(server.id().as_str()));
         let known = self.catalog().named(tool).next().is_some();
         let within = |patience: Option<Duration>| [patience, spare].into_iter().flatten().min();
         if known {
@@ -44,8 +48,24 @@ impl Hub {
 
     /// Lists every server that was never listed; for those who want to see everything.
     pub async fn list_missing(&self) {
-        let (new, failed) = self.missing_by_age(None);
+        let (mut new, failed) = self.missing_by_age(None);
+        new.retain(|server| !server.spec().from_project);
         tokio::join!(self.list_all(new, None), self.list_all(failed, Some(COURTESY)));
+    }
+
+    /// Follows what servers say of their lists, for as long as it is polled: one that says that its list changed is
+    /// listed again, once for many such words in a short time.
+    pub async fn follow(&self) {
+        join_all(self.servers.iter().map(|server| self.follow_one(server))).await;
+    }
+
+    async fn follow_one(&self, server: &Arc<Server>) {
+        let mut changes = server.changes();
+        while changes.changed().await.is_ok() {
+            tokio::time::sleep(COALESCE).await;
+            changes.mark_unchanged();
+            let _ = self.list_one(server).await;
+        }
     }
 
     /// Lists every server again.
@@ -56,7 +76,14 @@ impl Hub {
     /// Connects one server and lists it, whatever is known of it.
     pub async fn list_server(&self, id: &str) -> Option<Result<CachedList, ToolError>> {
         let server = self.servers.iter().find(|server| server.id().as_str() == id)?;
+        server.forgive();
         Some(self.list_one(server).await.map_err(|error| error.into_tool_error(server.id())))
+    }
+
+    /// What a server offers beside tools, as it gives it.
+    pub async fn offers(&self, id: &str, offer: Offer) -> Option<Result<Vec<RawJson>, ToolError>> {
+        let server = self.servers.iter().find(|server| server.id().as_str() == id)?;
+        Some(server.offers(offer).await.map_err(|error| error.into_tool_error(server.id())))
     }
 
     /// The enabled servers whose tools are not known, and why.
@@ -65,7 +92,11 @@ impl Hub {
         let lists = self.lists();
         let why = |server: Arc<Server>| {
             let failure = lists.get(server.id()).and_then(|list| list.failure.as_ref());
-            let cause = failure.map_or_else(|| "it has not answered yet".to_owned(), |(_, why)| why.clone());
+            let cause = match failure {
+                Some((_, why)) => why.clone(),
+                None if server.spec().from_project => untried(&server),
+                None => "it has not answered yet".to_owned(),
+            };
             (server, cause)
         };
         missing.into_iter().map(why).collect()
@@ -106,15 +137,32 @@ impl Hub {
     }
 
     async fn list_all(&self, servers: Vec<Arc<Server>>, patience: Option<Duration>) {
-        let all = join_all(servers.iter().map(|server| self.list_one(server)));
-        match patience {
-            Some(patience) => drop(tokio::time::timeout(patience, all).await),
-            None => drop(all.await),
+        join_all(servers.iter().map(|server| self.list_within(server, patience))).await;
+    }
+
+    /// Lists one server; one that is not done in time has failed, and so is left alone for a while.
+    async fn list_within(&self, server: &Arc<Server>, patience: Option<Duration>) {
+        let Some(patience) = patience else {
+            let _ = self.list_one(server).await;
+            return;
+        };
+        if tokio::time::timeout(patience, self.list_one(server)).await.is_err() {
+            let late = Err(McpError::TimedOut(patience));
+            let _ = self.keep_listing(server, late).await;
         }
     }
 
     async fn list_one(&self, server: &Arc<Server>) -> Result<CachedList, McpError> {
         let listed = server.list().await;
+        self.keep_listing(server, listed).await
+    }
+
+    /// Keeps what came of listing a server, in the catalog and in the store.
+    async fn keep_listing(
+        &self,
+        server: &Arc<Server>,
+        listed: Result<(Listing, Era, String), McpError>,
+    ) -> Result<CachedList, McpError> {
         let before = self.lists().get(server.id()).cloned();
         let list = match &listed {
             Ok((listing, era, peer)) => CachedList {
@@ -146,13 +194,18 @@ impl Hub {
     /// Forgets what is known of a server that was removed.
     pub async fn forget_server(&self, id: &str) {
         let id = ServerId::new(id);
-        self.lists().remove(&id);
+        let Some(list) = self.lists().remove(&id) else { return };
         if let Some(store) = &self.store
-            && let Err(error) = store.forget(&id).await
+            && let Err(error) = store.forget(&id, &list.fingerprint).await
         {
             self.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
         }
     }
+}
+
+fn untried(server: &Server) -> String {
+    let (id, file) = (server.id(), server.spec().origin.display());
+    format!("it comes from `{file}` and was never started; if you trust it, run `toolhub servers test {id}`")
 }
 
 fn unknown(server: &Server) -> CachedList {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use toolhub_core::error::UnknownTool;
 use toolhub_core::lang::Text;
-use toolhub_core::ports::{CachedList, ToolListStore};
+use toolhub_core::ports::{CachedList, HubStore, StoreError, ToolVersion};
 use toolhub_core::{
     EventSink, NativeTool, Outcome, ServerId, Source, Tool, ToolCall, ToolDefinition, ToolError,
 };
@@ -29,7 +29,7 @@ pub struct Hub {
     pub(crate) native: Arc<NativeHost>,
     pub(crate) servers: Vec<Arc<Server>>,
     pub(crate) lists: Mutex<HashMap<ServerId, CachedList>>,
-    pub(crate) store: Option<Arc<dyn ToolListStore>>,
+    pub(crate) store: Option<Arc<dyn HubStore>>,
     pub(crate) events: Arc<dyn EventSink>,
     pub(crate) settings: Settings,
     pub(crate) places: Places,
@@ -54,6 +54,8 @@ pub struct ServerView {
     pub state: ServerState,
     /// What is known of its tools.
     pub list: Option<CachedList>,
+    /// How often it was started again.
+    pub restarts: u32,
 }
 
 impl Hub {
@@ -78,7 +80,16 @@ impl Hub {
 
     /// Decides who would serve a call, and runs nothing.
     pub async fn explain(&self, request: Request<'_>) -> Result<Route, ToolError> {
-        self.prepare(request.tool, request.source, None).await;
+        self.explain_within(request, None).await
+    }
+
+    /// The same, with this much time for servers that were never met.
+    pub async fn explain_within(
+        &self,
+        request: Request<'_>,
+        spare: Option<Duration>,
+    ) -> Result<Route, ToolError> {
+        self.prepare(request.tool, request.source, spare).await;
         self.engine.explain(request).map_err(|error| self.name_unlisted(error))
     }
 
@@ -94,7 +105,8 @@ impl Hub {
         let unlisted = self.unlisted();
         let named = unlisted.iter().find(|(server, _)| Some(server.id()) == unknown.server.as_ref());
         if let Some((server, cause)) = named {
-            let unreachable = McpError::Connect { cause: cause.clone(), stderr: Vec::new() };
+            let unreachable =
+                McpError::Connect { cause: cause.clone().into(), stderr: Vec::new(), lasting: false };
             return server.last_error().unwrap_or(unreachable).into_tool_error(server.id());
         }
         let unlisted = match unknown.server {
@@ -122,6 +134,14 @@ impl Hub {
         removed
     }
 
+    /// Every definition that is known of a server's tool, newest first.
+    pub async fn history_of(&self, server: &ServerId, tool: &str) -> Result<Vec<ToolVersion>, StoreError> {
+        match &self.store {
+            Some(store) => store.history(server, tool).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// Every configured server as it stands, in the order of the config.
     pub fn servers(&self) -> Vec<ServerView> {
         let lists = self.lists();
@@ -129,8 +149,15 @@ impl Hub {
             spec: server.spec().clone(),
             state: server.status(),
             list: lists.get(server.id()).cloned(),
+            restarts: server.restarts(),
         };
         self.servers.iter().map(view).collect()
+    }
+
+    /// Whether a call's `source` means something: a server, or one of the names that models use.
+    pub fn knows_source(&self, source: &str) -> bool {
+        ["native", "appflowy"].contains(&source)
+            || self.servers.iter().any(|server| server.id().as_str() == source)
     }
 
     /// The settings.

@@ -23,16 +23,19 @@ mod builder;
 mod discovery;
 mod hub;
 mod listeners;
+mod login;
 pub mod settings;
 
 pub use builder::{BuildError, HubBuilder};
 pub use hub::{Hub, ServerView};
+pub use login::LoginError;
 pub use toolhub_core::{
     CallContext, CallId, Event, EventKind, EventSink, IntoOutput, Lang, NativeTool, Outcome, RawJson, Say,
     Source, ToolCall, ToolError, ToolOutput, function::Json,
 };
 pub use toolhub_engine::{Catalog, Request, Route};
 pub use toolhub_macros::tool;
+pub use toolhub_mcp::{ClientHandler, HandlerAnswer, Offer, Refusal, ServerState};
 
 /// What `#[tool]` writes its code against. Not for use by hand.
 #[doc(hidden)]

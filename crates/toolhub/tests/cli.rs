@@ -73,6 +73,13 @@ fn wrong_usage_is_two() {
     check(&["servers", "remove", "none"], "there is no server `none`");
     check(&["servers", "add", "native", "--", "x"], "cannot be a server's name");
     check(&["servers", "add", "x"], "say how to reach it");
+    check(&["servers", "add", "x", "--url", "foo"], "write it with `http://`");
+    check(&["servers", "add", "x", "--header", "A=1", "--", "true"], "are for servers with a `--url`");
+    check(
+        &["call", "calculate", "expresion=1"],
+        "there is no argument `expresion`; did you mean `expression`?",
+    );
+    check(&["help", "nothing"], "there is no command `nothing`");
     check(&["tools", "--source", "none"], "there is no source `none`: there are `native`");
 }
 
@@ -122,6 +129,12 @@ fn a_call_that_fails_says_why_once() {
         assert_eq!(outcome["_meta"]["error_kind"], kind, "{outcome}");
     };
     check(&["call", "read_sheet", "rows=x"], 1, "invalid_arguments", "`filepath` is missing");
+    check(
+        &["call", "read_sheet", "--args", r#"{"file_path":"a"}"#],
+        1,
+        "invalid_arguments",
+        "did you mean `filepath`?",
+    );
     check(
         &["call", "read_sheet", "filepath=a", "rows=x"],
         1,
@@ -241,13 +254,13 @@ fn servers_are_added_tested_and_removed() {
     assert!(again.stderr.contains("exists already"), "{again:?}");
     let unreachable =
         cli.run(&["servers", "add", "far", "--url", "http://127.0.0.1:9/mcp", "--header", "X-Key=${KEY}"]);
-    assert_eq!(unreachable.code, Some(0), "{unreachable:?}");
+    assert_eq!(unreachable.code, Some(3), "{unreachable:?}");
     assert!(unreachable.stdout.contains("its config uses ${KEY}, which is not set"), "{unreachable:?}");
     assert!(unreachable.stderr.contains("it stays in the config"), "{unreachable:?}");
     assert_eq!(cli.run(&["servers", "remove", "sheets"]).code, Some(0));
     let text = fs::read_to_string(cli.folder().join("mcp.json")).unwrap();
     assert!(!text.contains("sheets") && text.contains("${KEY}"), "{text}");
-    assert_eq!(cli.run(&["call", "read_sheet", "filepath=a", "--source", "sheets"]).code, Some(3));
+    assert_eq!(cli.run(&["call", "read_sheet", "filepath=a", "--source", "sheets"]).code, Some(1));
 }
 
 #[test]
@@ -351,4 +364,88 @@ fn an_unwritable_data_folder_does_not_stop_a_call() {
     let ran = cli.run(&["call", "calculate", "expression=1+1"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "2\n"), "{ran:?}");
     assert!(ran.stderr.contains("warning: nothing can be kept in"), "{ran:?}");
+}
+
+#[test]
+fn mistakes_are_told_to_programs_too() {
+    let cli = cli();
+    for args in
+        [&["servers", "remove", "none", "--json"][..], &["call", "calculate", "--args", "{", "--json"]]
+    {
+        let ran = cli.run(args);
+        assert_eq!((ran.code, &ran.json()["success"]), (Some(2), &json!(false)), "{ran:?}");
+        assert_eq!(ran.json()["_meta"]["error_kind"], "usage");
+    }
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_a_failure() {
+    let cli = cli();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = cli.command(&["call", "calculate", "expression=1"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn what_a_tool_gives_is_printed_byte_for_byte() {
+    let cli = cli();
+    fs::write(cli.folder().join("colours.txt"), "a\u{1b}[31mred\u{1b}[0m\n").unwrap();
+    assert_eq!(cli.run(&["call", "read_file", "path=colours.txt"]).stdout, "a\u{1b}[31mred\u{1b}[0m\n");
+}
+
+#[test]
+fn settings_that_mean_nothing_are_told() {
+    let cli = cli();
+    fs::write(cli.folder().join("toolhub.toml"), "[limits]\ncal = \"30s\"\n").unwrap();
+    let ran = cli.run(&["call", "calculate", "expression=1"]);
+    assert_eq!(ran.code, Some(0));
+    assert!(
+        ran.stderr.contains("line 2, column 1: `cal` means nothing here; did you mean `call`?"),
+        "{ran:?}"
+    );
+}
+
+/// A project's `.mcp.json` comes from whoever wrote the project: nothing in it is started before its owner said so.
+#[test]
+fn servers_of_a_project_are_started_by_name_only() {
+    let cli = cli();
+    let journal = cli.folder().join("journal");
+    let script = sheet().journal(&journal).write(cli.folder());
+    let entry = json!({"command": toolhub_testkit::scripted::binary(), "args": ["stdio", script]});
+    fs::write(cli.folder().join(".mcp.json"), json!({"mcpServers": {"project": entry}}).to_string()).unwrap();
+    assert_eq!(cli.run(&["call", "calculate", "expression=1"]).stdout, "1\n");
+    let ran = cli.run(&["call", "read_sheet", "filepath=a"]);
+    assert!(ran.stderr.contains("if you trust it, run `toolhub servers test project`"), "{ran:?}");
+    cli.run(&["tools"]);
+    assert!(!journal.exists(), "nothing was started");
+    assert_eq!(cli.run(&["servers", "test", "project"]).code, Some(0));
+    assert_eq!(cli.run(&["call", "read_sheet", "filepath=a"]).code, Some(0));
+}
+
+#[test]
+fn changes_at_the_same_moment_are_all_kept() {
+    let cli = cli();
+    let ids: Vec<String> = (0..8).map(|id| format!("server_{id}")).collect();
+    let children: Vec<_> = ids
+        .iter()
+        .map(|id| cli.command(&["servers", "add", id, "--no-test", "--", "true"]).spawn().unwrap())
+        .collect();
+    for child in children {
+        assert!(child.wait_with_output().unwrap().status.success());
+    }
+    let kept = fs::read_to_string(cli.folder().join("mcp.json")).unwrap();
+    assert!(ids.iter().all(|id| kept.contains(id.as_str())), "{kept}");
+}
+
+/// A server that never answers may cost the first call some seconds, but not every call.
+#[test]
+fn a_hanging_server_is_waited_for_once() {
+    let mut cli = cli();
+    cli.entry("hangs", json!({"command": "sleep", "args": ["300"]}));
+    let ran = cli.run(&["call", "calculate", "expression=1", "--timeout", "1s"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let again = std::time::Instant::now();
+    let ran = cli.run(&["call", "calculate", "expression=1"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(again.elapsed().as_secs() < 4, "{:?}", again.elapsed());
 }

@@ -104,3 +104,24 @@ fn a_second_one_does_not_wait_for_good_manners() {
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
     assert!(second.elapsed() < Duration::from_millis(1400), "{:?}", second.elapsed());
 }
+
+/// Killed outright, a hub can tell nobody; the next one ends what it left.
+#[test]
+fn what_a_killed_hub_left_is_swept_up() {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    let journal = cli.folder().join("journal");
+    let script = slow(json!([{"spawn_child": true}, {"delay_ms": 60000}])).set("shutdown", "ignore_term");
+    cli.server("s", &script.plain_tool("quick").journal(&journal));
+    let mut child = cli.command(&["call", "slow"]).spawn().unwrap();
+    let mut seen = Journal::read(&journal);
+    seen.wait_for(|journal| !journal.events("child").is_empty(), PATIENCE);
+    let left: Vec<u32> = seen.pids();
+    let grandchild = u32::try_from(seen.events("child")[0]["child"].as_u64().unwrap()).unwrap();
+    signal(&child, "-KILL");
+    child.wait().unwrap();
+    assert!(processes::alive(grandchild), "nobody was there to end it");
+    assert_eq!(cli.run(&["call", "quick"]).code, Some(0));
+    for pid in left.into_iter().chain([grandchild]) {
+        assert!(processes::gone_within(pid, Duration::from_secs(5)), "{pid} is still there");
+    }
+}

@@ -110,18 +110,27 @@ fn the_excel_server_over_stdio() {
     assert!(file.is_file());
 }
 
+/// Streamable HTTP, the old HTTP+SSE, and the old one found by falling back to it.
 #[test]
 fn the_excel_server_over_http() {
-    let files = tempfile::tempdir().unwrap();
-    let server = Listening::start(|port| {
-        let mut command = command(program("excel-0.1.8/bin/excel-mcp-server"), &["streamable-http"]);
-        command.env("FASTMCP_HOST", "127.0.0.1").env("FASTMCP_PORT", port.to_string());
-        command.env("EXCEL_FILES_PATH", files.path());
-        command
-    });
-    let cli = cli(json!({"type": "http", "url": server.url()}));
-    work_with_excel(&cli, "销售 数据.xlsx");
-    assert!(files.path().join("销售 数据.xlsx").is_file());
+    for (mode, path, entry) in [
+        ("streamable-http", "mcp", json!({"type": "http"})),
+        ("sse", "sse", json!({"type": "sse"})),
+        ("sse", "sse", json!({})),
+    ] {
+        let files = tempfile::tempdir().unwrap();
+        let server = Listening::start(|port| {
+            let mut command = command(program("excel-0.1.8/bin/excel-mcp-server"), &[mode]);
+            command.env("FASTMCP_HOST", "127.0.0.1").env("FASTMCP_PORT", port.to_string());
+            command.env("EXCEL_FILES_PATH", files.path());
+            command
+        });
+        let mut entry = entry;
+        entry["url"] = json!(format!("http://127.0.0.1:{}/{path}", server.port));
+        let cli = cli(entry);
+        work_with_excel(&cli, "销售 数据.xlsx");
+        assert!(files.path().join("销售 数据.xlsx").is_file());
+    }
 }
 
 #[test]
@@ -159,6 +168,10 @@ fn the_reference_server_over_both() {
         assert!(ok(&cli, &["call", "get-sum", "a=2", "b=40"]).contains("42"));
         let image = cli.run(&["call", "get-tiny-image", "--json"]).json();
         assert!(image["content"].to_string().contains("image/png"), "{image}");
+        let offers = cli.run(&["servers", "offers", "excel", "--json"]).json();
+        for key in ["resources", "resourceTemplates", "prompts"] {
+            assert!(!offers[key].as_array().unwrap().is_empty(), "{key} {offers}");
+        }
         let slow = cli.run(&["call", "trigger-long-running-operation", "duration=1", "steps=3", "--trace"]);
         assert_eq!(slow.code, Some(0), "{slow:?}");
         assert!(slow.stderr.contains("progress 3/3"), "{slow:?}");

@@ -1,11 +1,14 @@
 //! One after another, in the routing order: the next is tried only if the one before certainly had no effect.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::{Effect, Event, EventKind, Source, ToolCall, ToolError, ToolOutput};
 
 use crate::attempt::Attempt;
 use crate::engine::Engine;
+use crate::retry::{self, MAX_TRIES};
 use crate::router::{Candidate, Route};
 
 /// What came of the candidates.
@@ -19,14 +22,13 @@ pub(crate) struct Ran {
 pub(crate) async fn run(engine: &Engine, call: &ToolCall, route: &Route) -> Ran {
     let mut attempts = Vec::with_capacity(route.candidates.len());
     let mut last_error = ToolError::Internal;
-    for candidate in &route.candidates {
-        let source = candidate.source().clone();
-        let started = Instant::now();
-        let result = attempt(engine, call, candidate).await;
-        let took = started.elapsed();
-        attempts.push(AttemptRecord { source: source.clone(), took, error: result.as_ref().err().cloned() });
-        match result {
-            Ok(output) => return Ran { result: Ok(output), source: Some(source), attempts },
+    for (place, candidate) in route.candidates.iter().enumerate() {
+        // With somebody else to ask, a server that cannot be reached is not waited for.
+        let tries = if place + 1 == route.candidates.len() { MAX_TRIES } else { 1 };
+        match try_candidate(engine, call, candidate, (tries, &mut attempts)).await {
+            Ok(output) => {
+                return Ran { result: Ok(output), source: Some(candidate.source().clone()), attempts };
+            }
             Err(error) => {
                 let harmless =
                     candidate.entry.tool.hints().read_only == Some(true) || error.effect() == Effect::None;
@@ -38,6 +40,35 @@ pub(crate) async fn run(engine: &Engine, call: &ToolCall, route: &Route) -> Ran 
         }
     }
     Ran { result: Err(last_error), source: None, attempts }
+}
+
+/// Tries one candidate, again where that is safe and of use, within the caller's own limit.
+async fn try_candidate(
+    engine: &Engine,
+    call: &ToolCall,
+    candidate: &Candidate,
+    (most, attempts): (u32, &mut Vec<AttemptRecord>),
+) -> Result<ToolOutput, ToolError> {
+    let begun = Instant::now();
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let spent = if tries == 1 { Duration::ZERO } else { begun.elapsed() };
+        let left = call.timeout.map(|timeout| timeout.saturating_sub(spent));
+        let call = ToolCall { timeout: left, ..call.clone() };
+        let started = Instant::now();
+        let result = attempt(engine, &call, candidate).await;
+        let (source, error) = (candidate.source().clone(), result.as_ref().err().cloned());
+        attempts.push(AttemptRecord { source: source.clone(), took: started.elapsed(), error });
+        let Err(error) = result else { return result };
+        let hints = candidate.entry.tool.hints();
+        let pause = retry::pause(&error, hints, tries, fastrand::f64()).filter(|_| tries < most);
+        let Some(pause) = pause.filter(|pause| left.is_none_or(|left| *pause < left)) else {
+            return Err(error);
+        };
+        engine.events().emit(Event::now(Some(call.id.clone()), EventKind::Retrying { source, pause }));
+        tokio::time::sleep(pause).await;
+    }
 }
 
 async fn attempt(engine: &Engine, call: &ToolCall, candidate: &Candidate) -> Result<ToolOutput, ToolError> {

@@ -9,7 +9,7 @@ use toolhub_core::lang::Text;
 use super::error::ConfigError;
 use super::read::{parse_error, read_servers};
 use super::spec::TransportSpec;
-use super::write::write_whole;
+use super::write::{lock, write_whole};
 
 /// What is to stand in the file.
 #[derive(Debug, Clone)]
@@ -22,6 +22,7 @@ pub struct ServerEntry {
 
 /// Adds a server, or replaces the one of that id where `replace` allows it.
 pub fn add_server(file: &Path, entry: &ServerEntry, replace: bool) -> Result<(), ConfigError> {
+    let _lock = lock(file)?;
     let text = read_or_new(file)?;
     let root = parse(file, &text)?;
     let servers = servers_of(file, &root)?;
@@ -50,6 +51,7 @@ pub fn add_server(file: &Path, entry: &ServerEntry, replace: bool) -> Result<(),
 
 /// Removes a server; whether there was one.
 pub fn remove_server(file: &Path, id: &str) -> Result<bool, ConfigError> {
+    let _lock = lock(file)?;
     if !read_servers(file)?.iter().any(|spec| spec.id.as_str() == id) {
         return Ok(false);
     }
@@ -57,6 +59,27 @@ pub fn remove_server(file: &Path, id: &str) -> Result<bool, ConfigError> {
     let root = parse(file, &text)?;
     let Some(property) = servers_of(file, &root)?.get(id) else { return Ok(false) };
     property.remove();
+    write_whole(file, &root.to_string())?;
+    Ok(true)
+}
+
+/// Switches a server on or off; whether there is one of that id.
+pub fn set_enabled(file: &Path, id: &str, on: bool) -> Result<bool, ConfigError> {
+    let _lock = lock(file)?;
+    let text = read_or_new(file)?;
+    let root = parse(file, &text)?;
+    let entry = servers_of(file, &root)?.get(id).and_then(|property| property.object_value());
+    let Some(entry) = entry else { return Ok(false) };
+    // `disabled` is what most clients write; an `enabled` that stands there already is kept right too.
+    if let Some(enabled) = entry.get("enabled") {
+        enabled.set_value(CstInputValue::Bool(on));
+    }
+    match (entry.get("disabled"), on) {
+        (Some(disabled), true) => disabled.remove(),
+        (Some(disabled), false) => disabled.set_value(CstInputValue::Bool(true)),
+        (None, true) => {}
+        (None, false) => drop(entry.append("disabled", CstInputValue::Bool(true))),
+    }
     write_whole(file, &root.to_string())?;
     Ok(true)
 }
@@ -157,6 +180,20 @@ mod tests {
         assert!(remove_server(&file, "c").unwrap());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
         assert!(!remove_server(&file, "c").unwrap());
+    }
+
+    #[test]
+    fn a_server_is_switched_off_and_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("mcp.json");
+        let text =
+            "{\n  \"mcpServers\": {\n    // keep\n    \"a\": {\n      \"command\": \"x\"\n    }\n  }\n}\n";
+        std::fs::write(&file, text).unwrap();
+        assert!(set_enabled(&file, "a", false).unwrap());
+        assert!(!read_servers(&file).unwrap()[0].enabled);
+        assert!(set_enabled(&file, "a", true).unwrap());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+        assert!(!set_enabled(&file, "b", true).unwrap());
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! The configuration of MCP servers: what one server is, and the `mcpServers` files it is read from and kept in.
 
+pub mod clients;
 mod edit;
 mod error;
 mod expand;
+mod oauth;
 mod read;
 mod spec;
 mod write;
 
-pub use edit::{ServerEntry, add_server, remove_server};
+pub use edit::{ServerEntry, add_server, remove_server, set_enabled};
 pub use error::ConfigError;
+pub use oauth::{Grant, OAuthSpec};
 pub use read::read_servers;
 pub use spec::{HttpSpec, ServerSpec, StdioSpec, TransportSpec};
 pub use write::write_whole;

@@ -14,7 +14,8 @@ use super::spec::{HttpSpec, ServerSpec, StdioSpec, TransportSpec};
 /// The servers of a file, in its order; none where there is no such file.
 pub fn read_servers(file: &Path) -> Result<Vec<ServerSpec>, ConfigError> {
     match std::fs::read_to_string(file) {
-        Ok(text) => servers_in(file, &text),
+        // Some editors begin a file with a mark that JSON knows nothing of.
+        Ok(text) => servers_in(file, text.trim_start_matches('\u{feff}')),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(ConfigError::io(file, &error)),
     }
@@ -35,9 +36,19 @@ fn servers_in(file: &Path, text: &str) -> Result<Vec<ServerSpec>, ConfigError> {
     let reader = Reader { file, text };
     let Some(root) = parsed.value else { return Ok(Vec::new()) };
     let root = reader.object(&root, "the file")?;
-    let Some(servers) = root.get("mcpServers") else { return Ok(Vec::new()) };
+    let Some(servers) = root.get("mcpServers") else { return reader.no_servers(root) };
     let servers = reader.object(&servers.value, "`mcpServers`")?;
-    servers.properties.iter().map(|property| reader.server(property)).collect()
+    let mut found: Vec<ServerSpec> = Vec::with_capacity(servers.properties.len());
+    for property in &servers.properties {
+        let spec = reader.server(property)?;
+        if found.iter().any(|known| known.id == spec.id) {
+            let id = &spec.id;
+            let (en, zh) = (format!("server `{id}` stands here twice"), format!("服务器 `{id}` 出现了两次"));
+            return Err(reader.wrong(property, en, zh));
+        }
+        found.push(spec);
+    }
+    Ok(found)
 }
 
 struct Reader<'a> {
@@ -48,6 +59,29 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn wrong(&self, place: &impl Ranged, en: String, zh: String) -> ConfigError {
         ConfigError::at(self.file, self.text, place.start(), Text::new(en, zh))
+    }
+
+    /// A file without `mcpServers` has no servers, unless it has them by another name: then nobody would know why.
+    fn no_servers(&self, root: &Object<'_>) -> Result<Vec<ServerSpec>, ConfigError> {
+        let is_entry = |value: &Value<'_>| {
+            value
+                .as_object()
+                .is_some_and(|entry| entry.get("command").is_some() || entry.get("url").is_some())
+        };
+        let holds_entries = |value: &Value<'_>| {
+            value
+                .as_object()
+                .is_some_and(|object| object.properties.iter().any(|entry| is_entry(&entry.value)))
+        };
+        let odd = root.properties.iter().find(|found| is_entry(&found.value) || holds_entries(&found.value));
+        match odd {
+            None => Ok(Vec::new()),
+            Some(found) => Err(self.wrong(
+                found,
+                "servers belong under `mcpServers`: `{\"mcpServers\": {…}}`".to_owned(),
+                "服务器应写在 `mcpServers` 之下：`{\"mcpServers\": {…}}`".to_owned(),
+            )),
+        }
     }
 
     fn object<'v, 't>(&self, value: &'v Value<'t>, what: &str) -> Result<&'v Object<'t>, ConfigError> {
@@ -101,6 +135,7 @@ impl Reader<'_> {
                 env: self.pairs(members, "env", id)?,
                 cwd: text("cwd")?.map(PathBuf::from),
                 env_pass: Vec::new(),
+                log_file: None,
             })),
             (None | Some("http" | "streamable-http" | "streamableHttp"), _, Some(url)) => {
                 Ok(TransportSpec::Http(HttpSpec { url, headers: self.pairs(members, "headers", id)? }))
@@ -200,6 +235,14 @@ mod tests {
         check(
             "{\"mcpServers\": {\"a\": {}}}",
             "`mcp.json`, line 1, column 17: server `a` needs a `command` (stdio) or a `url` (http)",
+        );
+        check(
+            "{\"servers\": {\"a\": {\"command\": \"x\"}}}",
+            "`mcp.json`, line 1, column 2: servers belong under `mcpServers`: `{\"mcpServers\": {…}}`",
+        );
+        check(
+            "{\"mcpServers\": {\"a\": {\"command\": \"x\"}, \"a\": {\"url\": \"y\"}}}",
+            "`mcp.json`, line 1, column 40: server `a` stands here twice",
         );
         check(
             "{\"mcpServers\": {\"native\": {\"command\": \"x\"}}}",

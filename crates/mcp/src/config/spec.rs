@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
+use toolhub_core::lang::Text;
 use toolhub_core::{Hints, ServerId};
 
 use super::expand::expand;
+use super::oauth::OAuthSpec;
 use crate::error::McpError;
 
 /// Variables a child gets without being asked: what programs need to run, and nothing that is likely secret.
@@ -54,14 +56,20 @@ pub struct ServerSpec {
     pub connect_timeout: Duration,
     /// How long a call may take, where that differs from the usual.
     pub call_timeout: Option<Duration>,
+    /// How long a child may go unused before it is stopped; never where this is `None`.
+    pub idle_timeout: Option<Duration>,
     /// Whether it is used at all.
     pub enabled: bool,
     /// The only tools to be used; all where this is `None`.
     pub tools: Option<Vec<String>>,
     /// What the owner says of tools' effects, by name; `*` for all.
     pub hints: BTreeMap<String, Hints>,
+    /// What the owner says of its login.
+    pub oauth: OAuthSpec,
     /// The file it was read from.
     pub origin: PathBuf,
+    /// Whether that file came with a project, so that its owner has not seen what it starts.
+    pub from_project: bool,
 }
 
 /// How a server is reached.
@@ -88,6 +96,8 @@ pub struct StdioSpec {
     pub cwd: Option<PathBuf>,
     /// Variables of ours that it gets beside the usual ones.
     pub env_pass: Vec<String>,
+    /// Where the end of what it writes to its standard error is kept.
+    pub log_file: Option<PathBuf>,
 }
 
 /// An HTTP endpoint.
@@ -129,10 +139,13 @@ impl ServerSpec {
             transport,
             connect_timeout: Duration::from_secs(30),
             call_timeout: None,
+            idle_timeout: Some(Duration::from_secs(600)),
             enabled: true,
             tools: None,
             hints: BTreeMap::new(),
+            oauth: OAuthSpec::default(),
             origin,
+            from_project: false,
         }
     }
 
@@ -195,8 +208,9 @@ impl TransportSpec {
 
 fn fill(text: &str) -> Result<String, McpError> {
     expand(text, &|name| std::env::var(name).ok()).map_err(|name| {
-        McpError::connect(format!(
-            "its config uses ${{{name}}}, which is not set: set it, or write ${{{name}:-default}}"
+        McpError::hopeless(Text::new(
+            format!("its config uses ${{{name}}}, which is not set: set it, or write ${{{name}:-default}}"),
+            format!("它的配置用到了未设置的 ${{{name}}}：请设置它，或写成 ${{{name}:-默认值}}"),
         ))
     })
 }
@@ -215,6 +229,7 @@ impl StdioSpec {
             env: fill_pairs(&self.env)?,
             cwd: cwd.map(PathBuf::from),
             env_pass: self.env_pass.clone(),
+            log_file: self.log_file.clone(),
         })
     }
 
@@ -233,16 +248,24 @@ impl StdioSpec {
     }
 
     /// Why the program could not be started, in words that help.
-    pub(crate) fn why_not_started(&self, error: &std::io::Error) -> String {
+    pub(crate) fn why_not_started(&self, error: &std::io::Error) -> Text {
         let command = &self.command;
         match (&self.cwd, error.kind()) {
             (Some(folder), std::io::ErrorKind::NotFound) if !folder.is_dir() => {
-                format!("its `cwd` `{}` does not exist", folder.display())
+                let folder = folder.display();
+                Text::new(
+                    format!("its `cwd` `{folder}` does not exist"),
+                    format!("它的 `cwd` `{folder}` 不存在"),
+                )
             }
-            (_, std::io::ErrorKind::NotFound) => {
-                format!("program `{command}` was not found: install it, or give its full path")
-            }
-            _ => format!("program `{command}` could not be started: {error}"),
+            (_, std::io::ErrorKind::NotFound) => Text::new(
+                format!("program `{command}` was not found: install it, or give its full path"),
+                format!("找不到程序 `{command}`：请安装它，或给出完整路径"),
+            ),
+            _ => Text::new(
+                format!("program `{command}` could not be started: {error}"),
+                format!("无法启动程序 `{command}`：{error}"),
+            ),
         }
     }
 }

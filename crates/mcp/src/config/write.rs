@@ -3,7 +3,20 @@
 use std::io::Write as _;
 use std::path::Path;
 
+use sha2::{Digest, Sha256};
+
 use super::error::ConfigError;
+
+/// Keeps other hubs from changing a file while it is read, edited and written; until the guard is dropped.
+pub(super) fn lock(file: &Path) -> Result<std::fs::File, ConfigError> {
+    let target = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    let digest = Sha256::digest(target.as_os_str().as_encoded_bytes());
+    let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let path = std::env::temp_dir().join(format!("toolhub-{name}.lock"));
+    let open = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+    let guard = open.and_then(|guard| guard.lock().map(|()| guard));
+    guard.map_err(|error| ConfigError::io(&path, &error))
+}
 
 /// Replaces a file's text in one step; a crash leaves the old or the new one. Its permissions stay as they
 /// were; a new file is the owner's alone, since it may hold secrets. A link is followed, not replaced.

@@ -1,15 +1,20 @@
 //! How messages travel. A transport pairs each request with its answer; what they mean is the connection's.
 
+mod event_stream;
 pub(crate) mod http;
 mod lines;
+mod mux;
 #[cfg_attr(not(unix), path = "process_other.rs")]
 mod process;
 pub(crate) mod sse;
 mod stderr;
 pub(crate) mod stdio;
+#[cfg(target_os = "linux")]
+mod sweep;
 
 use std::sync::Arc;
 
+use serde::Deserialize;
 use toolhub_core::{BoxFuture, RawJson};
 
 use crate::error::McpError;
@@ -41,7 +46,11 @@ pub(crate) struct OutgoingRequest {
 /// What a server asks or tells of its own accord.
 pub(crate) trait Inbox: Send + Sync {
     /// Answers a server's request: a result, or an error's code and message.
-    fn request(&self, method: &str, params: Option<&RawJson>) -> Result<RawJson, (i64, String)>;
+    fn request(
+        &self,
+        method: String,
+        params: Option<RawJson>,
+    ) -> BoxFuture<'_, Result<RawJson, (i64, String)>>;
 
     /// Hears a notification that belongs to no call.
     fn notification(&self, method: &str, params: Option<&RawJson>);
@@ -60,4 +69,14 @@ pub(crate) trait Transport: Send + Sync {
 
     /// Whether it still works.
     fn is_open(&self) -> bool;
+}
+
+/// The call that a progress notification is about: its token is our request id.
+fn progress_token(params: &RawJson) -> Option<u64> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Token {
+        progress_token: u64,
+    }
+    params.decode::<Token>().ok().map(|token| token.progress_token)
 }

@@ -10,6 +10,15 @@ use crate::error::McpError;
 
 const GRACE: Duration = Duration::from_millis(1500);
 
+/// How a child is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manners {
+    /// It gets the time to leave by itself.
+    Gentle,
+    /// It never said a word, and need not be waited for.
+    Brisk,
+}
+
 /// A running child.
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -31,13 +40,14 @@ impl Process {
         if let Some(folder) = &spec.cwd {
             command.current_dir(folder);
         }
-        let child = command.spawn().map_err(|error| McpError::connect(spec.why_not_started(&error)))?;
+        let child = command.spawn().map_err(|error| McpError::hopeless(spec.why_not_started(&error)))?;
         Ok(Self { child })
     }
 
     /// Ends the child. Its input has been closed before.
-    pub(crate) async fn stop(mut self) -> Option<ExitStatus> {
-        if let Ok(status) = tokio::time::timeout(GRACE, self.child.wait()).await {
+    pub(crate) async fn stop(mut self, manners: Manners) -> Option<ExitStatus> {
+        let grace = if manners == Manners::Gentle { GRACE } else { GRACE / 10 };
+        if let Ok(status) = tokio::time::timeout(grace, self.child.wait()).await {
             return status.ok();
         }
         let _ = self.child.start_kill();

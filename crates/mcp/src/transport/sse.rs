@@ -1,122 +1,211 @@
-//! Server-sent events, read from bytes that may be split anywhere.
+//! The old HTTP+SSE (2024-11-05): one stream brings every message, each of ours is a POST to the endpoint it names.
 
-/// One event.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct SseEvent {
-    /// Its kind; empty for the default, `message`.
-    pub(crate) kind: String,
-    /// Its data lines, joined.
-    pub(crate) data: String,
-    /// Its id, where it has one.
-    pub(crate) id: Option<String>,
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
+use reqwest::{Client, Response};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::task::TaskTracker;
+use toolhub_core::lang::Text;
+use toolhub_core::{BoxFuture, RawJson};
+use url::Url;
+
+use super::event_stream::{SseEvent, SseParser};
+use super::http::client::{client, header_map, lost, parse_url, send_error};
+use super::mux::{Callers, Command, MAX_PENDING, Mux};
+use super::{Inbox, MAX_RESULT_BYTES, OutgoingRequest, Transport};
+use crate::config::HttpSpec;
+use crate::error::McpError;
+use crate::oauth::{self, Authorizer};
+
+/// How long a message of ours may take to be accepted.
+const POST_DEADLINE: Duration = Duration::from_secs(30);
+/// Messages of ours that are on their way at the same time.
+const MAX_POSTS: usize = 32;
+
+/// The way to an old HTTP server.
+#[derive(Debug)]
+pub(crate) struct Sse {
+    callers: Callers,
 }
 
-/// Cuts bytes into events.
-#[derive(Debug, Default)]
-pub(crate) struct SseParser {
-    line: Vec<u8>,
-    event: SseEvent,
-    has_data: bool,
-    after_cr: bool,
-    started: bool,
-}
-
-impl SseParser {
-    /// How much is held back, waiting for the end of an event.
-    pub(crate) fn held(&self) -> usize {
-        self.line.len() + self.event.data.len()
-    }
-
-    /// Takes more bytes; gives the events that they complete.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<SseEvent> {
-        let mut events = Vec::new();
-        for &byte in bytes {
-            let after_cr = std::mem::take(&mut self.after_cr);
-            match byte {
-                b'\n' if after_cr => {}
-                b'\n' | b'\r' => {
-                    self.after_cr = byte == b'\r';
-                    self.end_line(&mut events);
-                }
-                _ => self.line.push(byte),
+impl Sse {
+    /// Opens the stream and waits for the endpoint that it names first. The caller sets the deadline.
+    pub(crate) async fn open(
+        spec: &HttpSpec,
+        authorizer: Option<Arc<dyn Authorizer>>,
+        inbox: Arc<dyn Inbox>,
+        tasks: &TaskTracker,
+    ) -> Result<Self, McpError> {
+        let (url, headers, client) = (parse_url(&spec.url)?, header_map(&spec.headers)?, client()?);
+        let request = client.get(url.clone()).headers(headers.clone()).header(ACCEPT, "text/event-stream");
+        let response = oauth::send(request, authorizer.as_ref(), |error| send_error(error, &url)).await?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(McpError::Http { status: status.as_u16(), body: String::new(), retry_after: None });
+        }
+        let mut events = Events::new(response);
+        let endpoint = loop {
+            match events.next().await? {
+                Some(event) if event.kind == "endpoint" => break same_origin(&url, &event.data)?,
+                Some(_) => {}
+                None => return Err(McpError::connect("the stream ended before it named an endpoint")),
             }
-        }
-        events
-    }
-
-    fn end_line(&mut self, events: &mut Vec<SseEvent>) {
-        let bytes = std::mem::take(&mut self.line);
-        let text = String::from_utf8_lossy(&bytes);
-        let mut line: &str = &text;
-        if !std::mem::replace(&mut self.started, true) {
-            line = line.strip_prefix('\u{feff}').unwrap_or(line);
-        }
-        if line.is_empty() {
-            let event = std::mem::take(&mut self.event);
-            if std::mem::take(&mut self.has_data) {
-                events.push(event);
-            }
-            return;
-        }
-        let (field, value) = line.split_once(':').unwrap_or((line, ""));
-        let value = value.strip_prefix(' ').unwrap_or(value);
-        match field {
-            "event" => value.clone_into(&mut self.event.kind),
-            "id" if !value.contains('\0') => self.event.id = Some(value.to_owned()),
-            "data" => {
-                if std::mem::replace(&mut self.has_data, true) {
-                    self.event.data.push('\n');
-                }
-                self.event.data.push_str(value);
-            }
-            // Comments, `retry` and what is not known.
-            _ => {}
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const STREAM: &str = "\u{feff}: hello\r\nevent: message\nid: 1\ndata: {\"a\":\ndata: \"中文\"}\n\ndata:x\r\rid: 9\n\ndata\n\n";
-
-    fn whole() -> Vec<SseEvent> {
-        SseParser::default().push(STREAM.as_bytes())
-    }
-
-    #[test]
-    fn events_are_read() {
-        let event = |kind: &str, data: &str, id: Option<&str>| SseEvent {
-            kind: kind.to_owned(),
-            data: data.to_owned(),
-            id: id.map(str::to_owned),
         };
-        assert_eq!(
-            whole(),
-            [event("message", "{\"a\":\n\"中文\"}", Some("1")), event("", "x", None), event("", "", None),]
-        );
+        let (callers, commands, open) = Callers::new();
+        let (outbound, messages) = mpsc::channel(MAX_PENDING);
+        let sender = Sender { client, endpoint, headers, authorizer };
+        let actor = Actor { events, mux: Mux::new(outbound, inbox), commands, messages, sender };
+        tasks.spawn(actor.run(open));
+        Ok(Self { callers })
+    }
+}
+
+/// The endpoint the server names, if it is its own: anywhere else, a server could have us post secrets to others.
+fn same_origin(url: &Url, named: &str) -> Result<Url, McpError> {
+    let endpoint = url.join(named.trim()).map_err(|error| {
+        McpError::hopeless(format!("the endpoint that it names (`{named}`) is no address: {error}"))
+    })?;
+    if endpoint.origin() == url.origin() {
+        return Ok(endpoint);
+    }
+    Err(McpError::hopeless(format!(
+        "the endpoint that it names (`{named}`) is of another origin, which is refused"
+    )))
+}
+
+fn gone() -> McpError {
+    McpError::connect(Text::new("its stream has ended", "它的事件流已结束"))
+}
+
+impl Transport for Sse {
+    fn request(&self, request: OutgoingRequest) -> BoxFuture<'_, Result<RawJson, McpError>> {
+        self.callers.request(request, gone)
     }
 
-    #[test]
-    fn a_split_at_any_byte_changes_nothing() {
-        for at in 0..=STREAM.len() {
-            let mut parser = SseParser::default();
-            let mut events = parser.push(&STREAM.as_bytes()[..at]);
-            events.extend(parser.push(&STREAM.as_bytes()[at..]));
-            assert_eq!(events, whole(), "split at {at}");
+    fn notify(&self, body: String) -> BoxFuture<'_, Result<(), McpError>> {
+        Box::pin(self.callers.notify(body, gone))
+    }
+
+    fn is_open(&self) -> bool {
+        self.callers.is_open()
+    }
+}
+
+/// The stream as events.
+struct Events {
+    bytes: futures_util::stream::BoxStream<'static, reqwest::Result<bytes::Bytes>>,
+    parser: SseParser,
+    ready: std::collections::VecDeque<SseEvent>,
+}
+
+impl Events {
+    fn new(response: Response) -> Self {
+        Self {
+            bytes: response.bytes_stream().boxed(),
+            parser: SseParser::default(),
+            ready: Default::default(),
         }
     }
 
-    proptest! {
-        #[test]
-        fn any_bytes_in_any_pieces_give_the_same(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0_usize..200) {
-            let cut = cut.min(bytes.len());
-            let mut parser = SseParser::default();
-            let mut pieces = parser.push(&bytes[..cut]);
-            pieces.extend(parser.push(&bytes[cut..]));
-            prop_assert_eq!(pieces, SseParser::default().push(&bytes));
+    /// The next event; `None` at the end. Safe to drop: what was read is kept.
+    async fn next(&mut self) -> Result<Option<SseEvent>, McpError> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some(event));
+            }
+            match self.bytes.next().await {
+                None => return Ok(None),
+                Some(chunk) => self.ready.extend(self.parser.push(&chunk.map_err(|error| lost(&error))?)),
+            }
+            if self.parser.held() > MAX_RESULT_BYTES {
+                return Err(McpError::unreadable(format!(
+                    "an event of more than {} MiB",
+                    MAX_RESULT_BYTES >> 20
+                )));
+            }
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Sender {
+    client: Client,
+    endpoint: Url,
+    headers: HeaderMap,
+    authorizer: Option<Arc<dyn Authorizer>>,
+}
+
+impl Sender {
+    /// Posts one message; a refusal is told in words, for whoever waits for an answer to it.
+    async fn post(self, body: String) -> Option<(String, String)> {
+        let request =
+            self.client.post(self.endpoint).headers(self.headers).header(CONTENT_TYPE, "application/json");
+        let sent = oauth::send(request.body(body.clone()), self.authorizer.as_ref(), lost);
+        let sent = tokio::time::timeout(POST_DEADLINE, sent).await;
+        match sent {
+            Ok(Ok(response)) if response.status().is_success() => None,
+            Ok(Ok(response)) => {
+                Some((body, format!("it refused a message with HTTP status {}", response.status())))
+            }
+            Ok(Err(error)) => Some((body, error.to_string())),
+            Err(_) => Some((body, format!("it did not take a message for {} s", POST_DEADLINE.as_secs()))),
+        }
+    }
+}
+
+struct Actor {
+    events: Events,
+    mux: Mux,
+    commands: mpsc::Receiver<Command>,
+    messages: mpsc::Receiver<String>,
+    sender: Sender,
+}
+
+impl Actor {
+    async fn run(mut self, open: Arc<AtomicBool>) {
+        let mut posts = JoinSet::new();
+        let error = loop {
+            tokio::select! {
+                command = self.commands.recv() => match command {
+                    Some(command) => self.mux.obey(command),
+                    None => break None,
+                },
+                Some(message) = self.messages.recv(), if posts.len() < MAX_POSTS => {
+                    posts.spawn(self.sender.clone().post(message));
+                }
+                Some(posted) = posts.join_next() => {
+                    if let Ok(Some((body, why))) = posted {
+                        self.mux.misread(crate::wire::guess_id(body.as_bytes()), why);
+                    }
+                }
+                event = self.events.next() => match event {
+                    Ok(Some(event)) if matches!(event.kind.as_str(), "" | "message") => {
+                        let _ = self.mux.receive(event.data.as_bytes());
+                    }
+                    Ok(Some(_)) => {}
+                    Ok(None) => break Some(McpError::Lost { cause: Text::new("its stream ended", "它的事件流结束了"), stderr: Vec::new() }),
+                    Err(error) => break Some(error),
+                },
+            }
+        };
+        open.store(false, Ordering::Release);
+        match error {
+            Some(error) => self.mux.fail_all(&error, &mut self.commands),
+            // What is queued, such as a cancellation, still goes out.
+            None => {
+                let farewell = async {
+                    while let Ok(message) = self.messages.try_recv() {
+                        posts.spawn(self.sender.clone().post(message));
+                    }
+                    while posts.join_next().await.is_some() {}
+                };
+                let _ = tokio::time::timeout(Duration::from_secs(2), farewell).await;
+            }
         }
     }
 }

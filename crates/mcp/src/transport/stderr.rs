@@ -1,6 +1,7 @@
 //! The last words of a child: a bounded ring of what it wrote to its standard error.
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How much is kept.
@@ -21,6 +22,23 @@ impl StderrRing {
         let overflow = (ring.len() + bytes.len()).saturating_sub(MAX_BYTES).min(ring.len());
         ring.drain(..overflow);
         ring.extend(bytes);
+    }
+
+    /// Writes what is kept to a file of the owner's own, in place of what was there; nothing where nothing was said.
+    pub(crate) fn keep(&self, file: &Path) -> std::io::Result<()> {
+        let bytes: Vec<u8> = {
+            let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            ring.iter().copied().collect()
+        };
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let folder = file.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder)?;
+        let mut new = tempfile::NamedTempFile::new_in(folder)?;
+        std::io::Write::write_all(&mut new, &bytes)?;
+        new.persist(file).map_err(|error| error.error)?;
+        Ok(())
     }
 
     /// The last lines, empty ones left out.

@@ -3,7 +3,7 @@
 use super::digits::{self, Precision};
 use super::explain::gave_up;
 use super::fend::{Fend, Stop};
-use super::steps::{Places, Plan, Step};
+use super::steps::{Places, Plan, Step, Work};
 
 /// Digits of an inexact value that can be trusted: fend's roots and functions are floating point inside.
 const TRUSTED: usize = 15;
@@ -17,8 +17,15 @@ pub(super) fn evaluate(plan: &Plan, stop: &Stop<'_>) -> Result<String, String> {
         }
         match step {
             Step::Assign { name, text } => fend.assign(name, text)?,
-            Step::Power { name, base, exponent } => fend.power(name, base, exponent)?,
-            Step::Round { name, direction, operand } => fend.round(name, *direction, operand)?,
+            Step::Work { name, work } => match work {
+                Work::Power(base, exponent) => fend.power(name, base, exponent)?,
+                Work::Round(direction, operand) => fend.round(name, *direction, operand)?,
+                Work::Logarithm(base, number) => fend.logarithm(name, base, number)?,
+                Work::SquareRoot(operand) => fend.square_root(name, operand)?,
+                Work::Tangent(operand) => fend.tangent(name, operand)?,
+                Work::Remainder(dividend, divisor) => fend.remainder(name, dividend, divisor)?,
+                Work::CommonDivisor(one, other) => fend.common_divisor(name, one, other)?,
+            },
         }
     }
     let shown = fend.show(&plan.answer)?;

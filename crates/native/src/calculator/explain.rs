@@ -2,28 +2,13 @@
 
 use std::time::Duration;
 
+use super::fend;
 use super::functions;
+
+pub(super) const UNREADABLE: &str = "the expression cannot be read: an operator or an operand is missing";
 
 pub(super) const NO_RATES: &str = "there are no exchange rates here: look up the rate, leave out the currency and multiply \
      by the rate";
-
-/// Words for money that are no units here.
-const MONEY: [&str; 14] = [
-    "元",
-    "人民币",
-    "美元",
-    "欧元",
-    "日元",
-    "英镑",
-    "港币",
-    "港元",
-    "块",
-    "块钱",
-    "RMB",
-    "CNY",
-    "BTC",
-    "ETH",
-];
 
 /// What fend's message means for whoever wrote the expression.
 pub(super) fn explain(message: &str, limit: Duration) -> String {
@@ -33,15 +18,17 @@ pub(super) fn explain(message: &str, limit: Duration) -> String {
     let hint = match message {
         "interrupted" => return gave_up(limit),
         "exchange rates are not available" => return NO_RATES.to_owned(),
+        _ if message.split('\'').filter(|unit| fend::is_money(unit)).count() == 2 => {
+            return NO_RATES.to_owned();
+        }
         "unable to get the current date" => return "there is no clock here: use `get_time`".to_owned(),
         "random numbers are not available" => {
             return "there are no dice and no random numbers here".to_owned();
         }
         "division by zero" | "modulo by zero" => "the divisor comes to 0",
-        "modulo is only supported for positive integers" => "write `mod(a, b)` for other numbers",
         "exponent too large" | "value is too large" => "calculate with the logarithm instead",
         "unexpected input found" | "expected a character" | "expected a token" | "error" => {
-            return "the expression cannot be read: an operator or an operand is missing".to_owned();
+            return UNREADABLE.to_owned();
         }
         "expected a number" => "an operand is missing, or is no number",
         "right-hand side of unit conversion has a numerical value" => "name a unit alone after `to`",
@@ -56,15 +43,20 @@ pub(super) fn explain(message: &str, limit: Duration) -> String {
 /// The answer to a calculation that takes too long.
 pub(super) fn gave_up(limit: Duration) -> String {
     format!(
-        "gave up after {} s: the numbers grow too large; use smaller exponents, or calculate with the logarithm",
+        "gave up after {} s: the numbers get too many digits; use smaller exponents, or calculate with the logarithm",
         limit.as_secs()
     )
 }
 
-fn unknown(name: &str) -> String {
-    if MONEY.contains(&name) {
-        return NO_RATES.to_owned();
+/// The answer to a call of what is no function.
+pub(super) fn unknown_function(name: &str) -> String {
+    match crate::near::nearest(name, functions::names()).first() {
+        None if name.is_ascii() => format!("`{name}` is not a known function"),
+        _ => unknown(name),
     }
+}
+
+fn unknown(name: &str) -> String {
     if !name.is_ascii() {
         return format!(
             "`{name}` is not known: write units and functions in English, such as `km`, `kg`, `sqrt`"

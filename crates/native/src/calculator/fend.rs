@@ -2,10 +2,61 @@
 
 use std::time::{Duration, Instant};
 
-use fend_core::{Context, Interrupt, evaluate_with_interrupt};
+use fend_core::{Context, CustomUnitAttribute, Interrupt, evaluate, evaluate_with_interrupt};
 
 use super::explain::explain;
 use crate::blocking::Cancelled;
+
+/// Money by its names, of which the first is shown; fend itself knows it by exchange rates alone.
+const MONEY: [(&str, &[&str]); 11] = [
+    ("$", &["USD", "美元"]),
+    ("€", &["EUR", "欧元"]),
+    ("£", &["GBP", "英镑"]),
+    ("元", &["CNY", "RMB", "人民币", "块", "块钱"]),
+    ("¥", &[]),
+    ("JPY", &["日元"]),
+    ("HKD", &["港币", "港元"]),
+    ("₩", &["KRW", "韩元"]),
+    ("₹", &["INR"]),
+    ("BTC", &[]),
+    ("ETH", &[]),
+];
+
+/// Units that fend lacks, and those that it reads as millibits, which nobody means.
+const UNITS: [(&str, &str); 9] = [
+    ("Kb", "kilobit"),
+    ("kb", "kB"),
+    ("mb", "MB"),
+    ("gb", "GB"),
+    ("tb", "TB"),
+    ("mbps", "Mbps"),
+    ("kbit", "kilobit"),
+    ("Mbit", "megabit"),
+    ("Gbit", "gigabit"),
+];
+
+pub(super) fn is_money(name: &str) -> bool {
+    MONEY.iter().any(|(shown, names)| *shown == name || names.contains(&name))
+}
+
+/// Whether a word is a unit, a constant or a function.
+pub(super) fn knows(word: &str) -> bool {
+    evaluate(word, &mut context()).err().is_none_or(|message| !message.starts_with("unknown identifier"))
+}
+
+fn context() -> Context {
+    let mut context = Context::new();
+    for (shown, names) in MONEY {
+        context.define_custom_unit_v1(shown, "", "!", &CustomUnitAttribute::None);
+        for name in names {
+            context.define_custom_unit_v1(name, "", shown, &CustomUnitAttribute::Alias);
+        }
+    }
+    for (name, meaning) in UNITS {
+        context.define_custom_unit_v1(name, "", meaning, &CustomUnitAttribute::Alias);
+    }
+    context
+}
 
 /// When to stop: at a time, or because nobody waits any more.
 pub(super) struct Stop<'a> {
@@ -34,7 +85,7 @@ pub(super) struct Fend<'a> {
 
 impl<'a> Fend<'a> {
     pub(super) fn new(stop: &'a Stop<'a>) -> Self {
-        Self { context: Context::new(), stop }
+        Self { context: context(), stop }
     }
 
     /// The value of `text`, as fend writes it.

@@ -1,8 +1,10 @@
 //! Expressions without parentheses: percentages, powers and long chains, as texts that fend reads in little time.
 
+use super::explain::UNREADABLE;
 use super::functions;
 use super::piece::{CONSTANTS, LOOSE, OPERATORS, Piece};
 use super::plan::Planner;
+use super::steps::{Direction, Work};
 
 /// Terms or factors that are given to fend at once: its time grows with their square.
 const CHAIN: usize = 12;
@@ -11,8 +13,11 @@ const MAX_PIECES: usize = 64;
 
 /// The text of an expression; parts of it become variables.
 pub(super) fn settle(planner: &mut Planner<'_>, mut pieces: Vec<Piece>) -> Result<String, String> {
+    check_operands(&pieces)?;
+    fold_functions(planner, &mut pieces)?;
     fold_powers(planner, &mut pieces);
     fold_divisors(planner, &mut pieces)?;
+    fold_remainders(planner, &mut pieces)?;
     let loose = pieces.iter().any(|piece| match piece {
         Piece::Sign(sign) => matches!(*sign, "==" | "!=" | "=" | "&" | "|"),
         piece => piece.is_word_of(&LOOSE),
@@ -36,6 +41,94 @@ pub(super) fn check_length(text: &str) -> Result<(), String> {
 
 fn join(pieces: &[Piece]) -> String {
     pieces.iter().map(Piece::text).collect::<Vec<_>>().join(" ")
+}
+
+/// fend would read `3 * / 4` as `3 * (1 / 4)`.
+fn check_operands(pieces: &[Piece]) -> Result<(), String> {
+    let lacks_one = |at: usize| at == 0 || at + 1 == pieces.len() || !pieces[at - 1].ends_operand();
+    match (0..pieces.len()).any(|at| is_product(&pieces[at]) && lacks_one(at)) {
+        true => Err(UNREADABLE.to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// Whether a piece is an operator that binds as `*` does.
+fn is_product(piece: &Piece) -> bool {
+    matches!(piece, Piece::Sign("*" | "/" | "//" | "per" | "mod"))
+}
+
+/// A function without parentheses takes the factor that follows, an angle with its unit: `sin 30° * 2`, `sin^2 x`.
+fn fold_functions(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(), String> {
+    for at in (0..pieces.len()).rev() {
+        let Piece::Word(word) = &pieces[at] else { continue };
+        let Some(name) = functions::known(word).filter(|_| functions::is_prefix(word)) else { continue };
+        let has_exponent = matches!(&pieces[at + 1..], [Piece::Sign("^"), Piece::Operand(_), ..]);
+        let from = at + if has_exponent { 3 } else { 1 };
+        let end = factor_end(pieces, from, matches!(name, "sin" | "cos" | "tan"));
+        if end > from {
+            let argument = pieces.drain(from..end).collect();
+            let argument = planner.operand(argument)?;
+            pieces[at] = Piece::Operand(functions::apply(planner, name, &[argument])?);
+        }
+    }
+    Ok(())
+}
+
+/// Where the factor ends that begins at `from`; there, if there is none.
+fn factor_end(pieces: &[Piece], from: usize, with_units: bool) -> usize {
+    let operand_end = |mut end: usize| {
+        while matches!(pieces.get(end), Some(Piece::Sign("+" | "-"))) {
+            end += 1;
+        }
+        matches!(pieces.get(end), Some(piece @ (Piece::Operand(_) | Piece::Word(_))) if piece.ends_operand())
+            .then_some(end + 1)
+    };
+    let Some(mut end) = operand_end(from) else { return from };
+    loop {
+        end = match pieces.get(end) {
+            Some(Piece::Sign("!") | Piece::Percent) => end + 1,
+            Some(Piece::Sign("^")) => match operand_end(end + 1) {
+                Some(end) => end,
+                None => return end,
+            },
+            Some(piece @ Piece::Word(_)) if with_units && piece.ends_operand() => end + 1,
+            _ => return end,
+        };
+    }
+}
+
+/// `7 // 2` and `-7 mod 3`, for numbers of any kind; they bind as `*` and `/` do.
+fn fold_remainders(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(), String> {
+    // Whether the operator at a place binds less than `*`.
+    let is_loose = |pieces: &[Piece], at: usize| {
+        at > 0
+            && pieces[at - 1].ends_operand()
+            && match &pieces[at] {
+                Piece::Sign("^" | "!") => false,
+                piece @ Piece::Sign(_) => !is_product(piece),
+                piece => piece.is_word_of(&OPERATORS) && !piece.is_word_of(&["of"]),
+            }
+    };
+    while let Some(at) = pieces.iter().position(|piece| matches!(piece, Piece::Sign("//" | "mod"))) {
+        let start = (0..at).rev().find(|at| is_loose(pieces, *at)).map_or(0, |before| before + 1);
+        let end = (at + 1..pieces.len()).find(|at| is_product(&pieces[*at]) || is_loose(pieces, *at));
+        let end = end.unwrap_or(pieces.len());
+        let is_division = pieces[at] == Piece::Sign("//");
+        let mut operand = |from, end| {
+            let mut part = pieces[from..end].to_vec();
+            fold_percents(planner, &mut part)?;
+            planner.operand(part)
+        };
+        let (dividend, divisor) = (operand(start, at)?, operand(at + 1, end)?);
+        let value = if is_division {
+            let ratio = planner.assign(format!("{dividend} / {divisor}"))?;
+            planner.work(Work::Round(Direction::Down, ratio))
+        } else {
+            planner.work(Work::Remainder(dividend, divisor))
+        };
+        pieces.splice(start..end, [Piece::Operand(value)]);
+    }
+    Ok(())
 }
 
 /// Takes out every power but those of whole numbers, and small whole powers, from the right: `2^3^x` is `2^(3^x)`.
@@ -71,13 +164,12 @@ fn fold_powers(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) {
             piece @ (Piece::Operand(_) | Piece::Word(_)) if piece.ends_operand() => piece.text().to_owned(),
             _ => continue,
         };
-        let exponent = join(&pieces[at + 1..=end]);
-        let name = functions::power(planner, &base, &exponent);
+        let name = planner.work(Work::Power(base, join(&pieces[at + 1..=end])));
         pieces.splice(at - 1..=end, [Piece::Operand(name)]);
     }
 }
 
-/// `100 km / 2 hours`: the divisor is two hours. `1/2 cup` stays half a cup.
+/// `100 km / 2 hours` and `100 km / 50 km/h`: the divisor is all of what follows. `1/2 cup` stays half a cup.
 fn fold_divisors(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(), String> {
     let is_unit = |piece: Option<&Piece>| match piece {
         Some(piece @ Piece::Word(word)) => piece.ends_operand() && !CONSTANTS.contains(&word.as_str()),
@@ -85,11 +177,17 @@ fn fold_divisors(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(
     };
     let mut at = 1;
     while at + 2 < pieces.len() {
-        let divides = pieces[at] == Piece::Sign("/") || pieces[at].is_word_of(&["per"]);
+        let divides = matches!(pieces[at], Piece::Sign("/" | "per"));
         let number = matches!(pieces[at + 1], Piece::Operand(_));
         if divides && number && is_unit(pieces.get(at - 1)) && is_unit(pieces.get(at + 2)) {
             let mut end = at + 2;
-            if let [Piece::Sign("^"), Piece::Operand(_), ..] = &pieces[end + 1..] {
+            loop {
+                if let [Piece::Sign("^"), Piece::Operand(_), ..] = &pieces[end + 1..] {
+                    end += 2;
+                }
+                if pieces.get(end + 1) != Some(&Piece::Sign("per")) || !is_unit(pieces.get(end + 2)) {
+                    break;
+                }
                 end += 2;
             }
             let divisor = planner.assign(join(&pieces[at + 1..=end]))?;
@@ -179,8 +277,8 @@ fn product(planner: &mut Planner<'_>, term: &[Piece]) -> Result<String, String> 
     }
     let mut total = String::new();
     let mut factors = 0;
-    for (at, piece) in pieces.iter().enumerate() {
-        let between = matches!(piece, Piece::Sign("*" | "/")) && at > 0 && pieces[at - 1].ends_operand();
+    for piece in &pieces {
+        let between = is_product(piece);
         factors += usize::from(between);
         if between && factors == CHAIN {
             total = planner.assign(total)?;

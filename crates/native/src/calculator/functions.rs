@@ -1,16 +1,19 @@
 //! Functions with names that people use and fend lacks, or that take several arguments.
 
 use super::plan::Planner;
-use super::steps::{Direction, Step};
+use super::steps::{Direction, Work};
 
-/// Functions that take their arguments in parentheses: fend's, and those that are made here.
-const NAMES: &str = "abs acos acosh arg asin asinh atan atanh average avg binomial cbrt ceil comb conjugate cos cosh \
-     exp factorial fib fibonacci floor hypot imag ln log log10 log2 max mean min mod ncr not npr perm pow power prod \
-     product real round sin sinh sqrt sum tan tanh";
+/// Functions of one argument: fend's, and those that are made here.
+const SINGLE: &str = "abs acos acosh arg asin asinh atan atanh cbrt ceil conjugate cos cosh exp factorial fib fibonacci \
+     floor imag ln log10 log2 not real sin sinh sqrt tan tanh";
+
+/// Functions whose arguments are separated by commas.
+const SEVERAL: &str = "average avg binomial comb gcd hypot lcm log max mean min mod ncr npr perm pow power prod product \
+     round sum";
 
 /// The names of all functions.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    NAMES.split_whitespace()
+    SINGLE.split_whitespace().chain(SEVERAL.split_whitespace())
 }
 
 /// The name of a function as it is known here.
@@ -33,28 +36,7 @@ pub(super) fn known(word: &str) -> Option<&'static str> {
 
 /// Whether commas separate the function's arguments.
 pub(super) fn takes_several(name: &str) -> bool {
-    matches!(
-        name,
-        "average"
-            | "avg"
-            | "binomial"
-            | "comb"
-            | "hypot"
-            | "log"
-            | "max"
-            | "mean"
-            | "min"
-            | "mod"
-            | "ncr"
-            | "npr"
-            | "perm"
-            | "pow"
-            | "power"
-            | "prod"
-            | "product"
-            | "round"
-            | "sum"
-    )
+    SEVERAL.split_whitespace().any(|several| several == name)
 }
 
 /// Whether a function may stand before its argument without parentheses, as in `sqrt 2`. `min` is a minute then.
@@ -68,6 +50,9 @@ pub(super) fn apply(
     name: &'static str,
     arguments: &[String],
 ) -> Result<String, String> {
+    if let Some(work) = work(name, arguments) {
+        return Ok(planner.work(work));
+    }
     let count = arguments.len();
     let text = match (name, arguments) {
         ("sum", [_, ..]) => return chain(planner, arguments, "+"),
@@ -78,28 +63,22 @@ pub(super) fn apply(
         }
         ("max", [first, rest @ ..]) => return extreme(planner, first, rest, "+"),
         ("min", [first, rest @ ..]) => return extreme(planner, first, rest, "-"),
-        ("pow" | "power", [base, exponent]) => return Ok(power(planner, base, exponent)),
-        ("exp", [exponent]) => return Ok(power(planner, "e", exponent)),
-        // For any sign and any fraction, as fend's own is for whole numbers alone.
-        ("mod", [a, b]) => {
-            let ratio = planner.assign(format!("{a} / {b}"))?;
-            let floor = round(planner, &ratio, Direction::Down);
-            format!("{a} - {b} * {floor}")
-        }
-        ("log", [number, base]) => {
-            let number = planner.assign(format!("ln {number}"))?;
-            let base = planner.assign(format!("ln {base}"))?;
-            format!("{number} / {base}")
+        ("gcd", [_, ..]) => return Ok(common_divisor(planner, arguments)),
+        ("lcm", [first, rest @ ..]) => {
+            let mut multiple = first.clone();
+            for other in rest {
+                let divisor = common_divisor(planner, &[multiple.clone(), other.clone()]);
+                let product = planner.assign(format!("{multiple} * {other}"))?;
+                multiple = planner.assign(format!("{product} / {divisor}"))?;
+            }
+            format!("abs {multiple}")
         }
         ("round", [number, places]) => {
             let scale = planner.assign(format!("10 ^ {places}"))?;
             let scaled = planner.assign(format!("{number} * {scale}"))?;
-            let rounded = round(planner, &scaled, Direction::Nearest);
+            let rounded = planner.work(Work::Round(Direction::Nearest, scaled));
             format!("{rounded} / {scale}")
         }
-        ("round", [number]) => return Ok(round(planner, number, Direction::Nearest)),
-        ("floor", [number]) => return Ok(round(planner, number, Direction::Down)),
-        ("ceil", [number]) => return Ok(round(planner, number, Direction::Up)),
         ("hypot", [_, ..]) => {
             let squares = arguments.iter().map(|side| planner.assign(format!("{side} ^ 2")));
             let squares = squares.collect::<Result<Vec<_>, _>>()?;
@@ -114,6 +93,26 @@ pub(super) fn apply(
         _ => return Err(format!("`{name}` does not take {count} arguments")),
     };
     planner.assign(text)
+}
+
+/// What is not fend's own work.
+fn work(name: &str, arguments: &[String]) -> Option<Work> {
+    let fixed = |text: &str| text.to_owned();
+    Some(match (name, arguments) {
+        ("pow" | "power", [base, exponent]) => Work::Power(base.clone(), exponent.clone()),
+        ("exp", [exponent]) => Work::Power(fixed("e"), exponent.clone()),
+        ("mod", [dividend, divisor]) => Work::Remainder(dividend.clone(), divisor.clone()),
+        ("log", [number, base]) => Work::Logarithm(base.clone(), number.clone()),
+        ("log" | "log10", [number]) => Work::Logarithm(fixed("10"), number.clone()),
+        ("log2", [number]) => Work::Logarithm(fixed("2"), number.clone()),
+        ("ln", [number]) => Work::Logarithm(fixed("e"), number.clone()),
+        ("sqrt", [operand]) => Work::SquareRoot(operand.clone()),
+        ("tan", [operand]) => Work::Tangent(operand.clone()),
+        ("round", [operand]) => Work::Round(Direction::Nearest, operand.clone()),
+        ("floor", [operand]) => Work::Round(Direction::Down, operand.clone()),
+        ("ceil", [operand]) => Work::Round(Direction::Up, operand.clone()),
+        _ => return None,
+    })
 }
 
 /// All values joined by one operator, a dozen at a time.
@@ -139,19 +138,7 @@ fn extreme(planner: &mut Planner<'_>, first: &str, rest: &[String], sign: &str) 
     Ok(best)
 }
 
-/// A power, with the care that [`Step::Power`] takes.
-pub(super) fn power(planner: &mut Planner<'_>, base: &str, exponent: &str) -> String {
-    let name = planner.name();
-    planner.steps.push(Step::Power {
-        name: name.clone(),
-        base: base.to_owned(),
-        exponent: exponent.to_owned(),
-    });
-    name
-}
-
-fn round(planner: &mut Planner<'_>, operand: &str, direction: Direction) -> String {
-    let name = planner.name();
-    planner.steps.push(Step::Round { name: name.clone(), direction, operand: operand.to_owned() });
-    name
+fn common_divisor(planner: &mut Planner<'_>, values: &[String]) -> String {
+    let join = |one, other: &String| planner.work(Work::CommonDivisor(one, other.clone()));
+    values.iter().fold("0".to_owned(), join)
 }

@@ -4,6 +4,7 @@
 mod commas;
 mod digits;
 mod evaluate;
+mod exact;
 mod explain;
 mod fend;
 mod flat;
@@ -31,8 +32,9 @@ const TIME_LIMIT: Duration = Duration::from_secs(2);
 /// trigonometry, percentages and units.
 ///
 /// Examples: `0.1 + 0.2`, `2^200`, `20% of 50`, `1/7 to 30 dp`, `5 km in miles`, `72 °F to °C`,
-/// `max(3, 5) * 2`, `200 + 15%` (230), `x = 3; x^2 + 1`. A result that had to be rounded starts with `approx.`.
-/// Angles are in radians unless written as `30°`. No dates, currencies or random numbers.
+/// `max(3, 5) * 2`, `gcd(12, 18)`, `7 // 2` (3), `-7 mod 3` (2), `200 + 15%` (230), `x = 3; x^2 + 1`. A result that
+/// had to be rounded starts with `approx.`. Angles are in radians unless written as `30°`; `kb` and `mb` are bytes.
+/// No dates, exchange rates or random numbers.
 #[tool(read_only, idempotent, open_world = false, crate = crate::private)]
 pub async fn calculate(
     #[doc = "The expression, without words around it"] expression: String,

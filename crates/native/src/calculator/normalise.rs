@@ -1,9 +1,30 @@
 //! Text as people type it, in the characters that the tokens know: full-width and typographic forms become plain
 //! ones. What the text means is left to [`super::tokens`].
 
-/// What people write after an expression to ask for its value.
-const QUESTIONS: [&str; 10] =
-    ["等于多少", "等于几", "是多少", "得多少", "多少", "equals", "等于", "=", "?", "。"];
+/// What people write before an expression to ask for its value.
+const REQUESTS: [&str; 17] = [
+    "=",
+    "what is ",
+    "what's ",
+    "how much is ",
+    "calculate ",
+    "compute ",
+    "evaluate ",
+    "please ",
+    "请问",
+    "请",
+    "帮我",
+    "计算",
+    "算一下",
+    "算",
+    "求",
+    ":",
+    ",",
+];
+
+/// What people write after it.
+const QUESTIONS: [&str; 11] =
+    ["等于多少", "等于几", "是多少", "是几", "得多少", "多少", "equals", "等于", "=", "?", "。"];
 
 /// The expression in plain characters, without the question around it.
 pub(super) fn normalise(text: &str) -> String {
@@ -32,12 +53,18 @@ pub(super) fn normalise(text: &str) -> String {
 
 fn strip_question(text: &str) -> &str {
     let mut text = text.trim();
-    // A cell of a spreadsheet starts with `=`.
-    text = text.strip_prefix('=').unwrap_or(text).trim_start();
+    while let Some(rest) = REQUESTS.iter().find_map(|request| strip_prefix(text, request)) {
+        text = rest.trim_start();
+    }
     while let Some(rest) = QUESTIONS.iter().find_map(|question| text.strip_suffix(question)) {
         text = rest.trim_end();
     }
     text
+}
+
+fn strip_prefix<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    let (before, rest) = text.split_at_checked(prefix.len())?;
+    before.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
 /// The full-width form of a character, narrowed.
@@ -63,6 +90,8 @@ fn replacement(c: char) -> Option<&'static str> {
         '［' | '【' | '[' | '｛' | '{' => "(",
         '］' | '】' | ']' | '｝' | '}' => ")",
         '、' => ",",
+        '￥' => "¥",
+        '￡' => "£",
         '≠' => "!=",
         '√' => " sqrt ",
         '∛' => " cbrt ",
@@ -98,6 +127,8 @@ mod tests {
         check("1+1=？", "1+1");
         check("1+1 等于多少？", "1+1");
         check("=SUM", "SUM");
+        check("What is 2+2?", "2+2");
+        check("请问，计算：2+2 是多少", "2+2");
         check("5² + x⁻¹", "5^2 + x^-1");
         check("√16", "sqrt 16");
         check("1½", "1 1/2");
@@ -113,8 +144,7 @@ mod tests {
         #[test]
         fn plain_text_stays_plain(text in any::<String>()) {
             let once = normalise(&text);
-            // Twice may strip one more leading `=`, and nothing else.
-            prop_assert!(once.ends_with(&normalise(&once)));
+            prop_assert_eq!(normalise(&once), once);
         }
     }
 }

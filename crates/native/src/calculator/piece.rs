@@ -1,5 +1,6 @@
 //! The pieces of an expression without parentheses, and the words that mean something in one.
 
+use super::fend;
 use super::functions;
 use super::steps::Places;
 
@@ -22,7 +23,7 @@ pub(super) const OPERATORS: [&str; 15] = [
 ];
 /// Operators that bind less than `+`: an expression with one of them is not cut.
 pub(super) const LOOSE: [&str; 9] = ["xor", "and", "or", "choose", "permute", "nCr", "nPr", "ncr", "npr"];
-const CONVERSIONS: [&str; 3] = ["to", "in", "as"];
+pub(super) const CONVERSIONS: [&str; 3] = ["to", "in", "as"];
 const FORMATS: [&str; 12] = [
     "hex",
     "hexadecimal",
@@ -76,6 +77,17 @@ pub(super) fn push_operand(pieces: &mut Vec<Piece>, operand: Piece) {
         pieces.push(Piece::Sign("*"));
     }
     pieces.push(operand);
+}
+
+/// Adds a number; a currency that stands before it goes after it, as other units do.
+pub(super) fn push_number(pieces: &mut Vec<Piece>, number: String) {
+    let currency = match pieces.as_slice() {
+        [.., Piece::Operand(_), Piece::Word(_)] => None,
+        [.., Piece::Word(word)] if fend::is_money(word) => pieces.pop(),
+        _ => None,
+    };
+    pieces.push(Piece::Operand(number));
+    pieces.extend(currency);
 }
 
 /// Takes `to 3 dp` off the end: fend rounds wrongly where a zero stands at the last place.

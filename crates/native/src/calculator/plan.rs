@@ -6,10 +6,12 @@
 //! variables hold fend's own values.
 
 use super::commas::{COMMA, refuse_ambiguous, thousands_at};
+use super::explain;
+use super::fend;
 use super::flat;
 use super::functions;
 use super::piece::{self, Piece};
-use super::steps::{Plan, Step};
+use super::steps::{Plan, Step, Work};
 use super::tokens::Token;
 
 const MAX_DEPTH: usize = 64;
@@ -92,7 +94,7 @@ impl Planner<'_> {
                 Token::Number(number) => {
                     self.at += 1;
                     let number = if commas == Commas::Thousands { self.thousands(number)? } else { number };
-                    pieces.push(Piece::Operand(number));
+                    piece::push_number(&mut pieces, number);
                 }
                 Token::Sign(sign) => {
                     self.at += 1;
@@ -126,19 +128,21 @@ impl Planner<'_> {
                 ));
             }
             "%" | "percent" if after_operand => {
-                pieces.push(if next_is_operand && word == "%" { Piece::word("mod") } else { Piece::Percent });
+                pieces.push(if next_is_operand && word == "%" { Piece::Sign("mod") } else { Piece::Percent });
             }
             "x" if matches!(pieces.last(), Some(Piece::Operand(_) | Piece::Percent)) && next_is_operand => {
                 pieces.push(if self.assigned(&word) { Piece::Word(word) } else { Piece::Sign("*") });
             }
-            // `5 in to cm`: no unit follows that anything could be converted to.
-            "in" if matches!(pieces.last(), Some(Piece::Operand(_)))
-                && !next_is_operand
-                && self.peek().is_some() =>
+            // `5 in to cm` and `5 cm to in`: no unit follows that anything could be converted to.
+            "in" if !next_is_operand
+                && pieces.last().is_some_and(|last| {
+                    matches!(last, Piece::Operand(_)) || last.is_word_of(&piece::CONVERSIONS)
+                }) =>
             {
                 pieces.push(Piece::word("inch"));
             }
-            "mod" if after_operand => pieces.push(Piece::Word(lower)),
+            "mod" if after_operand => pieces.push(Piece::Sign("mod")),
+            "per" => pieces.push(Piece::Sign("per")),
             _ => match (functions::known(&lower), self.exponent_of_call()) {
                 (Some(name), Some(exponent)) => {
                     let value = self.call(name)?;
@@ -150,6 +154,13 @@ impl Planner<'_> {
                 }
                 (Some(_), None) if functions::is_prefix(&lower) => {
                     piece::push_operand(pieces, Piece::Word(lower));
+                }
+                _ if self.peek() == Some(&Token::Open)
+                    && !piece::is_operator(&word)
+                    && !self.assigned(&word)
+                    && !fend::knows(&word) =>
+                {
+                    return Err(explain::unknown_function(&word));
                 }
                 _ => pieces.push(Piece::Word(word)),
             },
@@ -239,7 +250,7 @@ impl Planner<'_> {
     }
 
     /// The value of pieces as the text of one operand.
-    fn operand(&mut self, pieces: Vec<Piece>) -> Result<String, String> {
+    pub(super) fn operand(&mut self, pieces: Vec<Piece>) -> Result<String, String> {
         match pieces.as_slice() {
             [] => Err("a pair of parentheses is empty".to_owned()),
             [Piece::Operand(text)] => Ok(text.clone()),
@@ -263,8 +274,15 @@ impl Planner<'_> {
         Ok(name)
     }
 
+    /// Keeps what is worked out in a new variable.
+    pub(super) fn work(&mut self, work: Work) -> String {
+        let name = self.name();
+        self.steps.push(Step::Work { name: name.clone(), work });
+        name
+    }
+
     /// A variable that no expression can name.
-    pub(super) fn name(&mut self) -> String {
+    fn name(&mut self) -> String {
         self.names += 1;
         format!("_v{}", self.names)
     }

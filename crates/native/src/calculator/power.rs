@@ -102,7 +102,7 @@ impl Fend<'_> {
         (value.is_finite() && value != 0.0).then(|| format!("{value}"))
     }
 
-    fn float(&mut self, text: &str) -> Option<f64> {
+    pub(super) fn float(&mut self, text: &str) -> Option<f64> {
         let held = self.assign("_float", text).and_then(|()| self.show("_float to 25 dp"));
         let mut shown = held.ok()?;
         if shown.contains("0.0000000000") {

@@ -53,6 +53,9 @@ struct Fraction<'a> {
 impl<'a> Fraction<'a> {
     fn read(shown: &'a str) -> Option<Self> {
         let shown = shown.trim_start_matches("approx. ");
+        // Money whose sign stands before it.
+        let bare = shown.trim_start_matches(['$', '£', '¥']);
+        let (has_sign, shown) = (bare != shown, bare);
         let (is_negative, shown) = shown.strip_prefix('-').map_or((false, shown), |rest| (true, rest));
         let digits = |text: &'a str| {
             let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -62,6 +65,6 @@ impl<'a> Fraction<'a> {
         let (below, unit) = rest.strip_prefix('/').map_or(("1", rest), digits);
         let is_complex = unit == "i" || unit.contains(" + ") || unit.contains(" - ");
         let is_number = !is_complex && !above.is_empty() && !below.is_empty();
-        is_number.then_some(Self { is_negative, above, below, has_unit: !unit.is_empty() })
+        is_number.then_some(Self { is_negative, above, below, has_unit: has_sign || !unit.is_empty() })
     }
 }

@@ -5,10 +5,24 @@
 pub(super) enum Step {
     /// A variable gets the value of an expression.
     Assign { name: String, text: String },
-    /// A variable gets a power that may be large, or whose exponent may be no whole number.
-    Power { name: String, base: String, exponent: String },
-    /// A variable gets a whole number: fend's own rounding goes through floating point and is wrong past 2^53.
-    Round { name: String, direction: Direction, operand: String },
+    /// A variable gets what fend does not find by itself, or not exactly.
+    Work { name: String, work: Work },
+}
+
+/// What is worked out around fend; the texts are single operands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Work {
+    /// A base to an exponent, where the power may be large, or the exponent no whole number.
+    Power(String, String),
+    /// A whole number: fend's own rounding goes through floating point and is wrong past 2^53.
+    Round(Direction, String),
+    /// For a base, of a number.
+    Logarithm(String, String),
+    SquareRoot(String),
+    Tangent(String),
+    /// Of a dividend, by a divisor.
+    Remainder(String, String),
+    CommonDivisor(String, String),
 }
 
 /// Where to round to.

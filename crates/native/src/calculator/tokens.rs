@@ -20,10 +20,10 @@ pub(super) enum Token {
 }
 
 /// Signs, longest first.
-const SIGNS: [&str; 11] = ["==", "!=", "+", "-", "*", "/", "^", "!", "&", "|", "="];
+const SIGNS: [&str; 12] = ["==", "!=", "//", "+", "-", "*", "/", "^", "!", "&", "|", "="];
 
-/// A longer exponent than this makes numbers that take the calculator for ever, unstoppably.
-const MAX_EXPONENT_DIGITS: usize = 4;
+/// A larger exponent makes numbers that take the calculator for ever, unstoppably; small fractions are slower still.
+const EXPONENTS: std::ops::RangeInclusive<i32> = -999..=9_999;
 
 /// Reads the tokens of an expression that was normalised.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, String> {
@@ -54,6 +54,13 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, String> {
             {
                 Token::Sign("*")
             }
+            // `km/h` is one unit, where `km / h` divides what stands before.
+            '/' if matches!(tokens.last(), Some(Token::Word(_)))
+                && !text[..text.len() - rest.len()].ends_with(char::is_whitespace)
+                && rest[1..].starts_with(starts_word) =>
+            {
+                Token::Sign("per")
+            }
             _ if starts_word(c) => {
                 let (word, after) = word(rest, c);
                 refuse_dice(word)?;
@@ -77,12 +84,16 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, String> {
 }
 
 fn starts_word(c: char) -> bool {
-    c.is_alphabetic() || matches!(c, '%' | '‰' | '°' | '\'' | '"')
+    c.is_alphabetic() || c == '°' || stands_alone(c)
+}
+
+/// Whether a character is a word of its own.
+fn stands_alone(c: char) -> bool {
+    matches!(c, '%' | '‰' | '\'' | '"' | '$' | '€' | '£' | '¥' | '₩' | '₹')
 }
 
 fn word(rest: &str, first: char) -> (&str, &str) {
-    let alone = matches!(first, '%' | '‰' | '\'' | '"');
-    let end = if alone {
+    let end = if stands_alone(first) {
         first.len_utf8()
     } else {
         let start = first.len_utf8();
@@ -116,12 +127,13 @@ fn number(rest: &str) -> Result<(String, &str), String> {
         end = fraction;
     }
     let after = rest[end..].strip_prefix(['e', 'E']);
-    let exponent = after.map(|after| after.strip_prefix(['+', '-']).unwrap_or(after));
-    if let Some(exponent) = exponent.filter(|exponent| exponent.starts_with(|c: char| c.is_ascii_digit())) {
-        let start = rest.len() - exponent.len();
-        let stop = end_of(start, digit);
-        if rest[start..stop].trim_start_matches('0').len() > MAX_EXPONENT_DIGITS {
-            return Err(format!("`{}` is out of range: exponents have at most four digits", &rest[..stop]));
+    let unsigned = after.map(|after| after.strip_prefix(['+', '-']).unwrap_or(after));
+    if let Some(unsigned) = unsigned.filter(|unsigned| unsigned.starts_with(|c: char| c.is_ascii_digit())) {
+        let stop = end_of(rest.len() - unsigned.len(), digit);
+        let exponent: Option<i32> = rest[end + 1..stop].replace('_', "").parse().ok();
+        if !exponent.is_some_and(|exponent| EXPONENTS.contains(&exponent)) {
+            let (least, most) = EXPONENTS.into_inner();
+            return Err(format!("`{}` is out of range: exponents run from {least} to {most}", &rest[..stop]));
         }
         text.push_str(&rest[end..stop]);
         end = stop;
@@ -141,7 +153,6 @@ fn refuse_dice(word: &str) -> Result<(), String> {
 
 fn refuse(rest: &str, c: char) -> Result<(), String> {
     Err(match c {
-        '$' | '€' | '£' | '¥' | '₩' | '₹' | '￥' | '￡' => super::explain::NO_RATES.to_owned(),
         '@' => "there are no dates here: use `get_time`".to_owned(),
         ':' | '\\' => {
             format!("`{c}` has no meaning here: write a ratio as a division, and give functions by name")
@@ -192,7 +203,9 @@ mod tests {
         check("3!!=6", "3 ! != 6");
         check("72°F", "72 °F");
         check("2x3.5 0x3", "2 * 3.5 0x3");
-        check("1e99999", "error: `1e99999` is out of range: exponents have at most four digits");
+        check("1e99999", "error: `1e99999` is out of range: exponents run from -999 to 9999");
+        check("1e-9999", "error: `1e-9999` is out of range: exponents run from -999 to 9999");
+        check("km/h km / h $5//2", "km per h km / h $ 5 // 2");
         check("2d6", "error: there are no dice and no random numbers here");
         check(
             "a: a",

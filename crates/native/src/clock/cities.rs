@@ -3,14 +3,25 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use super::plain::plain;
 use crate::near;
 
 const CITIES: &str = include_str!("../../data/cities.tsv");
 const COUNTRIES: &str = include_str!("../../data/countries.tsv");
 
 /// Words that people add to a place.
-const SUFFIXES: [&str; 8] =
-    ["localtime", "standardtime", "time", "city", "当地时间", "本地时间", "时间", "市"];
+const SUFFIXES: [&str; 10] = [
+    "localtime",
+    "standardtime",
+    "daylighttime",
+    "time",
+    "city",
+    "当地时间",
+    "本地时间",
+    "标准时间",
+    "时间",
+    "市",
+];
 
 static TABLE: LazyLock<Table> = LazyLock::new(Table::read);
 
@@ -52,7 +63,7 @@ pub(super) fn zones(name: &str) -> Vec<&'static str> {
 /// Names of places that are near to a name.
 pub(super) fn nearest(name: &str) -> Vec<&'static str> {
     let names = rows(CITIES).chain(rows(COUNTRIES)).flat_map(|row| row.names().chain(row.zones()));
-    near::nearest(name, names)
+    near::nearest(&plain(name), names)
 }
 
 impl Table {
@@ -142,10 +153,10 @@ impl Row {
     }
 }
 
-/// What is the same for every spelling of a name: letters and digits alone, small, without accents.
-pub(super) fn key(name: &str) -> String {
+/// What is the same for every spelling of a name: plain letters and digits alone, without accents.
+fn key(name: &str) -> String {
     let mut key = String::with_capacity(name.len());
-    for c in name.chars().flat_map(char::to_lowercase).filter(|c| c.is_alphanumeric()) {
+    for c in plain(name).chars().filter(|c| c.is_alphanumeric()) {
         match c {
             'à'..='å' | 'ā' | 'ă' | 'ą' => key.push('a'),
             'æ' => key.push_str("ae"),

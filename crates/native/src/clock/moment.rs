@@ -1,26 +1,24 @@
-//! Given moments: ISO 8601 with or without a zone, Unix time, and a time with a place after it.
+//! Given moments: ISO 8601 with or without a zone, Unix time, a local time in words, and any of these with a place.
 
-use jiff::civil::{DateTime, Time};
-use jiff::tz::TimeZone;
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Timestamp, Zoned};
 
-use super::zone;
+use super::{TimeAnswer, civil, zone};
 
-/// The moment that `text` means, in `zone`. Without an offset or a place it is the local time of `zone`; where that
-/// was skipped or repeated by a change of the clocks, jiff's `compatible` rule holds: the time goes on from the gap,
-/// and the earlier of two is meant.
-pub(super) fn parse(text: &str, zone: &TimeZone, now: &Zoned) -> Result<Zoned, String> {
+/// The moment that `text` means, in `zone`. Without an offset or a place it is the local time of `zone`.
+pub(super) fn parse(text: &str, zone: &TimeZone, now: &Zoned) -> Result<TimeAnswer, String> {
     let bad = || {
         format!(
-            "`{text}` is no time: write `2026-03-29T15:00`, with `Z`, `+02:00` or a place after it where it is not the \
-             local time of `zone`"
+            "`{text}` is no time: write `2026-03-29T15:00`, `3pm` or `tomorrow 15:30`, with `Z`, `+02:00` or a place after \
+             it where it is not the local time of `zone`"
         )
     };
     if text.eq_ignore_ascii_case("now") || text == "现在" {
-        return Ok(now.with_time_zone(zone.clone()));
+        return Ok(now.with_time_zone(zone.clone()).into());
     }
     if let Some(timestamp) = unix(text) {
-        return Ok(timestamp.to_zoned(zone.clone()));
+        return Ok(timestamp.to_zoned(zone.clone()).into());
     }
     // `2026/03/29` is common, but no ISO.
     let dashed = match text.as_bytes() {
@@ -28,35 +26,53 @@ pub(super) fn parse(text: &str, zone: &TimeZone, now: &Zoned) -> Result<Zoned, S
         _ => text.to_owned(),
     };
     if let Ok(zoned) = dashed.parse::<Zoned>() {
-        return Ok(zoned.with_time_zone(zone.clone()));
+        return Ok(zoned.with_time_zone(zone.clone()).into());
     }
     if let Ok(timestamp) = dashed.parse::<Timestamp>() {
-        return Ok(timestamp.to_zoned(zone.clone()));
+        return Ok(timestamp.to_zoned(zone.clone()).into());
     }
-    if let Some(local) = local_time(&dashed, zone, now) {
-        return zone.to_zoned(local).map_err(|_| bad());
+    let local_time =
+        |text: &str, zone: &TimeZone| civil::parse(text, now.with_time_zone(zone.clone()).date());
+    if let Some(local) = local_time(&dashed, zone) {
+        return settle(local, zone).map_err(|_| bad());
     }
-    // A place after the time, of one word or of several.
-    for (at, _) in dashed.match_indices(' ') {
-        let (time, place) = dashed.split_at(at);
+    // A place after the time, of one word or of several; or before it, as in `北京时间下午3点`.
+    let after = dashed.match_indices(' ').map(|(at, _)| dashed.split_at(at));
+    let before = dashed.split_once("时间").into_iter().map(|(place, time)| (time, place));
+    for (time, place) in after.chain(before) {
+        let place = place.trim();
+        let place = place.strip_prefix("in ").unwrap_or(place);
         // The time first: looking for a place that is none is slow.
-        if local_time(time.trim(), zone, now).is_some()
-            && let Ok(from) = zone::resolve(place.trim(), now)
-            && let Some(local) = local_time(time.trim(), &from, now)
+        if local_time(time.trim(), zone).is_some()
+            && let Ok(from) = zone::resolve(place, now)
+            && let Some(local) = local_time(time.trim(), &from)
         {
-            return from.to_zoned(local).map(|moment| moment.with_time_zone(zone.clone())).map_err(|_| bad());
+            let there = settle(local, &from).map_err(|_| bad())?;
+            return Ok(TimeAnswer { moment: there.moment.with_time_zone(zone.clone()), ..there });
         }
     }
     Err(bad())
 }
 
-/// A date and time, or a time alone, which is today's.
-fn local_time(text: &str, zone: &TimeZone, now: &Zoned) -> Option<DateTime> {
-    if let Ok(time) = text.parse::<DateTime>() {
-        return Some(time);
-    }
-    let time = text.contains(':').then(|| text.parse::<Time>().ok()).flatten()?;
-    Some(now.with_time_zone(zone.clone()).date().to_datetime(time))
+/// What a local time is worth. Where a change of the clocks skips or repeats it, jiff's `compatible` rule holds: the
+/// time goes on from the gap, and the earlier of two is meant.
+pub(super) fn settle(local: DateTime, zone: &TimeZone) -> Result<TimeAnswer, jiff::Error> {
+    let ambiguous = zone.to_ambiguous_zoned(local);
+    let moment = ambiguous.clone().compatible()?;
+    let (asked, place) = (local.strftime("%Y-%m-%d %H:%M"), zone::name(&moment));
+    let clock_change = match ambiguous.offset() {
+        AmbiguousOffset::Unambiguous { .. } => None,
+        AmbiguousOffset::Gap { .. } => {
+            Some(("skipped", format!("{asked} does not exist in {place}: the clocks skip it")))
+        }
+        AmbiguousOffset::Fold { .. } => {
+            let later = ambiguous.later()?;
+            let offset = later.strftime("%:z");
+            let first = "this is the first, the second has the offset";
+            Some(("repeated", format!("{asked} comes twice in {place}; {first} {offset}")))
+        }
+    };
+    Ok(TimeAnswer { moment, clock_change })
 }
 
 /// Seconds, or milliseconds where there are too many, since 1970.

@@ -1,8 +1,11 @@
 //! Times relative to another, in words: `+3h`, `3 hours ago`, `tomorrow`, `两个半小时后`.
 
 use jiff::Span;
+use jiff::civil::Date;
 
+use super::civil;
 use super::numerals;
+use super::plain::plain;
 
 /// Words that stand for a whole offset: days, months and years.
 const WORDS: [(&str, [i64; 3]); 34] = [
@@ -42,31 +45,57 @@ const WORDS: [(&str, [i64; 3]); 34] = [
     ("去年", [0, 0, -1]),
 ];
 
-/// The span of time that `text` means.
-pub(super) fn parse(text: &str) -> Result<Span, String> {
-    let plain: String = text.trim().chars().map(narrow).collect::<String>().to_lowercase();
-    let plain = plain.trim();
-    let span = match WORDS.iter().find(|(word, _)| *word == plain) {
-        Some((_, [days, months, years])) => {
-            Amounts { days: *days, months: *months, years: *years, ..Amounts::default() }.span()
+/// The span of time that `text` means, from the day it is counted from.
+pub(super) fn parse(text: &str, from: Date) -> Result<Span, String> {
+    if let Some(at) = text.find('M').filter(|at| is_unit_alone(text, *at)) {
+        let number = text[..at].trim_end();
+        return Err(format!(
+            "`{text}` has two readings: write `{number}min` for minutes, `{number}mo` for months"
+        ));
+    }
+    let plain = plain(text);
+    if let Some(span) = span(&plain, from) {
+        return Ok(span);
+    }
+    // What can be read with a small number has one that is too large.
+    let mut small = String::new();
+    for c in plain.chars() {
+        match c.is_ascii_digit() {
+            true if small.ends_with('1') => {}
+            true => small.push('1'),
+            false => small.push(c),
         }
-        None if plain.is_ascii() => english(plain),
-        None => chinese(plain),
-    };
-    span.ok_or_else(|| {
+    }
+    Err(if span(&small, from).is_some() {
+        too_far(text)
+    } else {
         format!(
-            "`{text}` is no offset: write `+3h`, `-90m`, `in 2 days`, `3 hours ago`, `tomorrow` or `2天后`"
+            "`{text}` is no offset: write `+3h`, `-90m`, `in 2 days`, `3 hours ago`, `tomorrow`, `next monday` or `2天后`"
         )
     })
 }
 
-fn narrow(c: char) -> char {
-    match c {
-        '\u{ff01}'..='\u{ff5e}' => char::from_u32(c as u32 - 0xfee0).unwrap_or(c),
-        '−' | '–' => '-',
-        '\u{3000}' => ' ',
-        _ => c,
-    }
+/// The answer to an offset that no calendar has room for.
+pub(super) fn too_far(text: &str) -> String {
+    format!("`{text}` is too far: it leads out of the calendar, which ends with the year 9999")
+}
+
+/// The days that a word stands for.
+pub(super) fn word(plain: &str) -> Option<Span> {
+    let (_, [days, months, years]) = WORDS.iter().find(|(word, _)| *word == plain)?;
+    Amounts { days: *days, months: *months, years: *years, ..Amounts::default() }.span()
+}
+
+fn span(plain: &str, from: Date) -> Option<Span> {
+    let weekday = || Span::new().try_days(civil::days_to_weekday(plain, from)?).ok();
+    word(plain).or_else(weekday).or_else(|| if plain.is_ascii() { english(plain) } else { chinese(plain) })
+}
+
+/// Whether the letter at `at` is the unit of a number, as in `+1M` and unlike in `PT1M`.
+fn is_unit_alone(text: &str, at: usize) -> bool {
+    text[..at].trim_end().ends_with(|c: char| c.is_ascii_digit())
+        && !text[at + 1..].starts_with(|c: char| c.is_alphabetic())
+        && !text.contains(['P', 'p'])
 }
 
 /// English words around a duration that jiff reads.

@@ -7,9 +7,13 @@ fn now() -> Zoned {
     "2026-11-15T03:34:56[UTC]".parse().unwrap()
 }
 
-fn ask(zone: &str, offset: &str, at: &str) -> Result<Zoned, String> {
+fn answer(zone: &str, offset: &str, at: &str) -> Result<TimeAnswer, String> {
     let given = |text: &str| Some(text.to_owned());
     time_at(&now(), &TimeRequest { zone: given(zone), offset: given(offset), at: given(at) })
+}
+
+fn ask(zone: &str, offset: &str, at: &str) -> Result<Zoned, String> {
+    answer(zone, offset, at).map(|answer| answer.moment)
 }
 
 fn shown(answer: Result<Zoned, String>) -> String {
@@ -76,6 +80,28 @@ fn zones_have_many_names() {
             ("GMT", "UTC"),
             ("JST", "Asia/Tokyo"),
             ("CET", "CET"),
+            ("東京", "Asia/Tokyo"),
+            ("東京時間", "Asia/Tokyo"),
+            ("紐約", "America/New_York"),
+            ("雪梨", "Australia/Sydney"),
+            ("廣州市", "Asia/Shanghai"),
+            ("橫濱", "Asia/Tokyo"),
+            ("横浜", "Asia/Tokyo"),
+            ("ロンドン", "Europe/London"),
+            ("臺北", "Asia/Taipei"),
+            ("德國", "Europe/Berlin"),
+            ("火奴鲁鲁", "Pacific/Honolulu"),
+            ("美国东部时间", "America/New_York"),
+            ("Eastern Time", "America/New_York"),
+            ("US Pacific Standard Time", "America/Los_Angeles"),
+            ("Mountain Daylight Time", "America/Denver"),
+            ("美西时间", "America/Los_Angeles"),
+            ("Central", "America/Chicago"),
+            ("PST", "America/Los_Angeles"),
+            ("est", "America/New_York"),
+            ("中国标准时间", "Asia/Shanghai"),
+            ("東八區", "UTC+08:00"),
+            ("ＵＴＣ＋８", "UTC+08:00"),
             ("UTC+8", "UTC+08:00"),
             ("utc +8", "UTC+08:00"),
             ("GMT-3:30", "UTC-03:30"),
@@ -151,14 +177,34 @@ fn offsets_are_read_in_both_languages() {
             ("再过两小时", "11-15 05:34:56"),
             ("昨天", "11-14 03:34:56"),
             ("大后天", "11-18 03:34:56"),
+            ("兩個小時後", "11-15 05:34:56"),
+            ("+1mo", "12-15 03:34:56"),
+            ("P1M", "12-15 03:34:56"),
+            ("PT1M", "11-15 03:35:56"),
+            ("next monday", "11-16 03:34:56"),
+            ("next sunday", "11-22 03:34:56"),
+            ("last fri", "11-13 03:34:56"),
+            ("下周一", "11-16 03:34:56"),
+            ("上星期天", "11-08 03:34:56"),
+            ("+1M", "error: `+1M` has two readings: write `+1min` for minutes, `+1mo` for months"),
+            (
+                "+99999999 days",
+                "error: `+99999999 days` is too far: it leads out of the calendar, which ends with the year 9999",
+            ),
+            (
+                "9000 years",
+                "error: `9000 years` is too far: it leads out of the calendar, which ends with the year 9999",
+            ),
+            (
+                "99999999999999999 天后",
+                "error: `99999999999999999 天后` is too far: it leads out of the calendar, which ends with the year 9999",
+            ),
         ],
     );
     for nonsense in ["soon", "三", "后", "个", "3 parsecs", "++3h", "-", "半"] {
         let came = shifted(nonsense);
         assert!(came.starts_with(&format!("error: `{nonsense}` is no offset")), "{nonsense}: {came}");
     }
-    assert!(shifted("9000 years").contains("out of the calendar"));
-    assert!(shifted("99999999999999999 天后").contains("is no offset"));
 }
 
 #[test]
@@ -180,10 +226,33 @@ fn given_times_are_converted() {
             ("1774748400", "2026-03-29 10:40:00 +09:00 Asia/Tokyo"),
             ("@0", "1970-01-01 09:00:00 +09:00 Asia/Tokyo"),
             ("now", "2026-11-15 12:34:56 +09:00 Asia/Tokyo"),
+            ("15:30", "2026-11-15 15:30:00 +09:00 Asia/Tokyo"),
+            ("9:05", "2026-11-15 09:05:00 +09:00 Asia/Tokyo"),
+            ("3pm", "2026-11-15 15:00:00 +09:00 Asia/Tokyo"),
+            ("12:30 a.m.", "2026-11-15 00:30:00 +09:00 Asia/Tokyo"),
+            ("3pm New York", "2026-11-15 05:00:00 +09:00 Asia/Tokyo"),
+            ("3 PM in London", "2026-11-16 00:00:00 +09:00 Asia/Tokyo"),
+            ("tomorrow at 3pm", "2026-11-16 15:00:00 +09:00 Asia/Tokyo"),
+            ("3pm tomorrow", "2026-11-16 15:00:00 +09:00 Asia/Tokyo"),
+            ("next monday", "2026-11-16 00:00:00 +09:00 Asia/Tokyo"),
+            ("next monday 15:30 UTC", "2026-11-17 00:30:00 +09:00 Asia/Tokyo"),
+            ("下周一", "2026-11-16 00:00:00 +09:00 Asia/Tokyo"),
+            ("下周三下午三点半", "2026-11-18 15:30:00 +09:00 Asia/Tokyo"),
+            ("下午3点", "2026-11-15 15:00:00 +09:00 Asia/Tokyo"),
+            ("明天晚上8點15分", "2026-11-16 20:15:00 +09:00 Asia/Tokyo"),
+            ("凌晨12点", "2026-11-15 00:00:00 +09:00 Asia/Tokyo"),
+            ("北京时间15点", "2026-11-15 16:00:00 +09:00 Asia/Tokyo"),
+            ("2026年3月29日 15:30", "2026-03-29 15:30:00 +09:00 Asia/Tokyo"),
+            ("２０２６年３月２９日", "2026-03-29 00:00:00 +09:00 Asia/Tokyo"),
+            ("二〇二六年三月二十九日", "2026-03-29 00:00:00 +09:00 Asia/Tokyo"),
+            ("3月29号15时", "2026-03-29 15:00:00 +09:00 Asia/Tokyo"),
+            ("2026/3/9 9:30", "2026-03-09 09:30:00 +09:00 Asia/Tokyo"),
         ],
     );
     assert!(ask("Tokyo", "", "teatime").unwrap_err().starts_with("`teatime` is no time: write"));
-    assert!(ask("Tokyo", "", "2026-02-30").is_err());
+    for nonsense in ["2026-02-30", "25:00", "13", "15am", "monday tuesday", "3pm 4pm", "2月30日"] {
+        assert!(ask("Tokyo", "", nonsense).is_err(), "{nonsense}");
+    }
     assert_eq!(ask(&"x ".repeat(200), "", "").unwrap_err(), "an argument has 399 bytes, more than 200");
 }
 
@@ -192,6 +261,15 @@ fn clocks_that_change_are_followed() {
     // London skips 01:00 to 02:00 that night; New York has 01:30 twice.
     assert_eq!(shown(ask("London", "", "2026-03-29T01:30")), "2026-03-29 02:30:00 +01:00 Europe/London");
     assert_eq!(shown(ask("New York", "", "2026-11-01T01:30")), "2026-11-01 01:30:00 -04:00 America/New_York");
+    let change = |zone: &str, offset: &str, at: &str| answer(zone, offset, at).unwrap().clock_change;
+    let skipped = "2026-03-29 01:30 does not exist in Europe/London: the clocks skip it";
+    assert_eq!(change("London", "", "2026-03-29T01:30"), Some(("skipped", skipped.to_owned())));
+    assert_eq!(change("Tokyo", "", "2026-03-29 01:30 London"), Some(("skipped", skipped.to_owned())));
+    assert_eq!(change("London", "+1d", "2026-03-28T01:30"), Some(("skipped", skipped.to_owned())));
+    let repeated = "2026-11-01 01:30 comes twice in America/New_York; this is the first, the second has the offset -05:00";
+    assert_eq!(change("New York", "", "2026-11-01T01:30"), Some(("repeated", repeated.to_owned())));
+    assert_eq!(change("New York", "+1h", "2026-11-01T00:30"), None);
+    assert_eq!(change("New York", "", "2026-11-01T05:30Z"), None);
     // A day is a day, though it has 23 hours.
     assert_eq!(shown(ask("London", "+1d", "2026-03-28T12:00")), "2026-03-29 12:00:00 +01:00 Europe/London");
     assert_eq!(shown(ask("London", "+24h", "2026-03-28T12:00")), "2026-03-29 13:00:00 +01:00 Europe/London");
@@ -199,7 +277,7 @@ fn clocks_that_change_are_followed() {
 
 #[test]
 fn the_answer_is_for_people_and_programs() {
-    let raw = describe(&ask("Tokyo", "", "").unwrap());
+    let raw = describe(&answer("Tokyo", "", "").unwrap());
     assert_eq!(
         raw.get(),
         concat!(
@@ -208,6 +286,20 @@ fn the_answer_is_for_people_and_programs() {
             r#""utc_offset":"+09:00","unix":1794713696,"text":"2026-11-15 12:34:56 +09:00 (Asia/Tokyo, Sunday)"}}"#
         )
     );
+}
+
+#[test]
+fn what_is_odd_is_said() {
+    let said = |answer: &TimeAnswer| describe(answer).value()["structuredContent"].clone();
+    let came = said(&answer("London", "", "2026-03-29T01:30").unwrap());
+    assert_eq!(came["clock_change"], "skipped");
+    let note = "2026-03-29 02:30:00 +01:00 (Europe/London, Sunday) [2026-03-29 01:30 does not exist in Europe/London: the \
+                clocks skip it]";
+    assert_eq!(came["text"], note);
+    let lost = time_at(&now().with_time_zone(TimeZone::unknown()), &TimeRequest::default()).unwrap();
+    let note = "2026-11-15 03:34:56 +00:00 (UTC, Sunday) [the variable `TZ` of this machine names no zone, so this is UTC: \
+                give `zone`]";
+    assert_eq!(said(&lost)["text"], note);
 }
 
 proptest! {
@@ -224,8 +316,10 @@ proptest! {
     fn no_near_miss_panics(
         zone in "(utc|gmt|东|西)?[-+−]?[0-9十五]{0,3}[:：]?[0-9]{0,3}区?",
         offset in "[-+]?(in )?[0-9一两十半]{0,20}个?(半)?(h|m|d| days|天|小时|月|年){0,2}半?( ago|前|后)?",
+        words in "(next |last |下)?(mon|周一|tomorrow|明天)?(下午|晚上)? ?[0-9三十]{0,3}(点|:)?[0-9半]{0,2}(分|pm| am)?",
         at in "@?-?[0-9]{0,19}[-/:T ]?[0-9]{0,2}[-/:]?[0-9]{0,2}[T ]?[0-9:]{0,5}(Z| Tokyo|\\[UTC\\]|\\+0?[0-9])?",
     ) {
         let _ = ask(&zone, &offset, &at);
+        let _ = ask("", &words, &words);
     }
 }

@@ -5,38 +5,47 @@ use jiff::tz::{Offset, TimeZone};
 
 use super::cities;
 use super::numerals;
+use super::plain::plain;
 use crate::near;
 
-/// Abbreviations and the zones they may mean; those with several are refused by name.
-const ABBREVIATIONS: [(&str, &[&str]); 20] = [
+/// Abbreviations and the zones they may mean; those with several are refused by name. One of summer or winter alone
+/// stands for the zone all year, as people use them.
+const ABBREVIATIONS: [(&str, &[&str]); 27] = [
+    ("aedt", &["Australia/Sydney"]),
+    ("aest", &["Australia/Sydney"]),
+    ("akdt", &["America/Anchorage"]),
+    ("akst", &["America/Anchorage"]),
     ("ast", &["America/Halifax", "Asia/Riyadh"]),
+    ("awst", &["Australia/Perth"]),
     ("bst", &["Europe/London", "Asia/Dhaka"]),
-    ("cdt", &["America/Chicago", "America/Havana"]),
+    ("cdt", &["America/Chicago"]),
     ("cest", &["Europe/Paris"]),
     ("cst", &["America/Chicago", "Asia/Shanghai", "America/Havana"]),
     ("ect", &["America/Guayaquil", "Europe/Paris"]),
     ("edt", &["America/New_York"]),
+    ("est", &["America/New_York"]),
     ("hkt", &["Asia/Hong_Kong"]),
     ("ist", &["Asia/Kolkata", "Europe/Dublin", "Asia/Jerusalem"]),
     ("jst", &["Asia/Tokyo"]),
     ("kst", &["Asia/Seoul"]),
     ("mdt", &["America/Denver"]),
     ("msk", &["Europe/Moscow"]),
+    ("mst", &["America/Denver"]),
     ("nzdt", &["Pacific/Auckland"]),
     ("nzst", &["Pacific/Auckland"]),
     ("pdt", &["America/Los_Angeles"]),
-    ("pst", &["America/Los_Angeles", "Asia/Manila"]),
+    ("pst", &["America/Los_Angeles"]),
     ("sgt", &["Asia/Singapore"]),
     ("sst", &["Asia/Singapore", "Pacific/Pago_Pago"]),
     ("wst", &["Australia/Perth", "Pacific/Apia"]),
 ];
 
 const LOCAL: [&str; 5] = ["local", "system", "here", "本地", "当地"];
-const UTC: [&str; 6] = ["utc", "gmt", "z", "zulu", "世界时", "格林威治时间"];
+const UTC: [&str; 7] = ["utc", "gmt", "z", "zulu", "greenwich mean time", "世界时", "格林威治时间"];
 
 /// The zone that `name` means.
 pub(super) fn resolve(name: &str, now: &Zoned) -> Result<TimeZone, String> {
-    let lower = name.trim().to_lowercase();
+    let lower = plain(name);
     if LOCAL.contains(&lower.as_str()) {
         return Ok(now.time_zone().clone());
     }
@@ -86,16 +95,15 @@ fn fixed_offset(text: &str) -> Option<Result<Offset, String>> {
         return Some(offset.map_or_else(bad, Ok));
     }
     let rest = text.strip_prefix("utc").or_else(|| text.strip_prefix("gmt")).unwrap_or(text).trim();
-    let (sign, digits) = match rest.chars().next()? {
-        '+' | '＋' => (1, &rest[rest.chars().next()?.len_utf8()..]),
-        '-' | '−' | '－' => (-1, &rest[rest.chars().next()?.len_utf8()..]),
+    let (sign, digits) = match (rest.strip_prefix('+'), rest.strip_prefix('-')) {
+        (Some(digits), _) => (1, digits.trim()),
+        (_, Some(digits)) => (-1, digits.trim()),
         _ => return None,
     };
-    let digits = digits.trim().replace('：', ":");
     let (hours, minutes) = match digits.split_once(':') {
         Some((hours, minutes)) => (hours, minutes),
         None if digits.len() > 2 && digits.is_ascii() => digits.split_at(digits.len() - 2),
-        None => (digits.as_str(), "0"),
+        None => (digits, "0"),
     };
     let number = |text: &str, most: i32| {
         let fits = (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -121,6 +129,7 @@ fn chinese_offset(text: &str) -> Option<i8> {
 /// What a moment's zone is called.
 pub(super) fn name(moment: &Zoned) -> String {
     match moment.time_zone().iana_name() {
+        _ if moment.time_zone().is_unknown() => "UTC".to_owned(),
         Some(name) => name.to_owned(),
         None => format!("UTC{}", moment.strftime("%:z")),
     }

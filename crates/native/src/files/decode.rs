@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use encoding_rs::{CoderResult, DecoderResult, Encoding, GB18030, UTF_8};
+use encoding_rs::{DecoderResult, Encoding};
 
 use crate::blocking::Cancelled;
 
@@ -10,6 +10,8 @@ use crate::blocking::Cancelled;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
     pub(super) first: u64,
+    /// The characters of the first line that are left out.
+    pub(super) skip: u64,
     /// How many lines at most.
     pub(super) lines: u64,
     /// How many bytes of text at most.
@@ -24,8 +26,10 @@ pub(super) struct Page {
     pub(super) last: u64,
     /// Whether the text goes on after it.
     pub(super) more: bool,
-    /// Whether the last line had to be cut.
-    pub(super) cut: bool,
+    /// How many characters of the last line are in it, where that had to be cut.
+    pub(super) cut: Option<u64>,
+    /// The characters of the first line that were left out: fewer than wanted, if it has no more.
+    pub(super) skipped: u64,
     /// Characters that could not be read.
     pub(super) unreadable: usize,
 }
@@ -87,9 +91,6 @@ pub(super) fn kind(head: &[u8]) -> Kind {
     }
 }
 
-/// The encodings that are tried where none was given, in order.
-pub(super) const GUESSES: [&Encoding; 2] = [UTF_8, GB18030];
-
 /// Reads the lines of a window.
 pub(super) fn page(
     reader: &mut impl Read,
@@ -132,14 +133,6 @@ pub(super) fn page(
     }
 }
 
-/// Whether all of `bytes` is a text in `encoding`; a character may be cut at the end.
-pub(super) fn fits(encoding: &'static Encoding, bytes: &[u8]) -> bool {
-    let mut decoder = encoding.new_decoder_without_bom_handling();
-    let mut text = vec![0; bytes.len() * 3 + 16];
-    let (result, _, _, errors) = decoder.decode_to_utf8(bytes, &mut text, false);
-    result == CoderResult::InputEmpty && !errors
-}
-
 fn read_some(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     loop {
         match reader.read(bytes) {
@@ -162,7 +155,7 @@ struct Lines {
 
 impl Lines {
     fn new(window: Window) -> Self {
-        let page = Page { text: String::new(), last: 0, more: false, cut: false, unreadable: 0 };
+        let page = Page { text: String::new(), last: 0, more: false, cut: None, skipped: 0, unreadable: 0 };
         Self { window, page, line: 1, begun: false, full: false }
     }
 
@@ -180,7 +173,8 @@ impl Lines {
                 (self.full, self.page.more) = (true, true);
                 return;
             }
-            if self.line >= self.window.first && !self.keep(piece) {
+            let wanted = self.skip(piece);
+            if self.line >= self.window.first && !self.keep(wanted) {
                 return;
             }
             self.begun = true;
@@ -189,6 +183,15 @@ impl Lines {
                 self.begun = false;
             }
         }
+    }
+
+    /// What is left of a piece of the first line behind the characters that are not wanted.
+    fn skip<'a>(&mut self, piece: &'a str) -> &'a str {
+        let wanted = if self.line == self.window.first { self.window.skip - self.page.skipped } else { 0 };
+        let line = piece.trim_end_matches('\n');
+        let end = line.char_indices().nth(wanted as usize).map_or(line.len(), |(at, _)| at);
+        self.page.skipped += line[..end].chars().count() as u64;
+        &piece[end..]
     }
 
     /// Adds a piece of a line; `false` where there is no room for it.
@@ -211,7 +214,7 @@ impl Lines {
                 let end = piece.floor_char_boundary(room);
                 self.page.text.push_str(&piece[..end]);
                 self.page.last = self.line;
-                self.page.cut = true;
+                self.page.cut = Some(self.page.text.chars().count() as u64);
             }
         }
         false

@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
@@ -28,10 +28,16 @@ pub(super) struct Place {
 }
 
 impl Folders {
-    /// Allows these folders; a relative one is meant from where the process runs.
+    /// Allows these folders; a relative one is meant from where the process runs, and `~` is the user's home.
     pub fn new(folders: Vec<PathBuf>) -> Self {
-        let roots = folders.into_iter().map(|folder| std::path::absolute(&folder).unwrap_or(folder));
-        Self { roots: roots.collect() }
+        let root = |folder: PathBuf| {
+            let folder = at_home(&folder).unwrap_or(folder);
+            let folder = std::path::absolute(&folder).unwrap_or(folder);
+            // A link may stand before `..`, so only the system knows the way up.
+            let winds = folder.components().any(|part| part == Component::ParentDir);
+            if winds { folder.canonicalize().unwrap_or(folder) } else { folder }
+        };
+        Self { roots: folders.into_iter().map(root).collect() }
     }
 
     /// The folders, in order.
@@ -60,7 +66,9 @@ impl Folders {
             };
             match dir.metadata(&inside) {
                 Ok(metadata) => {
-                    let shown = if inside == Path::new(".") { root.clone() } else { root.join(&inside) };
+                    let winds = inside.components().any(|part| part == Component::ParentDir);
+                    let plain = winds.then(|| dir.canonicalize(&inside).ok()).flatten();
+                    let shown = root.join(plain.as_ref().unwrap_or(&inside)).components().collect();
                     return Ok(Place { dir, inside, shown, metadata });
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -91,6 +99,12 @@ impl Folders {
     fn named(&self) -> String {
         near::list(self.roots.iter().map(|root| root.display()))
     }
+}
+
+/// A folder of which `~` is a part: what stands before that was put there by whoever joined the paths.
+fn at_home(folder: &Path) -> Option<PathBuf> {
+    let at = folder.components().position(|part| part.as_os_str() == "~")?;
+    Some(std::env::home_dir()?.join(folder.components().skip(at + 1).collect::<PathBuf>()))
 }
 
 /// The way to `wanted` inside `root`; `None` where it is absolute and lies elsewhere.

@@ -3,6 +3,7 @@
 mod decode;
 mod folders;
 mod glob;
+mod guess;
 mod list;
 mod read;
 

@@ -2,12 +2,14 @@
 
 use std::io::{Read, Seek};
 
-use encoding_rs::Encoding;
+use cap_std::fs::File;
+use encoding_rs::{Encoding, UTF_8};
 use toolhub_core::{ToolError, ToolOutput};
 use toolhub_macros::tool;
 
 use super::decode::{self, DecodeError, Kind, Malformed, Page, Window};
 use super::folders::{Folders, Place};
+use super::guess;
 use crate::blocking::{self, Cancelled};
 
 /// Text that is read at once.
@@ -28,12 +30,16 @@ pub async fn read_file(
     #[doc = "How many lines to read"]
     #[schemars(range(min = 1))]
     limit_lines: Option<u64>,
+    #[doc = "First character to read of the first line, counted from 1: for lines that are longer than 1 MiB"]
+    #[schemars(range(min = 1))]
+    offset_char: Option<u64>,
     #[doc = "Encoding, such as `gbk`, `big5`, `utf-16le`, `shift_jis`; recognised if left out"]
     encoding: Option<String>,
 ) -> Result<ToolOutput, ToolError> {
     let folders = folders.clone();
     let window = Window {
         first: offset_line.unwrap_or(1).max(1),
+        skip: offset_char.unwrap_or(1).max(1) - 1,
         lines: limit_lines.unwrap_or(u64::MAX).max(1),
         bytes: MAX_TEXT,
     };
@@ -64,8 +70,7 @@ impl Request<'_> {
         let place = folders.find(path)?;
         let mut file = open(&place, path)?;
         let mut head = Vec::new();
-        let broken = |error: std::io::Error| format!("`{path}` cannot be read: {error}");
-        (&mut file).take(HEAD).read_to_end(&mut head).map_err(broken)?;
+        (&mut file).take(HEAD).read_to_end(&mut head).map_err(|error| self.broken(&error))?;
         let (page, note) = match (decode::kind(&head), named) {
             (Kind::Marked(encoding), _) | (Kind::Plain | Kind::Binary(_), Some(encoding)) => {
                 let page = self.page(&mut file, encoding, Malformed::Replace)?;
@@ -78,76 +83,92 @@ impl Request<'_> {
                     "`{path}` is a binary file{what} ({size}); only text can be read, in UTF-16 if `encoding` says so"
                 ));
             }
-            (Kind::Plain, None) => self.guess(&mut file, &head)?,
+            (Kind::Plain, None) => self.guess(&mut file)?,
         };
         self.describe(page, note)
     }
 
-    /// UTF-8, or else GB18030 where that fits without a fault.
-    fn guess(&self, file: &mut cap_std::fs::File, head: &[u8]) -> Result<(Page, Option<String>), String> {
-        for encoding in decode::GUESSES.into_iter().filter(|encoding| decode::fits(encoding, head)) {
-            match self.page(file, encoding, Malformed::Refuse) {
-                Ok(page) if encoding == encoding_rs::UTF_8 => return Ok((page, None)),
-                Ok(page) => {
-                    let note = "read as GB18030, as it is not UTF-8; give `encoding` if this looks wrong";
-                    return Ok((page, Some(note.to_owned())));
-                }
-                Err(message) if message.is_empty() => {}
-                Err(message) => return Err(message),
-            }
+    /// UTF-8, or else what the beginning of the file looks like.
+    fn guess(&self, file: &mut File) -> Result<(Page, Option<String>), String> {
+        match self.page(file, UTF_8, Malformed::Refuse) {
+            Ok(page) => return Ok((page, None)),
+            Err(message) if message.is_empty() => {}
+            Err(message) => return Err(message),
         }
-        Err(format!(
-            "`{}` is neither UTF-8 nor GB18030: give its `encoding`, such as `windows-1252`, `big5` or `shift_jis`",
-            self.path
-        ))
+        let mut sample = Vec::new();
+        let read = file.rewind().and_then(|()| file.take(MAX_TEXT as u64).read_to_end(&mut sample));
+        read.map_err(|error| self.broken(&error))?;
+        let guessed =
+            guess::guess(&sample).map(|encoding| (encoding, self.page(file, encoding, Malformed::Refuse)));
+        match guessed {
+            Some((encoding, Ok(page))) => {
+                let name = encoding.name();
+                let note = format!("read as {name}, as it is not UTF-8; give `encoding` if this looks wrong");
+                Ok((page, Some(note)))
+            }
+            Some((_, Err(message))) if !message.is_empty() => Err(message),
+            _ => Err(format!(
+                "`{}` is not UTF-8, and what else it may be is not clear: give its `encoding`, such as `gb18030`, `big5`, \
+                 `shift_jis` or `windows-1252`",
+                self.path
+            )),
+        }
     }
 
     /// One page; the error is empty where the encoding does not fit.
     fn page(
         &self,
-        file: &mut cap_std::fs::File,
+        file: &mut File,
         encoding: &'static Encoding,
         malformed: Malformed,
     ) -> Result<Page, String> {
-        let broken = |error: std::io::Error| format!("`{}` cannot be read: {error}", self.path);
-        file.rewind().map_err(broken)?;
+        file.rewind().map_err(|error| self.broken(&error))?;
         decode::page(file, encoding, (self.window, malformed), self.cancelled).map_err(|error| match error {
             DecodeError::Malformed => String::new(),
             DecodeError::Cancelled => "cancelled".to_owned(),
-            DecodeError::Io(error) => broken(error),
+            DecodeError::Io(error) => self.broken(&error),
         })
     }
 
+    fn broken(&self, error: &std::io::Error) -> String {
+        format!("`{}` cannot be read: {error}", self.path)
+    }
+
     fn describe(&self, page: Page, note: Option<String>) -> Result<Vec<String>, String> {
-        let (path, first, last) = (self.path, self.window.first, page.last);
+        let (path, Window { first, skip, .. }, last) = (self.path, self.window, page.last);
         if last < first && first > 1 {
-            return Err(format!("`{path}` has {last} lines: offset_line = {first} is past its end"));
+            let lines = if last == 1 { "line" } else { "lines" };
+            return Err(format!("`{path}` has {last} {lines}: offset_line = {first} is past its end"));
         }
+        if page.skipped < skip {
+            let (length, start) = (page.skipped, skip + 1);
+            return Err(format!(
+                "line {first} has {length} characters: offset_char = {start} is past its end"
+            ));
+        }
+        let lines = if first == last { format!("line {first}") } else { format!("lines {first} to {last}") };
         let mut notes = Vec::new();
-        if page.text.is_empty() {
-            notes.push("the file is empty".to_owned());
-        } else if page.cut {
-            let next = last + 1;
+        if let Some(count) = page.cut {
+            let next = skip + count + 1;
             notes.push(format!(
-                "line {last} is longer than 1 MiB and was cut; read on with offset_line = {next}"
+                "line {last} is longer than 1 MiB: read on with offset_line = {last}, offset_char = {next}"
             ));
         } else if page.more {
             let next = last + 1;
-            notes.push(format!("lines {first} to {last}; there is more: read on with offset_line = {next}"));
+            notes.push(format!("{lines}; there is more: read on with offset_line = {next}"));
         } else if first > 1 {
-            notes.push(format!("lines {first} to {last}, the last of the file"));
+            notes.push(format!("{lines}, the last of the file"));
         }
         if page.unreadable > 0 {
             notes.push(format!("characters that could not be read, shown as �: {}", page.unreadable));
         }
         notes.extend(note);
         let notes = (!notes.is_empty()).then(|| format!("[{}]", notes.join("; ")));
-        let text = (!page.text.is_empty()).then_some(page.text);
-        Ok(text.into_iter().chain(notes).collect())
+        Ok(std::iter::once(page.text).chain(notes).collect())
     }
 }
 
-fn open(place: &Place, path: &str) -> Result<cap_std::fs::File, String> {
+fn open(place: &Place, path: &str) -> Result<File, String> {
     if place.metadata.is_dir() {
         return Err(format!("`{path}` is a folder: use `list_files`"));
     }

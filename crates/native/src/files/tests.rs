@@ -45,16 +45,17 @@ impl Scene {
     }
 
     async fn read(&self, path: &str) -> String {
-        self.shown(read_file::run(&self.folders, path.to_owned(), None, None, None).await)
+        self.shown(read_file::run(&self.folders, path.to_owned(), None, None, None, None).await)
     }
 
     async fn lines(&self, path: &str, offset: u64, limit: u64) -> String {
-        self.shown(read_file::run(&self.folders, path.to_owned(), Some(offset), Some(limit), None).await)
+        let (offset, limit) = (Some(offset), Some(limit));
+        self.shown(read_file::run(&self.folders, path.to_owned(), offset, limit, None, None).await)
     }
 
     async fn read_as(&self, path: &str, encoding: &str) -> String {
         self.shown(
-            read_file::run(&self.folders, path.to_owned(), None, None, Some(encoding.to_owned())).await,
+            read_file::run(&self.folders, path.to_owned(), None, None, None, Some(encoding.to_owned())).await,
         )
     }
 
@@ -81,12 +82,24 @@ async fn lines_are_read_in_parts() {
         assert_eq!(scene.lines("report.txt", offset, limit).await, expect);
     };
     check(1, 2, "one\ntwo\n\n[lines 1 to 2; there is more: read on with offset_line = 3]").await;
-    check(3, 2, "three\n\n[lines 3 to 3, the last of the file]").await;
+    check(3, 2, "three\n\n[line 3, the last of the file]").await;
     check(2, 2, "two\nthree\n\n[lines 2 to 3, the last of the file]").await;
     check(1, 3, "one\ntwo\nthree\n").await;
     check(4, 1, "error: `report.txt` has 3 lines: offset_line = 4 is past its end").await;
-    scene.write("empty", b"");
-    assert_eq!(scene.read("empty").await, "[the file is empty]");
+    scene.write("one", b"only");
+    let came = scene.lines("one", 2, 1).await;
+    assert_eq!(came, "error: `one` has 1 line: offset_line = 2 is past its end");
+}
+
+#[tokio::test]
+async fn a_text_that_fits_comes_as_it_is() {
+    let scene = Scene::new();
+    for text in ["", "a", "a\n", "a\r\nb\r\n", "\n\n", " \n\ta \n", "中文"] {
+        scene.write("exact", text.as_bytes());
+        let output =
+            read_file::run(&scene.folders, "exact".to_owned(), None, None, None, None).await.unwrap();
+        assert_eq!(output.texts().0, [text]);
+    }
 }
 
 #[tokio::test]
@@ -97,8 +110,9 @@ async fn long_files_are_read_page_by_page() {
     scene.write("long.txt", line.repeat(count).as_bytes());
     let (mut all, mut offset, mut pages) = (String::new(), 1, 0);
     loop {
-        let output =
-            read_file::run(&scene.folders, "long.txt".to_owned(), Some(offset), None, None).await.unwrap();
+        let output = read_file::run(&scene.folders, "long.txt".to_owned(), Some(offset), None, None, None)
+            .await
+            .unwrap();
         let (texts, _) = output.texts();
         assert!(texts[0].len() <= 1 << 20);
         all += &texts[0];
@@ -108,9 +122,34 @@ async fn long_files_are_read_page_by_page() {
     }
     assert!(all == line.repeat(count));
     assert!(pages > 3);
-    scene.write("one-line.txt", "é".repeat(1 << 20).as_bytes());
-    let came = scene.read("one-line.txt").await;
-    assert!(came.ends_with("\n[line 1 is longer than 1 MiB and was cut; read on with offset_line = 2]"));
+}
+
+#[tokio::test]
+async fn long_lines_are_read_part_by_part() {
+    let scene = Scene::new();
+    let line = "é中".repeat(500_000);
+    scene.write("long-line.txt", format!("short\n{line}\nlast").as_bytes());
+    let read = async |line, char| {
+        let path = "long-line.txt".to_owned();
+        let came = read_file::run(&scene.folders, path, Some(line), None, Some(char), None).await;
+        came.map(|output| output.texts().0).map_err(|error| error.to_string())
+    };
+    let (mut all, mut char) = (String::new(), 1);
+    loop {
+        let texts = read(2, char).await.unwrap();
+        all += &texts[0];
+        let Some((_, next)) = texts[1].split_once("read on with offset_line = 2, offset_char = ") else {
+            break;
+        };
+        char = next.trim_end_matches(']').parse().unwrap();
+    }
+    assert!(all == format!("{line}\nlast"));
+    let past = "line 2 has 1000000 characters: offset_char = 2000000 is past its end";
+    assert_eq!(read(2, 2_000_000).await.unwrap_err(), past);
+    assert_eq!(read(2, 1_000_001).await.unwrap()[0], "\nlast");
+    assert_eq!(read(3, 2).await.unwrap()[0], "ast");
+    let came = scene.read("long-line.txt").await;
+    assert!(came.ends_with("[line 1; there is more: read on with offset_line = 2]"));
 }
 
 #[tokio::test]
@@ -122,7 +161,6 @@ async fn encodings_are_recognised_or_named() {
     scene.write("utf16.txt", &[&[0xff, 0xfe], &utf16[..]].concat());
     scene.write("utf16-bare.txt", &utf16);
     scene.write("gbk.txt", &encode(encoding_rs::GBK, "你好，世界"));
-    scene.write("big5.txt", &encode(encoding_rs::BIG5, "繁體中文"));
     scene.write("latin.txt", b"caf\xe9 au lait");
     scene.write("image.png", b"\x89PNG\r\n\x1a\n\0\0");
     scene.write("blob", b"ab\0cd");
@@ -131,10 +169,14 @@ async fn encodings_are_recognised_or_named() {
     assert_eq!(scene.read_as("utf16-bare.txt", "UTF-16LE").await, "高度 height");
     assert_eq!(
         scene.read("gbk.txt").await,
-        "你好，世界\n[read as GB18030, as it is not UTF-8; give `encoding` if this looks wrong]"
+        "你好，世界\n[read as gb18030, as it is not UTF-8; give `encoding` if this looks wrong]"
     );
     assert_eq!(scene.read_as("gbk.txt", "gbk").await, "你好，世界");
-    assert_eq!(scene.read_as("big5.txt", "big5").await, "繁體中文");
+    scene.write("big5.txt", &encode(encoding_rs::BIG5, "繁體中文"));
+    assert_eq!(
+        scene.read("big5.txt").await,
+        "繁體中文\n[read as Big5, as it is not UTF-8; give `encoding` if this looks wrong]"
+    );
     assert_eq!(scene.read_as("latin.txt", "windows-1252").await, "café au lait");
     assert_eq!(
         scene.read_as("latin.txt", "utf-8").await,
@@ -143,8 +185,8 @@ async fn encodings_are_recognised_or_named() {
     let check = async |path: &str, expect: &str| assert_eq!(scene.read(path).await, expect);
     check(
         "latin.txt",
-        "error: `latin.txt` is neither UTF-8 nor GB18030: give its `encoding`, such as `windows-1252`, `big5` or \
-         `shift_jis`",
+        "error: `latin.txt` is not UTF-8, and what else it may be is not clear: give its `encoding`, such as `gb18030`, \
+         `big5`, `shift_jis` or `windows-1252`",
     )
     .await;
     check(
@@ -261,6 +303,63 @@ async fn several_folders_are_tried_in_order() {
     let gone = scene.root.path().join("gone");
     let scene = Scene { folders: Folders::new(vec![gone, scene.open()]), root: scene.root };
     assert_eq!(scene.read("report.txt").await, "one\ntwo\nthree\n");
+}
+
+#[test]
+fn folders_are_shown_plainly() {
+    let scene = Scene::new();
+    let home = std::env::home_dir().unwrap();
+    let given = ["~", "~/x", "/etc/toolhub/~/x", "a/./b"].map(PathBuf::from);
+    let winding = scene.open().join("docs/../docs");
+    let folders = Folders::new(given.into_iter().chain([winding]).collect());
+    let here = std::env::current_dir().unwrap();
+    let docs = scene.open().join("docs").canonicalize().unwrap();
+    let expect = [home.clone(), home.join("x"), home.join("x"), here.join("a/b"), docs];
+    assert!(folders.roots().eq(expect.iter()), "{folders:?}");
+}
+
+#[tokio::test]
+async fn paths_are_shown_without_detours() {
+    let scene = Scene::new();
+    let came = scene.list("docs/../docs/./深层/..", "*.md", false).await;
+    assert_eq!(came, "ROOT/open/docs: 1 entry for `*.md`\n说明.md  9 B");
+}
+
+#[test]
+fn encodings_are_guessed_by_what_makes_sense() {
+    use encoding_rs::{BIG5, EUC_KR, GB18030, SHIFT_JIS, WINDOWS_1251, WINDOWS_1252};
+    let check = |text: &str, written: &'static encoding_rs::Encoding, expect| {
+        let (bytes, _, _) = written.encode(text);
+        assert_eq!(guess::guess(&bytes), expect, "{text}");
+    };
+    for text in [
+        "你好，世界",
+        "测试",
+        "姓名,年龄\n张三,30\n",
+        "今天天气很好，我们去公园散步。",
+        "一个有趣的 README 文件",
+    ] {
+        check(text, GB18030, Some(GB18030));
+    }
+    for text in ["繁體中文", "測試檔案", "臺北市", "姓名,年齡\n王小明,30\n", "今天天氣很好，我們去公園散步。"]
+    {
+        check(text, BIG5, Some(BIG5));
+    }
+    for text in
+        ["日本語", "こんにちは、世界", "カタカナ", "今日は天気がいいので、公園を散歩します。", "東京都"]
+    {
+        check(text, SHIFT_JIS, Some(SHIFT_JIS));
+    }
+    for text in ["안녕하세요", "한국어 문서입니다.", "오늘은 날씨가 좋아서 공원을 산책합니다."]
+    {
+        check(text, EUC_KR, Some(EUC_KR));
+    }
+    for text in ["für Zürich, Straße", "Grüße aus Köln", "café déjà vu, où êtes-vous ?"] {
+        check(text, WINDOWS_1252, None);
+    }
+    check("Привет, мир! Как дела?", WINDOWS_1251, None);
+    // Too little to tell.
+    check("北京", GB18030, None);
 }
 
 #[test]

@@ -1,5 +1,6 @@
+-- A server's id means another server in another project, so a list belongs to its configuration too.
 CREATE TABLE tool_lists (
-    server      TEXT PRIMARY KEY,
+    server      TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
     era         TEXT NOT NULL,
     peer        TEXT NOT NULL,
@@ -7,12 +8,15 @@ CREATE TABLE tool_lists (
     ttl_ms      INTEGER,
     skipped     TEXT NOT NULL,    -- JSON list of texts
     failed_at   INTEGER,
-    failure     TEXT
+    failure     TEXT,
+    PRIMARY KEY (server, fingerprint)
 ) STRICT;
 
 CREATE TABLE listed_tools (
-    server     TEXT NOT NULL REFERENCES tool_lists (server) ON DELETE CASCADE,
-    position   INTEGER NOT NULL,
-    definition TEXT NOT NULL,     -- as the server gave it
-    PRIMARY KEY (server, position)
+    server      TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    position    INTEGER NOT NULL,
+    definition  TEXT NOT NULL,    -- as the server gave it
+    PRIMARY KEY (server, fingerprint, position),
+    FOREIGN KEY (server, fingerprint) REFERENCES tool_lists (server, fingerprint) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;

@@ -6,11 +6,12 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use toolhub::settings::{ConfigError, Places};
 use toolhub::{BuildError, Hub};
-use toolhub_core::{Lang, Say};
+use toolhub_core::{Lang, RawJson, RawObject, Say};
 
 use super::exit::{Exit, Interrupted, UsageError};
 use super::options::Global;
 use super::screen::Screen;
+use super::status::Status;
 use super::trace::Trace;
 
 pub(crate) struct App {
@@ -39,10 +40,12 @@ impl App {
     pub(crate) async fn hub(&self) -> Result<&Hub, BuildError> {
         self.hub
             .get_or_try_init(|| async {
-                let mut builder = Hub::builder().places(self.places()?);
+                let mut builder = Hub::builder().places(self.places()?).one_shot();
                 if self.global.trace || self.global.verbose > 0 {
                     builder =
                         builder.listen(Arc::new(Trace::new(Arc::clone(&self.screen), self.global.trace)));
+                } else {
+                    builder = builder.listen(Arc::new(Status::new(Arc::clone(&self.screen))));
                 }
                 let hub = builder.build().await?;
                 for note in hub.notes() {
@@ -90,20 +93,42 @@ impl App {
         } else {
             (format!("{error:#}"), Exit::Failed)
         };
+        if self.screen.json {
+            let meta = RawObject::default()
+                .with("error_kind", if exit == Exit::Usage { "usage" } else { "internal" });
+            let shown = RawObject::default()
+                .with("success", false)
+                .with("result", RawJson::null())
+                .with("error", text.as_str())
+                .with("_meta", meta);
+            self.screen.json(&shown.into_raw());
+        }
         self.screen.error(&text);
+        exit
+    }
+
+    /// The exit code, unless the answer did not get out.
+    pub(crate) fn checked(&self, exit: Exit) -> Exit {
+        if self.screen.lost_something() {
+            self.screen.error(self.lang().pick("the answer could not be written", "无法写出结果"));
+            return Exit::Failed;
+        }
         exit
     }
 }
 
-/// Ctrl-C, or a polite request to end.
+/// Ctrl-C, a polite request to end, or the terminal going away.
 async fn stop_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut term) = signal(SignalKind::terminate()) {
+        if let (Ok(mut term), Ok(mut hangup)) =
+            (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+        {
             tokio::select! {
                 _ = tokio::signal::ctrl_c() => {}
                 _ = term.recv() => {}
+                _ = hangup.recv() => {}
             }
             return;
         }

@@ -26,7 +26,8 @@ pub(crate) fn given(args: &str, lang: Lang) -> Result<RawJson, UsageError> {
         }
         (_, Some(file)) => {
             let place = format!("`{file}`");
-            (std::fs::read_to_string(file).map_err(|error| cannot(&place, error))?, place)
+            let text = std::fs::read_to_string(file).map_err(|error| cannot(&place, error))?;
+            (text.trim_start_matches('\u{feff}').to_owned(), place)
         }
         _ => (args.to_owned(), "--args".to_owned()),
     };
@@ -81,6 +82,9 @@ pub(crate) fn with_pairs(
     }
     for (key, values) in texts {
         let path = schema.path(&key);
+        if let Some(near) = schema.stranger(&path) {
+            return Err(unknown_argument(&key, near, lang));
+        }
         let value = schema.typed(schema.property(&path), &values).ok_or_else(|| {
             UsageError(lang.pick(
                 format!("`{key}` is given {} times, but takes one value", values.len()),
@@ -90,6 +94,23 @@ pub(crate) fn with_pairs(
         put(&mut object, &path, value);
     }
     Ok(object.into_raw())
+}
+
+/// Few schemas forbid arguments that they do not name, but one typed by hand is a slip of the finger: passed on, it
+/// would be ignored, and the tool would do something else than was meant.
+fn unknown_argument(key: &str, near: Option<String>, lang: Lang) -> UsageError {
+    UsageError(match near {
+        Some(near) => lang.pick(
+            format!("there is no argument `{key}`; did you mean `{near}`? (`--args` passes on anything)"),
+            format!("没有参数 `{key}`；是否想用 `{near}`？（`--args` 可以传任何参数）"),
+        ),
+        None => lang.pick(
+            format!(
+                "there is no argument `{key}`; `toolhub tools show` lists them (`--args` passes on anything)"
+            ),
+            format!("没有参数 `{key}`；`toolhub tools show` 列出参数（`--args` 可以传任何参数）"),
+        ),
+    })
 }
 
 enum Given {
@@ -126,6 +147,17 @@ impl Typing {
         }
     }
 
+    /// For an argument that the schema does not name though it names others: the nearest it does name.
+    fn stranger(&self, path: &[&str]) -> Option<Option<String>> {
+        let properties = self.root.get("properties")?.as_object()?;
+        let open = self.root.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false));
+        let name = path.first()?;
+        if open || self.root.get("patternProperties").is_some() || properties.contains_key(*name) {
+            return None;
+        }
+        Some(toolhub_engine::near_names(name, properties.keys().map(String::as_str), 1).pop())
+    }
+
     fn property(&self, path: &[&str]) -> Option<&Value> {
         path.iter().try_fold(&self.root, |schema, step| self.member(schema, step))
     }
@@ -152,7 +184,9 @@ impl Typing {
             [Given::Text(text)] => Some(self.one(schema, text)),
             several => {
                 let schema = schema.map(|schema| self.resolve(schema));
-                let list = schema.is_none() || schema.is_some_and(|schema| self.allows(schema, "array"));
+                let list = schema.is_none_or(|schema| self.allows(schema, "array"));
+                let plain = schema.is_none_or(|schema| self.takes_plain_items(schema, ""));
+                let list = list && (plain || several.iter().all(|given| matches!(given, Given::Json(_))));
                 let items = schema.and_then(|schema| self.items(schema));
                 let item = |given: &Given| match given {
                     Given::Json(raw) => raw.clone(),
@@ -188,10 +222,21 @@ impl Typing {
         }
         match text.to_ascii_lowercase().as_str() {
             "true" | "false" if allowed("boolean") => RawJson::from(text.eq_ignore_ascii_case("true")),
-            // One value where a list is asked.
-            _ if allowed("array") && !allowed("string") => RawJson::of(&[self.one(self.items(schema), text)]),
+            // One value where a list of plain values is asked. What was meant as JSON and is none, or a list of
+            // lists, is not guessed at: the check of the arguments will name it.
+            _ if allowed("array") && !allowed("string") && self.takes_plain_items(schema, text) => {
+                RawJson::of(&[self.one(self.items(schema), text)])
+            }
             _ => as_text(),
         }
+    }
+
+    fn takes_plain_items(&self, schema: &Value, text: &str) -> bool {
+        let nested = self.items(schema).is_some_and(|items| {
+            let plain = ["string", "number", "integer", "boolean"];
+            !plain.iter().any(|kind| self.allows(items, kind))
+        });
+        !nested && !text.trim_start().starts_with(['[', '{'])
     }
 
     fn items<'a>(&'a self, schema: &'a Value) -> Option<&'a Value> {
@@ -259,7 +304,10 @@ mod tests {
         check(&["mode=1"], r#"{"mode":"1"}"#);
         check(&["names=5"], r#"{"names":["5"]}"#);
         check(&["opt.n=1.50"], r#"{"opt":{"n":1.50}}"#);
-        check(&["any=5", "new=x", "other=true"], r#"{"any":5,"new":"x","other":true}"#);
+        check(&["any=5"], r#"{"any":5}"#);
+        check(&["rows=[[1"], r#"{"rows":"[[1"}"#);
+        check(&["rows=hello"], r#"{"rows":"hello"}"#);
+        check(&["list=[broken"], r#"{"list":"[broken"}"#);
         check(&["text:=[1]"], r#"{"text":[1]}"#);
     }
 
@@ -279,6 +327,8 @@ mod tests {
         check(None, &["=x"], "write it as key=value");
         check(None, &["a=1", "a=2"], "`a` is given 2 times");
         check(None, &["a:={"], "is not valid JSON");
+        check(None, &["aa=1"], "there is no argument `aa`; did you mean `a`?");
+        check(None, &["zzz=1"], "there is no argument `zzz`; `toolhub tools show` lists them");
         check(Some("[1]"), &[], "should be a JSON object");
         check(Some("{"), &[], "not valid JSON");
         check(Some("@/does/not/exist"), &[], "could not be read");

@@ -9,7 +9,6 @@ use super::app::App;
 use super::arguments;
 use super::exit::Exit;
 use super::options::CallArgs;
-use super::screen::DIM;
 
 pub(crate) async fn run(app: &App, args: CallArgs) -> anyhow::Result<Exit> {
     let given = args.args.as_deref().map(|text| arguments::given(text, app.lang())).transpose()?;
@@ -27,11 +26,18 @@ pub(crate) async fn run(app: &App, args: CallArgs) -> anyhow::Result<Exit> {
 async fn call(app: &App, hub: &Hub, args: &CallArgs, given: Option<RawJson>) -> anyhow::Result<Outcome> {
     let started = Instant::now();
     let source = args.source.as_deref();
+    if let Some(source) = source.filter(|source| !hub.knows_source(source)) {
+        app.screen.warn(&app.lang().pick(
+            format!("there is no source `{source}`, so it is taken as absent"),
+            format!("没有来源 `{source}`，按未指定处理"),
+        ));
+    }
     // Only the schema knows what `5` means, so the tool is looked up before the pairs are read.
     let schema = if args.pairs.is_empty() {
         RawJson::empty_object()
     } else {
-        match hub.explain(Request { tool: &args.tool, source, arguments: None }).await {
+        let request = Request { tool: &args.tool, source, arguments: None };
+        match hub.explain_within(request, args.timeout.map(|span| span.0)).await {
             Ok(route) => {
                 let first = route.candidates.first();
                 first.map_or_else(RawJson::empty_object, |found| {
@@ -74,7 +80,7 @@ fn show(app: &App, outcome: &Outcome) {
         }
     }
     match &outcome.result {
-        Ok(output) => app.screen.line(&text_of(app, output)),
+        Ok(output) => app.screen.verbatim(&text_of(app, output)),
         Err(error) => app.screen.error(&error.say(lang)),
     }
 }
@@ -99,10 +105,10 @@ fn block(raw: &RawJson) -> String {
         ("image" | "audio", _) => {
             let size = text("data").map_or(0, |data| data.len() / 4 * 3);
             let mime = text("mimeType").unwrap_or_default();
-            format!("{DIM}[{kind} {mime}, {size} bytes: see --json]{DIM:#}")
+            format!("[{kind} {mime}, {size} bytes: see --json]")
         }
         ("resource_link", _) => {
-            format!("{DIM}[{}]{DIM:#}", text("uri").unwrap_or_default())
+            format!("[{}]", text("uri").unwrap_or_default())
         }
         _ => json::pretty(raw.get()),
     }

@@ -119,7 +119,7 @@ async fn look(app: &App, report: &mut Report<'_>) -> anyhow::Result<()> {
             Ok(list) => ("ok", format!("{}: {} tools", test.id, list.tools.len())),
             Err(error) => {
                 report.worst = if report.worst == Exit::Done { Exit::Unreachable } else { report.worst };
-                ("problem", error.say(lang))
+                ("problem", error.brief(lang))
             }
         };
         let check = RawObject::default().with("check", "server").with("id", test.id.as_str());

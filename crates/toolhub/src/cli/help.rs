@@ -7,7 +7,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 use toolhub_core::Lang;
 
-use super::exit::Exit;
+use super::app::App;
+use super::exit::{Exit, UsageError};
 use super::options::Cli;
 
 /// The language asked for: by `--lang`, else by the locale.
@@ -118,12 +119,55 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/servers/remove" => "删除服务器",
         "/servers/remove id" => "哪个服务器",
         "/servers/test" => "连接服务器并列出其工具",
+        "/servers/login" => "登录需要身份验证的服务器",
+        "/servers/login no_browser" => "只显示地址，不打开浏览器",
+        "/servers/logout" => "交还并删除服务器的令牌",
+        "/servers/login id" | "/servers/logout id" => "哪个服务器",
+        "/servers/refresh" => "重新询问服务器的工具，并说明变化",
+        "/servers/offers" => "列出服务器的资源、资源模板和提示词",
+        "/servers/offers id" => "哪个服务器",
+        "/servers/logs" => "显示服务器最后写到标准错误的内容",
+        "/servers/enable" => "重新使用服务器",
+        "/servers/disable" => "保留服务器配置，但不使用",
+        "/servers/logs id" | "/servers/enable id" | "/servers/disable id" => "哪个服务器",
+        "/servers/refresh ids" => "哪些服务器 [默认：全部]",
+        "/tools/diff" => "显示工具定义的变化",
+        "/tools/diff tool" => "工具名",
+        "/tools/diff source" => "哪个来源的 [默认：会被调用的那个]",
+        "/servers/import" => "导入其他客户端（如 Claude Code、Cursor、VS Code）的服务器",
+        "/servers/import what" => {
+            "claude-desktop、claude-code、cursor、vscode、codex、gemini 或 goose；或一个文件 [默认：列出找到的]"
+        }
+        "/servers/import all" => "导入找到的所有客户端的服务器",
+        "/servers/export" => "将服务器写入其他客户端的文件",
+        "/servers/export client" => "claude-desktop、claude-code、cursor、vscode、codex、gemini 或 goose",
+        "/servers/export servers" => "哪些服务器 [默认：全部]",
+        "/servers/export file" => "写入的文件 [默认：该客户端自己的文件]",
+        "/servers/import dry_run" | "/servers/export dry_run" => "只显示会做什么",
+        "/servers/import replace" | "/servers/export replace" => "替换同名服务器",
         "/servers/test ids" => "哪些服务器 [默认：全部]",
         "/doctor" => "检查配置、服务器和数据，并说明如何解决",
+        "/help" => "显示命令的帮助",
+        "/help command" => "哪个命令",
+        "/tools/list" => "列出所有工具",
         "/completions" => "输出 shell 补全脚本",
         "/completions shell" => "bash、zsh、fish、elvish 或 powershell",
         _ => return None,
     })
+}
+
+/// `toolhub help COMMAND`.
+pub(crate) fn show(app: &App, path: &[String]) -> anyhow::Result<Exit> {
+    let mut command = command(app.lang());
+    command.build();
+    let mut found = &mut command;
+    for name in path {
+        found = found.find_subcommand_mut(name).ok_or_else(|| {
+            UsageError(app.lang().pick(format!("there is no command `{name}`"), format!("没有命令 `{name}`")))
+        })?;
+    }
+    app.screen.line(found.render_help().ansi().to_string().trim_end());
+    Ok(Exit::Done)
 }
 
 /// Answers a command line that cannot be read, or that asks for help.
@@ -156,13 +200,23 @@ fn translated(error: &clap::Error) -> Option<String> {
         }
         ErrorKind::MissingRequiredArgument => format!("缺少参数 {}", arg()),
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
-            let value = context(ContextKind::InvalidValue).unwrap_or_default();
-            format!("`{}` 的值 `{value}` 无效", arg())
+            match context(ContextKind::InvalidValue).filter(|value| !value.is_empty()) {
+                Some(value) => format!("`{}` 的值 `{value}` 无效", arg()),
+                None => format!("`{}` 缺少值", arg()),
+            }
         }
         ErrorKind::ArgumentConflict => format!("`{}` 不能与其他参数同时使用", arg()),
         ErrorKind::MissingSubcommand => "缺少命令".to_owned(),
         _ => return None,
     };
+    if let Some(values) = context(ContextKind::ValidValue).filter(|values| !values.is_empty()) {
+        text += &format!("；可用：{values}");
+    }
+    if let Some(source) =
+        std::error::Error::source(error).filter(|_| error.kind() == ErrorKind::ValueValidation)
+    {
+        text += &format!("（{source}）");
+    }
     let near = context(ContextKind::SuggestedSubcommand).or_else(|| context(ContextKind::SuggestedArg));
     if let Some(near) = near {
         text += &format!("；是否想用 `{near}`？");

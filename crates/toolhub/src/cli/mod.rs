@@ -2,19 +2,30 @@
 
 mod app;
 mod arguments;
+mod browser;
 mod call;
 mod completions;
 mod doctor;
 mod exit;
 mod explain;
+mod export;
+mod extras;
 mod help;
+mod import;
+mod import_files;
+mod login;
+mod offers;
 mod options;
 mod screen;
+mod server_edit;
 mod servers;
 mod start;
+mod status;
 mod table;
 mod tools;
+mod tools_diff;
 mod trace;
+mod transfer;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -38,10 +49,8 @@ pub(crate) async fn run(args: Vec<OsString>) -> ExitCode {
     let app = App::new(cli.global, lang);
     let exit = dispatch(&app, cli.command).await;
     app.close().await;
-    match exit {
-        Ok(exit) => exit.into(),
-        Err(error) => app.fail(&error).into(),
-    }
+    let exit = exit.unwrap_or_else(|error| app.fail(&error));
+    app.checked(exit).into()
 }
 
 async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
@@ -53,5 +62,6 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Servers(args)) => servers::run(app, args).await,
         Some(Command::Doctor) => doctor::run(app).await,
         Some(Command::Completions(args)) => completions::run(app, &args),
+        Some(Command::Help(args)) => help::show(app, &args.command),
     }
 }

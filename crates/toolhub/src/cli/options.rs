@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use toolhub::Lang;
 use toolhub::settings::Span;
 
 /// One place for every tool an AI agent can use
@@ -43,8 +44,8 @@ pub(crate) struct Global {
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
     /// Language of messages: en or zh [default: the locale's]
-    #[arg(long, global = true, value_name = "LANG", value_parser = ["en", "zh"], hide_possible_values = true)]
-    pub(crate) lang: Option<String>,
+    #[arg(long, global = true, value_name = "LANG")]
+    pub(crate) lang: Option<Lang>,
     /// Colours: auto, always or never
     #[arg(
         long,
@@ -78,6 +79,8 @@ pub(crate) enum Command {
     Doctor,
     /// Print completions for a shell
     Completions(CompletionsArgs),
+    /// Show the help of a command
+    Help(HelpArgs),
 }
 
 #[derive(Debug, Args)]
@@ -128,8 +131,12 @@ pub(crate) struct ToolsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
+    /// List all tools
+    List,
     /// Show one tool, with its arguments
     Show(ShowArgs),
+    /// Show what changed in a tool's definition
+    Diff(ShowArgs),
 }
 
 #[derive(Debug, Args)]
@@ -154,9 +161,28 @@ pub(crate) enum ServersCommand {
     /// Add a server to mcp.json
     Add(AddArgs),
     /// Remove a server
+    #[command(visible_alias = "rm")]
     Remove(RemoveArgs),
     /// Connect to servers and list their tools
     Test(TestArgs),
+    /// Ask servers for their tools again, and say what changed
+    Refresh(TestArgs),
+    /// Show what a server last wrote to its standard error
+    Logs(RemoveArgs),
+    /// List a server's resources, resource templates and prompts
+    Offers(RemoveArgs),
+    /// Use a server again
+    Enable(RemoveArgs),
+    /// Keep a server in the config, but do not use it
+    Disable(RemoveArgs),
+    /// Log in to a server that wants to know who is calling
+    Login(LoginArgs),
+    /// Give a server's tokens back and forget them
+    Logout(LogoutArgs),
+    /// Bring in the servers of another client, such as Claude Code, Cursor or VS Code
+    Import(ImportArgs),
+    /// Write servers into another client's file
+    Export(ExportArgs),
 }
 
 #[derive(Debug, Args)]
@@ -167,10 +193,10 @@ pub(crate) struct AddArgs {
     #[arg(long, value_name = "URL", conflicts_with_all = ["command", "env", "cwd"])]
     pub(crate) url: Option<String>,
     /// How an HTTP server is spoken to: http or sse
-    #[arg(long = "type", value_name = "TYPE", value_parser = ["http", "sse"], default_value = "http", requires = "url", hide_possible_values = true, hide_default_value = true)]
-    pub(crate) kind: String,
+    #[arg(long = "type", value_name = "TYPE", value_parser = ["http", "sse"], hide_possible_values = true)]
+    pub(crate) kind: Option<String>,
     /// A header for every request
-    #[arg(long, value_name = "NAME=VALUE", requires = "url")]
+    #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) header: Vec<String>,
     /// A variable for the program
     #[arg(long, value_name = "NAME=VALUE")]
@@ -196,9 +222,65 @@ pub(crate) struct RemoveArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct LoginArgs {
+    /// Which server
+    pub(crate) id: String,
+    /// Only show the address, open no browser
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogoutArgs {
+    /// Which server
+    pub(crate) id: String,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct TestArgs {
     /// Which servers [default: all]
     pub(crate) ids: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// claude-desktop, claude-code, cursor, vscode, codex, gemini or goose; or a file [default: list what there is]
+    #[arg(value_name = "CLIENT|FILE")]
+    pub(crate) what: Option<String>,
+    /// Import from every client that is found
+    #[arg(long, conflicts_with = "what")]
+    pub(crate) all: bool,
+    /// Only show what would be done
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Replace servers of the same name
+    #[arg(long)]
+    pub(crate) replace: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// claude-desktop, claude-code, cursor, vscode, codex, gemini or goose
+    #[arg(value_parser = ["claude-desktop", "claude-code", "cursor", "vscode", "codex", "gemini", "goose"], hide_possible_values = true)]
+    pub(crate) client: String,
+    /// Which servers [default: all]
+    #[arg(value_name = "SERVER")]
+    pub(crate) servers: Vec<String>,
+    /// The file to write [default: the client's own]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Only show what would be done
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Replace servers of the same name
+    #[arg(long)]
+    pub(crate) replace: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HelpArgs {
+    /// Which command
+    pub(crate) command: Vec<String>,
 }
 
 #[derive(Debug, Args)]

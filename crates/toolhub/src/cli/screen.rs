@@ -1,12 +1,14 @@
 //! What people and programs see: answers on stdout, everything else on stderr, colours only on a terminal.
 
 use std::io::{IsTerminal as _, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use toolhub_core::{Lang, RawJson, json};
 
 use super::options::{Color, Global};
+use super::table::fit;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -22,6 +24,10 @@ pub(crate) struct Screen {
     pub(crate) json: bool,
     pub(crate) quiet: bool,
     color: ColorChoice,
+    /// An answer that could not be written, as on a full disk.
+    lost: AtomicBool,
+    /// Whether a line that will not stay is on the terminal.
+    status: AtomicBool,
 }
 
 impl Screen {
@@ -31,13 +37,58 @@ impl Screen {
             Color::Always => ColorChoice::Always,
             Color::Never => ColorChoice::Never,
         };
-        Self { lang, json: global.json, quiet: global.quiet, color }
+        Self {
+            lang,
+            json: global.json,
+            quiet: global.quiet,
+            color,
+            lost: AtomicBool::new(false),
+            status: AtomicBool::new(false),
+        }
     }
 
-    /// A line of the answer. A reader that went away, as `head` does, is no error.
+    /// A line that will not stay, on a terminal only.
+    pub(crate) fn status(&self, text: &str) {
+        if self.quiet || self.json || !std::io::stderr().is_terminal() {
+            return;
+        }
+        let width = terminal_width().unwrap_or(80).saturating_sub(1);
+        self.status.store(true, Ordering::Relaxed);
+        let _ = write!(std::io::stderr().lock(), "\r\u{1b}[K{}", fit(text, width));
+    }
+
+    /// Takes that line away.
+    pub(crate) fn hide_status(&self) {
+        if self.status.swap(false, Ordering::Relaxed) {
+            let _ = write!(std::io::stderr().lock(), "\r\u{1b}[K");
+        }
+    }
+
+    /// A line of the answer.
     pub(crate) fn line(&self, text: &str) {
+        self.hide_status();
         let mut out = AutoStream::new(std::io::stdout().lock(), self.color);
-        let _ = writeln!(out, "{text}");
+        self.check(writeln!(out, "{text}").and_then(|()| out.flush()));
+    }
+
+    /// What a tool gave, byte for byte, on lines of its own.
+    pub(crate) fn verbatim(&self, text: &str) {
+        self.hide_status();
+        let mut out = std::io::stdout().lock();
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        self.check(write!(out, "{text}{end}").and_then(|()| out.flush()));
+    }
+
+    /// A reader that went away, as `head` does, is no error; anything else is.
+    fn check(&self, written: std::io::Result<()>) {
+        if written.is_err_and(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
+            self.lost.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a part of the answer could not be written.
+    pub(crate) fn lost_something(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// A line about the work.
@@ -60,6 +111,7 @@ impl Screen {
     }
 
     pub(crate) fn to_stderr(&self, text: &str) {
+        self.hide_status();
         let mut out = AutoStream::new(std::io::stderr().lock(), self.color);
         let _ = writeln!(out, "{text}");
     }
@@ -82,7 +134,7 @@ impl Screen {
 
 #[cfg(unix)]
 fn terminal_width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 

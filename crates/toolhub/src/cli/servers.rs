@@ -1,27 +1,40 @@
-//! `toolhub servers`: the MCP servers: listed, added, removed, tested.
+//! `toolhub servers`: the MCP servers, listed and tested; changing them is left to `server_edit`.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use toolhub::settings::{Settings, load_servers};
 use toolhub::{Hub, ServerView, ToolError};
 use toolhub_core::ports::CachedList;
-use toolhub_core::{RawJson, RawObject, Say as _, ServerId};
-use toolhub_mcp::config::{HttpSpec, ServerEntry, StdioSpec, TransportSpec, add_server, remove_server};
+use toolhub_core::{RawJson, RawObject, Say as _};
 
 use super::app::App;
 use super::exit::{Exit, UsageError};
-use super::options::{AddArgs, RemoveArgs, ServersArgs, ServersCommand, TestArgs};
+use super::export;
+use super::import;
+use super::login;
+use super::offers;
+use super::options::{ServersArgs, ServersCommand, TestArgs};
 use super::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
+use super::server_edit;
 use super::table::{Cell, lines};
 
 pub(crate) async fn run(app: &App, args: ServersArgs) -> anyhow::Result<Exit> {
     match args.command {
         None | Some(ServersCommand::List) => list(app).await,
-        Some(ServersCommand::Add(args)) => add(app, args).await,
-        Some(ServersCommand::Remove(args)) => remove(app, args).await,
+        Some(ServersCommand::Add(args)) => server_edit::add(app, args).await,
+        Some(ServersCommand::Remove(args)) => server_edit::remove(app, args).await,
         Some(ServersCommand::Test(args)) => test(app, args).await,
+        Some(ServersCommand::Refresh(args)) => refresh(app, args).await,
+        Some(ServersCommand::Offers(args)) => offers::run(app, &args.id).await,
+        Some(ServersCommand::Logs(args)) => logs(app, &args.id).await,
+        Some(ServersCommand::Enable(args)) => server_edit::enable(app, &args.id, true).await,
+        Some(ServersCommand::Disable(args)) => server_edit::enable(app, &args.id, false).await,
+        Some(ServersCommand::Login(args)) => login::login(app, args).await,
+        Some(ServersCommand::Logout(args)) => login::logout(app, args).await,
+        Some(ServersCommand::Import(args)) => import::run(app, &args),
+        Some(ServersCommand::Export(args)) => export::run(app, &args),
     }
 }
 
@@ -100,88 +113,8 @@ fn as_json(server: &ServerView) -> RawObject {
         .with("origin", server.spec.origin.to_string_lossy().into_owned())
 }
 
-async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
-    let lang = app.lang();
-    if ServerId::RESERVED.contains(&args.id.as_str()) || args.id.trim().is_empty() {
-        return Err(UsageError(lang.pick(
-            format!("`{}` cannot be a server's name: choose another", args.id),
-            format!("`{}` 不能用作服务器名：请换一个", args.id),
-        ))
-        .into());
-    }
-    let entry = ServerEntry { id: args.id.clone(), transport: transport(app, &args)? };
-    let places = app.places()?;
-    // A config that cannot be read as it is must not be written to.
-    load_servers(&places, &Settings::read(&places.config)?)?;
-    add_server(&places.servers, &entry, args.replace)?;
-    app.screen.note(&lang.pick(
-        format!("added `{}` to `{}`", args.id, places.servers.display()),
-        format!("已将 `{}` 写入 `{}`", args.id, places.servers.display()),
-    ));
-    if args.no_test {
-        return Ok(Exit::Done);
-    }
-    let hub = app.hub().await?;
-    let tested = app.interruptible(test_all(app, hub, vec![args.id.clone()])).await?;
-    if tested.iter().any(|test| test.result.is_err()) {
-        app.screen.warn(&lang.pick(
-            format!("it stays in the config; try again with `toolhub servers test {}`", args.id),
-            format!("配置已保留；可用 `toolhub servers test {}` 再试", args.id),
-        ));
-    }
-    Ok(Exit::Done)
-}
-
-fn transport(app: &App, args: &AddArgs) -> Result<TransportSpec, UsageError> {
-    let lang = app.lang();
-    let pairs = |texts: &[String]| -> Result<Vec<(String, String)>, UsageError> {
-        let pair = |text: &String| {
-            let (name, value) =
-                text.split_once('=').or_else(|| text.split_once(": ")).ok_or_else(|| {
-                    UsageError(lang.pick(
-                        format!("`{text}` should be NAME=VALUE"),
-                        format!("`{text}` 应写成 NAME=VALUE"),
-                    ))
-                })?;
-            Ok((name.trim().to_owned(), value.to_owned()))
-        };
-        texts.iter().map(pair).collect()
-    };
-    match (&args.url, args.command.split_first()) {
-        (Some(url), _) => {
-            let spec = HttpSpec { url: url.clone(), headers: pairs(&args.header)? };
-            Ok(if args.kind == "sse" { TransportSpec::Sse(spec) } else { TransportSpec::Http(spec) })
-        }
-        (None, Some((command, rest))) => Ok(TransportSpec::Stdio(StdioSpec {
-            command: command.clone(),
-            args: rest.to_vec(),
-            env: pairs(&args.env)?,
-            cwd: args.cwd.clone(),
-            env_pass: Vec::new(),
-        })),
-        (None, None) => Err(UsageError(lang.pick(
-            format!("say how to reach it: `toolhub servers add {0} -- COMMAND ARGS…` or `toolhub servers add {0} --url URL`", args.id),
-            format!("请说明如何连接：`toolhub servers add {0} -- 命令 参数…` 或 `toolhub servers add {0} --url 地址`", args.id),
-        ))),
-    }
-}
-
-async fn remove(app: &App, args: RemoveArgs) -> anyhow::Result<Exit> {
-    let lang = app.lang();
-    let hub = app.hub().await?;
-    let Some(server) = hub.servers().into_iter().find(|server| server.spec.id.as_str() == args.id) else {
-        return Err(unknown(app, hub, &args.id).into());
-    };
-    remove_server(&server.spec.origin, &args.id)?;
-    hub.forget_server(&args.id).await;
-    app.screen.note(&lang.pick(
-        format!("removed `{}` from `{}`", args.id, server.spec.origin.display()),
-        format!("已从 `{1}` 删除 `{0}`", args.id, server.spec.origin.display()),
-    ));
-    Ok(Exit::Done)
-}
-
-fn unknown(app: &App, hub: &Hub, id: &str) -> UsageError {
+/// What to say of a server that is not configured.
+pub(crate) fn unknown(app: &App, hub: &Hub, id: &str) -> UsageError {
     let servers = hub.servers();
     let names = servers.iter().map(|server| server.spec.id.as_str());
     let near = toolhub_engine::near_names(id, names, 1);
@@ -198,19 +131,75 @@ fn unknown(app: &App, hub: &Hub, id: &str) -> UsageError {
     })
 }
 
+/// The servers that are meant: the named ones, or all that are in use.
+fn chosen(app: &App, hub: &Hub, named: Vec<String>) -> Result<Vec<String>, UsageError> {
+    let servers = hub.servers();
+    if let Some(id) = named.iter().find(|id| !servers.iter().any(|server| server.spec.id.as_str() == **id)) {
+        return Err(unknown(app, hub, id));
+    }
+    if !named.is_empty() {
+        return Ok(named);
+    }
+    let enabled = servers.iter().filter(|server| server.spec.enabled);
+    Ok(enabled.map(|server| server.spec.id.as_str().to_owned()).collect())
+}
+
+/// Tool names with the versions of their definitions.
+fn versions(hub: &Hub, id: &str) -> BTreeMap<String, String> {
+    let catalog = hub.catalog();
+    let own = catalog.iter().filter(|entry| entry.tool.source.to_string() == id);
+    own.map(|entry| (entry.tool.name().to_string(), entry.tool.definition.version().to_owned())).collect()
+}
+
+async fn refresh(app: &App, args: TestArgs) -> anyhow::Result<Exit> {
+    let lang = app.lang();
+    let hub = app.hub().await?;
+    let ids = chosen(app, hub, args.ids)?;
+    let before: Vec<_> = ids.iter().map(|id| versions(hub, id)).collect();
+    let tested = app.interruptible(test_all(app, hub, ids.clone())).await?;
+    let mut changes = Vec::new();
+    for (id, before) in ids.iter().zip(before) {
+        let after = versions(hub, id);
+        let names = |filter: &dyn Fn(&String) -> bool, of: &BTreeMap<String, String>| -> Vec<String> {
+            of.keys().filter(|name| filter(name)).cloned().collect()
+        };
+        let added = names(&|name| !before.contains_key(name), &after);
+        let removed = names(&|name| !after.contains_key(name), &before);
+        let changed =
+            names(&|name| before.get(name).is_some_and(|version| after.get(name) != Some(version)), &after);
+        let parts = [(added, "added", "新增"), (removed, "removed", "移除"), (changed, "changed", "变化")];
+        let mut told = RawObject::default().with("id", id.as_str());
+        for (names, en, zh) in &parts {
+            told.set(*en, RawJson::of(names));
+            if !names.is_empty() && !app.screen.json {
+                app.screen.line(&format!("  {}: {}", lang.pick(en, zh), names.join(", ")));
+            }
+        }
+        changes.push(told);
+    }
+    if app.screen.json {
+        app.screen.json(&RawJson::of(&changes));
+    }
+    let failed = tested.iter().any(|test| test.result.is_err());
+    Ok(if failed { Exit::Unreachable } else { Exit::Done })
+}
+
+async fn logs(app: &App, id: &str) -> anyhow::Result<Exit> {
+    let hub = app.hub().await?;
+    chosen(app, hub, vec![id.to_owned()])?;
+    match std::fs::read(hub.places().log_of(id)) {
+        Ok(bytes) => app.screen.verbatim(&String::from_utf8_lossy(&bytes)),
+        Err(_) => app.screen.note(&app.lang().pick(
+            format!("`{id}` has written nothing to its standard error"),
+            format!("`{id}` 没有向标准错误写过内容"),
+        )),
+    }
+    Ok(Exit::Done)
+}
+
 async fn test(app: &App, args: TestArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
-    let servers = hub.servers();
-    if let Some(id) = args.ids.iter().find(|id| !servers.iter().any(|server| server.spec.id.as_str() == **id))
-    {
-        return Err(unknown(app, hub, id).into());
-    }
-    let ids = if args.ids.is_empty() {
-        let enabled = servers.iter().filter(|server| server.spec.enabled);
-        enabled.map(|server| server.spec.id.as_str().to_owned()).collect()
-    } else {
-        args.ids
-    };
+    let ids = chosen(app, hub, args.ids)?;
     if ids.is_empty() {
         return list(app).await;
     }
@@ -219,8 +208,18 @@ async fn test(app: &App, args: TestArgs) -> anyhow::Result<Exit> {
         let all: Vec<RawObject> = tested.iter().map(|test| test.as_json(app)).collect();
         app.screen.json(&RawJson::of(&all));
     }
-    let failed = tested.iter().find_map(|test| test.result.as_ref().err());
-    Ok(failed.map_or(Exit::Done, |_| Exit::Unreachable))
+    Ok(exit_of(&tested))
+}
+
+/// What all tests together come to; a server that only wants a login was reached.
+pub(crate) fn exit_of(tested: &[Tested]) -> Exit {
+    let failures: Vec<&ToolError> = tested.iter().filter_map(|test| test.result.as_ref().err()).collect();
+    let logins = failures.iter().all(|error| matches!(error, ToolError::LoginNeeded { .. }));
+    match (failures.is_empty(), logins) {
+        (true, _) => Exit::Done,
+        (false, true) => Exit::Failed,
+        (false, false) => Exit::Unreachable,
+    }
 }
 
 /// What came of testing one server.
@@ -263,7 +262,10 @@ impl Tested {
                 }
             }
             Err(error) => {
-                app.screen.line(&format!("{BAD}✗{BAD:#} {NAME}{id}{NAME:#}  {}", error.say(lang)));
+                app.screen.line(&format!("{BAD}✗{BAD:#} {NAME}{id}{NAME:#}  {}", error.brief(lang)));
+                for line in error.last_words() {
+                    app.screen.line(&format!("    {DIM}{line}{DIM:#}"));
+                }
             }
         }
     }

@@ -59,6 +59,78 @@ pub(crate) fn lines(rows: &[Vec<Cell>], indent: &str, width: Option<usize>) -> V
     rows.iter().map(line).collect()
 }
 
+/// The same, but what does not fit is folded under its column instead of cut.
+pub(crate) fn wrapped(rows: &[Vec<Cell>], indent: &str, width: Option<usize>) -> Vec<String> {
+    let Some(width) = width else { return lines(rows, indent, None) };
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widest =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.width()).max();
+    let before: usize = (0..columns.saturating_sub(1)).map(|column| widest(column).unwrap_or(0) + 2).sum();
+    // In a narrow terminal the last column gets lines of its own.
+    let (start, below) = match width.saturating_sub(indent.width() + before) {
+        room if room >= 24 => (indent.width() + before, false),
+        _ => (indent.width() + 4, true),
+    };
+    let mut out = Vec::new();
+    for row in rows {
+        let Some((last, first)) = row.split_last() else { continue };
+        let mut folded = fold(&last.text, Some(width.saturating_sub(start).max(10))).into_iter();
+        let head = if below { None } else { folded.next() };
+        let mut cells = first.to_vec();
+        cells.push(Cell::new(head.unwrap_or_default(), last.style));
+        let padded: Vec<Cell> = cells
+            .iter()
+            .enumerate()
+            .map(|(column, cell)| {
+                let pad = widest(column).unwrap_or(0).saturating_sub(cell.text.width());
+                let pad = if column + 1 == cells.len() { 0 } else { pad };
+                Cell::new(format!("{}{}", cell.text, " ".repeat(pad)), cell.style)
+            })
+            .collect();
+        out.extend(lines(&[padded], indent, None));
+        out.extend(folded.filter(|line| !line.is_empty()).map(|line| format!("{}{line}", " ".repeat(start))));
+    }
+    out
+}
+
+/// A text on lines of a width, broken between words, and anywhere in Chinese.
+pub(crate) fn fold(text: &str, width: Option<usize>) -> Vec<String> {
+    let Some(width) = width else { return vec![text.to_owned()] };
+    let mut out = vec![String::new()];
+    let mut used = 0;
+    for piece in pieces(text) {
+        let size = piece.width();
+        if used + piece.trim_end().width() > width && used > 0 {
+            out.push(String::new());
+            used = 0;
+        }
+        // What a line was broken at need not begin the next; an indent of the text's own stays.
+        let continued = out.len() > 1 && used == 0;
+        if let Some(line) = out.last_mut() {
+            line.push_str(if continued { piece.trim_start() } else { piece });
+        }
+        used += size;
+    }
+    out.iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// The smallest pieces a line may be broken between: words with the space after them, and wide characters.
+fn pieces(text: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let mut start = 0;
+    let mut after_space = false;
+    for (at, character) in text.char_indices() {
+        let wide = character.len_utf8() > 1 && character.to_string().width() == 2;
+        if at > start && (after_space && !character.is_whitespace() || wide) {
+            out.push(&text[start..at]);
+            start = at;
+        }
+        after_space = character.is_whitespace() || wide;
+    }
+    out.push(&text[start..]);
+    out
+}
+
 /// A text cut to a width, with `…` where it was cut.
 pub(crate) fn fit(text: &str, width: usize) -> String {
     if text.width() <= width {
@@ -87,5 +159,9 @@ mod tests {
         assert_eq!(lines(&rows, " ", None), [" 名称  x", " abc   说明文字"]);
         assert_eq!(fit("说明文字", 5), "说明…");
         assert_eq!(fit("abc", 3), "abc");
+        assert_eq!(fold("one two three", Some(8)), ["one two", "three"]);
+        assert_eq!(fold("说明 文字很长", Some(6)), ["说明", "文字很", "长"]);
+        let rows = [vec!["a".into(), "wordy words that go on and on and on".into()]];
+        assert_eq!(wrapped(&rows, " ", Some(32)), [" a  wordy words that go on and", "    on and on"]);
     }
 }

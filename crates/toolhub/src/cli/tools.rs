@@ -11,12 +11,14 @@ use super::app::App;
 use super::exit::{Exit, UsageError};
 use super::options::{ShowArgs, ToolsArgs, ToolsCommand};
 use super::screen::{BOLD, DIM, NAME};
-use super::table::{Cell, lines};
+use super::table::{Cell, fold, lines, wrapped};
+use super::tools_diff;
 
 pub(crate) async fn run(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
     match args.command {
         Some(ToolsCommand::Show(args)) => show(app, args).await,
-        None => list(app, args).await,
+        Some(ToolsCommand::Diff(args)) => tools_diff::run(app, args).await,
+        None | Some(ToolsCommand::List) => list(app, args).await,
     }
 }
 
@@ -103,9 +105,13 @@ fn print(app: &App, groups: &[(Source, Vec<Arc<Entry>>)]) {
         }
     }
     app.screen.note(&lang.pick(
-        format!("{total} tools from {} sources", groups.len()),
+        format!("{} from {}", plural(total, "tool"), plural(groups.len(), "source")),
         format!("{} 个来源，共 {total} 个工具", groups.len()),
     ));
+}
+
+fn plural(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 fn first_line(text: &str) -> &str {
@@ -153,7 +159,9 @@ fn describe(app: &App, tool: &Tool, also: &[String]) {
     let title = definition.title().map(|title| format!("  {title}")).unwrap_or_default();
     app.screen.line(&format!("{BOLD}{}{BOLD:#}  {DIM}({}){DIM:#}{title}", tool.name(), tool.source));
     for line in definition.description().trim().lines() {
-        app.screen.line(&format!("  {}", line.trim_end()));
+        for line in fold(line.trim_end(), app.screen.width().map(|width| width.saturating_sub(2))) {
+            app.screen.line(&format!("  {line}"));
+        }
     }
     let schema = definition.input_schema().value();
     let rows = parameters(app, &schema);
@@ -162,7 +170,7 @@ fn describe(app: &App, tool: &Tool, also: &[String]) {
         app.screen.line(lang.pick("no arguments", "没有参数"));
     } else {
         app.screen.line(lang.pick("arguments:", "参数："));
-        for line in lines(&rows, "  ", app.screen.width()) {
+        for line in wrapped(&rows, "  ", app.screen.width()) {
             app.screen.line(&line);
         }
     }

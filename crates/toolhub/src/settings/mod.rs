@@ -4,6 +4,7 @@ mod places;
 mod servers;
 mod span;
 mod toml;
+mod unknown;
 
 pub use places::{Places, PlacesError};
 pub use servers::load_servers;

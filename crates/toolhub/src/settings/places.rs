@@ -29,6 +29,13 @@ pub enum PlacesError {
 }
 
 impl Places {
+    /// Where the last words of a server are kept.
+    pub fn log_of(&self, server: &str) -> PathBuf {
+        let safe: String =
+            server.chars().map(|c| if c.is_alphanumeric() || c == '-' { c } else { '_' }).collect();
+        self.home.join("logs").join(format!("{safe}.stderr"))
+    }
+
     /// The places for these choices of the user; what is not chosen is found in the usual places.
     pub fn find(config: Option<&Path>, home: Option<&Path>) -> Result<Self, PlacesError> {
         let usual = etcetera::choose_base_strategy().ok();

@@ -11,10 +11,11 @@ pub fn load_servers(
     places: &Places,
     settings: &Settings,
 ) -> Result<(Vec<ServerSpec>, Vec<Text>), ConfigError> {
-    let mut notes = Vec::new();
+    let mut notes = settings.notes.clone();
     let mut servers = read_servers(&places.servers)?;
     if let Some(project) = &places.project_servers {
-        for spec in read_servers(project)? {
+        for mut spec in read_servers(project)? {
+            spec.from_project = true;
             if let Some(first) = servers.iter().find(|known| known.id == spec.id) {
                 let (id, kept, left) = (&spec.id, first.origin.display(), spec.origin.display());
                 notes.push(Text::new(
@@ -50,8 +51,10 @@ fn apply(extras: &ServerExtras, spec: &mut ServerSpec) {
     spec.enabled = extras.enabled.unwrap_or(spec.enabled);
     spec.connect_timeout = extras.connect_timeout.map_or(spec.connect_timeout, |span| span.0);
     spec.call_timeout = extras.call_timeout.map(|span| span.0);
+    spec.idle_timeout = extras.idle_timeout.map(|span| span.0).or(spec.idle_timeout);
     spec.tools.clone_from(&extras.tools);
     spec.hints.clone_from(&extras.hints);
+    spec.oauth.clone_from(&extras.oauth);
     if let TransportSpec::Stdio(stdio) = &mut spec.transport {
         stdio.env_pass.clone_from(&extras.env_pass);
     }

@@ -7,9 +7,10 @@ use serde::Deserialize;
 use toolhub_core::Hints;
 use toolhub_core::lang::Text;
 use toolhub_core::source::SourceKind;
-use toolhub_mcp::config::ConfigError;
+use toolhub_mcp::config::{ConfigError, OAuthSpec};
 
 use super::span::Span;
+use super::unknown::unknown_keys;
 
 /// The settings.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -23,6 +24,9 @@ pub struct Settings {
     pub native: NativeSettings,
     /// What `mcp.json` has no place for.
     pub servers: Vec<ServerExtras>,
+    /// What is odd about the file, but no error.
+    #[serde(skip)]
+    pub notes: Vec<Text>,
 }
 
 /// `[routing]`
@@ -83,6 +87,9 @@ pub struct ServerExtras {
     /// A call.
     #[serde(default)]
     pub call_timeout: Option<Span>,
+    /// How long its program may go unused before it is stopped.
+    #[serde(default)]
+    pub idle_timeout: Option<Span>,
     /// The only tools to be used.
     #[serde(default)]
     pub tools: Option<Vec<String>>,
@@ -92,6 +99,9 @@ pub struct ServerExtras {
     /// What the owner says of tools' effects, by name; `*` for all.
     #[serde(default)]
     pub hints: BTreeMap<String, Hints>,
+    /// How to log in to it.
+    #[serde(default)]
+    pub oauth: OAuthSpec,
 }
 
 impl Settings {
@@ -102,11 +112,21 @@ impl Settings {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(ConfigError::io(file, &error)),
         };
-        toml_edit::de::from_str(&text).map_err(|error| {
+        let mut settings: Self = toml_edit::de::from_str(&text).map_err(|error| {
             let what = error.message().to_owned();
             let byte = error.span().map_or(0, |span| span.start);
             ConfigError::at(file, &text, byte, Text::new(what.clone(), what))
-        })
+        })?;
+        if settings.routing.order.is_empty() {
+            let byte = text.find("order").unwrap_or(0);
+            let what = Text::new(
+                "`order` is empty, so no tool could be called: name `mcp`, `skill` or `native`",
+                "`order` 为空，无法调用任何工具：请写入 `mcp`、`skill` 或 `native`",
+            );
+            return Err(ConfigError::at(file, &text, byte, what));
+        }
+        settings.notes = unknown_keys(file, &text);
+        Ok(settings)
     }
 
     /// The folders that the file tools may read: the configured ones, else the current one.
@@ -114,7 +134,11 @@ impl Settings {
         match &self.native.folders {
             Some(folders) => {
                 let base = config.parent().unwrap_or(Path::new(""));
-                folders.iter().map(|folder| base.join(folder)).collect()
+                // `~` is the home folder, which the file tools know, and not a folder beside the config.
+                let rooted = |folder: &PathBuf| {
+                    if folder.starts_with("~") { folder.clone() } else { base.join(folder) }
+                };
+                folders.iter().map(rooted).collect()
             }
             None => std::env::current_dir().into_iter().collect(),
         }
@@ -123,6 +147,8 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
+    use toolhub_mcp::config::Grant;
+
     use super::*;
 
     fn read(text: &str) -> Result<Settings, String> {
@@ -148,6 +174,21 @@ mod tests {
     }
 
     #[test]
+    fn logins_are_read_and_their_secrets_not_shown() {
+        let settings = read(
+            "[[servers]]\nid = \"a\"\noauth = { client_id = \"c\", client_secret = \"hunter2\", scopes = [\"x\"], redirect_port = 7461, grant = \"client_credentials\" }\n[[servers]]\nid = \"b\"\n",
+        )
+        .unwrap();
+        let oauth = &settings.servers[0].oauth;
+        assert_eq!((oauth.client_id.as_deref(), oauth.redirect_port), (Some("c"), Some(7461)));
+        assert_eq!((oauth.grant, oauth.scopes.len()), (Grant::ClientCredentials, 1));
+        assert_eq!(settings.servers[1].oauth, OAuthSpec::default());
+        assert!(!format!("{settings:?}").contains("hunter2"));
+        let error = read("[[servers]]\nid = \"a\"\noauth = { client_secret = 76543 }\n").unwrap_err();
+        assert!(error.starts_with("line 3") && !error.contains("76543"), "{error}");
+    }
+
+    #[test]
     fn complaints_name_the_place() {
         let check = |text: &str, expect: &str| {
             let error = read(text).unwrap_err();
@@ -156,6 +197,7 @@ mod tests {
         check("[limits]\ncall = \"soon\"\n", "line 2, column 8: `soon` is not a time");
         check("a = \n", "line 1, column 5: ");
         check("[routing]\norder = [\"web\"]\n", "line 2, column 10: unknown variant `web`");
+        check("[routing]\norder = []\n", "line 2, column 1: `order` is empty");
         check("[[servers]]\ntools = []\n", "line 1, column 1: missing field `id`");
     }
 }

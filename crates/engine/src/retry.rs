@@ -1,0 +1,75 @@
+//! Whether a failed attempt may be made again, and after how long: pure. Only where nothing can happen twice.
+
+use std::time::Duration;
+
+use toolhub_core::{Effect, Hints, ToolError};
+
+/// Tries in all.
+pub(crate) const MAX_TRIES: u32 = 3;
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The pause before the next try, or `None` where there must not be one. `jitter` from 0 to 1 spreads the pauses.
+pub(crate) fn pause(error: &ToolError, hints: Hints, tries: u32, jitter: f64) -> Option<Duration> {
+    if tries >= MAX_TRIES || !may_retry(error, hints) {
+        return None;
+    }
+    let grown = FIRST_PAUSE * 2_u32.pow(tries.saturating_sub(1));
+    let spread = grown.mul_f64(0.75 + jitter / 2.0);
+    let asked = match error {
+        ToolError::HttpStatus { retry_after, .. } => retry_after.unwrap_or_default(),
+        _ => Duration::ZERO,
+    };
+    Some(spread.max(asked))
+}
+
+fn may_retry(error: &ToolError, hints: Hints) -> bool {
+    match error {
+        ToolError::ConnectionFailed { lasting: true, .. } => false,
+        ToolError::ConnectionFailed { effect: Effect::None, .. } => true,
+        // Lost under way: again only where a second time does no harm.
+        ToolError::ConnectionFailed { .. } => hints.may_repeat(),
+        // Turned away before anything was done; or something in between gave up.
+        ToolError::HttpStatus { status: 429 | 503, .. } => true,
+        ToolError::HttpStatus { status: 408 | 500 | 502 | 504, .. } => hints.may_repeat(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolhub_core::ServerId;
+
+    fn lost(effect: Effect, lasting: bool) -> ToolError {
+        let (server, cause) = (ServerId::new("s"), "".into());
+        ToolError::ConnectionFailed { server, cause, stderr: Vec::new(), effect, lasting }
+    }
+
+    fn status(status: u16, retry_after: Option<u64>) -> ToolError {
+        let retry_after = retry_after.map(Duration::from_secs);
+        ToolError::HttpStatus { server: ServerId::new("s"), status, body: String::new(), retry_after }
+    }
+
+    #[test]
+    fn only_what_cannot_happen_twice_is_tried_again() {
+        let plain = Hints::default();
+        let harmless = Hints { idempotent: Some(true), ..plain };
+        let check = |error: ToolError, hints: Hints, tries: u32, expect: Option<u64>| {
+            let found = pause(&error, hints, tries, 0.5).map(|pause| pause.as_secs());
+            assert_eq!(found, expect, "{error:?} {hints:?} after {tries}");
+        };
+        check(lost(Effect::None, false), plain, 1, Some(1));
+        check(lost(Effect::None, false), plain, 2, Some(2));
+        check(lost(Effect::None, false), plain, 3, None);
+        check(lost(Effect::None, true), plain, 1, None);
+        check(lost(Effect::Unknown, false), plain, 1, None);
+        check(lost(Effect::Unknown, false), harmless, 1, Some(1));
+        check(status(429, Some(7)), plain, 1, Some(7));
+        check(status(503, None), plain, 1, Some(1));
+        check(status(500, None), plain, 1, None);
+        check(status(502, None), harmless, 1, Some(1));
+        check(status(404, None), harmless, 1, None);
+        check(ToolError::failed("no"), harmless, 1, None);
+        check(ToolError::TimedOut { after: Duration::ZERO, effect: Effect::Unknown }, harmless, 1, None);
+    }
+}

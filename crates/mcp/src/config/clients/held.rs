@@ -1,0 +1,42 @@
+//! A file that is read, edited and written while no other hub does so.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use super::super::error::ConfigError;
+use super::super::write::{lock, write_whole};
+
+/// A file held against other hubs until this is dropped.
+#[derive(Debug)]
+pub struct Held {
+    file: PathBuf,
+    text: String,
+    _lock: File,
+}
+
+impl Held {
+    /// Takes hold of a file, which need not exist.
+    pub fn open(file: &Path) -> Result<Self, ConfigError> {
+        let lock = lock(file)?;
+        let text = match std::fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(ConfigError::io(file, &error)),
+        };
+        Ok(Self { file: file.to_owned(), text, _lock: lock })
+    }
+
+    /// What stood in it when it was opened.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Writes it whole, where the text is another than it was; whether it was.
+    pub fn write(&self, text: &str) -> Result<bool, ConfigError> {
+        if text == self.text {
+            return Ok(false);
+        }
+        write_whole(&self.file, text)?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,131 @@
+//! How clients write what their owner says of a login: other names for the same few things.
+
+use serde_json::{Map, Value};
+
+use super::super::oauth::{Grant, OAuthSpec};
+use super::fields::Fields;
+use super::members::Members;
+use super::reading::Forms;
+use crate::oauth::Secret;
+
+/// A client's names for the parts of a login; one without a name has no place there.
+#[derive(Debug)]
+pub(super) struct Names {
+    /// The field that holds the others.
+    pub(super) holder: &'static str,
+    pub(super) client_id: &'static str,
+    pub(super) client_secret: Option<&'static str>,
+    pub(super) port: Option<&'static str>,
+    pub(super) scopes: Scopes,
+}
+
+/// Where the scopes stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scopes {
+    /// As one text in the holder.
+    Joined,
+    /// As a list in the holder.
+    Listed,
+    /// As a list beside the holder.
+    Beside,
+    Nowhere,
+}
+
+pub(super) const CLAUDE_CODE: Names = Names {
+    holder: "oauth",
+    client_id: "clientId",
+    client_secret: None,
+    port: Some("callbackPort"),
+    scopes: Scopes::Joined,
+};
+pub(super) const CURSOR: Names = Names {
+    holder: "auth",
+    client_id: "CLIENT_ID",
+    client_secret: Some("CLIENT_SECRET"),
+    port: None,
+    scopes: Scopes::Listed,
+};
+pub(super) const VS_CODE: Names = Names {
+    holder: "oauth",
+    client_id: "clientId",
+    client_secret: None,
+    port: None,
+    scopes: Scopes::Nowhere,
+};
+pub(super) const CODEX: Names = Names {
+    holder: "oauth",
+    client_id: "client_id",
+    client_secret: None,
+    port: Some("callback_port"),
+    scopes: Scopes::Beside,
+};
+pub(super) const GEMINI: Names = Names {
+    holder: "oauth",
+    client_id: "clientId",
+    client_secret: Some("clientSecret"),
+    port: None,
+    scopes: Scopes::Listed,
+};
+
+/// The login of an entry; what has no counterpart is left out by name.
+pub(super) fn read(fields: &mut Fields<'_>, names: &Names) -> OAuthSpec {
+    let mut login = OAuthSpec::default();
+    if names.scopes == Scopes::Beside {
+        login.scopes = fields.texts("scopes").unwrap_or_default();
+    }
+    for (key, value) in fields.object(names.holder).into_iter().flatten() {
+        let text = value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let port = value.as_u64().and_then(|port| u16::try_from(port).ok());
+        match (key.as_str(), text) {
+            (key, Some(text)) if key == names.client_id => login.client_id = Some(text),
+            (key, Some(text)) if Some(key) == names.client_secret => {
+                login.client_secret = Some(Secret::new(text));
+            }
+            (key, _) if Some(key) == names.port && port.is_some() => login.redirect_port = port,
+            ("scopes", Some(text)) => login.scopes = text.split_whitespace().map(str::to_owned).collect(),
+            ("scopes", None) if value.is_array() => {
+                let scopes = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+                login.scopes = scopes.map(str::to_owned).collect();
+            }
+            // That there is a login is found out by asking the server.
+            ("enabled", _) => {}
+            (key, _) => fields.leave_out(format!("{}.{key}", names.holder)),
+        }
+    }
+    login
+}
+
+/// Writes a login where the client has a place for it.
+pub(super) fn write(entry: &mut Members, login: &OAuthSpec, names: Option<&Names>, forms: Forms) {
+    if *login == OAuthSpec::default() {
+        return;
+    }
+    let Some(names) = names else { return entry.leave_out("oauth") };
+    let mut holder = Map::new();
+    let mut put =
+        |entry: &mut Members, key: Option<&str>, value: Option<Value>, ours: &str| match (key, value) {
+            (Some(key), Some(value)) => drop(holder.insert(key.to_owned(), value)),
+            (None, Some(_)) => entry.leave_out(format!("oauth.{ours}")),
+            (_, None) => {}
+        };
+    let id = login.client_id.as_deref().and_then(|id| entry.value(id, forms)).map(Value::from);
+    put(entry, Some(names.client_id), id, "client_id");
+    let secret = login.client_secret.as_ref().and_then(|secret| entry.value(secret.expose(), forms));
+    put(entry, names.client_secret, secret.map(Value::from), "client_secret");
+    put(entry, names.port, login.redirect_port.map(Value::from), "redirect_port");
+    let scopes = (!login.scopes.is_empty()).then(|| match names.scopes {
+        Scopes::Joined => Value::from(login.scopes.join(" ")),
+        _ => Value::from(login.scopes.clone()),
+    });
+    match names.scopes {
+        Scopes::Joined | Scopes::Listed => put(entry, Some("scopes"), scopes, "scopes"),
+        Scopes::Nowhere => put(entry, None, scopes, "scopes"),
+        Scopes::Beside => scopes.into_iter().for_each(|scopes| entry.put("scopes", scopes)),
+    }
+    put(entry, None, login.issuer.as_deref().map(Value::from), "issuer");
+    put(entry, None, login.client_metadata_url.as_deref().map(Value::from), "client_metadata_url");
+    entry.leave_out_if(login.grant != Grant::AuthorizationCode, "oauth.grant");
+    if !holder.is_empty() {
+        entry.put(names.holder, holder);
+    }
+}

@@ -1,0 +1,124 @@
+//! Bringing servers into the text of a file: what is there stays, and what comes out is read back before it counts.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use toolhub_core::lang::Text;
+
+use super::super::error::ConfigError;
+use super::check::only_these_changed;
+use super::entry::{Action, ClientServer, Outcome};
+use super::syntax::{Entries, Obstacle, Source, object_at};
+use super::{Format, without_mark};
+
+/// A file that is to get servers.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// Which file.
+    pub file: &'a Path,
+    /// Its text; empty where there is none.
+    pub text: &'a str,
+    /// How it is written.
+    pub format: Format,
+    /// Whether servers go that have the name of a new one.
+    pub replace: bool,
+}
+
+/// A text with servers brought into it.
+#[derive(Debug)]
+pub struct Edited {
+    /// The whole text; the old one where nothing was to be written.
+    pub text: String,
+    /// What became of each server, in their order.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// Why nothing was brought in.
+#[derive(Debug)]
+pub enum Refused {
+    /// The file is not right as it is.
+    Config(ConfigError),
+    /// The file is right, but cannot be edited without touching what is not ours.
+    Unsafe {
+        /// What stands in the way.
+        why: ConfigError,
+        /// What its owner can paste, with values that may be secrets left out.
+        snippet: String,
+    },
+}
+
+/// Brings servers into a file's text.
+pub fn merge(target: &Target<'_>, servers: &[ClientServer]) -> Result<Edited, Refused> {
+    let Format { syntax, path, write, .. } = target.format;
+    let text = without_mark(target.text);
+    let document = syntax.parse(target.file, text).map_err(Refused::Config)?;
+    let there = object_at(&document, path);
+    let mut entries = Entries::new();
+    let mut outcomes = Vec::new();
+    for server in servers {
+        let exists = there.is_some_and(|there| there.contains_key(&server.id));
+        let twice = entries.iter().any(|(id, _)| *id == server.id);
+        if twice || (exists && !target.replace) {
+            outcomes.push(Outcome::not_written(&server.id, Action::Kept, is_there()));
+            continue;
+        }
+        match write(server) {
+            Ok(entry) => {
+                outcomes.push(Outcome {
+                    id: server.id.clone(),
+                    action: if exists { Action::Replaced } else { Action::Added },
+                    why: None,
+                    left_out: [server.left_out.clone(), entry.left_out].concat(),
+                    notes: [server.notes.clone(), entry.notes].concat(),
+                });
+                entries.push((server.id.clone(), entry.members));
+            }
+            Err(why) => outcomes.push(Outcome::not_written(&server.id, Action::Skipped, why)),
+        }
+    }
+    if entries.is_empty() {
+        return Ok(Edited { text: target.text.to_owned(), outcomes });
+    }
+    let source = Source { file: target.file, text };
+    let edited = syntax.insert(source, path, &entries).and_then(|new| {
+        let after = syntax.parse(target.file, &new);
+        match after.is_ok_and(|after| only_these_changed(&document, &after, path, &entries)) {
+            true => Ok(new),
+            false => Err(Obstacle::Unsafe(Text::new(
+                "it is written in a way that cannot be edited without touching the rest",
+                "其写法无法在不触动其余内容的情况下编辑",
+            ))),
+        }
+    });
+    let mark = &target.text[..target.text.len() - text.len()];
+    match edited {
+        Ok(new) => Ok(Edited { text: format!("{mark}{new}"), outcomes }),
+        Err(Obstacle::Config(error)) => Err(Refused::Config(error)),
+        Err(Obstacle::Unsafe(why)) => {
+            let nothing = Source { file: target.file, text: "" };
+            let snippet = syntax.insert(nothing, path, &masked(entries)).unwrap_or_default();
+            Err(Refused::Unsafe { why: ConfigError::whole(target.file, why), snippet })
+        }
+    }
+}
+
+fn is_there() -> Text {
+    Text::new(
+        "a server of that name is there: `--replace` takes this one instead",
+        "已有同名服务器：加 `--replace` 可用此项替换",
+    )
+}
+
+/// The entries with names in place of values that may be secrets.
+fn masked(entries: Entries) -> Entries {
+    let holders = ["env", "envs", "headers", "http_headers"];
+    let mask = |(id, mut members): (String, Map<String, Value>)| {
+        for holder in holders {
+            if let Some(Value::Object(values)) = members.get_mut(holder) {
+                values.iter_mut().for_each(|(name, value)| *value = format!("<{name}>").into());
+            }
+        }
+        (id, members)
+    };
+    entries.into_iter().map(mask).collect()
+}

@@ -1,0 +1,122 @@
+//! `${…}` in other clients' values, and what it is called here. Nothing is ever filled in.
+
+/// A variable in our form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Variable<'a> {
+    pub(super) name: &'a str,
+    pub(super) default: Option<&'a str>,
+}
+
+impl<'a> Variable<'a> {
+    /// What stands between `${` and `}`, read as our form.
+    pub(super) fn inside(inside: &'a str) -> Option<Self> {
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        is_name(name).then_some(Self { name, default })
+    }
+
+    /// A text that is one variable and nothing else.
+    pub(super) fn whole(text: &'a str) -> Option<Self> {
+        let inside = text.strip_prefix("${")?.strip_suffix('}')?;
+        Self::inside(inside).filter(|_| !inside.contains('}'))
+    }
+}
+
+/// Whether this can be the name of a variable here.
+pub(super) fn is_name(name: &str) -> bool {
+    let mut characters = name.chars();
+    characters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && characters.all(|rest| rest.is_ascii_alphanumeric() || rest == '_')
+}
+
+/// A name made into one that a variable can have: `api-key` becomes `API_KEY`.
+pub(super) fn as_name(text: &str) -> String {
+    let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    let name: String = text.chars().map(word).collect();
+    if is_name(&name) { name } else { format!("_{name}") }
+}
+
+/// A variable as it is written here. A default that would end too early is left out.
+pub(super) fn ours(name: &str, default: Option<&str>) -> String {
+    match default.filter(|default| !default.contains('}')) {
+        Some(default) => format!("${{{name}:-{default}}}"),
+        None => format!("${{{name}}}"),
+    }
+}
+
+/// The text with each `${…}` replaced where `replace` knows another; what it does not know stays.
+pub(super) fn map_braced(text: &str, replace: &mut dyn FnMut(&str) -> Option<String>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        out.push_str(before);
+        let Some((inside, tail)) = after.split_once('}') else {
+            out.push_str("${");
+            rest = after;
+            continue;
+        };
+        match replace(inside) {
+            Some(other) => out.push_str(&other),
+            None => out += &format!("${{{inside}}}"),
+        }
+        rest = tail;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The text with each bare `$NAME` replaced; what is in braces stays.
+pub(super) fn map_bare(text: &str, replace: &mut dyn FnMut(&str) -> Option<String>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('$') {
+        out.push_str(before);
+        let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let end = after.find(|c| !word(c)).unwrap_or(after.len());
+        let (name, tail) = after.split_at(end);
+        match replace(name).filter(|_| is_name(name)) {
+            Some(other) => out.push_str(&other),
+            None => out += &format!("${name}"),
+        }
+        rest = tail;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Whether there is anything in a text that is filled in here.
+pub(super) fn has_variables(text: &str) -> bool {
+    let mut found = false;
+    map_braced(text, &mut |inside| {
+        found |= Variable::inside(inside).is_some();
+        None
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_are_told_apart() {
+        assert_eq!(Variable::whole("${A:-b c}"), Some(Variable { name: "A", default: Some("b c") }));
+        assert_eq!(Variable::whole("${A}"), Some(Variable { name: "A", default: None }));
+        for text in ["x${A}", "${A}x", "${A}${B}", "${env:A}", "$A", "${}", "${中}"] {
+            assert_eq!(Variable::whole(text), None, "{text}");
+        }
+        assert!(has_variables("a ${B} c") && !has_variables("$B ${env:B} ${"));
+        assert_eq!((as_name("api-key").as_str(), as_name("1x").as_str()), ("API_KEY", "_1X"));
+        assert_eq!(ours("A", Some("b}")), "${A}");
+    }
+
+    #[test]
+    fn what_is_not_known_stays() {
+        let mut upper = |inside: &str| inside.strip_prefix("env:").map(|name| format!("<{name}>"));
+        assert_eq!(map_braced("a${env:B}${c}${", &mut upper), "a<B>${c}${");
+        let mut bare = |name: &str| Some(format!("${{{name}}}"));
+        assert_eq!(map_bare("$A-$B_1 ${C} $ $5 末$", &mut bare), "${A}-${B_1} ${C} $ $5 末$");
+    }
+}

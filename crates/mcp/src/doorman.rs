@@ -1,0 +1,90 @@
+//! What a server asks or tells of its own accord: questions go to the hub's handler, news to whoever follows it.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use tokio::sync::watch;
+use toolhub_core::lang::Text;
+use toolhub_core::{BoxFuture, Event, EventKind, EventSink, RawJson, RawObject, ServerId};
+
+use crate::error::McpError;
+use crate::handler::{ClientHandler, HandlerAnswer};
+use crate::transport::Inbox;
+
+/// Stands between one server and the hub.
+pub(crate) struct Doorman {
+    pub(crate) server: ServerId,
+    pub(crate) events: Arc<dyn EventSink>,
+    pub(crate) handler: Arc<dyn ClientHandler>,
+    /// Counts how often the server said that what it offers has changed.
+    pub(crate) changes: watch::Sender<u64>,
+}
+
+/// One question inside a multi-round result.
+#[derive(Deserialize)]
+struct InputRequest {
+    method: String,
+    #[serde(default)]
+    params: Option<RawJson>,
+}
+
+impl Doorman {
+    pub(crate) fn capabilities(&self) -> RawJson {
+        self.handler.capabilities()
+    }
+
+    /// Answers every question of a multi-round result.
+    pub(crate) async fn inputs(&self, requests: &RawObject) -> Result<RawObject, McpError> {
+        let mut responses = RawObject::default();
+        for (key, request) in requests.iter() {
+            let request: InputRequest = request
+                .decode()
+                .map_err(|error| McpError::unreadable(format!("it asks for input oddly: {error}")))?;
+            let method = request.method.clone();
+            let answer = self.handler.request(&self.server, request.method, request.params).await;
+            let answer = answer.map_err(|(_, why)| {
+                McpError::unreadable(format!("it asks for `{method}`, which nobody here can give: {why}"))
+            })?;
+            responses.set(key, answer);
+        }
+        Ok(responses)
+    }
+
+    fn note(&self, text: Text) {
+        self.events.emit(Event::now(None, EventKind::ServerNote { server: self.server.clone(), text }));
+    }
+}
+
+impl Inbox for Doorman {
+    fn request(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, HandlerAnswer> {
+        Box::pin(async move {
+            if method == "ping" {
+                return Ok(RawJson::empty_object());
+            }
+            let answer = self.handler.request(&self.server, method.clone(), params).await;
+            self.note(match &answer {
+                Ok(_) => {
+                    Text::new(format!("asked for `{method}`, answered"), format!("请求 `{method}`，已回答"))
+                }
+                Err((_, why)) => Text::new(
+                    format!("asked for `{method}`, refused: {why}"),
+                    format!("请求 `{method}`，已拒绝：{why}"),
+                ),
+            });
+            answer
+        })
+    }
+
+    fn notification(&self, method: &str, params: Option<&RawJson>) {
+        if method.ends_with("/list_changed") {
+            self.changes.send_modify(|count| *count += 1);
+        }
+        let said = params.map(|params| format!(": {params}")).unwrap_or_default();
+        let said: String = said.chars().take(500).collect();
+        self.note(Text::new(format!("says `{method}`{said}"), format!("通知 `{method}`{said}")));
+    }
+
+    fn oddity(&self, detail: String) {
+        self.note(Text::new(format!("sent {detail}"), format!("发来无法使用的内容：{detail}")));
+    }
+}

@@ -1,0 +1,94 @@
+//! The first words with a server: `server/discover` for the modern, `initialize` for the legacy.
+
+use serde::Deserialize;
+use toolhub_core::{RawJson, RawObject};
+
+use crate::connection::{Ask, Channel, Greeting};
+use crate::doorman::Doorman;
+use crate::era::{Era, LEGACY, MODERN, client_info, modern_meta};
+use crate::error::McpError;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Discovered {
+    supported_versions: Vec<String>,
+    #[serde(default, rename = "_meta")]
+    meta: Option<DiscoveredMeta>,
+}
+
+#[derive(Deserialize)]
+struct DiscoveredMeta {
+    #[serde(default, rename = "io.modelcontextprotocol/serverInfo")]
+    server_info: Option<PeerInfo>,
+}
+
+#[derive(Deserialize, Default)]
+struct PeerInfo {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    version: String,
+}
+
+impl PeerInfo {
+    fn label(&self) -> String {
+        format!("{} {}", self.name, self.version).trim().to_owned()
+    }
+}
+
+/// Asks a modern server what it is (2026-07-28, server/discover).
+pub(crate) async fn discover(channel: &Channel, doorman: &Doorman) -> Result<Greeting, McpError> {
+    let version = MODERN[0];
+    let ask = Ask { method: "server/discover", ..Ask::default() };
+    let result = channel.ask(ask, modern_meta(version, &doorman.capabilities())).await?;
+    let found: Discovered = result
+        .decode()
+        .map_err(|error| McpError::unreadable(format!("`server/discover` was answered oddly: {error}")))?;
+    let Some(version) = MODERN.iter().find(|known| found.supported_versions.iter().any(|own| own == *known))
+    else {
+        let theirs = found.supported_versions.join(", ");
+        return Err(McpError::unreadable(format!("it speaks {theirs}; we speak {}", MODERN.join(", "))));
+    };
+    let peer = found.meta.and_then(|meta| meta.server_info).unwrap_or_default().label();
+    Ok(Greeting { era: Era::Modern, version: (*version).to_owned(), peer })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Initialized {
+    protocol_version: String,
+    #[serde(default)]
+    server_info: PeerInfo,
+}
+
+/// Greets a legacy server (2025-11-25, basic/lifecycle). Never offers a modern version: servers that echo what
+/// they are offered would end in a state that neither side means.
+pub(crate) async fn hello(channel: &Channel, doorman: &Doorman) -> Result<Greeting, McpError> {
+    let params = RawObject::default()
+        .with("protocolVersion", LEGACY[0])
+        .with("capabilities", doorman.capabilities())
+        .with("clientInfo", client_info());
+    let ask = Ask { method: "initialize", params, ..Ask::default() };
+    let result = channel.ask(ask, RawObject::default()).await?;
+    let found: Initialized = result
+        .decode()
+        .map_err(|error| McpError::unreadable(format!("`initialize` was answered oddly: {error}")))?;
+    if !LEGACY.contains(&found.protocol_version.as_str()) {
+        let theirs = found.protocol_version;
+        return Err(McpError::unreadable(format!(
+            "it wants version `{theirs}`; we speak {}",
+            LEGACY.join(", ")
+        )));
+    }
+    Ok(Greeting { era: Era::Legacy, version: found.protocol_version, peer: found.server_info.label() })
+}
+
+/// Whether a modern server's refusal offers one of these versions (2026-07-28, basic/versioning).
+pub(crate) fn offers(data: Option<&RawJson>, versions: &[&str]) -> bool {
+    #[derive(Deserialize)]
+    struct Offer {
+        supported: Vec<String>,
+    }
+    let offer = data.and_then(|data| data.decode::<Offer>().ok());
+    offer.is_some_and(|offer| offer.supported.iter().any(|version| versions.contains(&version.as_str())))
+}

@@ -1,0 +1,39 @@
+//! What a server may ask of its client, and who answers: the hub supplies one, or refuses.
+
+use toolhub_core::{BoxFuture, RawJson, ServerId};
+
+/// An answer to a server: a result, or the code and message of an error.
+pub type HandlerAnswer = Result<RawJson, (i64, String)>;
+
+/// Answers the questions of servers: sampling, elicitation, roots.
+pub trait ClientHandler: Send + Sync {
+    /// The capabilities to declare: an object such as `{"elicitation": {"form": {}}, "roots": {}}`.
+    fn capabilities(&self) -> RawJson;
+
+    /// Answers one question.
+    fn request<'a>(
+        &'a self,
+        server: &'a ServerId,
+        method: String,
+        params: Option<RawJson>,
+    ) -> BoxFuture<'a, HandlerAnswer>;
+}
+
+/// Declares nothing and refuses everything.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Refusal;
+
+impl ClientHandler for Refusal {
+    fn capabilities(&self) -> RawJson {
+        RawJson::empty_object()
+    }
+
+    fn request<'a>(
+        &'a self,
+        _: &'a ServerId,
+        method: String,
+        _: Option<RawJson>,
+    ) -> BoxFuture<'a, HandlerAnswer> {
+        Box::pin(async move { Err((-32601, format!("method not found: {method}"))) })
+    }
+}

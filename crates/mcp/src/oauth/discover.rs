@@ -1,0 +1,79 @@
+//! From a server's url to the authorization server that logs people in for it, with every check on the way.
+
+use reqwest::StatusCode;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
+use toolhub_core::{RawJson, RawObject};
+use url::Url;
+
+use super::challenge::Challenge;
+use super::error::OAuthError;
+use super::fetch::{Fetch, place_of, plain, send};
+use super::issuer::{Issuer, Sought};
+use super::resource::{Resource, canonical};
+use crate::config::OAuthSpec;
+use crate::era::{MODERN, modern_meta};
+use crate::wire;
+
+/// What a login needs to know of the other side.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// What tokens are asked for (RFC 8707).
+    pub(crate) resource: String,
+    /// The scopes that the resource lists.
+    pub(crate) scopes: Option<Vec<String>>,
+    pub(crate) issuer: Issuer,
+}
+
+/// Knocks without a token, to hear what is asked of us. Any request would do; this one changes nothing.
+pub(crate) async fn knock(
+    fetch: &Fetch,
+    server: &Url,
+    headers: HeaderMap,
+) -> Result<Option<Challenge>, OAuthError> {
+    let version = MODERN[0];
+    let params = RawObject::default().with("_meta", modern_meta(version, &RawJson::empty_object()));
+    let request = fetch
+        .post(server.clone())
+        .headers(headers)
+        .header(CONTENT_TYPE, "application/json")
+        .header(ACCEPT, "application/json, text/event-stream")
+        .header("MCP-Protocol-Version", version)
+        .header("Mcp-Method", "server/discover")
+        .body(wire::request(1, "server/discover", &params));
+    let response = send(request, server).await?;
+    let refused = matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    Ok(Challenge::bearer(response.headers()).filter(|_| refused))
+}
+
+/// Finds the authorization server of `server`.
+pub(crate) async fn discover(
+    fetch: &Fetch,
+    server: &Url,
+    (spec, challenge): (&OAuthSpec, Option<&Challenge>),
+) -> Result<Found, OAuthError> {
+    let resource = Resource::find(fetch, server, challenge).await?;
+    let listed = resource.as_ref().map(|resource| resource.issuers.as_slice()).unwrap_or_default();
+    let sought = match (&spec.issuer, listed.first()) {
+        // A client is known to one authorization server: at another it must not show itself.
+        (Some(own), Some(first)) if !listed.contains(own) => {
+            return Err(OAuthError::WrongIssuer { expected: own.clone(), found: plain(first) });
+        }
+        (Some(own), _) => Sought::Named(own),
+        (None, Some(first)) => Sought::Named(first),
+        (None, None) => Sought::AtServer(server),
+    };
+    let issuer = match (Issuer::find(fetch, sought).await?, sought) {
+        (Some(issuer), _) => issuer,
+        (None, Sought::AtServer(_)) => return Err(OAuthError::NotOffered),
+        (None, Sought::Named(name)) => {
+            let place = Url::parse(name).map_or_else(|_| plain(name), |url| place_of(&url));
+            let detail = "it does not describe itself as an authorization server".to_owned();
+            return Err(OAuthError::Unreadable { place, detail });
+        }
+    };
+    let (name, scopes) = match resource {
+        Some(resource) => (resource.name, resource.scopes),
+        None => (canonical(server), None),
+    };
+    Ok(Found { resource: name, scopes, issuer })
+}

@@ -1,0 +1,214 @@
+//! One server's login as the rest of the program sees it: the token in hand, one renewal for all who wait, and what
+//! each refusal means. Renewing itself is in `renew`, logging in is in `login`.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt as _;
+use futures_util::future::Shared;
+use tokio_util::task::TaskTracker;
+use toolhub_core::lang::Text;
+use toolhub_core::{BoxFuture, Event, EventKind, EventSink, ServerId};
+
+use super::error::OAuthError;
+use super::record::Record;
+use super::renew::Why;
+use super::secret::Secret;
+use super::send::{Authorizer, Refusal};
+use super::store::TokenStore;
+use crate::config::{Grant, HttpSpec, OAuthSpec, ServerSpec, TransportSpec};
+use crate::error::McpError;
+
+/// One server's login.
+pub struct Guard {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) server: ServerId,
+    pub(super) http: HttpSpec,
+    pub(super) spec: OAuthSpec,
+    pub(super) store: Arc<TokenStore>,
+    events: Arc<dyn EventSink>,
+    tasks: TaskTracker,
+    state: Mutex<State>,
+}
+
+type Renewal = Shared<BoxFuture<'static, Result<Option<Secret>, McpError>>>;
+
+#[derive(Default)]
+struct State {
+    known: Known,
+    /// Cleared by the renewal itself when it ends, however it ends.
+    renewal: Option<Renewal>,
+}
+
+/// What is known of the login that the store has.
+#[derive(Default, Clone)]
+enum Known {
+    /// Nobody looked yet.
+    #[default]
+    Nothing,
+    /// There is none.
+    None,
+    Login(Arc<Record>),
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guard").field("server", &self.inner.server).finish_non_exhaustive()
+    }
+}
+
+/// Who hears of a guard's doings, and who owns them.
+pub(crate) struct Surroundings {
+    pub(crate) store: Arc<TokenStore>,
+    pub(crate) events: Arc<dyn EventSink>,
+    pub(crate) tasks: TaskTracker,
+}
+
+impl Guard {
+    /// The guard of a server that can be logged in to: one over HTTP, without an `Authorization` of its own.
+    pub(crate) fn of(spec: &ServerSpec, around: Surroundings) -> Result<Self, OAuthError> {
+        let http = match &spec.transport {
+            TransportSpec::Http(http) | TransportSpec::Sse(http) => http.clone(),
+            TransportSpec::Stdio(_) => return Err(OAuthError::NotHttp),
+        };
+        if http.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
+            return Err(OAuthError::OwnHeader);
+        }
+        let Surroundings { store, events, tasks } = around;
+        let (server, spec, state) = (spec.id.clone(), spec.oauth.clone(), Mutex::default());
+        Ok(Self { inner: Arc::new(Inner { server, http, spec, store, events, tasks, state }) })
+    }
+
+    /// Whether the last thing a call was told is that it needs more than was asked for at the login.
+    pub fn wants_more(&self) -> bool {
+        self.inner.login().is_some_and(|record| !record.missing.is_empty())
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The login in hand, as far as anybody looked.
+    pub(super) fn login(&self) -> Option<Arc<Record>> {
+        match &self.state().known {
+            Known::Login(record) => Some(Arc::clone(record)),
+            Known::Nothing | Known::None => None,
+        }
+    }
+
+    pub(super) fn set_login(&self, record: Option<Record>) {
+        self.state().known = record.map_or(Known::None, |record| Known::Login(Arc::new(record)));
+    }
+
+    pub(super) fn note(&self, text: Text) {
+        let server = self.server.clone();
+        self.events.emit(Event::now(None, EventKind::ServerNote { server, text }));
+    }
+
+    pub(super) fn login_needed(&self) -> McpError {
+        McpError::LoginNeeded { server: self.server.clone() }
+    }
+
+    /// The one renewal that is under way, begun now if there is none. It is a task of its own: whoever gives up
+    /// waiting does not take it from the others, and a new refresh token is never lost half-way.
+    async fn renewal(self: &Arc<Self>, why: Why) -> Result<Option<Secret>, McpError> {
+        let renewal = {
+            let mut state = self.state();
+            let begin = || {
+                let inner = Arc::clone(self);
+                let task = self.tasks.spawn(async move {
+                    let _ending = Ending(&inner);
+                    inner.renew(why).await
+                });
+                let gone =
+                    || Err(McpError::connect(Text::new("renewing the login was given up", "登录更新被放弃")));
+                task.map(move |joined| joined.unwrap_or_else(|_| gone())).boxed().shared()
+            };
+            state.renewal.get_or_insert_with(begin).clone()
+        };
+        renewal.await
+    }
+
+    /// The token in hand, if it may be used as it is.
+    fn ready(&self) -> Option<Secret> {
+        let record = self.login()?;
+        record.tokens.access.clone().filter(|_| !record.tokens.is_due())
+    }
+
+    async fn token(self: &Arc<Self>) -> Result<Option<Secret>, McpError> {
+        if let Some(token) = self.ready() {
+            return Ok(Some(token));
+        }
+        let by_itself = self.spec.grant == Grant::ClientCredentials;
+        let known = self.state().known.clone();
+        match known {
+            Known::None if !by_itself => Ok(None),
+            Known::Nothing | Known::None => self.renewal(Why::NoToken).await,
+            Known::Login(record) => match &record.tokens.access {
+                None if !by_itself => Ok(None),
+                _ => self.renewal(Why::NoToken).await,
+            },
+        }
+    }
+
+    async fn refused(self: &Arc<Self>, refusal: Refusal) -> Result<Option<Secret>, McpError> {
+        let Refusal { status, challenge, used, count } = refusal;
+        match (status, count) {
+            (401, 1) => {
+                // Somebody else was refused before us, and has a new one already.
+                if let Some(token) = self.ready().filter(|token| Some(token) != used.as_ref()) {
+                    return Ok(Some(token));
+                }
+                if used.is_none() && challenge.is_none() && !self.offers_login().await {
+                    return Ok(None);
+                }
+                self.renewal(Why::Refused(used)).await
+            }
+            (401, _) => Err(self.login_needed()),
+            (403, 1) => match challenge.filter(|challenge| challenge.wants_more_scopes()) {
+                Some(challenge) => self.step_up(challenge.scopes).await,
+                None => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    /// A token that reaches further, where that can be had without a person; else what is missing is remembered, so
+    /// that the next login asks for it. What was asked for before and is still not enough never will be
+    /// (2026-07-28, basic/authorization: step-up authorization flow).
+    async fn step_up(self: &Arc<Self>, needed: super::scopes::Scopes) -> Result<Option<Secret>, McpError> {
+        let asked = self.login().map(|record| record.requested.clone()).unwrap_or_default();
+        if asked.cover(&needed) {
+            return Ok(None);
+        }
+        self.note(Text::new(format!("needs the scopes `{needed}`"), format!("需要权限范围 `{needed}`")));
+        if self.spec.grant == Grant::ClientCredentials {
+            return self.renewal(Why::MoreScopes(needed)).await;
+        }
+        self.remember_missing(needed).await;
+        Err(self.login_needed())
+    }
+}
+
+/// Makes room for the next renewal.
+struct Ending<'a>(&'a Inner);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.state().renewal = None;
+    }
+}
+
+impl Authorizer for Guard {
+    fn token(&self) -> BoxFuture<'_, Result<Option<Secret>, McpError>> {
+        Box::pin(self.inner.token())
+    }
+
+    fn refused(&self, refusal: Refusal) -> BoxFuture<'_, Result<Option<Secret>, McpError>> {
+        Box::pin(self.inner.refused(refusal))
+    }
+}

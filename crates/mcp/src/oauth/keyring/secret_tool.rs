@@ -1,0 +1,43 @@
+//! The Secret Service of a desktop, through libsecret's own `secret-tool`; Cargo.toml says why not through a crate.
+
+use std::process::Stdio;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+use zeroize::Zeroizing;
+
+use super::Entry;
+
+/// Only in a desktop session: elsewhere nobody can unlock it.
+pub(super) fn is_there() -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    set("DBUS_SESSION_BUS_ADDRESS") && (set("DISPLAY") || set("WAYLAND_DISPLAY"))
+}
+
+fn secret_tool(verb: &[&str], entry: &Entry) -> Command {
+    let mut command = Command::new("secret-tool");
+    command.args(verb).args(["service", "toolhub", "home", &entry.home, "login", &entry.key]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    command
+}
+
+pub(super) async fn read(entry: &Entry) -> Option<Zeroizing<String>> {
+    let child = secret_tool(&["lookup"], entry).stdout(Stdio::piped()).spawn().ok()?;
+    let output = child.wait_with_output().await.ok()?;
+    let text = String::from_utf8(output.stdout).ok().map(Zeroizing::new)?;
+    (output.status.success() && !text.is_empty()).then_some(text)
+}
+
+pub(super) async fn write(entry: &Entry, text: &str) -> Option<()> {
+    let label = format!("--label=toolhub: {}", entry.key);
+    // The text goes over a pipe: what stands on a command line can be seen by everybody.
+    let mut child = secret_tool(&["store", &label], entry).stdin(Stdio::piped()).spawn().ok()?;
+    let mut input = child.stdin.take()?;
+    input.write_all(text.as_bytes()).await.ok()?;
+    drop(input);
+    child.wait().await.ok()?.success().then_some(())
+}
+
+pub(super) async fn remove(entry: &Entry) -> Option<()> {
+    secret_tool(&["clear"], entry).status().await.ok()?.success().then_some(())
+}

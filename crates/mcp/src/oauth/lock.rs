@@ -1,0 +1,83 @@
+//! A lock that other processes respect, held as long as its file is open, so that it goes with its owner.
+
+use std::fs::{File, TryLockError};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+
+use super::error::OAuthError;
+
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A lock that is held until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+/// Why a lock could not be taken.
+#[derive(Debug)]
+pub(crate) enum NotTaken {
+    /// Another process has it, and does not let go.
+    Held(OAuthError),
+    /// There can be no locks here, as in a folder that cannot be written to.
+    Impossible(OAuthError),
+}
+
+impl From<NotTaken> for OAuthError {
+    fn from(why: NotTaken) -> Self {
+        match why {
+            NotTaken::Held(error) | NotTaken::Impossible(error) => error,
+        }
+    }
+}
+
+impl Lock {
+    /// Takes the lock on `file`, waiting at most `patience` for whoever has it.
+    pub(crate) async fn take(file: PathBuf, patience: Duration) -> Result<Self, NotTaken> {
+        let error = |why: String| OAuthError::Store(format!("`{}`: {why}", file.display()));
+        let failed = |why: std::io::Error| NotTaken::Impossible(error(why.to_string()));
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let opened = File::options().create(true).truncate(false).write(true).open(&file).map_err(failed)?;
+        let end = Instant::now() + patience;
+        loop {
+            match opened.try_lock() {
+                Ok(()) => return Ok(Self { _file: opened }),
+                Err(TryLockError::WouldBlock) if Instant::now() < end => tokio::time::sleep(PAUSE).await,
+                Err(TryLockError::WouldBlock) => {
+                    return Err(NotTaken::Held(error("another toolhub holds it".to_owned())));
+                }
+                Err(TryLockError::Error(why)) => return Err(failed(why)),
+            }
+        }
+    }
+}
+
+/// A name for a file that stands for any text.
+pub(crate) fn hash_of(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sub/x.lock");
+        let lock = Lock::take(file.clone(), Duration::ZERO).await.unwrap();
+        let NotTaken::Held(error) = Lock::take(file.clone(), Duration::ZERO).await.unwrap_err() else {
+            panic!()
+        };
+        assert!(error.to_string().contains("another toolhub holds it"), "{error}");
+        drop(lock);
+        Lock::take(file.clone(), Duration::ZERO).await.unwrap();
+        let impossible = Lock::take(file.join("under/a/file"), Duration::ZERO).await;
+        assert!(matches!(impossible, Err(NotTaken::Impossible(_))), "{impossible:?}");
+    }
+}

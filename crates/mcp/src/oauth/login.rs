@@ -1,0 +1,144 @@
+//! Logging in: the authorization-code flow with a person and a browser (OAuth 2.1 §4.1, RFC 8252), and logging out.
+
+use std::time::Duration;
+
+use url::Url;
+
+use super::callback::{Callback, Expected};
+use super::discover::{Found, discover, knock};
+use super::error::OAuthError;
+use super::guard::Guard;
+use super::pkce;
+use super::record::{Record, Tokens};
+use super::registration::{Client, Purpose, client_for};
+use super::renew::{Ground, Why, by_client};
+use super::scopes::{Choice, OFFLINE, Scopes};
+use super::secret::Secret;
+use super::token::{Desk, Field};
+use crate::config::Grant;
+
+/// How long a person may take in the browser.
+const PERSON: Duration = Duration::from_secs(5 * 60);
+/// How long giving tokens back may take.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Hears of the address that is to be opened in a browser.
+pub type Show<'a> = &'a (dyn Fn(&str) + Send + Sync);
+
+impl Guard {
+    /// Logs in, and keeps what comes of it. `show` gets the address for the browser; a login in the client's own name
+    /// has none. Dropping the future gives up.
+    pub async fn login(&self, show: Show<'_>) -> Result<(), OAuthError> {
+        let ground = self.inner.ground()?;
+        let before = self.inner.store.load(&ground.key).await?;
+        let record = match ground.spec.grant {
+            Grant::AuthorizationCode => by_person(&ground, before.as_ref(), show).await?,
+            Grant::ClientCredentials => by_client(&ground, before, &Why::NoToken).await?,
+        };
+        let _lock = self.inner.store.renewing(&ground.key).await?;
+        self.inner.store.save(&ground.key, &record).await?;
+        self.inner.set_login(Some(record));
+        Ok(())
+    }
+
+    /// Gives the tokens back and forgets them; whether there were any.
+    pub async fn logout(&self) -> Result<bool, OAuthError> {
+        let ground = self.inner.ground()?;
+        let store = &self.inner.store;
+        let _lock = store.renewing(&ground.key).await?;
+        let record = store.load(&ground.key).await?;
+        let known = store.forget(&ground.key).await?;
+        self.inner.set_login(None);
+        // What is forgotten here is forgotten, whether or not the other side hears of it.
+        if let Some(record) = record {
+            let _ = tokio::time::timeout(FAREWELL, give_back(&ground, &record)).await;
+        }
+        Ok(known)
+    }
+}
+
+async fn give_back(ground: &Ground, record: &Record) -> Result<(), OAuthError> {
+    let Some(endpoint) = &record.revocation_endpoint else { return Ok(()) };
+    let Some(token) = record.tokens.refresh.as_ref().or(record.tokens.access.as_ref()) else { return Ok(()) };
+    let endpoint = ground.fetch.allowed(endpoint)?;
+    let client = record.client.with_secret_of(&ground.spec);
+    Desk { fetch: &ground.fetch, endpoint: &endpoint, client: &client }.give_back(token).await
+}
+
+async fn by_person(ground: &Ground, before: Option<&Record>, show: Show<'_>) -> Result<Record, OAuthError> {
+    let Ground { url, headers, spec, fetch, .. } = ground;
+    let challenge = knock(fetch, url, headers.clone()).await?;
+    let found = discover(fetch, url, (spec, challenge.as_ref())).await?;
+    let authorize = found.issuer.authorize_safely()?.clone();
+    let scopes = Choice {
+        configured: &spec.scopes,
+        challenged: challenge.map(|challenge| challenge.scopes).unwrap_or_default(),
+        supported: found.scopes.as_deref(),
+        before: before.map(|record| record.requested.clone().with(record.missing.iter())).unwrap_or_default(),
+        offline: found.issuer.offline,
+    }
+    .scopes();
+    let callback = Callback::open(spec.redirect_port, before.and_then(|record| record.client.port())).await?;
+    let redirect_uri = callback.redirect_uri();
+    let purpose = Purpose { spec, before, redirect_uri: &redirect_uri, port: callback.port, scopes: &scopes };
+    let client = client_for(fetch, &found.issuer, &purpose).await?;
+    let attempt = Attempt { found: &found, client: &client, redirect_uri: &redirect_uri, scopes: &scopes };
+    let tokens = attempt.run(ground, (authorize, callback), show).await?;
+    Ok(Record::new(found, client.without_secret_of(spec), (tokens, scopes)))
+}
+
+struct Attempt<'a> {
+    found: &'a Found,
+    client: &'a Client,
+    redirect_uri: &'a str,
+    scopes: &'a Scopes,
+}
+
+impl Attempt<'_> {
+    async fn run(
+        &self,
+        ground: &Ground,
+        (authorize, callback): (Url, Callback),
+        show: Show<'_>,
+    ) -> Result<Tokens, OAuthError> {
+        let (state, verifier) = (pkce::random()?, pkce::random()?);
+        show(self.address(authorize, &state, &verifier).as_str());
+        let issuer = &self.found.issuer;
+        let expected = Expected { state, issuer: issuer.name.clone(), names_itself: issuer.names_itself };
+        let code = match tokio::time::timeout(PERSON, callback.code(&expected)).await {
+            Ok(code) => code?,
+            Err(_) => return Err(OAuthError::TimedOut(PERSON)),
+        };
+        let desk = Desk { fetch: &ground.fetch, endpoint: &issuer.token, client: self.client };
+        desk.ask(&[
+            Field::Plain("grant_type", "authorization_code"),
+            Field::Hidden("code", &code),
+            Field::Hidden("code_verifier", &verifier),
+            Field::Plain("redirect_uri", self.redirect_uri),
+            Field::Plain("resource", &self.found.resource),
+        ])
+        .await
+    }
+
+    /// The address that the browser is sent to.
+    fn address(&self, mut authorize: Url, state: &Secret, verifier: &Secret) -> Url {
+        let mut query = authorize.query_pairs_mut();
+        query
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &self.client.id)
+            .append_pair("redirect_uri", self.redirect_uri)
+            .append_pair("state", state.expose())
+            .append_pair("code_challenge", &pkce::challenge_of(verifier))
+            .append_pair("code_challenge_method", "S256")
+            .append_pair("resource", &self.found.resource);
+        if !self.scopes.is_empty() {
+            query.append_pair("scope", &self.scopes.to_string());
+        }
+        // OpenID providers give a refresh token only to who is asked (OpenID Connect Core §11).
+        if self.scopes.iter().any(|scope| scope == OFFLINE) {
+            query.append_pair("prompt", "consent");
+        }
+        drop(query);
+        authorize
+    }
+}

@@ -1,0 +1,32 @@
+//! Logging in to HTTP servers with OAuth 2.1 (2026-07-28, basic/authorization). The transport knows one small trait of
+//! it, [`Authorizer`]; the command line knows [`Guard`].
+
+mod callback;
+mod challenge;
+mod discover;
+mod error;
+mod fetch;
+mod guard;
+mod issuer;
+mod keyring;
+mod lock;
+mod login;
+mod page;
+mod pkce;
+mod record;
+mod registration;
+mod renew;
+mod resource;
+mod scopes;
+mod secret;
+mod send;
+mod store;
+mod token;
+
+pub use error::OAuthError;
+pub use guard::Guard;
+pub(crate) use guard::Surroundings;
+pub use login::Show;
+pub use secret::Secret;
+pub(crate) use send::{Authorizer, send};
+pub use store::TokenStore;

@@ -1,0 +1,39 @@
+//! Random texts, and the proof that whoever redeems a code is whoever asked for it (RFC 7636).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+
+use super::error::OAuthError;
+use super::secret::Secret;
+
+/// 256 bits nobody can guess, in 43 letters.
+pub(crate) fn random() -> Result<Secret, OAuthError> {
+    let mut bytes = zeroize::Zeroizing::new([0_u8; 32]);
+    getrandom::fill(&mut *bytes)
+        .map_err(|error| OAuthError::Config(format!("this system gives no random numbers: {error}")))?;
+    Ok(Secret::new(URL_SAFE_NO_PAD.encode(*bytes)))
+}
+
+/// What is shown of a verifier before it is used (S256).
+pub(crate) fn challenge_of(verifier: &Secret) -> String {
+    URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.expose().as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_rfc_7636() {
+        let verifier = Secret::new("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk");
+        assert_eq!(challenge_of(&verifier), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
+    }
+
+    #[test]
+    fn random_texts_differ() {
+        let (one, two) = (random().unwrap(), random().unwrap());
+        assert_eq!(one.expose().len(), 43);
+        assert_ne!(one, two);
+    }
+}

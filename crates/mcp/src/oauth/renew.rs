@@ -1,0 +1,233 @@
+//! A new access token without asking anybody: from the store, with the refresh token, or with the client's own name.
+
+use std::sync::Arc;
+
+use reqwest::header::HeaderMap;
+use toolhub_core::lang::{Lang, Say as _, Text};
+use url::Url;
+
+use super::discover::{discover, knock};
+use super::error::OAuthError;
+use super::fetch::Fetch;
+use super::guard::Inner;
+use super::lock::hash_of;
+use super::record::Record;
+use super::registration::Client;
+use super::resource::Resource;
+use super::scopes::{Choice, Scopes};
+use super::secret::Secret;
+use super::token::{Desk, Field};
+use crate::config::{Grant, OAuthSpec};
+use crate::error::McpError;
+use crate::transport::http::client::{header_map, parse_url};
+
+/// Why a token is wanted.
+#[derive(Debug)]
+pub(super) enum Why {
+    /// There is none in hand, or it is about to run out.
+    NoToken,
+    /// The server refused this one, or that there was none.
+    Refused(Option<Secret>),
+    /// It does not reach far enough.
+    MoreScopes(Scopes),
+}
+
+/// The config with its variables filled in, and the way to make requests.
+pub(super) struct Ground {
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    pub(super) spec: OAuthSpec,
+    pub(super) fetch: Fetch,
+    /// Under which the login is kept: at another url it is another login, for tokens go nowhere else.
+    pub(super) key: String,
+}
+
+impl Inner {
+    pub(super) fn ground(&self) -> Result<Ground, OAuthError> {
+        let wrong = |error: McpError| OAuthError::Config(error.to_string());
+        let http = self.http.expanded().map_err(wrong)?;
+        let spec = self.spec.expanded().map_err(|name| {
+            OAuthError::Config(format!("`oauth` in its config uses ${{{name}}}, which is not set"))
+        })?;
+        let url = parse_url(&http.url).map_err(wrong)?;
+        let headers = header_map(&http.headers).map_err(wrong)?;
+        let key = format!("{} {}", self.server, hash_of(url.as_str()));
+        Ok(Ground { fetch: Fetch::new(&url)?, url, headers, spec, key })
+    }
+
+    /// The login that is kept. Where the store cannot be read there is none: a server may need none.
+    async fn kept(&self, ground: &Ground) -> Option<Record> {
+        let kept = self.store.load(&ground.key).await;
+        kept.inspect_err(|error| self.note(error.text())).ok().flatten()
+    }
+
+    /// Whether a server that refuses without a challenge has a login at all.
+    pub(super) async fn offers_login(&self) -> bool {
+        if self.login().is_some() || self.spec != OAuthSpec::default() {
+            return true;
+        }
+        let Ok(ground) = self.ground() else { return false };
+        matches!(Resource::find(&ground.fetch, &ground.url, None).await, Ok(Some(_)))
+    }
+
+    pub(super) async fn renew(self: &Arc<Self>, why: Why) -> Result<Option<Secret>, McpError> {
+        let refused = !matches!(why, Why::NoToken);
+        let ground = match self.ground() {
+            Ok(ground) => ground,
+            // A server that is reached in the open gets no token, and may need none.
+            Err(_) if !refused => {
+                self.set_login(None);
+                return Ok(None);
+            }
+            Err(error) => return Err(McpError::hopeless(error.text())),
+        };
+        match self.renewed(&ground, &why).await {
+            Ok(Some(record)) => {
+                let token = record.tokens.access.clone();
+                self.set_login(Some(record));
+                if token.is_none() && refused { Err(self.login_needed()) } else { Ok(token) }
+            }
+            Ok(None) => {
+                self.set_login(None);
+                if refused { Err(self.login_needed()) } else { Ok(None) }
+            }
+            Err(error) => {
+                let (en, zh) = (error.say(Lang::En), error.say(Lang::Zh));
+                let text =
+                    Text::new(format!("the login could not be renewed: {en}"), format!("无法更新登录：{zh}"));
+                self.note(text.clone());
+                // A token that is only about to run out still serves.
+                let record = self.login().filter(|record| !refused && !record.tokens.is_over());
+                match record.and_then(|record| record.tokens.access.clone()) {
+                    Some(token) => Ok(Some(token)),
+                    None => Err(McpError::connect(text)),
+                }
+            }
+        }
+    }
+
+    /// The login with a token that answers `why`; `None` where there is no login.
+    async fn renewed(&self, ground: &Ground, why: &Why) -> Result<Option<Record>, OAuthError> {
+        let by_itself = ground.spec.grant == Grant::ClientCredentials;
+        let before = self.kept(ground).await;
+        match &before {
+            Some(record) if serves(record, why) => return Ok(before),
+            Some(record) if record.tokens.refresh.is_none() && !by_itself => {
+                // Nothing to renew it with. Our clock may be wrong, so the server has the last word.
+                let usable = matches!(why, Why::NoToken);
+                return Ok(before.filter(|_| usable));
+            }
+            None if !by_itself => return Ok(None),
+            _ => {}
+        }
+        let _lock = self.store.renewing(&ground.key).await?;
+        // Another process may have been faster, and its refresh token is the one that counts now.
+        let before = self.kept(ground).await;
+        if before.as_ref().is_some_and(|record| serves(record, why)) {
+            return Ok(before);
+        }
+        let record = match before {
+            Some(record) if record.tokens.refresh.is_some() && !matches!(why, Why::MoreScopes(_)) => {
+                self.refreshed(ground, record).await?
+            }
+            before if by_itself => Some(by_client(ground, before, why).await?),
+            _ => None,
+        };
+        if let Some(record) = &record {
+            if let Err(error) = self.store.save(&ground.key, record).await {
+                self.note(error.text());
+            }
+            if record.tokens.access.is_some() {
+                self.note(Text::new("the login was renewed", "登录已更新"));
+            }
+        }
+        Ok(record)
+    }
+
+    /// Uses the refresh token. Where the grant is void the login stays without tokens: who we are to the
+    /// authorization server, and what was asked for, serve the next login.
+    async fn refreshed(&self, ground: &Ground, mut record: Record) -> Result<Option<Record>, OAuthError> {
+        let Some(refresh) = record.tokens.refresh.clone() else { return Ok(None) };
+        let endpoint = ground.fetch.allowed(&record.token_endpoint)?;
+        let client = record.client.with_secret_of(&ground.spec);
+        let desk = Desk { fetch: &ground.fetch, endpoint: &endpoint, client: &client };
+        let answer = desk
+            .ask(&[
+                Field::Plain("grant_type", "refresh_token"),
+                Field::Hidden("refresh_token", &refresh),
+                Field::Plain("resource", &record.resource),
+            ])
+            .await;
+        record.tokens = match answer {
+            Ok(tokens) => record.tokens.renewed_by(tokens),
+            Err(error) if error.is_final() => {
+                let zh = error.say(Lang::Zh);
+                self.note(Text::new(format!("the login has ended: {error}"), format!("登录已失效：{zh}")));
+                super::record::Tokens::default()
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Some(record))
+    }
+
+    /// Remembers what a call needed and did not have.
+    pub(super) async fn remember_missing(&self, needed: Scopes) {
+        let remembered = async {
+            let ground = self.ground()?;
+            let _lock = self.store.renewing(&ground.key).await?;
+            let Some(mut record) = self.store.load(&ground.key).await? else { return Ok(()) };
+            record.missing = record.missing.with(needed.iter());
+            self.store.save(&ground.key, &record).await?;
+            self.set_login(Some(record));
+            Ok::<_, OAuthError>(())
+        };
+        if let Err(error) = remembered.await {
+            self.note(error.text());
+        }
+    }
+}
+
+/// Whether a login has what is wanted, without anything being done.
+fn serves(record: &Record, why: &Why) -> bool {
+    let Some(access) = &record.tokens.access else { return false };
+    let refused = matches!(why, Why::Refused(Some(used)) if used == access);
+    let reaches = match why {
+        Why::MoreScopes(needed) => record.requested.cover(needed),
+        Why::NoToken | Why::Refused(_) => true,
+    };
+    !refused && reaches && !record.tokens.is_due()
+}
+
+/// Asks for a token in the client's own name (RFC 6749 §4.4).
+pub(super) async fn by_client(
+    ground: &Ground,
+    before: Option<Record>,
+    why: &Why,
+) -> Result<Record, OAuthError> {
+    let Ground { url, headers, spec, fetch, .. } = ground;
+    let challenge = knock(fetch, url, headers.clone()).await?;
+    let found = discover(fetch, url, (spec, challenge.as_ref())).await?;
+    let needed = match why {
+        Why::MoreScopes(needed) => needed.clone(),
+        Why::NoToken | Why::Refused(_) => challenge.map(|challenge| challenge.scopes).unwrap_or_default(),
+    };
+    let scopes = Choice {
+        configured: &spec.scopes,
+        challenged: needed,
+        supported: found.scopes.as_deref(),
+        before: before.map(|record| record.requested).unwrap_or_default(),
+        offline: false,
+    }
+    .scopes();
+    let client = Client::configured(spec, &found.issuer)
+        .ok_or_else(|| OAuthError::NoRegistration { issuer: found.issuer.name.clone() })?;
+    let desk = Desk { fetch, endpoint: &found.issuer.token, client: &client };
+    let joined = scopes.to_string();
+    let mut fields =
+        vec![Field::Plain("grant_type", "client_credentials"), Field::Plain("resource", &found.resource)];
+    if !scopes.is_empty() {
+        fields.push(Field::Plain("scope", &joined));
+    }
+    let tokens = desk.ask(&fields).await?;
+    Ok(Record::new(found, client.without_secret_of(spec), (tokens, scopes)))
+}

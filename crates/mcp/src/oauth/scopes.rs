@@ -1,0 +1,117 @@
+//! Scopes: which are asked for, and how those that are missing are added (2026-07-28, basic/authorization: scope
+//! selection strategy, step-up authorization flow).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A set of scopes, in the order they were first named.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Scopes(Vec<String>);
+
+/// What there is to choose from.
+#[derive(Debug, Default)]
+pub(crate) struct Choice<'a> {
+    /// What the owner wrote into the config.
+    pub(crate) configured: &'a [String],
+    /// What the challenge said.
+    pub(crate) challenged: Scopes,
+    /// What the protected resource lists.
+    pub(crate) supported: Option<&'a [String]>,
+    /// What was asked for before, and what was found to be missing.
+    pub(crate) before: Scopes,
+    /// Whether the authorization server gives refresh tokens for `offline_access`.
+    pub(crate) offline: bool,
+}
+
+pub(crate) const OFFLINE: &str = "offline_access";
+
+impl Scopes {
+    /// The scopes of a space-separated list.
+    pub(crate) fn parse(text: &str) -> Self {
+        Self::default().with(text.split_ascii_whitespace())
+    }
+
+    /// These, and those that are not yet among them.
+    pub(crate) fn with<'a>(mut self, more: impl IntoIterator<Item = &'a str>) -> Self {
+        for scope in more {
+            if !scope.is_empty() && !self.0.iter().any(|known| known == scope) {
+                self.0.push(scope.to_owned());
+            }
+        }
+        self
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether all of `others` are among these.
+    pub(crate) fn cover(&self, others: &Self) -> bool {
+        others.0.iter().all(|other| self.0.contains(other))
+    }
+}
+
+impl fmt::Display for Scopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(" "))
+    }
+}
+
+impl Choice<'_> {
+    /// What to ask for: what the challenge names, else what the resource lists, else nothing; where the owner chose,
+    /// that stands in place of the list. What was asked for before is kept, so that no permission is lost.
+    pub(crate) fn scopes(&self) -> Scopes {
+        let own = Scopes::default().with(self.configured.iter().map(String::as_str));
+        let needed = own.with(self.challenged.iter());
+        let listed = self.supported.filter(|_| needed.is_empty() && self.before.is_empty());
+        let chosen = needed.with(listed.into_iter().flatten().map(String::as_str)).with(self.before.iter());
+        // Without any other scope the server gives its default; naming one would narrow that.
+        let offline = self.offline && !chosen.is_empty();
+        chosen.with(offline.then_some(OFFLINE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_are_chosen_as_the_specification_says() {
+        let list = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let check = |configured: &str, challenged: &str, supported: Option<&str>, before: &str| {
+            let (configured, supported) = (list(configured), supported.map(list));
+            let choice = Choice {
+                configured: &configured,
+                challenged: Scopes::parse(challenged),
+                supported: supported.as_deref(),
+                before: Scopes::parse(before),
+                offline: false,
+            };
+            choice.scopes().to_string()
+        };
+        assert_eq!(check("", "a b", Some("a b c"), ""), "a b");
+        assert_eq!(check("", "", Some("a b c"), ""), "a b c");
+        assert_eq!(check("", "", None, ""), "");
+        assert_eq!(check("", "write", Some("read write"), "read"), "write read");
+        assert_eq!(check("mine", "", Some("a b"), ""), "mine");
+        assert_eq!(check("mine", "needed", Some("a b"), ""), "mine needed");
+        let offline = Choice { challenged: Scopes::parse("a"), offline: true, ..Choice::default() };
+        assert_eq!(offline.scopes().to_string(), "a offline_access");
+        let offline = Choice { offline: true, ..Choice::default() };
+        assert_eq!(offline.scopes().to_string(), "");
+    }
+
+    #[test]
+    fn sets_are_compared_as_sets() {
+        let all = Scopes::parse("a b c");
+        assert!(all.cover(&Scopes::parse("c a")) && all.cover(&Scopes::default()));
+        assert!(!all.cover(&Scopes::parse("a d")));
+        assert_eq!(Scopes::parse(" a  b a ").to_string(), "a b");
+    }
+}

@@ -1,0 +1,95 @@
+//! A text that must never be shown: nothing prints it, nothing writes it by accident, and it is wiped when dropped.
+
+use std::fmt;
+
+use serde::Serializer;
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use zeroize::Zeroizing;
+
+/// A token, a code or a password. It has no `Display` and no `Serialize`; whoever needs the text must say so.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// Takes a text in.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(Zeroizing::new(text.into()))
+    }
+
+    /// The text, for the one place that must have it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// `text` without this secret, should a peer have put it there.
+    pub(crate) fn hidden_in(&self, text: &str) -> String {
+        if self.0.is_empty() { text.to_owned() } else { text.replace(self.expose(), "…") }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        // The usual complaint quotes what it found; a number in a secret's place is most likely the secret.
+        fn no_text<E: Error>() -> Result<Secret, E> {
+            Err(E::custom("a secret should be a string"))
+        }
+        impl Visitor<'_> for Text {
+            type Value = Secret;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Secret, E> {
+                Ok(Secret::new(text))
+            }
+
+            fn visit_i64<E: Error>(self, _: i64) -> Result<Secret, E> {
+                no_text()
+            }
+
+            fn visit_u64<E: Error>(self, _: u64) -> Result<Secret, E> {
+                no_text()
+            }
+
+            fn visit_f64<E: Error>(self, _: f64) -> Result<Secret, E> {
+                no_text()
+            }
+        }
+        // Not `deserialize_str`: a deserializer that expects a text complains, and quotes, by itself.
+        deserializer.deserialize_any(Text)
+    }
+}
+
+/// Writes a secret as it is: for the token store alone.
+pub(super) fn write_plain<S: Serializer>(secret: &Option<Secret>, serializer: S) -> Result<S::Ok, S::Error> {
+    match secret {
+        Some(secret) => serializer.serialize_some(secret.expose()),
+        None => serializer.serialize_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_shows_itself_to_nobody() {
+        let secret = Secret::new("hunter2");
+        assert_eq!(format!("{secret:?} {:?}", Some(&secret)), "Secret(…) Some(Secret(…))");
+        assert_eq!(secret.hidden_in("no hunter2 here"), "no … here");
+        assert_eq!(Secret::default().hidden_in("abc"), "abc");
+        for wrong in ["12345", "-12345", "12345.5"] {
+            let error = serde_json::from_str::<Secret>(wrong).unwrap_err().to_string();
+            assert!(!error.contains("12345"), "{error}");
+        }
+        assert_eq!(serde_json::from_str::<Secret>("\"a\"").unwrap().expose(), "a");
+    }
+}

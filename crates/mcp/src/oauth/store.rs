@@ -1,0 +1,200 @@
+//! Where logins are kept between runs: `tokens.json` in the data folder, the owner's alone; where the system has a
+//! keyring that works, the file only says so.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::error::OAuthError;
+use super::keyring::Keyring;
+use super::lock::{Lock, NotTaken, hash_of};
+use super::record::Record;
+
+/// How long another process may be writing.
+const WRITING: Duration = Duration::from_secs(5);
+/// How long another process may be renewing a token: longer than a renewal may take.
+const RENEWING: Duration = Duration::from_secs(40);
+
+/// The logins of all servers, each under a key of its owner's choice.
+#[derive(Debug)]
+pub struct TokenStore {
+    folder: PathBuf,
+    keyring: Keyring,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Document {
+    version: u32,
+    /// Each decoded by itself: one that cannot be read costs that server alone.
+    servers: Map<String, Value>,
+}
+
+impl TokenStore {
+    /// The logins kept in this data folder.
+    pub fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), keyring: Keyring::new(folder) }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.join("tokens.json")
+    }
+
+    /// A login, if there is one.
+    pub(crate) async fn load(&self, key: &str) -> Result<Option<Record>, OAuthError> {
+        let file = self.file();
+        let Some(entry) = blocking(move || read(&file)).await?.servers.remove(key) else {
+            return Ok(None);
+        };
+        let entry = match entry == in_keyring() {
+            true => match self.keyring.read(key).await.and_then(|text| serde_json::from_str(&text).ok()) {
+                Some(entry) => entry,
+                None => return Ok(None),
+            },
+            false => entry,
+        };
+        // Written by another version, or by hand: as good as no login, and the next login replaces it.
+        Ok(Record::deserialize(entry).ok())
+    }
+
+    /// Keeps a login in place of the one before.
+    pub(crate) async fn save(&self, key: &str, record: &Record) -> Result<(), OAuthError> {
+        let failed = |_| OAuthError::Store("it cannot be written down".to_owned());
+        let text = zeroize::Zeroizing::new(serde_json::to_string(record).map_err(failed)?);
+        let entry = match self.keyring.write(key, &text).await {
+            true => in_keyring(),
+            false => serde_json::to_value(record).map_err(failed)?,
+        };
+        self.change(key, Some(entry)).await.map(drop)
+    }
+
+    /// Forgets a login; whether there was one.
+    pub(crate) async fn forget(&self, key: &str) -> Result<bool, OAuthError> {
+        let before = self.change(key, None).await?;
+        if before == Some(in_keyring()) {
+            self.keyring.remove(key).await;
+        }
+        Ok(before.is_some())
+    }
+
+    /// Keeps other processes from renewing the same login at the same time: a refresh token works once.
+    /// `None` where there can be no locks; then nothing can be kept either.
+    pub(crate) async fn renewing(&self, key: &str) -> Result<Option<Lock>, OAuthError> {
+        let file = self.folder.join("locks").join(format!("{}.lock", hash_of(key)));
+        match Lock::take(file, RENEWING).await {
+            Ok(lock) => Ok(Some(lock)),
+            Err(NotTaken::Impossible(_)) => Ok(None),
+            Err(NotTaken::Held(error)) => Err(error),
+        }
+    }
+
+    async fn change(&self, key: &str, entry: Option<Value>) -> Result<Option<Value>, OAuthError> {
+        let _lock = Lock::take(self.folder.join("tokens.lock"), WRITING).await?;
+        let (file, key) = (self.file(), key.to_owned());
+        blocking(move || {
+            let mut document = read(&file)?;
+            let before = match entry {
+                Some(entry) => document.servers.insert(key, entry),
+                None => document.servers.remove(&key),
+            };
+            write(&file, &document)?;
+            Ok(before)
+        })
+        .await
+    }
+}
+
+/// What stands in the file for a login that the keyring has.
+fn in_keyring() -> Value {
+    json!({"kept_in": "keyring"})
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, OAuthError> + Send + 'static,
+) -> Result<T, OAuthError> {
+    let gone = |_| Err(OAuthError::Store("the program is ending".to_owned()));
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(gone)
+}
+
+fn read(file: &Path) -> Result<Document, OAuthError> {
+    let wrong = |what: String| OAuthError::Store(format!("`{}` {what}", file.display()));
+    match std::fs::read(file) {
+        // Never the parser's own words: they quote what they found.
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            wrong(format!(
+                "cannot be read at line {line}, column {column}: mend it, or remove it and log in again"
+            ))
+        }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Ok(Document { version: 1, servers: Map::new() })
+        }
+        Err(error) => Err(wrong(format!("cannot be read: {error}"))),
+    }
+}
+
+/// Replaces the file in one step by one that is the owner's alone, whatever the old one was.
+fn write(file: &Path, document: &Document) -> Result<(), OAuthError> {
+    let failed = |error: std::io::Error| OAuthError::Store(format!("`{}`: {error}", file.display()));
+    let folder = file.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let mut new = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    serde_json::to_writer_pretty(&mut new, document).map_err(|error| failed(error.into()))?;
+    new.as_file().sync_all().map_err(failed)?;
+    new.persist(file).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(access: &str) -> Record {
+        serde_json::from_value(json!({
+            "resource": "https://a.example/mcp", "issuer": "https://b.example",
+            "token_endpoint": "https://b.example/token", "client": {"id": "c", "method": "none"},
+            "tokens": {"access": access},
+        }))
+        .unwrap()
+    }
+
+    #[tokio::test]
+    async fn logins_are_kept_apart_and_for_the_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = TokenStore::new(folder.path());
+        let (a, b) = ("a", "服务");
+        assert!(store.load(a).await.unwrap().is_none());
+        std::fs::write(folder.path().join("tokens.json"), r#"{"version":1,"servers":{"odd":{"new":1}}}"#)
+            .unwrap();
+        store.save(a, &record("t1")).await.unwrap();
+        store.save(b, &record("t2")).await.unwrap();
+        let access = async |id| store.load(id).await.unwrap().unwrap().tokens.access.unwrap();
+        assert_eq!((access(a).await.expose(), access(b).await.expose()), ("t1", "t2"));
+        assert!(store.load("odd").await.unwrap().is_none());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = std::fs::metadata(folder.path().join("tokens.json")).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+        assert!(store.forget(a).await.unwrap());
+        assert!(!store.forget(a).await.unwrap());
+        assert!(store.load(a).await.unwrap().is_none() && store.load(b).await.unwrap().is_some());
+        let text = std::fs::read_to_string(folder.path().join("tokens.json")).unwrap();
+        assert!(text.contains("odd") && !text.contains("t1"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_file_that_cannot_be_read_is_left_alone_and_not_quoted() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tokens.json");
+        for text in [r#"{"version": "hunter2"}"#, "{ hunter2"] {
+            std::fs::write(&file, text).unwrap();
+            let store = TokenStore::new(folder.path());
+            let error = store.save("a", &record("t")).await.unwrap_err().to_string();
+            assert!(error.contains("line 1") && !error.contains("hunter2"), "{error}");
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Server-sent events, read from bytes that may be split anywhere.
+
+use std::time::Duration;
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct SseEvent {
+    /// Its kind; empty for the default, `message`.
+    pub(crate) kind: String,
+    /// Its data lines, joined.
+    pub(crate) data: String,
+    /// Its id, where it has one.
+    pub(crate) id: Option<String>,
+    /// How long the server asks to wait before the stream is opened again.
+    pub(crate) retry: Option<Duration>,
+}
+
+/// Cuts bytes into events.
+#[derive(Debug, Default)]
+pub(crate) struct SseParser {
+    line: Vec<u8>,
+    event: SseEvent,
+    has_data: bool,
+    after_cr: bool,
+    started: bool,
+}
+
+impl SseParser {
+    /// How much is held back, waiting for the end of an event.
+    pub(crate) fn held(&self) -> usize {
+        self.line.len() + self.event.data.len()
+    }
+
+    /// Takes more bytes; gives the events that they complete.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<SseEvent> {
+        let mut events = Vec::new();
+        for &byte in bytes {
+            let after_cr = std::mem::take(&mut self.after_cr);
+            match byte {
+                b'\n' if after_cr => {}
+                b'\n' | b'\r' => {
+                    self.after_cr = byte == b'\r';
+                    self.end_line(&mut events);
+                }
+                _ => self.line.push(byte),
+            }
+        }
+        events
+    }
+
+    fn end_line(&mut self, events: &mut Vec<SseEvent>) {
+        let bytes = std::mem::take(&mut self.line);
+        let text = String::from_utf8_lossy(&bytes);
+        let mut line: &str = &text;
+        if !std::mem::replace(&mut self.started, true) {
+            line = line.strip_prefix('\u{feff}').unwrap_or(line);
+        }
+        if line.is_empty() {
+            let event = std::mem::take(&mut self.event);
+            // An event without data is none, but its id and its wish to wait still count.
+            if std::mem::take(&mut self.has_data) || event.id.is_some() || event.retry.is_some() {
+                events.push(event);
+            }
+            return;
+        }
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "event" => value.clone_into(&mut self.event.kind),
+            "id" if !value.contains('\0') => self.event.id = Some(value.to_owned()),
+            "data" => {
+                if std::mem::replace(&mut self.has_data, true) {
+                    self.event.data.push('\n');
+                }
+                self.event.data.push_str(value);
+            }
+            "retry" => self.event.retry = value.parse().ok().map(Duration::from_millis).or(self.event.retry),
+            // Comments, and what is not known.
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const STREAM: &str = "\u{feff}: hello\r\nevent: message\nid: 1\ndata: {\"a\":\ndata: \"中文\"}\n\ndata:x\r\rid: 9\n\ndata\n\n";
+
+    fn whole() -> Vec<SseEvent> {
+        SseParser::default().push(STREAM.as_bytes())
+    }
+
+    #[test]
+    fn events_are_read() {
+        let event = |kind: &str, data: &str, id: Option<&str>| SseEvent {
+            kind: kind.to_owned(),
+            data: data.to_owned(),
+            id: id.map(str::to_owned),
+            retry: None,
+        };
+        assert_eq!(
+            whole(),
+            [
+                event("message", "{\"a\":\n\"中文\"}", Some("1")),
+                event("", "x", None),
+                event("", "", Some("9")),
+                event("", "", None),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_split_at_any_byte_changes_nothing() {
+        for at in 0..=STREAM.len() {
+            let mut parser = SseParser::default();
+            let mut events = parser.push(&STREAM.as_bytes()[..at]);
+            events.extend(parser.push(&STREAM.as_bytes()[at..]));
+            assert_eq!(events, whole(), "split at {at}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_in_any_pieces_give_the_same(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0_usize..200) {
+            let cut = cut.min(bytes.len());
+            let mut parser = SseParser::default();
+            let mut pieces = parser.push(&bytes[..cut]);
+            pieces.extend(parser.push(&bytes[cut..]));
+            prop_assert_eq!(pieces, SseParser::default().push(&bytes));
+        }
+    }
+}

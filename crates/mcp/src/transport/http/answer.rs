@@ -1,0 +1,238 @@
+//! Reading answers: bodies and event streams, bounded, and taken up again where a stream broke off.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::{Response, StatusCode};
+use toolhub_core::RawJson;
+
+use super::Inner;
+use super::client::lost;
+use crate::error::McpError;
+use crate::transport::event_stream::{SseEvent, SseParser};
+use crate::transport::{MAX_RESULT_BYTES, OnProgress, progress_token};
+use crate::wire::{self, Incoming, NotAMessage};
+
+/// How much of an error's body is read and shown.
+const ERROR_BODY_BYTES: usize = 64 << 10;
+const ERROR_BODY_CHARS: usize = 300;
+/// How often one stream is taken up again.
+const MAX_RESUMPTIONS: u32 = 5;
+/// How long to wait before that, where the server does not say; and the most it may ask for.
+const RESUME_PAUSE: Duration = Duration::from_millis(500);
+const MAX_RESUME_PAUSE: Duration = Duration::from_secs(30);
+/// The longest that a server is left alone because it asked for it.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// Who waits for an answer.
+#[derive(Clone, Copy)]
+pub(super) struct Waiting<'a> {
+    pub(super) id: u64,
+    pub(super) on_progress: Option<&'a OnProgress>,
+}
+
+impl Inner {
+    pub(super) async fn answer_to(
+        self: &Arc<Self>,
+        waiting: Waiting<'_>,
+        response: Response,
+    ) -> Result<RawJson, McpError> {
+        match content_type(&response).as_str() {
+            "text/event-stream" => self.stream_answer(waiting, response).await,
+            "application/json" => {
+                let body = read_body(response, MAX_RESULT_BYTES).await?;
+                self.receive(&body, Some(waiting))
+                    .unwrap_or_else(|| Err(McpError::unreadable("the body holds no answer to the request")))
+            }
+            other => {
+                let body = read_body(response, ERROR_BODY_BYTES).await.unwrap_or_default();
+                let what = if body.is_empty() { "an empty body".to_owned() } else { format!("`{other}`") };
+                Err(McpError::unreadable(format!("{what} where JSON or an event stream was expected")))
+            }
+        }
+    }
+
+    /// Reads a stream to its answer. A legacy stream that breaks off is taken up again where it broke, if the
+    /// server numbers its events (2025-11-25, transports: resumability).
+    async fn stream_answer(
+        self: &Arc<Self>,
+        waiting: Waiting<'_>,
+        response: Response,
+    ) -> Result<RawJson, McpError> {
+        let mut cursor = Cursor::default();
+        let mut reading = Ok(response);
+        for _ in 0..=MAX_RESUMPTIONS {
+            let broken = match reading {
+                Ok(response) => match self.read_events(response, &mut cursor, Some(waiting)).await {
+                    Ok(Some(answer)) => return answer,
+                    Ok(None) => "the stream ended before the answer".to_owned(),
+                    Err(error @ McpError::Unreadable { .. }) => return Err(error),
+                    Err(error) => error.to_string(),
+                },
+                Err(McpError::Lost { cause, .. } | McpError::Connect { cause, .. }) => cause.to_string(),
+                Err(error) => return Err(error),
+            };
+            let Some(last) = cursor.id.clone().filter(|_| !self.is_modern()) else {
+                return Err(McpError::Lost { cause: broken.into(), stderr: Vec::new() });
+            };
+            self.inbox.oddity(format!("a stream that broke off ({broken}); taking it up after `{last}`"));
+            tokio::time::sleep(cursor.pause).await;
+            reading = self.resume(&last).await;
+        }
+        let cause = format!("the stream broke off {} times before the answer", MAX_RESUMPTIONS + 1);
+        Err(McpError::Lost { cause: cause.into(), stderr: Vec::new() })
+    }
+
+    /// Reads events until the answer comes or the stream ends.
+    pub(super) async fn read_events(
+        self: &Arc<Self>,
+        response: Response,
+        cursor: &mut Cursor,
+        waiting: Option<Waiting<'_>>,
+    ) -> Result<Option<Result<RawJson, McpError>>, McpError> {
+        let mut parser = SseParser::default();
+        let mut bytes = response.bytes_stream();
+        while let Some(chunk) = bytes.next().await {
+            let chunk = chunk.map_err(|error| lost(&error))?;
+            for event in parser.push(&chunk) {
+                cursor.note(&event);
+                // Events of other kinds, and the empty one that only primes resumption, carry no message.
+                if !matches!(event.kind.as_str(), "" | "message") || event.data.is_empty() {
+                    continue;
+                }
+                if let Some(answer) = self.receive(event.data.as_bytes(), waiting) {
+                    return Ok(Some(answer));
+                }
+            }
+            if parser.held() > MAX_RESULT_BYTES {
+                return Err(too_large(MAX_RESULT_BYTES));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes one message in; the answer that is waited for, if that is what it is.
+    fn receive(
+        self: &Arc<Self>,
+        message: &[u8],
+        waiting: Option<Waiting<'_>>,
+    ) -> Option<Result<RawJson, McpError>> {
+        let id = waiting.map(|waiting| waiting.id);
+        match wire::read(message) {
+            Ok(Incoming::Response { id: answered, outcome }) if Some(answered) == id => return Some(outcome),
+            Ok(Incoming::Response { id: other, .. }) => {
+                self.inbox.oddity(format!("an answer to request {other} where it does not belong"));
+            }
+            Ok(Incoming::Notification { method, params }) if method == "notifications/progress" => {
+                let on_progress = waiting.and_then(|waiting| waiting.on_progress);
+                if let (Some(params), Some(on_progress)) = (params, on_progress)
+                    && progress_token(&params) == id
+                {
+                    on_progress(&params);
+                }
+            }
+            Ok(Incoming::Notification { method, params }) => {
+                self.inbox.notification(&method, params.as_ref());
+            }
+            Ok(Incoming::Request { id, method, params }) => self.question(id, method, params),
+            // Only one request is answered here, so what cannot be read is its answer.
+            Err(NotAMessage::Odd { detail, .. }) => return Some(Err(McpError::unreadable(detail))),
+            Err(NotAMessage::Noise) => return Some(Err(McpError::unreadable("the answer is not JSON"))),
+        }
+        None
+    }
+}
+
+/// Where a stream stands, so that it can be taken up again.
+pub(super) struct Cursor {
+    pub(super) id: Option<String>,
+    pub(super) pause: Duration,
+}
+
+impl Default for Cursor {
+    fn default() -> Self {
+        Self { id: None, pause: RESUME_PAUSE }
+    }
+}
+
+impl Cursor {
+    fn note(&mut self, event: &SseEvent) {
+        if let Some(id) = &event.id {
+            self.id = Some(id.clone());
+        }
+        if let Some(retry) = event.retry {
+            self.pause = retry.min(MAX_RESUME_PAUSE);
+        }
+    }
+}
+
+impl Inner {
+    /// Opens the stream after the event with that id.
+    async fn resume(&self, last: &str) -> Result<Response, McpError> {
+        let request = self.client.get(self.url.clone()).header(ACCEPT, "text/event-stream");
+        let request = self.dressed(request).header("Last-Event-ID", last);
+        let response = self.send(request).await?;
+        match response.status() {
+            status if status.is_success() => Ok(response),
+            status => Err(McpError::Lost {
+                cause: format!("the stream broke off and cannot be taken up again (HTTP status {status})")
+                    .into(),
+                stderr: Vec::new(),
+            }),
+        }
+        .map_err(|error| match error {
+            // A refusal is final; only a broken connection is worth another try.
+            McpError::Lost { cause, .. } => McpError::unreadable(cause.to_string()),
+            other => other,
+        })
+    }
+
+    /// What an error status means.
+    pub(super) async fn status_error(&self, status: StatusCode, response: Response) -> McpError {
+        let header = |name: &str| {
+            response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+        };
+        let location = header("location");
+        let retry_after =
+            header("retry-after").and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
+        let body = read_body(response, ERROR_BODY_BYTES).await.unwrap_or_default();
+        // Legacy servers say 404 of a session they forgot (2025-11-25, transports: session management).
+        if status == StatusCode::NOT_FOUND && self.session.load().is_some() {
+            return McpError::SessionExpired;
+        }
+        // A modern server explains itself in the body, under an id or none.
+        if let Some(error) = wire::error_in(&body) {
+            return error;
+        }
+        let mut text: String = String::from_utf8_lossy(&body).chars().take(ERROR_BODY_CHARS).collect();
+        text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if let Some(location) = location {
+            text = format!("it points to {location}, which is not followed to another origin");
+        }
+        let retry_after = retry_after.map(|span| span.min(MAX_RETRY_AFTER));
+        McpError::Http { status: status.as_u16(), body: text, retry_after }
+    }
+}
+
+pub(super) fn content_type(response: &Response) -> String {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+async fn read_body(response: Response, most: usize) -> Result<Vec<u8>, McpError> {
+    let mut body = Vec::new();
+    let mut bytes = response.bytes_stream();
+    while let Some(chunk) = bytes.next().await {
+        body.extend_from_slice(&chunk.map_err(|error| lost(&error))?);
+        if body.len() > most {
+            return Err(too_large(most));
+        }
+    }
+    Ok(body)
+}
+
+fn too_large(most: usize) -> McpError {
+    McpError::unreadable(format!("the answer has more than {} MiB", most >> 20))
+}

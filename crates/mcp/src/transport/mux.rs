@@ -1,0 +1,217 @@
+//! Many requests over one stream of messages: pairs answers with requests, whatever carries the messages.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use toolhub_core::lang::Text;
+use toolhub_core::{BoxFuture, RawJson, RawObject};
+
+use super::{Inbox, OnProgress, OutgoingRequest, progress_token};
+use crate::error::McpError;
+use crate::wire::{self, Incoming, NotAMessage};
+
+/// Requests under way at most, and messages that may wait to be sent.
+pub(crate) const MAX_PENDING: usize = 1024;
+/// Questions of the server's that are answered at the same time.
+const MAX_QUESTIONS: usize = 64;
+
+type Reply = oneshot::Sender<Result<RawJson, McpError>>;
+
+/// What a caller wants of the actor that owns the stream.
+pub(crate) enum Command {
+    Request { id: u64, body: String, reply: Reply, on_progress: Option<OnProgress> },
+    Cancel { id: u64 },
+    Send { body: String },
+}
+
+/// The callers' side: sends commands to the actor.
+#[derive(Debug)]
+pub(crate) struct Callers {
+    commands: mpsc::Sender<Command>,
+    open: Arc<AtomicBool>,
+}
+
+impl Callers {
+    /// The callers' side, what the actor receives, and the flag the actor lowers when it ends.
+    pub(crate) fn new() -> (Self, mpsc::Receiver<Command>, Arc<AtomicBool>) {
+        let (commands, inbound) = mpsc::channel(MAX_PENDING);
+        let open = Arc::new(AtomicBool::new(true));
+        (Self { commands, open: Arc::clone(&open) }, inbound, open)
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.load(Ordering::Acquire)
+    }
+
+    /// Sends a request and waits; `gone` tells why nobody is there to take it.
+    pub(crate) fn request<'a>(
+        &'a self,
+        request: OutgoingRequest,
+        gone: impl Fn() -> McpError + Send + 'a,
+    ) -> BoxFuture<'a, Result<RawJson, McpError>> {
+        Box::pin(async move {
+            let (reply, answer) = oneshot::channel();
+            let OutgoingRequest { id, method, body, on_progress, .. } = request;
+            let command = Command::Request { id, body, reply, on_progress };
+            self.commands.send(command).await.map_err(|_| gone())?;
+            // Initialize may not be cancelled (2025-11-25, utilities/cancellation), and before it nothing else
+            // should be said to a legacy server either.
+            let told = !matches!(method, "initialize" | "server/discover" | "ping");
+            let mut guard = CancelOnDrop { commands: &self.commands, id: told.then_some(id) };
+            let answer = answer.await;
+            guard.id = None;
+            answer.unwrap_or_else(|_| Err(gone()))
+        })
+    }
+
+    pub(crate) async fn notify(&self, body: String, gone: impl Fn() -> McpError) -> Result<(), McpError> {
+        self.commands.send(Command::Send { body }).await.map_err(|_| gone())
+    }
+}
+
+/// Tells the actor when a request's caller went away.
+struct CancelOnDrop<'a> {
+    commands: &'a mpsc::Sender<Command>,
+    id: Option<u64>,
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            // With the queue full the server is not told; the answer is dropped all the same.
+            let _ = self.commands.try_send(Command::Cancel { id });
+        }
+    }
+}
+
+struct Pending {
+    reply: Reply,
+    on_progress: Option<OnProgress>,
+}
+
+/// The actor's side: what is under way.
+pub(crate) struct Mux {
+    pending: HashMap<u64, Pending>,
+    outbound: mpsc::Sender<String>,
+    inbox: Arc<dyn Inbox>,
+    /// Answers to the server's own questions that are being found; they end with the stream.
+    questions: JoinSet<()>,
+}
+
+impl Mux {
+    pub(crate) fn new(outbound: mpsc::Sender<String>, inbox: Arc<dyn Inbox>) -> Self {
+        Self { pending: HashMap::new(), outbound, inbox, questions: JoinSet::new() }
+    }
+
+    pub(crate) fn obey(&mut self, command: Command) {
+        match command {
+            Command::Request { id, body, reply, on_progress } => {
+                if self.pending.len() >= MAX_PENDING {
+                    let _ = reply.send(Err(McpError::busy(Text::new(
+                        format!("{MAX_PENDING} calls are under way already"),
+                        format!("已有 {MAX_PENDING} 个调用在进行"),
+                    ))));
+                    return;
+                }
+                if self.outbound.try_send(body).is_err() {
+                    let _ = reply.send(Err(McpError::busy(Text::new(
+                        "it does not read what it is sent",
+                        "它没有读取发给它的内容",
+                    ))));
+                    return;
+                }
+                self.pending.insert(id, Pending { reply, on_progress });
+            }
+            Command::Cancel { id } => {
+                if self.pending.remove(&id).is_some() {
+                    let params =
+                        RawObject::default().with("requestId", id).with("reason", "the caller went away");
+                    let _ = self.outbound.try_send(wire::notification("notifications/cancelled", &params));
+                }
+            }
+            Command::Send { body } => {
+                let _ = self.outbound.try_send(body);
+            }
+        }
+    }
+
+    /// Takes one message in; gives back what is none, for those who keep a server's last words.
+    pub(crate) fn receive(&mut self, message: &[u8]) -> Option<String> {
+        if message.trim_ascii().is_empty() {
+            return None;
+        }
+        match wire::read(message) {
+            Ok(Incoming::Response { id, outcome }) => match self.pending.remove(&id) {
+                Some(pending) => {
+                    let _ = pending.reply.send(outcome);
+                }
+                None => self.inbox.oddity(format!("an answer to request {id}, which nobody waits for")),
+            },
+            Ok(Incoming::Notification { method, params }) if method == "notifications/progress" => {
+                if let Some(params) = params
+                    && let Some(on_progress) = self.progress_of(&params)
+                {
+                    on_progress(&params);
+                }
+            }
+            Ok(Incoming::Notification { method, params }) => {
+                self.inbox.notification(&method, params.as_ref());
+            }
+            Ok(Incoming::Request { id, method, params }) => self.question(id, method, params),
+            Err(NotAMessage::Noise) => {
+                let text: String = String::from_utf8_lossy(message).chars().take(200).collect();
+                self.inbox.oddity(format!("a line that is no message: {text}"));
+                return Some(text);
+            }
+            Err(NotAMessage::Odd { id, detail }) => self.misread(id, detail),
+        }
+        None
+    }
+
+    fn question(&mut self, id: RawJson, method: String, params: Option<RawJson>) {
+        while self.questions.try_join_next().is_some() {}
+        if self.questions.len() >= MAX_QUESTIONS {
+            let refusal = Err((-32000, "too many questions at once".to_owned()));
+            let _ = self.outbound.try_send(wire::answer(id, &refusal));
+            return;
+        }
+        let (inbox, outbound) = (Arc::clone(&self.inbox), self.outbound.clone());
+        self.questions.spawn(async move {
+            let outcome = inbox.request(method, params).await;
+            let _ = outbound.send(wire::answer(id, &outcome)).await;
+        });
+    }
+
+    fn progress_of(&self, params: &RawJson) -> Option<&OnProgress> {
+        let token = progress_token(params)?;
+        self.pending.get(&token)?.on_progress.as_ref()
+    }
+
+    /// An answer that cannot be read fails the call it belongs to; with one call under way that is plain enough.
+    pub(crate) fn misread(&mut self, id: Option<u64>, detail: String) {
+        let sole = (self.pending.len() == 1).then(|| self.pending.keys().next().copied()).flatten();
+        let owner = id.filter(|id| self.pending.contains_key(id)).or(sole);
+        match owner.and_then(|id| self.pending.remove(&id)) {
+            Some(pending) => {
+                let _ = pending.reply.send(Err(McpError::unreadable(detail)));
+            }
+            None => self.inbox.oddity(format!("a message that cannot be read: {detail}")),
+        }
+    }
+
+    /// The stream is lost: so is every answer. What was queued but never looked at has not left.
+    pub(crate) fn fail_all(&mut self, error: &McpError, commands: &mut mpsc::Receiver<Command>) {
+        for (_, pending) in self.pending.drain() {
+            let _ = pending.reply.send(Err(error.clone()));
+        }
+        commands.close();
+        while let Ok(command) = commands.try_recv() {
+            if let Command::Request { reply, .. } = command {
+                let _ = reply.send(Err(error.clone().before_sending()));
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Children of a hub that was killed: found by the mark in their environment, and ended at the next start.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio_util::task::TaskTracker;
+
+/// The variable that marks a hub's children: the hub's process, when that was started, and its session.
+pub(crate) const MARK: &str = "TOOLHUB_HUB";
+
+/// The mark of this hub's children; `None` where the system does not tell what it takes.
+pub(crate) fn mark() -> Option<&'static str> {
+    static OWN: OnceLock<Option<String>> = OnceLock::new();
+    let own = OWN.get_or_init(|| {
+        let pid = std::process::id();
+        let process = Process::read(pid)?;
+        Some(format!("{pid}:{}:{}", process.started, process.session))
+    });
+    own.as_deref()
+}
+
+/// Looks for such children, once in the life of a hub, beside its work.
+pub(crate) fn once(tasks: &TaskTracker) {
+    static DONE: OnceLock<()> = OnceLock::new();
+    if DONE.set(()).is_ok() {
+        tasks.spawn_blocking(sweep);
+    }
+}
+
+struct Process {
+    started: u64,
+    session: u32,
+}
+
+impl Process {
+    /// Reads `/proc/PID/stat`; the name in it may hold anything, so what counts is read after its last bracket.
+    fn read(pid: u32) -> Option<Self> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        Some(Self { session: fields.get(3)?.parse().ok()?, started: fields.get(19)?.parse().ok()? })
+    }
+}
+
+fn sweep() {
+    let Ok(folder) = std::fs::read_dir("/proc") else { return };
+    let pids = folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    for pid in pids.filter(|pid| is_left_behind(*pid)) {
+        if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// Whether a process is the child of a hub that is no more. One that began a session of its own is a daemon that
+/// was meant to stay.
+fn is_left_behind(pid: u32) -> bool {
+    let Some(mark) = mark_of(pid) else { return false };
+    let mut parts = mark.split(':').map(str::parse::<u64>);
+    let (Some(Ok(hub)), Some(Ok(started)), Some(Ok(session))) = (parts.next(), parts.next(), parts.next())
+    else {
+        return false;
+    };
+    let alive =
+        u32::try_from(hub).ok().and_then(Process::read).is_some_and(|process| process.started == started);
+    !alive && Process::read(pid).is_some_and(|process| u64::from(process.session) == session)
+}
+
+fn mark_of(pid: u32) -> Option<String> {
+    let environment = std::fs::read(Path::new("/proc").join(pid.to_string()).join("environ")).ok()?;
+    let prefix = format!("{MARK}=");
+    let variable =
+        environment.split(|byte| *byte == 0).find_map(|variable| variable.strip_prefix(prefix.as_bytes()));
+    String::from_utf8(variable?.to_vec()).ok()
+}

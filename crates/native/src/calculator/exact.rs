@@ -1,0 +1,79 @@
+//! Exact answers where fend only approximates, or has none.
+
+use super::fend::Fend;
+use super::steps::Direction;
+
+impl Fend<'_> {
+    /// A logarithm; a whole one is exact.
+    pub(super) fn logarithm(&mut self, name: &str, base: &str, number: &str) -> Result<(), String> {
+        match base {
+            "e" => self.assign(name, &format!("ln {number}"))?,
+            "2" | "10" => self.assign(name, &format!("log{base} {number}"))?,
+            _ => {
+                self.assign("_above", &format!("ln {number}"))?;
+                self.assign("_below", &format!("ln {base}"))?;
+                self.assign(name, "_above / _below")?;
+            }
+        }
+        let Some(value) = self.float(name) else { return Ok(()) };
+        let whole = value.round();
+        let near = (value - whole).abs() < 1e-9 && whole.abs() < 10_000.0;
+        if near && self.power("_whole", base, &whole.to_string()).is_ok() && self.holds("_whole", number) {
+            return self.assign(name, &whole.to_string());
+        }
+        Ok(())
+    }
+
+    /// A square root; that of a negative number is a multiple of `i`, where fend adds a real part that is noise.
+    pub(super) fn square_root(&mut self, name: &str, operand: &str) -> Result<(), String> {
+        if !self.holds(&format!("abs {operand}"), &format!("- {operand}")) {
+            return self.assign(name, &format!("sqrt {operand}"));
+        }
+        self.assign("_opposite", &format!("- {operand}"))?;
+        self.assign(name, "sqrt _opposite * i")
+    }
+
+    /// A tangent; that of 45° is exact, as fend's sines are.
+    pub(super) fn tangent(&mut self, name: &str, operand: &str) -> Result<(), String> {
+        self.assign("_double", &format!("{operand} + {operand}"))?;
+        match ["1", "-1"].into_iter().find(|value| self.holds("sin _double", value)) {
+            Some(value) => self.assign(name, value),
+            None => self.assign(name, &format!("tan {operand}")),
+        }
+    }
+
+    /// What a division leaves, with the divisor's sign.
+    pub(super) fn remainder(&mut self, name: &str, dividend: &str, divisor: &str) -> Result<(), String> {
+        // fend's own is quick, and for positive whole numbers alone.
+        if self.assign(name, &format!("{dividend} mod {divisor}")).is_ok() {
+            return Ok(());
+        }
+        self.assign("_ratio", &format!("{dividend} / {divisor}"))?;
+        // The ratio of numbers of one kind has no unit; this fails if it has.
+        self.assign("_ratio", "_ratio + 1")?;
+        self.assign("_ratio", "_ratio - 1")?;
+        self.round("_floor", Direction::Down, "_ratio")?;
+        self.assign(name, &format!("{dividend} - {divisor} * _floor"))
+    }
+
+    /// The greatest common divisor, by Euclid's rule.
+    pub(super) fn common_divisor(&mut self, name: &str, one: &str, other: &str) -> Result<(), String> {
+        self.assign(name, &format!("abs {one}"))?;
+        self.assign("_other", &format!("abs {other}"))?;
+        for number in [name, "_other"] {
+            if !self.holds(&format!("{number} mod 1"), "0") {
+                return Err("`gcd` and `lcm` take whole numbers".to_owned());
+            }
+        }
+        while !self.holds("_other", "0") {
+            self.assign("_rest", &format!("{name} mod _other"))?;
+            self.assign(name, "_other")?;
+            self.assign("_other", "_rest")?;
+        }
+        Ok(())
+    }
+
+    fn holds(&mut self, left: &str, right: &str) -> bool {
+        self.show(&format!("{left} == {right}")).is_ok_and(|shown| shown == "true")
+    }
+}

@@ -1,0 +1,134 @@
+//! Days and times of day as people write them: `next monday`, `3pm`, `3月29日`, `下午3点半`.
+
+use jiff::Span;
+use jiff::civil::{Date, DateTime, Time};
+
+use super::numerals;
+use super::offset;
+use super::plain::plain;
+
+/// The day and the time that `text` means. A day alone begins at midnight; a time alone is that of `today`.
+pub(super) fn parse(text: &str, today: Date) -> Option<DateTime> {
+    if let Ok(local) = text.parse() {
+        return Some(local);
+    }
+    let plain = plain(text);
+    let ends = plain.char_indices().map(|(at, _)| at).chain([plain.len()]);
+    ends.into_iter().find_map(|at| {
+        let (first, second) = plain.split_at(at);
+        let (first, second) = (first.trim(), second.trim());
+        match (first, second) {
+            ("", "") => None,
+            ("", alone) => Some(today.to_datetime(time(alone)?)),
+            (alone, "") => Some(day(alone, today)?.to_datetime(Time::midnight())),
+            _ => {
+                let in_order = || Some((day(first, today)?, time(second)?));
+                let (day, time) = in_order().or_else(|| Some((day(second, today)?, time(first)?)))?;
+                Some(day.to_datetime(time))
+            }
+        }
+    })
+}
+
+/// `2026-3-29`, `2026年3月29日`, `3月29日`, `tomorrow`, `next monday`.
+fn day(text: &str, today: Date) -> Option<Date> {
+    if let Some(days) = days_to_weekday(text, today) {
+        return today.checked_add(Span::new().days(days)).ok();
+    }
+    if let Some(span) = offset::word(text) {
+        return today.checked_add(span).ok();
+    }
+    let text = text.trim_end_matches(['日', '号']);
+    let parts: Vec<&str> = text.split(['-', '/', '.', '年', '月']).map(str::trim).collect();
+    let (year, month, day) = match parts.as_slice() {
+        [year, month, day] if year.chars().count() == 4 => (numerals::parse(year)?, *month, *day),
+        [month, day] if text.contains('月') => (today.year().into(), *month, *day),
+        _ => return None,
+    };
+    let (month, day) = (numerals::parse(month)?, numerals::parse(day)?);
+    Date::new(year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?).ok()
+}
+
+/// How many days it is to `monday`, `next monday` (the first one after today), `周一` (of this week), `下周一` (of the next).
+pub(super) fn days_to_weekday(text: &str, today: Date) -> Option<i64> {
+    let today = i64::from(today.weekday().to_monday_zero_offset());
+    let (week, name) = match text.split_once(' ') {
+        Some((week @ ("this" | "next" | "last"), name)) => (week, name.trim()),
+        _ => ("this", text),
+    };
+    if let Some(wanted) = english_weekday(name) {
+        let (ahead, back) = ((wanted - today).rem_euclid(7), (today - wanted).rem_euclid(7));
+        return Some(match week {
+            "next" if ahead == 0 => 7,
+            "last" if back == 0 => -7,
+            "last" => -back,
+            _ => ahead,
+        });
+    }
+    let weeks = [("下下", 2), ("上上", -2), ("下", 1), ("上", -1), ("本", 0), ("这", 0), ("", 0)];
+    let (week, rest) = weeks.iter().find_map(|(word, week)| Some((week, text.strip_prefix(word)?)))?;
+    let rest = rest.strip_prefix('个').unwrap_or(rest);
+    let day = ["周", "星期", "礼拜"].iter().find_map(|unit| rest.strip_prefix(unit))?;
+    let wanted = "一二三四五六日".chars().position(|c| day == c.to_string());
+    let wanted = if day == "天" { Some(6) } else { wanted }?;
+    Some(week * 7 + wanted as i64 - today)
+}
+
+fn english_weekday(name: &str) -> Option<i64> {
+    let names = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+    let found = names
+        .iter()
+        .position(|full| *full == name || name.len() >= 3 && name.len() < 5 && full.starts_with(name));
+    found.map(|at| at as i64)
+}
+
+/// Words before or after a time that say which half of the day is meant, and whether that is the second.
+const HALVES: [(&str, bool); 12] = [
+    ("a.m.", false),
+    ("am", false),
+    ("p.m.", true),
+    ("pm", true),
+    ("凌晨", false),
+    ("早上", false),
+    ("上午", false),
+    ("中午", true),
+    ("下午", true),
+    ("傍晚", true),
+    ("晚上", true),
+    ("晚", true),
+];
+
+/// `15:30`, `3pm`, `3:30 p.m.`, `下午3点半`, `十五点三十分`.
+fn time(text: &str) -> Option<Time> {
+    let text = text.strip_prefix("at ").unwrap_or(text).trim();
+    match text {
+        "noon" | "正午" | "中午" => return Some(Time::constant(12, 0, 0, 0)),
+        "midnight" | "午夜" => return Some(Time::midnight()),
+        _ => {}
+    }
+    let half = HALVES.iter().find_map(|(word, second)| {
+        let rest = text.strip_prefix(word).or_else(|| text.strip_suffix(word))?;
+        Some((rest.trim(), *second))
+    });
+    let (clock, second_half) = half.map_or((text, None), |(rest, second)| (rest, Some(second)));
+    let is_named = second_half.is_some() || clock.contains([':', '点', '时']);
+    if !is_named {
+        return None;
+    }
+    let clock = clock.replace("点半", ":30").replace("点一刻", ":15").replace("点三刻", ":45");
+    let clock = clock.trim_end_matches(['分', '秒', '整', '钟']).replace(['点', '时', '分'], ":");
+    let mut parts = clock.trim_end_matches(':').split(':').map(|part| numerals::parse(part.trim()));
+    let hour = parts.next()??;
+    let minute = parts.next().unwrap_or(Some(0))?;
+    let second = parts.next().unwrap_or(Some(0))?;
+    let hour = match second_half {
+        Some(true) if hour < 12 && !(hour == 11 && text.starts_with("中午")) => hour + 12,
+        Some(false) if hour == 12 => 0,
+        Some(false) if hour > 12 => return None,
+        // The twelfth hour of an evening belongs to the next day.
+        Some(true) if hour == 12 && text.starts_with('晚') => return None,
+        _ => hour,
+    };
+    let time = Time::new(hour.try_into().ok()?, minute.try_into().ok()?, second.try_into().ok()?, 0).ok();
+    time.filter(|_| parts.next().is_none())
+}

@@ -1,0 +1,68 @@
+//! What each scenario wants called: most of them every tool that is listed, with arguments that fit.
+
+use anyhow::{Context as _, Result};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use toolhub::{Catalog, RawJson, ToolCall};
+
+use super::SERVER;
+use super::setup::Scenario;
+
+/// The calls of a scenario.
+pub(super) fn calls(scenario: &Scenario, catalog: &Catalog) -> Result<Vec<ToolCall>> {
+    let call = |tool: &str, arguments: Value| ToolCall::new(tool, RawJson::from(arguments)).at(SERVER);
+    match scenario.name.as_str() {
+        // To see the list is all: the tool's schema points to another document, and so it cannot be called.
+        "json-schema-ref-no-deref" => return Ok(Vec::new()),
+        "json-schema-2020-12-preservation" => {
+            let shown = catalog.named("json_schema_2020_12_tool").next().context("the tool is not listed")?;
+            let schema = shown.tool.definition.input_schema();
+            return Ok(vec![call("json_schema_echo", json!({"schema": schema.value()}))]);
+        }
+        _ => {}
+    }
+    if scenario.context.get("toolCalls").is_some() {
+        let wanted = Wanted::deserialize(&scenario.context)?;
+        let call = |wanted: WantedCall| call(&wanted.name, Value::Object(given(wanted.arguments)));
+        return Ok(wanted.tool_calls.into_iter().map(call).collect());
+    }
+    let every = catalog.iter().map(|entry| {
+        let schema = entry.tool.definition.input_schema().value();
+        call(entry.tool.name().as_str(), fitting(&schema))
+    });
+    Ok(every.collect())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Wanted {
+    tool_calls: Vec<WantedCall>,
+}
+
+#[derive(Deserialize)]
+struct WantedCall {
+    name: String,
+    arguments: Map<String, Value>,
+}
+
+/// The arguments without those that are null: their schemas do not allow it, so toolhub would not send them. To the
+/// suite a null and an argument left out are the same.
+fn given(mut arguments: Map<String, Value>) -> Map<String, Value> {
+    arguments.retain(|_, value| !value.is_null());
+    arguments
+}
+
+/// An object with a value for every property of a simple type.
+fn fitting(schema: &Value) -> Value {
+    let mut arguments = Map::new();
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let value = match property["type"].as_str() {
+            Some("number" | "integer") => json!(2),
+            Some("string") => json!("text"),
+            Some("boolean") => json!(true),
+            _ => continue,
+        };
+        arguments.insert(name.clone(), value);
+    }
+    Value::Object(arguments)
+}

@@ -1,0 +1,53 @@
+//! A browser that goes where it is sent and shows what it finds, with nothing but a socket.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use url::Url;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where a browser ended.
+#[derive(Debug)]
+pub struct Visited {
+    /// The last address.
+    pub address: String,
+    /// The HTTP status there.
+    pub status: u16,
+    /// The head and the page.
+    pub page: String,
+}
+
+/// Opens an address of this machine and follows it wherever it is sent, five times at most.
+#[must_use]
+pub fn browse(address: &str) -> Visited {
+    let mut address = address.to_owned();
+    for _ in 0..5 {
+        let page = fetch(&address);
+        let status = page.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default();
+        let sent = page.lines().find_map(|line| {
+            let (name, value) = line.split_once(": ")?;
+            name.eq_ignore_ascii_case("location").then(|| value.trim().to_owned())
+        });
+        match sent {
+            Some(next) if (300..400).contains(&status) => address = next,
+            _ => return Visited { address, status, page },
+        }
+    }
+    panic!("sent round in circles: {address}");
+}
+
+fn fetch(address: &str) -> String {
+    let url = Url::parse(address).expect("an address");
+    let host = url.host_str().expect("a host");
+    let port = url.port_or_known_default().expect("a port");
+    let mut stream = TcpStream::connect((host, port)).expect("somebody listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a deadline");
+    let target = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
+    let request = format!("GET {target} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it is sent");
+    let mut page = String::new();
+    stream.read_to_string(&mut page).expect("a page");
+    page
+}

@@ -1,0 +1,71 @@
+//! The protected MCP server: a small one of the legacy era, that lets in who has the right token.
+
+use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::response::Response;
+use serde_json::{Value, json};
+
+use super::Stage;
+use super::answers::{json_with, status};
+
+/// The tool that needs the scope `write`; the other needs none of its own.
+const WRITING: &str = "write_note";
+
+pub(super) fn answer(stage: &Stage, verb: &Method, headers: &HeaderMap, body: &[u8]) -> Response {
+    let message: Value = serde_json::from_slice(body).unwrap_or_default();
+    let method = message["method"].as_str().unwrap_or_default();
+    let tool = message["params"]["name"].as_str().unwrap_or_default();
+    let token =
+        headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    let mut ledger = stage.ledger();
+    let scopes = token.and_then(|token| ledger.access.get(token)).cloned();
+    let has = |scopes: &str, scope: &str| scope.is_empty() || scopes.split(' ').any(|known| known == scope);
+    let Some(scopes) = scopes else {
+        let scope = if stage.plan.names_scope { stage.plan.scope } else { "" };
+        return challenge(stage, 401, &format!("scope=\"{scope}\""));
+    };
+    if !has(&scopes, stage.plan.scope) {
+        return challenge(
+            stage,
+            403,
+            &format!("error=\"insufficient_scope\", scope=\"{}\"", stage.plan.scope),
+        );
+    }
+    if tool == WRITING && !has(&scopes, "write") {
+        return challenge(stage, 403, "error=\"insufficient_scope\", scope=\"write\"");
+    }
+    if *verb != Method::POST {
+        return status(405);
+    }
+    ledger.counts.served += 1;
+    let result = match method {
+        "initialize" => json!({
+            "protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "protected", "version": "1"},
+        }),
+        "tools/list" => json!({"tools": [
+            {"name": "whoami", "inputSchema": {"type": "object"}},
+            {"name": WRITING, "inputSchema": {"type": "object"}},
+        ]}),
+        "tools/call" => json!({"content": [{"type": "text", "text": format!("scopes: {scopes}")}]}),
+        _ if message.get("id").is_none() => return status(202),
+        _ => {
+            let error = json!({"code": -32601, "message": "Method not found"});
+            return json_with(200, &json!({"jsonrpc": "2.0", "id": message["id"], "error": error}));
+        }
+    };
+    json_with(200, &json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
+}
+
+fn challenge(stage: &Stage, code: u16, more: &str) -> Response {
+    let metadata = match stage.plan.names_metadata {
+        true => format!("resource_metadata=\"{}/metadata/of/mcp\", ", stage.base),
+        false => String::new(),
+    };
+    let mut response = status(code);
+    if stage.plan.describes
+        && let Ok(value) = HeaderValue::from_str(&format!("Bearer {metadata}{more}"))
+    {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, value);
+    }
+    response
+}

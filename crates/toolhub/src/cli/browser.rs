@@ -1,0 +1,27 @@
+//! Opening an address in the user's browser, where there is one.
+
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+/// Opens `address`; whether anything could be started. Nobody waits for it: some browsers stay until they are closed.
+pub(crate) fn open(address: &str) -> bool {
+    let web = address.starts_with("https://") || address.starts_with("http://");
+    let Some((program, before)) = opener().filter(|_| web) else { return false };
+    let mut command = Command::new(program);
+    command.args(before).arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().is_ok()
+}
+
+/// The program that opens addresses, and what it is told before the address.
+fn opener() -> Option<(&'static str, &'static [&'static str])> {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if cfg!(windows) {
+        // Not `start`: that is a word of the shell, to which `&` in an address ends the command and begins another.
+        Some(("rundll32", &["url.dll,FileProtocolHandler"]))
+    } else if cfg!(target_os = "macos") {
+        (!set("SSH_CONNECTION")).then_some(("open", &[]))
+    } else {
+        (set("DISPLAY") || set("WAYLAND_DISPLAY")).then_some(("xdg-open", &[]))
+    }
+}

@@ -1,0 +1,170 @@
+//! `toolhub servers export`: the configured servers, written into another client's file.
+
+use std::path::PathBuf;
+
+use toolhub::settings::{ServerExtras, Settings, load_servers};
+use toolhub_core::lang::Text;
+use toolhub_core::{RawJson, Say as _};
+use toolhub_mcp::config::ServerSpec;
+use toolhub_mcp::config::clients::{
+    self, Action, Client, ClientServer, Extras, Format, Held, Outcome, Refused, Scope, Surroundings, Target,
+};
+
+use super::app::App;
+use super::exit::{Exit, UsageError};
+use super::options::ExportArgs;
+use super::transfer::{Report, Row, summary};
+
+pub(crate) fn run(app: &App, args: &ExportArgs) -> anyhow::Result<Exit> {
+    let lang = app.lang();
+    let client = Client::named(&args.client).ok_or_else(|| UsageError(args.client.clone()))?;
+    let file = target_file(app, client, args)?;
+    let servers = chosen(app, args)?;
+    if servers.is_empty() {
+        app.screen.warn(lang.pick("there are no servers to export", "没有可导出的服务器"));
+    }
+    let (servers, off): (Vec<ClientServer>, Vec<ClientServer>) = servers
+        .into_iter()
+        .map(|server| as_it_can_be(server, client.format(), !args.servers.is_empty()))
+        .partition(|server| server.enabled || client.format().disables);
+    let held = Held::open(&file)?;
+    let format = client.format();
+    let target = Target { file: &file, text: held.text(), format, replace: args.replace };
+    let edited = match clients::merge(&target, &servers) {
+        Ok(edited) => edited,
+        Err(Refused::Config(error)) => return Err(error.into()),
+        Err(Refused::Unsafe { why, snippet }) => {
+            let text = lang.pick(
+                format!("{}; put this into it yourself, with your values for `<…>`:", why.say(lang)),
+                format!("{}；请自行写入以下内容，并填入 `<…>` 的值：", why.say(lang)),
+            );
+            if app.screen.json {
+                let report = Report { client, file, rows: Vec::new(), dry_run: true, error: Some(text) };
+                app.screen.json(&report.as_json(lang).with("snippet", snippet).into_raw());
+            } else {
+                app.screen.error(&text);
+                app.screen.verbatim(&snippet);
+            }
+            return Ok(Exit::Usage);
+        }
+    };
+    if !args.dry_run {
+        held.write(&edited.text)?;
+    }
+    let row = |(outcome, server): (Outcome, &ClientServer)| Row {
+        outcome,
+        summary: summary(server, lang),
+        file: file.clone(),
+        settings: Vec::new(),
+    };
+    let mut rows: Vec<Row> = edited.outcomes.into_iter().zip(&servers).map(row).collect();
+    rows.extend(off.iter().map(|server| row((switched_off(server, client), server))));
+    let report = Report { client, file: file.clone(), rows, dry_run: args.dry_run, error: None };
+    tell(app, &report);
+    Ok(report.exit())
+}
+
+fn tell(app: &App, report: &Report) {
+    let lang = app.lang();
+    if app.screen.json {
+        app.screen.json(&RawJson::from(report.as_json(lang)));
+        return;
+    }
+    report.show(app);
+    let (written, file, title) = (report.written(), report.file.display(), report.client.title());
+    app.screen.note(&match written {
+        0 => lang.pick("nothing was written".to_owned(), "未写入".to_owned()),
+        _ if report.dry_run => lang.pick(
+            format!("nothing was written; without `--dry-run`, {written} would go to `{file}`"),
+            format!("未写入；去掉 `--dry-run` 会将 {written} 个写入 `{file}`"),
+        ),
+        _ => lang.pick(
+            format!("{written} written to `{file}`; restart {title} if it is running"),
+            format!("已将 {written} 个写入 `{file}`；若 {title} 正在运行，请重启"),
+        ),
+    });
+}
+
+fn target_file(app: &App, client: Client, args: &ExportArgs) -> Result<PathBuf, UsageError> {
+    if let Some(file) = &args.file {
+        return Ok(file.clone());
+    }
+    let places = clients::places(client, &Surroundings::here());
+    let user = places.into_iter().find(|place| place.scope == Scope::User);
+    user.map(|place| place.file).ok_or_else(|| {
+        UsageError(app.lang().pick(
+            "your home folder is not known: set `HOME`, or give `--file`".to_owned(),
+            "不知道你的主文件夹：请设置 `HOME`，或给出 `--file`".to_owned(),
+        ))
+    })
+}
+
+/// The servers that are meant, in our words.
+fn chosen(app: &App, args: &ExportArgs) -> anyhow::Result<Vec<ClientServer>> {
+    let places = app.places()?;
+    let settings = Settings::read(&places.config)?;
+    let (servers, _) = load_servers(&places, &settings)?;
+    for wanted in &args.servers {
+        if !servers.iter().any(|spec| spec.id.as_str() == wanted) {
+            let near = toolhub_engine::near_names(wanted, servers.iter().map(|spec| spec.id.as_str()), 1);
+            let (en, zh) = match near.first() {
+                Some(near) => (format!("; did you mean `{near}`?"), format!("；是否想用 `{near}`？")),
+                None => (
+                    "; `toolhub servers list` shows what there is".to_owned(),
+                    "；`toolhub servers list` 列出现有服务器".to_owned(),
+                ),
+            };
+            let lang = app.lang();
+            return Err(UsageError(
+                lang.pick(format!("there is no server `{wanted}`{en}"), format!("没有服务器 `{wanted}`{zh}")),
+            )
+            .into());
+        }
+    }
+    let wanted = |spec: &&ServerSpec| {
+        args.servers.is_empty() || args.servers.iter().any(|wanted| wanted == spec.id.as_str())
+    };
+    let extras = |spec: &ServerSpec| settings.servers.iter().find(|extras| extras.id == spec.id.as_str());
+    Ok(servers.iter().filter(wanted).map(|spec| in_our_words(spec, extras(spec))).collect())
+}
+
+fn in_our_words(spec: &ServerSpec, extras: Option<&ServerExtras>) -> ClientServer {
+    let mut left_out = Vec::new();
+    if !spec.hints.is_empty() {
+        left_out.push("hints".to_owned());
+    }
+    if extras.is_some_and(|extras| extras.idle_timeout.is_some()) {
+        left_out.push("idle_timeout".to_owned());
+    }
+    ClientServer {
+        id: spec.id.as_str().to_owned(),
+        transport: spec.transport.clone(),
+        enabled: spec.enabled,
+        extras: Extras {
+            connect_timeout: extras.and_then(|extras| extras.connect_timeout).map(|span| span.0),
+            call_timeout: spec.call_timeout,
+            tools: spec.tools.clone(),
+            oauth: spec.oauth.clone(),
+        },
+        left_out,
+        notes: Vec::new(),
+    }
+}
+
+/// A server that is switched off stays so, or, where that cannot be said and it was named, is written as it is.
+fn as_it_can_be(mut server: ClientServer, format: Format, named: bool) -> ClientServer {
+    if !server.enabled && !format.disables && named {
+        server.enabled = true;
+        server.left_out.push("disabled".to_owned());
+    }
+    server
+}
+
+fn switched_off(server: &ClientServer, client: Client) -> Outcome {
+    let title = client.title();
+    let why = Text::new(
+        format!("it is disabled, which {title}'s file cannot say: name it to export it even so"),
+        format!("它已停用，而 {title} 的文件无法表示：指定其名称即可照样导出"),
+    );
+    Outcome::not_written(&server.id, Action::Skipped, why)
+}

@@ -1,0 +1,71 @@
+//! Which files `toolhub servers import` is to read: a client's usual ones, a named one, or all there are.
+
+use std::path::Path;
+
+use toolhub::settings::ConfigError;
+use toolhub_core::lang::Text;
+use toolhub_mcp::config::clients::{self, Client, Place, Surroundings};
+
+use super::app::App;
+use super::exit::UsageError;
+use super::options::ImportArgs;
+
+/// What is to be read, by client.
+pub(crate) fn find(
+    app: &App,
+    args: &ImportArgs,
+    around: &Surroundings,
+) -> anyhow::Result<Vec<(Client, Vec<Place>)>> {
+    let lang = app.lang();
+    let there = |client: Client| -> Vec<Place> {
+        clients::places(client, around).into_iter().filter(|place| place.file.is_file()).collect()
+    };
+    let Some(what) = &args.what else {
+        let all = Client::ALL.into_iter().map(|client| (client, there(client)));
+        return Ok(all.filter(|(_, places)| !places.is_empty()).collect());
+    };
+    if let Some(client) = Client::named(what) {
+        let found = there(client);
+        if !found.is_empty() {
+            return Ok(vec![(client, found)]);
+        }
+        let looked = clients::places(client, around);
+        let looked: Vec<String> = looked.iter().map(|place| format!("`{}`", place.file.display())).collect();
+        let (title, looked) = (client.title(), looked.join(", "));
+        return Err(UsageError(lang.pick(
+            format!("there is no file of {title}: looked for {looked}"),
+            format!("没有找到 {title} 的文件：已查找 {looked}"),
+        ))
+        .into());
+    }
+    let file = Path::new(what);
+    if !file.is_file() {
+        return Err(unknown(app, what).into());
+    }
+    let text = std::fs::read_to_string(file).map_err(|error| ConfigError::io(file, &error))?;
+    match clients::detect(file, &text, around) {
+        Some(place) => Ok(vec![(place.client, vec![place])]),
+        None => Err(ConfigError::whole(
+            file,
+            Text::new("it holds no servers of a client that is known here", "其中没有已知客户端的服务器"),
+        )
+        .into()),
+    }
+}
+
+fn unknown(app: &App, what: &str) -> UsageError {
+    let names: Vec<&str> = Client::ALL.iter().map(|client| client.name()).collect();
+    let near = toolhub_engine::near_names(what, names.iter().copied(), 1);
+    let names = names.join(", ");
+    let lang = app.lang();
+    UsageError(match near.first() {
+        Some(near) => lang.pick(
+            format!("`{what}` is neither a client nor a file; did you mean `{near}`?"),
+            format!("`{what}` 既不是客户端也不是文件；是否想用 `{near}`？"),
+        ),
+        None => lang.pick(
+            format!("`{what}` is neither a client nor a file; the clients are {names}"),
+            format!("`{what}` 既不是客户端也不是文件；客户端有 {names}"),
+        ),
+    })
+}

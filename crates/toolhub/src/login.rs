@@ -1,0 +1,77 @@
+//! Logging in to servers that want to know who is calling, and out again.
+
+use toolhub_core::lang::{Lang, Say};
+use toolhub_core::ports::CachedList;
+use toolhub_core::{ServerId, ToolError};
+use toolhub_mcp::oauth::{OAuthError, Show};
+
+use crate::hub::Hub;
+
+/// How often a login may turn out to need more scopes, and be made again.
+const MOST_LOGINS: u32 = 3;
+
+/// Why a login came to nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", self.say(Lang::En))]
+pub enum LoginError {
+    /// No such server is configured.
+    UnknownServer,
+    /// The login itself failed.
+    Failed {
+        /// At which server.
+        server: ServerId,
+        /// Why.
+        #[source]
+        error: OAuthError,
+    },
+    /// The login is made, but the server does not serve even so.
+    NotServed(ToolError),
+}
+
+impl Say for LoginError {
+    fn say(&self, lang: Lang) -> String {
+        match self {
+            Self::UnknownServer => lang.pick("there is no such server", "没有该服务器").to_owned(),
+            Self::Failed { server, error } => {
+                let why = error.say(lang);
+                lang.pick(
+                    format!("the login to `{server}` failed: {why}"),
+                    format!("登录 `{server}` 失败：{why}"),
+                )
+            }
+            Self::NotServed(ToolError::LoginNeeded { server }) => lang.pick(
+                format!("`{server}` refuses what the login brought: try once more, or ask its owner"),
+                format!("`{server}` 不接受本次登录得到的令牌：请再试一次，或联系其所有者"),
+            ),
+            Self::NotServed(error) => error.say(lang),
+        }
+    }
+}
+
+impl Hub {
+    /// Logs in to a server and lists its tools. `show` gets the address that a person must open in a browser, once
+    /// more where the tools turn out to need more than was asked for. Dropping the future gives up.
+    pub async fn login(&self, id: &str, show: Show<'_>) -> Result<CachedList, LoginError> {
+        let server = self.servers.iter().find(|server| server.id().as_str() == id);
+        let server = server.ok_or(LoginError::UnknownServer)?;
+        let failed = |error: OAuthError| LoginError::Failed { server: server.id().clone(), error };
+        let guard = server.guard().map_err(failed)?;
+        let mut logins = 0;
+        loop {
+            guard.login(show).await.map_err(failed)?;
+            logins += 1;
+            match self.list_server(id).await.ok_or(LoginError::UnknownServer)? {
+                Err(ToolError::LoginNeeded { .. }) if logins < MOST_LOGINS && guard.wants_more() => {}
+                listed => return listed.map_err(LoginError::NotServed),
+            }
+        }
+    }
+
+    /// Gives a server's tokens back and forgets them; whether there were any.
+    pub async fn logout(&self, id: &str) -> Result<bool, LoginError> {
+        let server = self.servers.iter().find(|server| server.id().as_str() == id);
+        let server = server.ok_or(LoginError::UnknownServer)?;
+        let failed = |error: OAuthError| LoginError::Failed { server: server.id().clone(), error };
+        server.guard().map_err(failed)?.logout().await.map_err(failed)
+    }
+}

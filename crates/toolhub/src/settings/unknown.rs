@@ -1,0 +1,121 @@
+//! Keys in `toolhub.toml` that mean nothing: most likely slips, so they are told. They are never an error, since a
+//! newer toolhub may know them.
+
+use std::path::Path;
+
+use toml_edit::{Document, Item, TableLike};
+use toolhub_core::Say as _;
+use toolhub_core::lang::Text;
+use toolhub_engine::near_names;
+use toolhub_mcp::config::ConfigError;
+
+/// Tables that belong to other parts of toolhub, whose keys are theirs to check.
+const OTHERS: [&str; 8] = ["llm", "search", "agents", "profiles", "auth", "store", "tags", "skills"];
+const TABLES: [(&str, &[&str]); 4] = [
+    ("routing", &["order"]),
+    ("limits", &["call", "call_cap", "connect"]),
+    ("native", &["folders", "enabled", "disabled"]),
+    (
+        "servers",
+        &[
+            "id",
+            "enabled",
+            "connect_timeout",
+            "call_timeout",
+            "idle_timeout",
+            "tools",
+            "env_pass",
+            "hints",
+            "oauth",
+        ],
+    ),
+];
+const HINTS: [&str; 8] = [
+    "read_only",
+    "destructive",
+    "idempotent",
+    "open_world",
+    "readOnlyHint",
+    "destructiveHint",
+    "idempotentHint",
+    "openWorldHint",
+];
+
+/// What the text has that nobody reads.
+pub(super) fn unknown_keys(file: &Path, text: &str) -> Vec<Text> {
+    let Ok(document) = Document::parse(text) else { return Vec::new() };
+    let mut found = Finder { file, text, notes: Vec::new() };
+    let tables: Vec<&str> = TABLES.iter().map(|(name, _)| *name).chain(OTHERS).collect();
+    found.check(document.as_table(), &tables);
+    for (name, keys) in TABLES {
+        match document.get(name) {
+            Some(Item::ArrayOfTables(tables)) => tables.iter().for_each(|table| found.table(table, keys)),
+            Some(item) => {
+                if let Some(table) = item.as_table_like() {
+                    found.table(table, keys);
+                }
+            }
+            None => {}
+        }
+    }
+    found.notes
+}
+
+struct Finder<'a> {
+    file: &'a Path,
+    text: &'a str,
+    notes: Vec<Text>,
+}
+
+impl Finder<'_> {
+    fn table(&mut self, table: &dyn TableLike, keys: &[&str]) {
+        self.check(table, keys);
+        let hints = table.get("hints").and_then(Item::as_table_like);
+        for (_, item) in hints.into_iter().flat_map(TableLike::iter) {
+            if let Some(hints) = item.as_table_like() {
+                self.check(hints, &HINTS);
+            }
+        }
+    }
+
+    fn check(&mut self, table: &dyn TableLike, known: &[&str]) {
+        for (name, item) in table.iter() {
+            if known.contains(&name) {
+                continue;
+            }
+            let span = table.key(name).and_then(|key| key.span()).or_else(|| item.span());
+            let near = near_names(name, known.iter().copied(), 1).pop();
+            let (en, zh) = match near {
+                Some(near) => (format!("; did you mean `{near}`?"), format!("；是否想用 `{near}`？")),
+                None => (String::new(), String::new()),
+            };
+            let what =
+                Text::new(format!("`{name}` means nothing here{en}"), format!("`{name}` 在这里没有意义{zh}"));
+            let place = ConfigError::at(self.file, self.text, span.map_or(0, |span| span.start), what);
+            let say = |lang| place.say(lang);
+            self.notes.push(Text::new(say(toolhub_core::Lang::En), say(toolhub_core::Lang::Zh)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolhub_core::Lang;
+
+    #[test]
+    fn slips_are_named_with_their_place() {
+        let text = "lang = \"zh\"\n[limits]\ncal = \"30s\"\n[limit]\n[llm]\nmodel = 1\n[[servers]]\nid = \"a\"\nhints = { x = { readonly = true } }\n";
+        let notes: Vec<String> =
+            unknown_keys(Path::new("t.toml"), text).iter().map(|note| note.say(Lang::En)).collect();
+        assert_eq!(
+            notes,
+            [
+                "`t.toml`, line 1, column 1: `lang` means nothing here",
+                "`t.toml`, line 4, column 2: `limit` means nothing here; did you mean `limits`?",
+                "`t.toml`, line 3, column 1: `cal` means nothing here; did you mean `call`?",
+                "`t.toml`, line 9, column 17: `readonly` means nothing here; did you mean `read_only`?",
+            ]
+        );
+    }
+}

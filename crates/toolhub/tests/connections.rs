@@ -1,0 +1,235 @@
+//! Connections over time: questions of servers, changes, streams that break, servers that keep failing.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use toolhub::{ClientHandler, HandlerAnswer, RawJson, ServerState, ToolCall, ToolError};
+use toolhub_core::{BoxFuture, ServerId};
+use toolhub_testkit::TestHub;
+use toolhub_testkit::scripted::{HttpServer, Journal, Script};
+
+/// Answers an elicitation with a name, and knows nothing else.
+struct Octocat;
+
+impl ClientHandler for Octocat {
+    fn capabilities(&self) -> RawJson {
+        RawJson::from(json!({"elicitation": {"form": {}}}))
+    }
+
+    fn request<'a>(
+        &'a self,
+        _: &'a ServerId,
+        method: String,
+        _: Option<RawJson>,
+    ) -> BoxFuture<'a, HandlerAnswer> {
+        Box::pin(async move {
+            match method.as_str() {
+                "elicitation/create" => {
+                    Ok(RawJson::from(json!({"action": "accept", "content": {"name": "octocat"}})))
+                }
+                other => Err((-32601, format!("method not found: {other}"))),
+            }
+        })
+    }
+}
+
+fn question() -> Value {
+    json!({"method": "elicitation/create", "params": {"mode": "form", "message": "who?", "requestedSchema": {"type": "object"}}})
+}
+
+#[tokio::test]
+async fn a_legacy_servers_question_reaches_the_handler() {
+    for http in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("journal");
+        let actions = json!([{"request": question()}, {"text": "hello"}]);
+        let script =
+            Script::legacy().plain_tool("t").on("tools/call:t", &actions).set("sse", true).journal(&journal);
+        let server = http.then(|| HttpServer::start(&script));
+        let builder = TestHub::builder().handler(Arc::new(Octocat));
+        let hub = match &server {
+            Some(server) => builder.entry("s", json!({"url": server.url})).build().await,
+            None => builder.server("s", &script).build().await,
+        };
+        let outcome = hub.call(ToolCall::new("t", json!({}))).await;
+        assert!(outcome.success(), "{outcome:?}");
+        let seen = std::fs::read_to_string(&journal).unwrap();
+        assert!(seen.contains("octocat") && seen.contains("\"elicitation\""), "{seen}");
+        hub.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_modern_servers_question_is_answered_in_another_round() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let ask = json!({"resultType": "input_required", "inputRequests": {"who": question()}, "requestState": "opaque=="});
+    let rounds = json!([[{"reply": ask}], [{"text": "hello octocat"}]]);
+    let script = Script::modern().plain_tool("t").on("tools/call:t", &rounds).journal(&journal);
+    let hub = TestHub::builder().handler(Arc::new(Octocat)).server("s", &script).build().await;
+    let outcome = hub.call(ToolCall::new("t", json!({"n": 1}))).await;
+    assert_eq!(outcome.result.unwrap().texts().0, ["hello octocat"]);
+    let seen = Journal::read(&journal);
+    let calls: Vec<&Value> =
+        seen.messages().into_iter().filter(|message| message["method"] == "tools/call").collect();
+    assert_eq!(calls.len(), 2);
+    assert_ne!(calls[0]["id"], calls[1]["id"]);
+    let second = &calls[1]["params"];
+    assert_eq!(second["inputResponses"]["who"]["content"]["name"], "octocat");
+    assert_eq!((&second["requestState"], &second["arguments"]), (&json!("opaque=="), &json!({"n": 1})));
+    hub.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_asks_without_end_is_stopped() {
+    let ask = json!({"resultType": "input_required", "inputRequests": {"who": question()}});
+    let script = Script::modern().plain_tool("t").on("tools/call:t", json!([{"reply": ask}]));
+    let hub = TestHub::builder().handler(Arc::new(Octocat)).server("s", &script).build().await;
+    let outcome = hub.call(ToolCall::new("t", json!({}))).await;
+    assert!(outcome.result.unwrap_err().to_string().contains("asked for input 10 times"));
+    hub.close().await;
+}
+
+#[tokio::test]
+async fn a_changed_list_is_listed_again_once_for_many_words() {
+    let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
+    let lists = json!([
+        [{"reply": {"tools": [tool("a")]}}],
+        [{"reply": {"tools": [tool("a"), tool("b")]}}],
+    ]);
+    let notice = json!({"notify": {"method": "notifications/tools/list_changed"}});
+    let storm: Vec<Value> = std::iter::repeat_n(notice, 500).chain([json!({"text": "ok"})]).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let script = Script::legacy().on("tools/list", &lists).on("tools/call:a", &storm).journal(&journal);
+    let hub = TestHub::builder().server("s", &script).build().await;
+    let work = async {
+        assert!(hub.call(ToolCall::new("a", json!({}))).await.success());
+        let patience = Instant::now();
+        while hub.catalog().named("b").next().is_none() {
+            assert!(patience.elapsed() < Duration::from_secs(10), "{:?}", hub.events.texts().len());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::select! {
+        () = hub.follow() => {}
+        () = work => {}
+    }
+    assert!(Journal::read(&journal).count_method("tools/list") <= 3);
+    hub.close().await;
+}
+
+#[tokio::test]
+async fn a_broken_stream_is_taken_up_where_it_broke() {
+    let actions = json!([{"progress": {"progress": 1}}, {"close": true}, {"text": "after all"}]);
+    let script = Script::legacy().plain_tool("t").on("tools/call:t", &actions);
+    let server = HttpServer::start(&script.set("sse", true).set("resumable", true));
+    let hub = TestHub::builder().entry("s", json!({"url": server.url})).build().await;
+    let outcome = hub.call(ToolCall::new("t", json!({}))).await;
+    assert_eq!(outcome.result.unwrap().texts().0, ["after all"], "{:?}", hub.events.texts());
+    hub.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_dying_is_left_alone_and_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let flag = folder.path().join("healthy");
+    let script =
+        Script::legacy().plain_tool("t").on("tools/call:t", json!([{"exit": 1}])).write(folder.path());
+    let healthy = Script::legacy().plain_tool("t").write(folder.path());
+    let program = toolhub_testkit::scripted::binary();
+    let run = format!(
+        "if [ -e '{}' ]; then s='{}'; else s='{}'; fi; exec '{}' stdio \"$s\"",
+        flag.display(),
+        healthy.display(),
+        script.display(),
+        program.display()
+    );
+    let hub = TestHub::builder().entry("s", json!({"command": "sh", "args": ["-c", run]})).build().await;
+    for _ in 0..5 {
+        let outcome = hub.call(ToolCall::new("t", json!({}))).await;
+        assert!(matches!(outcome.result, Err(ToolError::ConnectionFailed { .. })), "{outcome:?}");
+    }
+    let quick = Instant::now();
+    let outcome = hub.call(ToolCall::new("t", json!({}))).await;
+    let error = outcome.result.unwrap_err().to_string();
+    assert!(error.contains("it failed 5 times in a row and is left alone for"), "{error}");
+    assert!(quick.elapsed() < Duration::from_millis(200), "{:?}", quick.elapsed());
+    assert!(matches!(hub.servers()[0].state, ServerState::LeftAlone { .. }), "{:?}", hub.servers()[0].state);
+    // Asked for by name it is tried at once, and a success clears its past.
+    std::fs::write(&flag, "").unwrap();
+    hub.list_server("s").await.unwrap().unwrap();
+    assert!(hub.call(ToolCall::new("t", json!({}))).await.success());
+    hub.close().await;
+}
+
+#[tokio::test]
+async fn a_child_that_nobody_uses_is_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let script = Script::legacy().plain_tool("t").journal(&journal);
+    let settings = "[[servers]]\nid = \"s\"\nidle_timeout = \"300ms\"\n";
+    let hub = TestHub::builder().server("s", &script).settings(settings).build().await;
+    assert!(hub.call(ToolCall::new("t", json!({}))).await.success());
+    Journal::read(&journal)
+        .wait_for_async(|seen| !seen.events("eof").is_empty(), Duration::from_secs(10))
+        .await;
+    assert!(hub.call(ToolCall::new("t", json!({}))).await.success(), "it is started again when it is needed");
+    assert_eq!(hub.servers()[0].restarts, 1);
+    hub.close().await;
+}
+
+/// Ten servers, one that never answers and one that always crashes: the other eight are as quick as without them.
+#[tokio::test]
+async fn bad_servers_do_not_delay_good_ones() {
+    let mut builder = TestHub::builder().settings("[limits]\nconnect = \"20s\"\n");
+    for id in 0..8 {
+        builder = builder.server(&format!("good_{id}"), &Script::both().plain_tool(&format!("tool_{id}")));
+    }
+    let hangs = Script::legacy().on("*", json!([{"ignore": true}]));
+    let crashes = Script::legacy().on("*", json!([{"exit": 1}]));
+    let hub = builder.server("hangs", &hangs).server("crashes", &crashes).build().await;
+    let started = Instant::now();
+    let ids: Vec<String> = (0..8).map(|id| format!("good_{id}")).collect();
+    let bad = async { tokio::join!(hub.list_server("hangs"), hub.list_server("crashes")) };
+    let good = async {
+        let lists = futures_util::future::join_all(ids.iter().map(|id| hub.list_server(id))).await;
+        assert!(lists.into_iter().all(|list| list.unwrap().is_ok()));
+        for id in 0..8 {
+            assert!(
+                hub.call(ToolCall::new(format!("tool_{id}"), json!({})).at(format!("good_{id}")))
+                    .await
+                    .success()
+            );
+        }
+        started.elapsed()
+    };
+    let took = tokio::select! {
+        _ = bad => panic!("the hanging server answered"),
+        took = good => took,
+    };
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    hub.close().await;
+}
+
+/// Two thousand calls at once over one child, answered in an order of its own: each gets its own answer.
+#[tokio::test]
+async fn a_burst_over_one_connection_is_paired_rightly() {
+    let hub = TestHub::builder().server("s", &Script::both().plain_tool("echo")).build().await;
+    hub.list_server("s").await.unwrap().unwrap();
+    let mut wrong = 0;
+    for batch in 0..4 {
+        let calls = (0..500).map(|n| {
+            let hub = &hub;
+            async move {
+                let arguments = json!({"n": batch * 500 + n});
+                let outcome = hub.call(ToolCall::new("echo", arguments.clone())).await;
+                outcome.result.is_ok_and(|output| output.texts().0 == [arguments.to_string()])
+            }
+        });
+        wrong += futures_util::future::join_all(calls).await.into_iter().filter(|right| !right).count();
+    }
+    assert_eq!(wrong, 0);
+    hub.close().await;
+}

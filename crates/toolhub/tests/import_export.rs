@@ -1,0 +1,416 @@
+//! Servers of other clients, brought in and written out by the real program.
+
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use toolhub_testkit::{CommandLine, Ran};
+
+/// The program in a folder of its own, and a home folder beside what is there.
+struct Desk {
+    cli: CommandLine,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+        fs::create_dir(cli.folder().join("user")).unwrap();
+        Self { cli }
+    }
+
+    fn home(&self) -> PathBuf {
+        self.cli.folder().join("user")
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        let output = self.cli.command(args).env("HOME", self.home()).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// Runs `servers` with these words and `--json`.
+    fn json(&self, args: &[&str]) -> Value {
+        self.run(&[&["servers"], args, &["--json"]].concat()).json()
+    }
+
+    fn write(&self, path: &str, text: &str) -> PathBuf {
+        let file = self.cli.folder().join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, text).unwrap();
+        file
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.cli.folder().join(path)).unwrap_or_default()
+    }
+
+    fn own(&self) -> Value {
+        serde_json::from_str::<Value>(&self.read("mcp.json")).unwrap()["mcpServers"].clone()
+    }
+
+    /// Every file there is, with its text.
+    fn everything(&self) -> Vec<(PathBuf, String)> {
+        let mut found = Vec::new();
+        collect(self.cli.folder(), &mut found);
+        found.sort();
+        found
+    }
+}
+
+fn collect(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        if entry.path().is_dir() {
+            collect(&entry.path(), found);
+        } else {
+            found.push((entry.path(), fs::read_to_string(entry.path()).unwrap_or_default()));
+        }
+    }
+}
+
+/// Each server's id and what was done with it.
+fn actions(report: &Value) -> Vec<(String, String)> {
+    let text = |server: &Value, key: &str| server[key].as_str().unwrap_or_default().to_owned();
+    let servers = report["servers"].as_array().unwrap();
+    servers.iter().map(|server| (text(server, "id"), text(server, "action"))).collect()
+}
+
+/// The files of each client, as it would write them, with a secret in every one.
+const FILES: [(&str, &str, &str); 7] = [
+    (
+        "claude-desktop",
+        "user/.config/Claude/claude_desktop_config.json",
+        r#"{"mcpServers": {"表格": {"command": "uvx", "args": ["excel", "stdio"], "env": {"KEY": "s3cret"}}}}"#,
+    ),
+    (
+        "claude-code",
+        "user/.claude.json",
+        r#"{"numStartups": 3, "mcpServers": {"api": {"type": "http", "url": "https://x.example/mcp?k=s3cret",
+            "headers": {"Authorization": "Bearer ${TOKEN:-s3cret}"}, "timeout": 90000}}}"#,
+    ),
+    (
+        "cursor",
+        "user/.cursor/mcp.json",
+        "{\n  // mine\n  \"mcpServers\": {\"cur\": {\"command\": \"run\", \"env\": {\"A\": \"${env:A}\", \"B\": \"s3cret\"}}}\n}\n",
+    ),
+    (
+        "vscode",
+        "user/.config/Code/User/mcp.json",
+        r#"{"inputs": [{"type": "promptString", "id": "api-key"}],
+            "servers": {"ask": {"type": "stdio", "command": "npx", "env": {"K": "${input:api-key}", "S": "s3cret"}}}}"#,
+    ),
+    (
+        "codex",
+        "user/.codex/config.toml",
+        "model = \"x\" # mine\n\n[mcp_servers.docs]\ncommand = \"npx\"\nenv_vars = [\"TOKEN\"]\nenv = { S = \"s3cret\" }\ntool_timeout_sec = 90\nenabled_tools = [\"read\"]\nrequired = true\n",
+    ),
+    (
+        "gemini",
+        "user/.gemini/settings.json",
+        r#"{"theme": "x", "mcpServers": {"gem": {"httpUrl": "https://g.example/mcp", "headers": {"K": "$KEY s3cret"}, "timeout": 5000, "trust": true}}}"#,
+    ),
+    (
+        "goose",
+        "user/.config/goose/config.yaml",
+        "GOOSE_MODEL: x # mine\nextensions:\n  developer:\n    enabled: true\n    type: builtin\n    name: developer\n  gs:\n    enabled: false\n    type: stdio\n    name: gs\n    cmd: run\n    args: [a]\n    envs: {S: s3cret}\n    timeout: 60\n",
+    ),
+];
+
+#[test]
+fn every_client_is_read_from_its_usual_place() {
+    let desk = Desk::new();
+    for (_, path, text) in FILES {
+        desk.write(path, text);
+    }
+    let listed = desk.run(&["servers", "import"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    for word in
+        ["Claude Desktop", "Claude Code", "Cursor", "VS Code", "Codex", "Gemini CLI", "goose", "表格", "docs"]
+    {
+        assert!(listed.stdout.contains(word), "{word} in {listed:?}");
+    }
+    assert!(listed.stderr.contains("nothing was imported: name a client"), "{listed:?}");
+    assert!(!desk.cli.folder().join("mcp.json").exists());
+
+    for (client, path, _) in FILES {
+        let report = desk.json(&["import", client]);
+        assert_eq!(report["client"], client, "{report}");
+        assert!(report["file"].as_str().unwrap().ends_with(path), "{report}");
+        let added = actions(&report).into_iter().filter(|(_, action)| action == "added").count();
+        assert_eq!(added, 1, "{report}");
+    }
+    let own = desk.own();
+    assert_eq!(own["表格"], json!({"command": "uvx", "args": ["excel", "stdio"], "env": {"KEY": "s3cret"}}));
+    assert_eq!(
+        own["api"],
+        json!({"type": "http", "url": "https://x.example/mcp?k=s3cret",
+            "headers": {"Authorization": "Bearer ${TOKEN:-s3cret}"}})
+    );
+    assert_eq!(own["cur"]["env"], json!({"A": "${A}", "B": "s3cret"}));
+    assert_eq!(own["ask"]["env"], json!({"K": "${API_KEY}", "S": "s3cret"}));
+    assert_eq!(own["docs"], json!({"command": "npx", "env": {"S": "s3cret"}}));
+    assert_eq!(own["gem"]["headers"], json!({"K": "${KEY} s3cret"}));
+    assert_eq!(own["gs"]["disabled"], true);
+    let settings = desk.read("toolhub.toml");
+    let docs =
+        "[[servers]]\nid = \"docs\"\ncall_timeout = \"90s\"\ntools = [\"read\"]\nenv_pass = [\"TOKEN\"]\n";
+    assert!(settings.contains(docs), "{settings}");
+    // What was written is what toolhub reads.
+    let servers = desk.json(&["list"]);
+    assert_eq!(servers.as_array().unwrap().len(), 7, "{servers}");
+    for (_, path, text) in FILES {
+        assert_eq!(desk.read(path), text, "the client's own file is left alone");
+    }
+}
+
+#[test]
+fn nothing_is_written_by_a_dry_run_and_no_value_is_shown() {
+    let desk = Desk::new();
+    for (_, path, text) in FILES {
+        desk.write(path, text);
+    }
+    let before = desk.everything();
+    for (client, ..) in FILES {
+        for language in ["en", "zh"] {
+            let ran = desk.run(&["servers", "import", client, "--dry-run", "--lang", language]);
+            assert_eq!(ran.code, Some(0), "{ran:?}");
+            assert!(!format!("{ran:?}").contains("s3cret"), "{ran:?}");
+            assert!(
+                ran.stderr.contains(if language == "zh" { "未写入" } else { "nothing was written" }),
+                "{ran:?}"
+            );
+        }
+        let ran = desk.run(&["servers", "import", client, "--dry-run", "--json"]);
+        assert!(ran.json()["dry_run"] == true && !ran.stdout.contains("s3cret"), "{ran:?}");
+    }
+    assert_eq!(desk.everything(), before);
+    let ran = desk.run(&["servers", "import", "cursor", "--dry-run"]);
+    assert!(ran.stdout.contains("✓  cur  to add  run; env: A, B"), "{ran:?}");
+    let ran = desk.run(&["servers", "import", "gemini"]);
+    assert!(ran.stdout.contains("not carried over: trust") && !ran.stdout.contains("s3cret"), "{ran:?}");
+    let before = desk.everything();
+    for (client, ..) in FILES {
+        let ran = desk.run(&["servers", "export", client, "--dry-run"]);
+        assert!(!format!("{ran:?}").contains("s3cret"), "{ran:?}");
+    }
+    assert_eq!(desk.everything(), before);
+}
+
+#[test]
+fn what_is_written_out_comes_back() {
+    for (client, path, text) in FILES {
+        let desk = Desk::new();
+        desk.write(path, text);
+        assert_eq!(desk.run(&["servers", "import", client]).code, Some(0));
+        let (own, settings) = (desk.own(), desk.read("toolhub.toml"));
+        fs::remove_file(desk.cli.folder().join(path)).unwrap();
+        let exported =
+            desk.run(&["servers", "export", client, own.as_object().unwrap().keys().next().unwrap()]);
+        assert_eq!(exported.code, Some(0), "{client}: {exported:?}");
+        fs::remove_file(desk.cli.folder().join("mcp.json")).unwrap();
+        desk.write("toolhub.toml", "");
+        let back = desk.run(&["servers", "import", client]);
+        assert_eq!(back.code, Some(0), "{client}: {back:?}");
+        assert_eq!(desk.own(), own, "{client}\n{}", desk.read(path));
+        assert_eq!(desk.read("toolhub.toml"), settings, "{client}\n{}", desk.read(path));
+    }
+}
+
+#[test]
+fn what_is_there_stays_where_it_is() {
+    let desk = Desk::new();
+    desk.write(
+        "mcp.json",
+        r#"{"mcpServers": {
+            "cur": {"command": "new"}, "docs": {"command": "new"}, "gs": {"command": "new"},
+            "搜索": {"type": "http", "url": "https://x/mcp", "headers": {"K": "${K}"}},
+            "data": {"command": "d", "args": ["-y", "数据"]}
+        }}"#,
+    );
+    for (client, path, text) in
+        FILES.iter().filter(|(client, ..)| ["cursor", "codex", "goose"].contains(client))
+    {
+        desk.write(path, text);
+        let report = desk.json(&["export", client]);
+        let kept: Vec<_> = actions(&report).into_iter().filter(|(_, action)| action == "kept").collect();
+        assert_eq!(kept.len(), 1, "{report}");
+        let after = desk.read(path);
+        assert!(after.contains("mine") && after.contains("s3cret") && after.contains("数据"), "{after}");
+        for line in text.lines().filter(|line| line.len() > 3 && !line.contains("mcpServers")) {
+            assert!(after.contains(line), "{client}: {line:?} is lost in\n{after}");
+        }
+        let skipped = actions(&report).contains(&("搜索".to_owned(), "skipped".to_owned()));
+        assert_eq!(skipped, *client == "codex", "Codex has no such names: {report}");
+        // A second time there is nothing to do.
+        assert_eq!(desk.run(&["servers", "export", client]).code, Some(0));
+        assert_eq!(desk.read(path), after, "{client}");
+        let replaced = desk.json(&["export", client, "--replace"]);
+        assert!(actions(&replaced).iter().any(|(_, action)| action == "replaced"), "{replaced}");
+        assert!(!desk.read(path).contains("s3cret") && desk.read(path).contains("mine"));
+    }
+}
+
+#[test]
+fn imports_keep_what_is_there_too() {
+    let desk = Desk::new();
+    let own = "{\n  // mine\n  \"mcpServers\": {\n    \"a\": {\"command\": \"old\", \"vendor\": 12345678901234567890123} // and me\n  },\n  \"other\": 1.50\n}\n";
+    desk.write("mcp.json", own);
+    let file = desk.write(
+        "backup.json",
+        r#"{"mcpServers": {"a": {"command": "new"}, "b": {"command": "x"}, "native": {"command": "x"},
+            "self": {"command": "/opt/toolhub", "args": ["serve", "--stdio"]}}}"#,
+    );
+    let file = file.to_str().unwrap();
+    let report = desk.json(&["import", file]);
+    let expect = [("a", "kept"), ("b", "added"), ("native", "skipped"), ("self", "skipped")];
+    assert_eq!(actions(&report), expect.map(|(id, action)| (id.to_owned(), action.to_owned())));
+    assert_eq!(report["servers"][1]["left_out"], json!([]));
+    assert!(report["servers"][2]["why"].as_str().unwrap().contains("cannot be a server's name"), "{report}");
+    let after = desk.read("mcp.json");
+    for part in ["// mine", "\"vendor\": 12345678901234567890123}", "// and me", "\"other\": 1.50", "\"b\""] {
+        assert!(after.contains(part), "{part} in {after}");
+    }
+    let report = desk.json(&["import", file, "--replace"]);
+    assert_eq!(actions(&report)[0].1, "replaced", "{report}");
+    assert!(desk.read("mcp.json").contains("\"command\": \"new\""));
+    let nothing = desk.run(&["servers", "import", "nothing.json"]);
+    assert_eq!(nothing.code, Some(2), "{nothing:?}");
+    desk.write("empty.json", "{\"a\": 1}");
+    let nothing = desk.run(&["servers", "import", "empty.json"]);
+    assert!(nothing.code == Some(2) && nothing.stderr.contains("holds no servers"), "{nothing:?}");
+}
+
+#[test]
+fn a_project_and_its_user_are_told_apart() {
+    let desk = Desk::new();
+    desk.write(".vscode/mcp.json", r#"{"servers": {"both": {"command": "node", "args": ["./server.js"]}, "here": {"command": "${workspaceFolder}/x"}}}"#);
+    desk.write(
+        "user/.config/Code/User/mcp.json",
+        r#"{"servers": {"both": {"command": "other"}, "far": {"command": "y"}}}"#,
+    );
+    let report = desk.json(&["import", "vscode"]);
+    let expect = [("both", "added"), ("here", "added"), ("both", "skipped"), ("far", "added")];
+    assert_eq!(actions(&report), expect.map(|(id, action)| (id.to_owned(), action.to_owned())));
+    let folder = desk.cli.folder().canonicalize().unwrap();
+    let folder = folder.to_str().unwrap();
+    assert_eq!(desk.own()["both"], json!({"command": "node", "args": ["./server.js"], "cwd": folder}));
+    assert_eq!(desk.own()["here"]["command"], format!("{folder}/x"));
+    // `.mcp.json` of this folder is read by toolhub itself.
+    desk.write(".mcp.json", r#"{"mcpServers": {"shared": {"command": "z"}}}"#);
+    let claude = json!({"projects": {folder: {"mcpServers": {"mine": {"command": "m"}}}, "/other": {"mcpServers": {"no": {"command": "n"}}}}});
+    desk.write("user/.claude.json", &claude.to_string());
+    let report = desk.json(&["import", "claude-code"]);
+    let expect = [("shared", "kept"), ("mine", "added")];
+    assert_eq!(actions(&report), expect.map(|(id, action)| (id.to_owned(), action.to_owned())), "{report}");
+}
+
+#[test]
+fn all_clients_at_once() {
+    let desk = Desk::new();
+    for (_, path, text) in FILES {
+        desk.write(path, text);
+    }
+    desk.write("user/.cursor/mcp.json", r#"{"mcpServers": {"api": {"command": "same name"}}}"#);
+    let ran = desk.run(&["servers", "import", "--all", "--json"]);
+    let reports = ran.json();
+    assert_eq!(reports.as_array().unwrap().len(), 7, "{reports}");
+    let cursor = &reports[2]["servers"][0];
+    assert_eq!((&cursor["id"], &cursor["action"]), (&json!("api"), &json!("skipped")), "{reports}");
+    assert!(cursor["why"].as_str().unwrap().contains(".claude.json"), "{reports}");
+    assert_eq!(desk.own().as_object().unwrap().len(), 6);
+}
+
+#[test]
+fn a_broken_file_is_named_with_its_place_and_left_alone() {
+    let check = |client: &str, path: &str, text: &str, says: &str| {
+        let desk = Desk::new();
+        desk.write("mcp.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
+        desk.write(path, text);
+        let before = desk.everything();
+        for args in
+            [&["servers", "import", client][..], &["servers", "export", client], &["servers", "import"]]
+        {
+            let ran = desk.run(args);
+            assert_eq!(ran.code, Some(2), "{args:?} {ran:?}");
+            assert!(ran.stderr.contains(says) || ran.stdout.contains(says), "{args:?} {ran:?}");
+        }
+        assert_eq!(desk.everything(), before);
+    };
+    check(
+        "cursor",
+        "user/.cursor/mcp.json",
+        "{\n  \"mcpServers\": {,}\n}",
+        "mcp.json`, line 2, column 18: not valid JSON",
+    );
+    check(
+        "codex",
+        "user/.codex/config.toml",
+        "a = 1\nb = \n",
+        "config.toml`, line 2, column 5: not valid TOML",
+    );
+    check(
+        "goose",
+        "user/.config/goose/config.yaml",
+        "a: [1\nb: 2\n",
+        "config.yaml`, line 2, column 2: not valid YAML",
+    );
+}
+
+#[test]
+fn a_broken_config_of_ours_stops_both() {
+    let desk = Desk::new();
+    desk.write("user/.cursor/mcp.json", FILES[2].2);
+    let file = desk.write("mcp.json", "{ broken");
+    for args in [&["servers", "import", "cursor"][..], &["servers", "export", "cursor"]] {
+        assert_eq!(desk.run(args).code, Some(2));
+    }
+    assert_eq!(fs::read_to_string(file).unwrap(), "{ broken");
+}
+
+#[test]
+fn what_cannot_be_edited_is_given_to_paste() {
+    let desk = Desk::new();
+    let own = r#"{"mcpServers": {"表格": {"command": "uvx", "args": ["x"], "env": {"KEY": "s3cret"}}}}"#;
+    desk.write("mcp.json", own);
+    let text = "extensions: {developer: {enabled: true, type: builtin}}\n";
+    desk.write("user/.config/goose/config.yaml", text);
+    let ran = desk.run(&["servers", "export", "goose"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stdout.starts_with("extensions:\n  表格:\n    enabled: true\n    type: stdio\n"), "{ran:?}");
+    assert!(ran.stdout.contains("KEY: \"<KEY>\"") && !ran.stdout.contains("s3cret"), "{ran:?}");
+    assert_eq!(desk.read("user/.config/goose/config.yaml"), text);
+    let ran = desk.run(&["servers", "export", "goose", "--file", "other.yaml", "--lang", "zh"]);
+    assert!(ran.code == Some(0) && ran.stdout.contains("已添加"), "{ran:?}");
+    assert!(desk.read("other.yaml").contains("s3cret"));
+}
+
+#[test]
+fn what_a_client_cannot_say_is_told() {
+    let desk = Desk::new();
+    desk.write(
+        "mcp.json",
+        r#"{"mcpServers": {"far": {"type": "sse", "url": "https://x/sse"}, "off": {"command": "x", "disabled": true},
+            "full": {"command": "x", "cwd": "/srv", "env": {"K": "${K}"}}}}"#,
+    );
+    desk.write(
+        "toolhub.toml",
+        "[[servers]]\nid = \"full\"\ntools = [\"a\"]\nhints = { a = { read_only = true } }\n",
+    );
+    let report = desk.json(&["export", "claude-desktop"]);
+    let expect = [("far", "skipped"), ("full", "added"), ("off", "skipped")];
+    assert_eq!(actions(&report), expect.map(|(id, action)| (id.to_owned(), action.to_owned())), "{report}");
+    assert_eq!(report["servers"][1]["left_out"], json!(["hints", "env.K", "cwd", "tools"]), "{report}");
+    let named = desk.json(&["export", "claude-desktop", "off"]);
+    assert_eq!(named["servers"][0]["left_out"], json!(["disabled"]), "{named}");
+    let only = desk.run(&["servers", "export", "codex", "far"]);
+    assert!(only.code == Some(1) && only.stdout.contains("does not speak `sse`"), "{only:?}");
+    let check = |args: &[&str], says: &str| {
+        let ran = desk.run(args);
+        assert!(ran.code == Some(2) && ran.stderr.contains(says), "{args:?} {ran:?}");
+    };
+    check(&["servers", "export", "cursor", "ful"], "there is no server `ful`; did you mean `full`?");
+    check(&["servers", "import", "cursr"], "`cursr` is neither a client nor a file; did you mean `cursor`?");
+    check(&["servers", "import", "cursor"], "there is no file of Cursor: looked for");
+    check(&["servers", "export", "emacs"], "emacs");
+}

@@ -38,6 +38,7 @@ const PEERS: &[Peer] = &[
         program: "bin/excel-mcp-server",
     },
     Peer { name: "python-sdk", packages: Packages::Python(&["mcp==2.3.0"]), program: "bin/python" },
+    Peer { name: "fastmcp", packages: Packages::Python(&["fastmcp==4.1.2"]), program: "bin/python" },
     Peer {
         name: "everything",
         packages: Packages::Node(&["@modelcontextprotocol/server-everything@2026.8.31"]),

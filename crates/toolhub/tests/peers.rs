@@ -180,17 +180,27 @@ fn the_reference_server_over_both() {
 
 #[test]
 fn the_python_sdk_over_both() {
+    greeted_by("python-sdk", "from mcp.server import MCPServer as Server", "Error executing tool fail");
+}
+
+#[test]
+fn fastmcp_over_both() {
+    greeted_by("fastmcp", "from fastmcp import FastMCP as Server", "on purpose");
+}
+
+/// A small server written with a Python library, over stdio and HTTP.
+fn greeted_by(peer: &str, import: &str, failure: &str) {
     let script = tempfile::tempdir().unwrap();
     let file = script.path().join("server.py");
-    fs::write(&file, PYTHON_SERVER).unwrap();
+    fs::write(&file, PYTHON_SERVER.replace("IMPORT", import)).unwrap();
     let file = file.to_str().unwrap();
-    let python = program("python-sdk/bin/python");
+    let python = program(&format!("{peer}/bin/python"));
     let server = Listening::start(|port| command(python.clone(), &[file, &port.to_string()]));
     for entry in [json!({"command": python, "args": [file]}), json!({"url": server.url()})] {
         let cli = cli(entry);
         assert_eq!(ok(&cli, &["call", "greet", "name=世界"]), "你好，世界\n");
         let failed = cli.run(&["call", "fail"]);
-        assert!(failed.code == Some(1) && failed.stderr.contains("Error executing tool fail"), "{failed:?}");
+        assert!(failed.code == Some(1) && failed.stderr.contains(failure), "{failed:?}");
         let listed = cli.run(&["servers", "list", "--json"]).json();
         assert_eq!(listed[0]["era"], "modern", "{listed}");
     }
@@ -198,9 +208,9 @@ fn the_python_sdk_over_both() {
 
 const PYTHON_SERVER: &str = r#"
 import sys
-from mcp.server import MCPServer
+IMPORT
 
-server = MCPServer("greeter")
+server = Server("greeter")
 
 @server.tool()
 def greet(name: str) -> str:

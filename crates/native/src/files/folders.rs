@@ -101,10 +101,9 @@ impl Folders {
     }
 }
 
-/// A folder of which `~` is a part: what stands before that was put there by whoever joined the paths.
+/// A folder that begins with `~`, under the user's home.
 fn at_home(folder: &Path) -> Option<PathBuf> {
-    let at = folder.components().position(|part| part.as_os_str() == "~")?;
-    Some(std::env::home_dir()?.join(folder.components().skip(at + 1).collect::<PathBuf>()))
+    Some(std::env::home_dir()?.join(folder.strip_prefix("~").ok()?))
 }
 
 /// The way to `wanted` inside `root`; `None` where it is absolute and lies elsewhere.

@@ -309,12 +309,12 @@ async fn several_folders_are_tried_in_order() {
 fn folders_are_shown_plainly() {
     let scene = Scene::new();
     let home = std::env::home_dir().unwrap();
-    let given = ["~", "~/x", "/etc/toolhub/~/x", "a/./b"].map(PathBuf::from);
+    let given = ["~", "~/x", "/etc/~/x", "a/./b"].map(PathBuf::from);
     let winding = scene.open().join("docs/../docs");
     let folders = Folders::new(given.into_iter().chain([winding]).collect());
     let here = std::env::current_dir().unwrap();
     let docs = scene.open().join("docs").canonicalize().unwrap();
-    let expect = [home.clone(), home.join("x"), home.join("x"), here.join("a/b"), docs];
+    let expect = [home.clone(), home.join("x"), PathBuf::from("/etc/~/x"), here.join("a/b"), docs];
     assert!(folders.roots().eq(expect.iter()), "{folders:?}");
 }
 

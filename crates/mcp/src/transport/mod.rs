@@ -1,10 +1,12 @@
 //! How messages travel. A transport pairs each request with its answer; what they mean is the connection's.
 
 mod event_stream;
+#[cfg_attr(unix, path = "group_unix.rs")]
+#[cfg_attr(not(unix), path = "group_other.rs")]
+mod group;
 pub(crate) mod http;
 mod lines;
 mod mux;
-#[cfg_attr(not(unix), path = "process_other.rs")]
 mod process;
 pub(crate) mod sse;
 mod stderr;

@@ -1,15 +1,15 @@
-//! A child and everything it started, as one process group: begun with a chosen environment, ended for certain.
+//! A child and everything it started: begun with a chosen environment, ended for certain.
 
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 
+use super::group::Group;
 use crate::config::StdioSpec;
 use crate::error::McpError;
 
-/// How long a child may take to leave after its input was closed, and again after SIGTERM.
+/// How long a child may take to leave after its input was closed, and again after it was asked to.
 const GRACE: Duration = Duration::from_millis(1500);
 
 /// How a child is ended.
@@ -28,25 +28,6 @@ pub(crate) struct Process {
     group: Group,
 }
 
-/// Kills what is left of the group when nobody is there to do it gently.
-#[derive(Debug)]
-struct Group(Option<Pid>);
-
-impl Group {
-    fn signal(&self, signal: Signal) {
-        if let Some(pid) = self.0 {
-            // The group may be gone already, which is what is wanted.
-            let _ = kill_process_group(pid, signal);
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.signal(Signal::KILL);
-    }
-}
-
 impl Process {
     /// Starts the server of `spec`.
     pub(crate) fn start(spec: &StdioSpec) -> Result<Self, McpError> {
@@ -58,8 +39,8 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .process_group(0)
             .kill_on_drop(true);
+        Group::prepare(&mut command);
         #[cfg(target_os = "linux")]
         if let Some(mark) = super::sweep::mark() {
             command.env(super::sweep::MARK, mark);
@@ -68,8 +49,8 @@ impl Process {
             command.current_dir(folder);
         }
         let child = command.spawn().map_err(|error| McpError::hopeless(spec.why_not_started(&error)))?;
-        let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        Ok(Self { child, group: Group(pid) })
+        let group = Group::of(&child);
+        Ok(Self { child, group })
     }
 
     /// Ends the child and all it started. Its input has been closed before.
@@ -77,13 +58,17 @@ impl Process {
         let grace = if manners == Manners::Gentle { GRACE } else { GRACE / 10 };
         let mut status = self.wait(grace).await;
         if status.is_none() {
-            self.group.signal(Signal::TERM);
+            self.group.ask_to_leave();
             status = self.wait(grace).await;
         }
         // Also where the child left by itself: what it started may not have.
-        self.group.signal(Signal::KILL);
+        self.group.kill();
         if status.is_none() {
+            let _ = self.child.start_kill();
             status = self.wait(GRACE).await;
+        }
+        if status.is_some() {
+            self.group.forget();
         }
         status
     }

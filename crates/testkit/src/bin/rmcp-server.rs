@@ -1,0 +1,45 @@
+//! A small MCP server on the official Rust SDK, over stdio or on a port: an independent peer for tests.
+#![expect(missing_docs, reason = "the SDK's macros write undocumented items")]
+
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::{ServerCapabilities, ServerConfig};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{ServerHandler, ServiceExt as _, schemars, tool, tool_handler, tool_router};
+
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+pub struct Greeting {
+    /// Whom to greet.
+    pub name: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct Greeter;
+
+#[tool_router]
+impl Greeter {
+    #[tool(description = "Greets somebody")]
+    fn greet(&self, Parameters(Greeting { name }): Parameters<Greeting>) -> String {
+        format!("你好，{name}")
+    }
+}
+
+#[tool_handler]
+impl ServerHandler for Greeter {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<()> {
+    let Some(port) = std::env::args().nth(1) else {
+        Greeter.serve(rmcp::transport::stdio()).await?.waiting().await?;
+        return Ok(());
+    };
+    let service: StreamableHttpService<Greeter, LocalSessionManager> =
+        StreamableHttpService::new(|| Ok(Greeter), Default::default(), StreamableHttpServerConfig::default());
+    let listener = tokio::net::TcpListener::bind(format!("127.0.0.1:{port}")).await?;
+    axum::serve(listener, axum::Router::new().nest_service("/mcp", service)).await?;
+    Ok(())
+}

@@ -375,8 +375,8 @@ impl Say for ArgumentProblem {
             Expected::Present => return lang.pick(format!("{name} is missing"), format!("缺少 {name}")),
             Expected::Absent { near: Some(near) } => {
                 return lang.pick(
-                    format!("there is no argument {name}, did you mean `{near}`?"),
-                    format!("没有参数 {name}，是否想用 `{near}`？"),
+                    format!("there is no argument {name} (did you mean `{near}`?)"),
+                    format!("没有参数 {name}（是否想用 `{near}`？）"),
                 );
             }
             Expected::Absent { near: None } => {

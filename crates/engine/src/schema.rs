@@ -212,7 +212,7 @@ mod tests {
         check(json!({}), &["`filepath` is missing"]);
         check(
             json!({"file_path": "a"}),
-            &["there is no argument `file_path`, did you mean `filepath`?", "`filepath` is missing"],
+            &["there is no argument `file_path` (did you mean `filepath`?)", "`filepath` is missing"],
         );
         check(json!({"filepath": 3}), &["`filepath` should be string, got 3"]);
         check(

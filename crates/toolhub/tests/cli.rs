@@ -75,10 +75,6 @@ fn wrong_usage_is_two() {
     check(&["servers", "add", "x"], "say how to reach it");
     check(&["servers", "add", "x", "--url", "foo"], "write it with `http://`");
     check(&["servers", "add", "x", "--header", "A=1", "--", "true"], "are for servers with a `--url`");
-    check(
-        &["call", "calculate", "expresion=1"],
-        "there is no argument `expresion`; did you mean `expression`?",
-    );
     check(&["help", "nothing"], "there is no command `nothing`");
     check(&["tools", "--source", "none"], "there is no source `none`: there are `native`");
 }
@@ -140,6 +136,12 @@ fn a_call_that_fails_says_why_once() {
         1,
         "invalid_arguments",
         "`rows` should be integer, got \"x\"",
+    );
+    check(
+        &["call", "read_sheet", "file_path=a"],
+        1,
+        "invalid_arguments",
+        "there is no argument `file_path` (did you mean `filepath`?)",
     );
     check(
         &["call", "read_sheets"],

@@ -3,6 +3,7 @@
 use std::io::Read as _;
 
 use serde_json::Value;
+use toolhub_core::error::{ArgumentProblem, Expected};
 use toolhub_core::{Lang, RawJson, RawObject};
 
 use super::exit::UsageError;
@@ -52,7 +53,7 @@ pub(crate) fn with_pairs(
     pairs: &[String],
     schema: &RawJson,
     lang: Lang,
-) -> Result<RawJson, UsageError> {
+) -> Result<RawJson, PairError> {
     let schema = Typing { root: schema.value() };
     let mut object = args.and_then(RawJson::object).unwrap_or_default();
     let mut texts: Vec<(String, Vec<Given>)> = Vec::new();
@@ -83,7 +84,8 @@ pub(crate) fn with_pairs(
     for (key, values) in texts {
         let path = schema.path(&key);
         if let Some(near) = schema.stranger(&path) {
-            return Err(unknown_argument(&key, near, lang));
+            let expected = Expected::Absent { near };
+            return Err(PairError::Unknown(ArgumentProblem { argument: key, expected, came: None }));
         }
         let value = schema.typed(schema.property(&path), &values).ok_or_else(|| {
             UsageError(lang.pick(
@@ -96,21 +98,20 @@ pub(crate) fn with_pairs(
     Ok(object.into_raw())
 }
 
-/// Few schemas forbid arguments that they do not name, but one typed by hand is a slip of the finger: passed on, it
-/// would be ignored, and the tool would do something else than was meant.
-fn unknown_argument(key: &str, near: Option<String>, lang: Lang) -> UsageError {
-    UsageError(match near {
-        Some(near) => lang.pick(
-            format!("there is no argument `{key}`; did you mean `{near}`? (`--args` passes on anything)"),
-            format!("没有参数 `{key}`；是否想用 `{near}`？（`--args` 可以传任何参数）"),
-        ),
-        None => lang.pick(
-            format!(
-                "there is no argument `{key}`; `toolhub tools show` lists them (`--args` passes on anything)"
-            ),
-            format!("没有参数 `{key}`；`toolhub tools show` 列出参数（`--args` 可以传任何参数）"),
-        ),
-    })
+/// Why the pairs give no arguments.
+#[derive(Debug)]
+pub(crate) enum PairError {
+    /// They are not written as pairs are.
+    Usage(UsageError),
+    /// Few schemas forbid arguments that they do not name, but one typed by hand is a slip of the finger: passed on,
+    /// it would be ignored, and the tool would do something else than was meant. `--args` passes on anything.
+    Unknown(ArgumentProblem),
+}
+
+impl From<UsageError> for PairError {
+    fn from(error: UsageError) -> Self {
+        Self::Usage(error)
+    }
 }
 
 enum Given {
@@ -272,7 +273,10 @@ mod tests {
         let pairs: Vec<String> = pairs.iter().map(ToString::to_string).collect();
         with_pairs(args.as_ref(), &pairs, &RawJson::from(schema), Lang::En)
             .map(|raw| raw.get().to_owned())
-            .map_err(|error| error.to_string())
+            .map_err(|error| match error {
+                PairError::Usage(error) => error.to_string(),
+                PairError::Unknown(problem) => toolhub_core::Say::say(&problem, Lang::En),
+            })
     }
 
     #[test]
@@ -327,8 +331,8 @@ mod tests {
         check(None, &["=x"], "write it as key=value");
         check(None, &["a=1", "a=2"], "`a` is given 2 times");
         check(None, &["a:={"], "is not valid JSON");
-        check(None, &["aa=1"], "there is no argument `aa`; did you mean `a`?");
-        check(None, &["zzz=1"], "there is no argument `zzz`; `toolhub tools show` lists them");
+        check(None, &["aa=1"], "there is no argument `aa` (did you mean `a`?)");
+        check(None, &["zzz=1"], "there is no argument `zzz`");
         check(Some("[1]"), &[], "should be a JSON object");
         check(Some("{"), &[], "not valid JSON");
         check(Some("@/does/not/exist"), &[], "could not be read");

@@ -6,7 +6,7 @@ use toolhub::{Hub, Outcome, Request, ToolCall, ToolError, ToolOutput};
 use toolhub_core::{CallId, RawJson, Say as _, ToolName, json};
 
 use super::app::App;
-use super::arguments;
+use super::arguments::{self, PairError};
 use super::exit::Exit;
 use super::options::CallArgs;
 
@@ -47,7 +47,15 @@ async fn call(app: &App, hub: &Hub, args: &CallArgs, given: Option<RawJson>) -> 
             Err(error) => return Ok(failed(&args.tool, error, started)),
         }
     };
-    let arguments = arguments::with_pairs(given.as_ref(), &args.pairs, &schema, app.lang())?;
+    let arguments = match arguments::with_pairs(given.as_ref(), &args.pairs, &schema, app.lang()) {
+        Ok(arguments) => arguments,
+        Err(PairError::Usage(error)) => return Err(error.into()),
+        Err(PairError::Unknown(problem)) => {
+            let tool = ToolName::new(args.tool.as_str());
+            let error = ToolError::InvalidArguments { tool, problems: vec![problem] };
+            return Ok(failed(&args.tool, error, started));
+        }
+    };
     let mut call = ToolCall::new(args.tool.as_str(), arguments);
     call.source = args.source.clone();
     call.timeout = args.timeout.map(|span| span.0);

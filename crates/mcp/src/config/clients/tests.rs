@@ -12,13 +12,13 @@ fn around() -> Surroundings {
     Surroundings {
         system: System::Linux,
         home: Some("/h".into()),
-        folder: "/work/项目".into(),
+        folder: "/srv/项目".into(),
         named: BTreeMap::new(),
     }
 }
 
 fn place(client: Client, project: bool) -> Place {
-    let scope = if project { Scope::Project("/work/项目".into()) } else { Scope::User };
+    let scope = if project { Scope::Project("/srv/项目".into()) } else { Scope::User };
     Place { client, file: "the file".into(), scope }
 }
 
@@ -99,7 +99,7 @@ fn claude_code_is_read_with_the_project_of_this_folder() {
     let text = r#"{
         "numStartups": 41,
         "projects": {
-            "/work/项目": {
+            "/srv/项目": {
                 "allowedTools": [],
                 "mcpServers": {"here": {"type": "stdio", "command": "./run.sh", "args": [], "env": {}}},
                 "disabledMcpServers": ["api"]
@@ -118,8 +118,8 @@ fn claude_code_is_read_with_the_project_of_this_folder() {
         Client::ClaudeCode,
         text,
         &json!({
-            "here": {"command": "./run.sh", "cwd": "/work/项目",
-                "!": ["it is started in `/work/项目`, from where its paths count"]},
+            "here": {"command": "./run.sh", "cwd": "/srv/项目",
+                "!": ["it is started in `/srv/项目`, from where its paths count"]},
             "api": {"type": "http", "url": "${BASE:-https://api.example.com}/mcp",
                 "headers": {"Authorization": "Bearer ${API_KEY}"}, "disabled": true, "+call": 600.0, "-": ["alwaysLoad"]},
             "old": {"type": "sse", "url": "https://mcp.example.com/sse", "-": ["headersHelper"]},
@@ -158,10 +158,10 @@ fn editors_variables_become_ours() {
     assert_eq!(
         found,
         json!({
-            "ask": {"command": "npx", "args": ["-y", "ask"], "env": {"KEY": "${PERPLEXITY_KEY}"}, "cwd": "/work/项目/sub",
+            "ask": {"command": "npx", "args": ["-y", "ask"], "env": {"KEY": "${PERPLEXITY_KEY}"}, "cwd": "/srv/项目/sub",
                 "-": ["env.GONE", "sandboxEnabled", "dev"],
                 "!": ["set the variable `PERPLEXITY_KEY`: VS Code asked you for it (input `perplexity-key`)"]},
-            "搜索": {"type": "http", "url": "http://${HOST:-localhost}/mcp", "headers": {"F": "/work/项目"}},
+            "搜索": {"type": "http", "url": "http://${HOST:-localhost}/mcp", "headers": {"F": "/srv/项目"}},
             "pipe": {"unusable": "its type `unix` is not known here: `stdio`, `http` and `sse` are"},
         })
     );

@@ -119,17 +119,14 @@ async fn a_cursor_that_repeats_ends_the_paging() {
 }
 
 #[tokio::test]
-async fn banners_and_foreign_answers_are_passed_over() {
-    let script = Script::legacy()
-        .set("banner", json!(["Welcome!", "starting…", ""]))
-        .plain_tool("echo")
-        .on("tools/call:echo", json!([{"raw": "a log line"}, {"wrong_id": true}, {"text": "foreign"}, {"twice": true}, {"text": "mine"}]));
+async fn banners_are_passed_over_and_told() {
+    let script = Script::legacy().set("banner", json!(["Welcome!", "starting…", ""])).plain_tool("echo");
     let hub = TestHub::builder().server("s", &script).build().await;
-    let outcome = hub.call(ToolCall::new("echo", json!({}))).await;
+    let outcome = hub.call(ToolCall::new("echo", json!({"n": 1}))).await;
+    assert_eq!(outcome.result.unwrap().texts().0, [r#"{"n":1}"#]);
     let told = hub.events.texts().join("\n");
     assert!(told.contains("a line that is no message: Welcome!"), "{told}");
-    // The scripted server ends its list with the first answer, whoever it is for; so this call fails, but at once.
-    assert!(outcome.took.as_secs() < 20, "{outcome:?}\n{told}");
+    assert!(told.contains("a line that is no message: starting…"), "{told}");
     hub.close().await;
 }
 

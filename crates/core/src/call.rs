@@ -38,19 +38,35 @@ impl fmt::Display for CallId {
     }
 }
 
+/// What a call goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum CallBy {
+    /// The name of a tool.
+    #[default]
+    Name,
+    /// A capability: whoever is good for that.
+    Capability,
+}
+
 /// A request to run a tool.
 #[derive(Debug, Clone)]
 pub struct ToolCall {
     /// Its id.
     pub id: CallId,
-    /// Which tool.
+    /// Which tool; or which capability.
     pub tool: ToolName,
+    /// Which of the two.
+    pub by: CallBy,
     /// The arguments: an object.
     pub arguments: RawJson,
     /// Where the caller believes the tool to live; see the routing rules for what that is worth.
     pub source: Option<String>,
     /// How long it may take, where the caller minds.
     pub timeout: Option<Duration>,
+    /// The conversation it belongs to.
+    pub conversation: Option<Arc<str>>,
+    /// What somebody asked for in words, where the call serves such a request.
+    pub request: Option<String>,
 }
 
 impl ToolCall {
@@ -59,10 +75,18 @@ impl ToolCall {
         Self {
             id: CallId::fresh(),
             tool: ToolName::new(tool),
+            by: CallBy::Name,
             arguments: arguments.into(),
             source: None,
             timeout: None,
+            conversation: None,
+            request: None,
         }
+    }
+
+    /// A call of whoever is good for `capability`.
+    pub fn by_capability(capability: impl Into<Arc<str>>, arguments: impl Into<RawJson>) -> Self {
+        Self { by: CallBy::Capability, ..Self::new(capability, arguments) }
     }
 
     /// The same call, meant for `source`.

@@ -16,12 +16,31 @@ pub enum Effect {
     Unknown,
 }
 
+impl Effect {
+    /// Its name, for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// Why a call failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}", self.say(Lang::En))]
 pub enum ToolError {
     /// No such tool, or not where the caller wanted it.
     UnknownTool(Box<UnknownTool>),
+    /// No tool is good for that, or none accepts the arguments.
+    NoneCapable {
+        /// The capability that was asked for.
+        capability: String,
+        /// How many have it, but do not accept the arguments.
+        have: usize,
+        /// The capabilities there are.
+        known: Vec<String>,
+    },
     /// The arguments do not fit the schema.
     InvalidArguments {
         /// Whose schema.
@@ -95,6 +114,18 @@ pub enum ToolError {
         /// What may have happened.
         effect: Effect,
     },
+    /// The tool may change something, and that it was about to run could not be written down; so it was not run.
+    NotRecorded {
+        /// Why.
+        cause: String,
+    },
+    /// Every candidate is held back, since its definition is not the one that its owner approved.
+    Quarantined {
+        /// Which tool.
+        tool: ToolName,
+        /// Where it lives.
+        place: Source,
+    },
     /// The caller went away.
     Cancelled,
     /// A native tool panicked.
@@ -157,6 +188,7 @@ impl ToolError {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::UnknownTool(_) => "unknown_tool",
+            Self::NoneCapable { .. } => "none_capable",
             Self::InvalidArguments { .. } => "invalid_arguments",
             Self::UnusableSchema { .. } => "unusable_schema",
             Self::ConnectionFailed { .. } => "connection_failed",
@@ -166,6 +198,8 @@ impl ToolError {
             Self::Unreadable { .. } => "unreadable_answer",
             Self::Failed { .. } => "tool_failed",
             Self::TimedOut { .. } => "timed_out",
+            Self::NotRecorded { .. } => "not_recorded",
+            Self::Quarantined { .. } => "quarantined",
             Self::Cancelled => "cancelled",
             Self::Panicked => "panicked",
             Self::Internal => "internal",
@@ -198,8 +232,11 @@ impl ToolError {
     pub fn effect(&self) -> Effect {
         match self {
             Self::UnknownTool(_)
+            | Self::NoneCapable { .. }
             | Self::InvalidArguments { .. }
             | Self::UnusableSchema { .. }
+            | Self::NotRecorded { .. }
+            | Self::Quarantined { .. }
             | Self::LoginNeeded { .. } => Effect::None,
             Self::ConnectionFailed { effect, .. } | Self::TimedOut { effect, .. } => *effect,
             // Refused before it reached a tool: not found, not allowed, wrong method, too many, not available.
@@ -237,6 +274,21 @@ impl Say for ToolError {
     fn say(&self, lang: Lang) -> String {
         match self {
             Self::UnknownTool(unknown) => unknown.say(lang),
+            Self::NoneCapable { capability, have: 0, known } => {
+                let known = known.join(", ");
+                lang.pick(
+                    format!("no tool is known to be good for `{capability}`; there is: {known}"),
+                    format!("没有适用于 `{capability}` 的工具；现有类别：{known}"),
+                )
+            }
+            Self::NoneCapable { capability, have, .. } => lang.pick(
+                format!(
+                    "none of the {have} tools for `{capability}` accepts these arguments; see `toolhub tools --tag {capability}`"
+                ),
+                format!(
+                    "{have} 个 `{capability}` 类工具都不接受这些参数；见 `toolhub tools --tag {capability}`"
+                ),
+            ),
             Self::InvalidArguments { tool, problems } => {
                 let list = problems.iter().map(|problem| problem.say(lang)).collect::<Vec<_>>().join("; ");
                 lang.pick(
@@ -310,6 +362,14 @@ impl Say for ToolError {
                     format!("{after} 内没有回答{effect}；可用 `--timeout` 延长"),
                 )
             }
+            Self::NotRecorded { cause } => lang.pick(
+                format!("not run: it may change something, and that could not be written down first ({cause}); mend the store, see `toolhub doctor`"),
+                format!("未执行：该工具可能有副作用，而事先的记录无法写入（{cause}）；请先修复存储，见 `toolhub doctor`"),
+            ),
+            Self::Quarantined { tool, place } => lang.pick(
+                format!("`{tool}` of {place} is held back: its definition changed since it was approved; see `toolhub tools diff {tool}`, then `toolhub tools approve {tool}`"),
+                format!("{place} 的 `{tool}` 已被隔离：其定义在批准后有改动；先看 `toolhub tools diff {tool}`，再用 `toolhub tools approve {tool}` 批准"),
+            ),
             Self::Cancelled => lang.pick("cancelled", "已取消").to_owned(),
             Self::Panicked => lang
                 .pick("the tool crashed; this is a bug in the tool", "工具崩溃了，这是该工具的缺陷")

@@ -90,6 +90,20 @@ pub enum EventKind {
         /// Why it failed, if it did.
         error: Option<String>,
     },
+    /// An attempt is not needed any more, and was told so.
+    AttemptCancelled {
+        /// Where the candidate lives.
+        source: Source,
+        /// How long it ran.
+        took: Duration,
+    },
+    /// Several answers became one.
+    Merged {
+        /// Where they came from.
+        sources: Vec<Source>,
+        /// Who agrees, who differs.
+        note: Text,
+    },
     /// A failed attempt is made again after a pause.
     Retrying {
         /// Where the candidate lives.
@@ -172,6 +186,11 @@ impl Say for EventKind {
                 format!("{source} failed after {} ms: {error}", took.as_millis()),
                 format!("{source} 失败，用时 {} 毫秒：{error}", took.as_millis()),
             ),
+            Self::AttemptCancelled { source, took } => lang.pick(
+                format!("{source} cancelled after {} ms: not needed any more", took.as_millis()),
+                format!("{source} 已取消，用时 {} 毫秒：不再需要", took.as_millis()),
+            ),
+            Self::Merged { note, .. } => note.say(lang),
             Self::Retrying { source, pause } => lang.pick(
                 format!("trying {source} again in {} ms", pause.as_millis()),
                 format!("{} 毫秒后重试 {source}", pause.as_millis()),

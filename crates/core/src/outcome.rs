@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::call::CallId;
 use crate::error::ToolError;
 use crate::json::{RawJson, RawObject};
-use crate::lang::{Lang, Say};
+use crate::lang::{Lang, Say, Text};
+use crate::memory::RecordId;
 use crate::source::Source;
 use crate::tool::ToolName;
 
@@ -89,15 +90,58 @@ fn text_of(block: &RawJson) -> Option<String> {
     is_text.then(|| block.get("text")?.decode().ok()).flatten()
 }
 
+/// How one try of one candidate ended.
+#[derive(Debug, Clone)]
+pub enum AttemptEnd {
+    /// It succeeded.
+    Succeeded,
+    /// It failed.
+    Failed(ToolError),
+    /// It was not needed any more, and was told so.
+    Cancelled,
+}
+
 /// One try of one candidate.
 #[derive(Debug, Clone)]
 pub struct AttemptRecord {
     /// Where the candidate lives.
     pub source: Source,
+    /// Its tool; another name than the call's where it was chosen by capability.
+    pub tool: ToolName,
     /// How long it took.
     pub took: Duration,
+    /// How it ended.
+    pub end: AttemptEnd,
+}
+
+impl AttemptRecord {
     /// Why it failed, if it did.
-    pub error: Option<ToolError>,
+    pub fn error(&self) -> Option<&ToolError> {
+        match &self.end {
+            AttemptEnd::Failed(error) => Some(error),
+            AttemptEnd::Succeeded | AttemptEnd::Cancelled => None,
+        }
+    }
+}
+
+/// What is held of an answer's truth.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verification {
+    /// Whether nothing speaks against it.
+    pub verified: bool,
+    /// How sure that is, from 0 to 1.
+    pub confidence: f64,
+    /// What speaks against it.
+    pub issues: Vec<Text>,
+}
+
+/// How an answer was made of several.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Synthesis {
+    /// In words: who agrees, who differs.
+    pub note: Text,
+    /// Whether the sources contradict one another.
+    pub conflict: bool,
 }
 
 /// What a call came to.
@@ -110,39 +154,51 @@ pub struct Outcome {
     /// The output, or why there is none.
     pub result: Result<ToolOutput, ToolError>,
     /// Where the output came from.
-    pub source: Option<Source>,
+    pub sources: Vec<Source>,
+    /// How it was made, where it was made of several.
+    pub synthesis: Option<Synthesis>,
     /// What was tried.
     pub attempts: Vec<AttemptRecord>,
     /// How long it all took.
     pub took: Duration,
+    /// Where the full result is kept.
+    pub handle: Option<RecordId>,
+    /// Whether the output is less than the full result.
+    pub truncated: bool,
+    /// What is held of its truth, where that was looked into.
+    pub verification: Option<Verification>,
 }
 
 impl Outcome {
+    /// The outcome of a call that never got as far as a tool.
+    pub fn refused(call_id: CallId, tool: ToolName, error: ToolError) -> Self {
+        Self {
+            call_id,
+            tool,
+            result: Err(error),
+            sources: Vec::new(),
+            synthesis: None,
+            attempts: Vec::new(),
+            took: Duration::ZERO,
+            handle: None,
+            truncated: false,
+            verification: None,
+        }
+    }
+
     /// Whether the call succeeded.
     pub fn success(&self) -> bool {
         self.result.is_ok()
     }
 
+    /// Where the output came from, first where it came from several.
+    pub fn source(&self) -> Option<&Source> {
+        self.sources.first()
+    }
+
     /// The outcome as programs see it (`success`, `result`, `error`, `_meta`), messages in `lang`.
     pub fn to_json(&self, lang: Lang) -> RawObject {
-        let sources: Vec<String> = self.source.iter().map(ToString::to_string).collect();
-        let mut meta = RawObject::default()
-            .with("source", RawJson::of(&sources.first()))
-            .with("synthesized", false)
-            .with("source_count", sources.len() as u64)
-            .with("sources", RawJson::of(&sources))
-            .with("call_id", self.call_id.as_str())
-            .with("attempts", self.attempts.len() as u64)
-            .with("duration_ms", self.took.as_millis() as u64)
-            .with("truncated", false)
-            .with("handle", RawJson::null())
-            .with("repaired", RawJson::of(&[""; 0]))
-            .with("confidence", RawJson::null());
-        let failed: Vec<RawObject> =
-            self.attempts.iter().filter_map(|attempt| attempt.failure(lang)).collect();
-        if !failed.is_empty() {
-            meta.set("failed", RawJson::of(&failed));
-        }
+        let mut meta = self.meta(lang);
         let mut shown = RawObject::default().with("success", self.success());
         match &self.result {
             Ok(output) => {
@@ -159,22 +215,57 @@ impl Outcome {
                 shown.set("result", RawJson::null());
                 shown.set("error", error.say(lang));
                 meta.set("error_kind", error.kind());
-                meta.set(
-                    "effect",
-                    match error.effect() {
-                        crate::error::Effect::None => "none",
-                        crate::error::Effect::Unknown => "unknown",
-                    },
-                );
+                meta.set("effect", error.effect().name());
             }
         }
         shown.with("_meta", meta)
+    }
+
+    fn meta(&self, lang: Lang) -> RawObject {
+        let sources: Vec<String> = self.sources.iter().map(ToString::to_string).collect();
+        let confidence = self.verification.as_ref().map(|found| found.confidence);
+        let mut meta = RawObject::default()
+            .with("source", RawJson::of(&sources.first()))
+            .with("synthesized", self.synthesis.is_some())
+            .with("source_count", sources.len() as u64)
+            .with("sources", RawJson::of(&sources))
+            .with("call_id", self.call_id.as_str())
+            .with("attempts", self.attempts.len() as u64)
+            .with("duration_ms", self.took.as_millis() as u64)
+            .with("truncated", self.truncated)
+            .with("handle", RawJson::of(&self.handle.as_ref().map(RecordId::as_str)))
+            .with("repaired", RawJson::of(&[""; 0]))
+            .with("confidence", RawJson::of(&confidence));
+        if let Some(synthesis) = &self.synthesis {
+            meta.set("synthesis", synthesis.note.say(lang));
+            meta.set("conflict", synthesis.conflict);
+        }
+        if let Some(found) = &self.verification {
+            meta.set("verified", found.verified);
+            let issues: Vec<String> = found.issues.iter().map(|issue| issue.say(lang)).collect();
+            meta.set("issues", RawJson::of(&issues));
+        }
+        let failed: Vec<RawObject> =
+            self.attempts.iter().filter_map(|attempt| attempt.failure(lang)).collect();
+        if !failed.is_empty() {
+            meta.set("failed", RawJson::of(&failed));
+        }
+        let cancelled: Vec<String> = self
+            .attempts
+            .iter()
+            .filter(|attempt| matches!(attempt.end, AttemptEnd::Cancelled))
+            .map(|attempt| attempt.source.to_string())
+            .collect();
+        if !cancelled.is_empty() {
+            meta.set("cancelled", RawJson::of(&cancelled));
+        }
+        meta
     }
 }
 
 impl AttemptRecord {
     fn failure(&self, lang: Lang) -> Option<RawObject> {
-        let error = self.error.as_ref()?;
+        let error = self.error()?;
         Some(
             RawObject::default()
                 .with("source", self.source.to_string())

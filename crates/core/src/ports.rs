@@ -11,7 +11,7 @@ use crate::event::{Event, EventKind};
 use crate::json::RawJson;
 use crate::outcome::ToolOutput;
 use crate::source::{ServerId, Source};
-use crate::tool::Tool;
+use crate::tool::{Tool, ToolName};
 
 /// A future behind a pointer, as object-safe traits need it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -35,6 +35,8 @@ impl EventSink for Silence {
 pub struct CallContext {
     /// Which call.
     pub call: CallId,
+    /// The conversation it belongs to.
+    pub conversation: Option<Arc<str>>,
     /// Who listens.
     pub events: Arc<dyn EventSink>,
 }
@@ -70,6 +72,23 @@ pub trait ToolHost: Send + Sync {
         arguments: &'a RawJson,
         context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}
+
+/// Answers that are to be put together.
+#[derive(Debug, Clone)]
+pub struct MergeRequest {
+    /// What was called.
+    pub tool: ToolName,
+    /// What somebody asked for in words, where that is known.
+    pub request: Option<String>,
+    /// The answers, each with its source.
+    pub texts: Vec<(Source, String)>,
+}
+
+/// Somebody who can put answers into one text: a language model.
+pub trait Synthesizer: Send + Sync {
+    /// One text that says what all of them say.
+    fn merge(&self, request: MergeRequest) -> BoxFuture<'_, Result<String, ToolError>>;
 }
 
 /// A server's tools as they were last listed.

@@ -28,6 +28,12 @@ impl ToolName {
     }
 }
 
+impl From<&str> for ToolName {
+    fn from(name: &str) -> Self {
+        Self::new(name)
+    }
+}
+
 impl fmt::Display for ToolName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -198,6 +204,32 @@ fn kind_of(json: &str) -> &'static str {
     }
 }
 
+/// How a tool's definition stands to the one that its owner approved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Trust {
+    /// Nobody approved it.
+    #[default]
+    Unseen,
+    /// It is what was approved.
+    Approved,
+    /// It is not what was approved; it may be used, with a warning.
+    Changed,
+    /// It is not what was approved, and may not be used.
+    Quarantined,
+}
+
+impl Trust {
+    /// Its name, for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unseen => "unseen",
+            Self::Approved => "approved",
+            Self::Changed => "changed",
+            Self::Quarantined => "quarantined",
+        }
+    }
+}
+
 /// A tool in the catalog: a definition and where it comes from.
 #[derive(Debug, Clone)]
 pub struct Tool {
@@ -207,14 +239,17 @@ pub struct Tool {
     pub definition: Arc<ToolDefinition>,
     /// What the owner says of its effects; wins over the definition's own hints.
     pub owner_hints: Hints,
-    /// What it is good for.
+    /// What its owner says it is good for; empty where that is to be told from its name and texts.
     pub tags: Vec<String>,
+    /// How it stands to what its owner approved.
+    pub trust: Trust,
 }
 
 impl Tool {
     /// A tool as its source defines it.
     pub fn new(source: Source, definition: ToolDefinition) -> Self {
-        Self { source, definition: Arc::new(definition), owner_hints: Hints::default(), tags: Vec::new() }
+        let (owner_hints, tags, trust) = (Hints::default(), Vec::new(), Trust::default());
+        Self { source, definition: Arc::new(definition), owner_hints, tags, trust }
     }
 
     /// The name.
@@ -227,15 +262,16 @@ impl Tool {
         self.owner_hints.or(self.definition.hints())
     }
 
-    /// The tool as people and programs are shown it: the definition's members as they were given, then the
+    /// The tool as people and programs are shown it, with the tags it has: the definition's members as they were given, then the
     /// hub's own. A member of ours whose name the definition uses itself is called `toolhub/NAME`.
-    pub fn describe(&self) -> RawObject {
+    pub fn describe(&self, tags: &[String]) -> RawObject {
         let mut shown = self.definition.raw().object().unwrap_or_default();
         let own = [
             ("source", RawJson::from(self.source.to_string())),
-            ("tags", RawJson::of(&self.tags)),
+            ("tags", RawJson::of(tags)),
             ("hints", RawJson::of(&self.hints())),
             ("version", RawJson::from(self.definition.version())),
+            ("trust", RawJson::from(self.trust.name())),
         ];
         for (key, value) in own {
             let key = if shown.contains(key) { format!("toolhub/{key}") } else { key.to_owned() };
@@ -258,13 +294,13 @@ mod tests {
         let text = r#"{"x-vendor":{"b":1,"a":1234567890123456789012345678901234567890},"inputSchema":{"type":"object"},"name":"odd"}"#;
         let definition = define(text).unwrap();
         assert_eq!(definition.raw().get(), text);
-        let shown = Tool::new(Source::Native, definition).describe().into_raw();
+        let shown = Tool::new(Source::Native, definition).describe(&[]).into_raw();
         assert!(shown.get().starts_with(&text[..text.len() - 1]), "{shown}");
     }
 
     #[test]
     fn a_vendor_member_keeps_its_name() {
-        let shown = Tool::new(Source::Native, define(r#"{"name":"t","source":7}"#).unwrap()).describe();
+        let shown = Tool::new(Source::Native, define(r#"{"name":"t","source":7}"#).unwrap()).describe(&[]);
         assert_eq!(shown.get("source").unwrap().get(), "7");
         assert_eq!(shown.get("toolhub/source").unwrap().get(), "\"native\"");
     }

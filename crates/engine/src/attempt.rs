@@ -15,14 +15,14 @@ use toolhub_core::{
 
 /// How long calls may take.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct Deadlines {
     /// A call, counted from the moment it leaves for the tool; progress extends it.
     pub call: Duration,
     /// The most that progress can extend it to.
     pub cap: Duration,
 }
 
-impl Default for Limits {
+impl Default for Deadlines {
     fn default() -> Self {
         Self { call: Duration::from_secs(30), cap: Duration::from_secs(300) }
     }
@@ -33,15 +33,20 @@ pub(crate) struct Attempt<'a> {
     pub(crate) host: &'a dyn ToolHost,
     pub(crate) tool: &'a Tool,
     pub(crate) call: &'a ToolCall,
-    pub(crate) limits: Limits,
+    /// What is left of the caller's own limit, where there is one.
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) deadlines: Deadlines,
 }
 
 impl Attempt<'_> {
     /// Runs it. Dropping the future cancels the call.
     pub(crate) async fn run(self, events: &Arc<dyn EventSink>) -> Result<ToolOutput, ToolError> {
         let watch = Arc::new(Watch::new(Arc::clone(events)));
-        let context =
-            CallContext { call: self.call.id.clone(), events: Arc::clone(&watch) as Arc<dyn EventSink> };
+        let context = CallContext {
+            call: self.call.id.clone(),
+            conversation: self.call.conversation.clone(),
+            events: Arc::clone(&watch) as Arc<dyn EventSink>,
+        };
         let work = AssertUnwindSafe(self.host.call(self.tool, &self.call.arguments, &context)).catch_unwind();
         let finished = tokio::select! {
             finished = work => finished,
@@ -76,18 +81,18 @@ impl Attempt<'_> {
 
     /// How long after its start the attempt must end, as things stand.
     fn limit(&self, watch: &Watch) -> Duration {
-        let span = self.call.timeout.unwrap_or(self.limits.call);
+        let span = self.timeout.unwrap_or(self.deadlines.call);
         let sent = watch.sent.since_start();
-        let limit = match (self.call.timeout, sent) {
+        let limit = match (self.timeout, sent) {
             // The caller's own limit counts from the start, connecting included, and nothing extends it.
             (Some(timeout), _) => return timeout,
             (None, Some(sent)) => sent + span,
             // Before the request leaves, the host's own deadline for connecting holds; this is for one without.
-            (None, None) => return self.limits.cap,
+            (None, None) => return self.deadlines.cap,
         };
         // Progress gives a fresh span, up to the cap.
         let extended = watch.progress.since_start().map_or(limit, |at| limit.max(at + span));
-        extended.min(sent.unwrap_or_default() + self.limits.cap.max(span))
+        extended.min(sent.unwrap_or_default() + self.deadlines.cap.max(span))
     }
 
     fn timed_out(&self, after: Duration, watch: &Watch) -> ToolError {
@@ -96,7 +101,7 @@ impl Attempt<'_> {
             Some(_) if !harmless => Effect::Unknown,
             _ => Effect::None,
         };
-        ToolError::TimedOut { after, effect }
+        ToolError::TimedOut { after: self.call.timeout.unwrap_or(after), effect }
     }
 }
 

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use toolhub_core::{RawJson, Source, Tool, ToolError, ToolName};
+use toolhub_core::{RawJson, RawObject, Source, Tool, ToolError, ToolName};
 
 use crate::schema::Schema;
+use crate::tags::Tagger;
 
 /// One tool in the catalog, with its schema compiled when it is first needed.
 #[derive(Debug)]
@@ -14,11 +15,23 @@ pub struct Entry {
     /// The tool.
     pub tool: Tool,
     schema: OnceLock<Result<Schema, String>>,
+    tagger: Arc<Tagger>,
+    tags: OnceLock<Vec<String>>,
 }
 
 impl Entry {
-    fn new(tool: Tool) -> Self {
-        Self { tool, schema: OnceLock::new() }
+    fn new(tool: Tool, tagger: &Arc<Tagger>) -> Self {
+        Self { tool, schema: OnceLock::new(), tagger: Arc::clone(tagger), tags: OnceLock::new() }
+    }
+
+    /// What the tool is good for; found out when it is first asked.
+    pub fn tags(&self) -> &[String] {
+        self.tags.get_or_init(|| self.tagger.tags_of(&self.tool))
+    }
+
+    /// The tool as people and programs are shown it.
+    pub fn describe(&self) -> RawObject {
+        self.tool.describe(self.tags())
     }
 
     /// Checks arguments against the tool's schema.
@@ -34,37 +47,78 @@ impl Entry {
     }
 }
 
+impl Entry {
+    /// Whether the tool's schema names every one of the arguments: whoever is chosen by what it is good for should
+    /// not be handed what it would ignore.
+    pub fn knows_all(&self, arguments: &RawJson) -> bool {
+        let schema = self.schema.get_or_init(|| Schema::compile(self.tool.definition.input_schema()));
+        let (Ok(schema), Some(given)) = (schema, arguments.object()) else { return false };
+        given.iter().all(|(key, _)| schema.knows(key))
+    }
+}
+
 /// All tools at one moment.
 #[derive(Debug, Default)]
 pub struct Catalog {
     entries: Vec<Arc<Entry>>,
     by_name: HashMap<ToolName, Vec<usize>>,
+    /// Made when it is first asked for: most runs never do.
+    by_tag: OnceLock<HashMap<String, Vec<usize>>>,
+    tagger: Arc<Tagger>,
 }
 
 impl Catalog {
     /// A catalog of these tools, in this order.
     pub fn new(tools: impl IntoIterator<Item = Tool>) -> Self {
-        Self::of(tools.into_iter().map(|tool| Arc::new(Entry::new(tool))).collect())
+        let tagger = Arc::default();
+        let entries = tools.into_iter().map(|tool| Arc::new(Entry::new(tool, &tagger))).collect();
+        Self::of(entries, tagger)
     }
 
-    fn of(entries: Vec<Arc<Entry>>) -> Self {
+    fn of(entries: Vec<Arc<Entry>>, tagger: Arc<Tagger>) -> Self {
         let mut by_name: HashMap<ToolName, Vec<usize>> = HashMap::with_capacity(entries.len());
         for (index, entry) in entries.iter().enumerate() {
             by_name.entry(entry.tool.name().clone()).or_default().push(index);
         }
-        Self { entries, by_name }
+        Self { entries, by_name, by_tag: OnceLock::new(), tagger }
     }
 
     /// The same catalog with the tools of one source replaced; the other entries are shared, not built again.
     #[must_use]
     pub fn with_source(&self, source: &Source, tools: Vec<Tool>) -> Self {
         let kept = self.entries.iter().filter(|entry| entry.tool.source != *source).cloned();
-        Self::of(kept.chain(tools.into_iter().map(|tool| Arc::new(Entry::new(tool)))).collect())
+        let new = tools.into_iter().map(|tool| Arc::new(Entry::new(tool, &self.tagger)));
+        Self::of(kept.chain(new).collect(), Arc::clone(&self.tagger))
     }
 
     /// The tools called `name`, wherever they live.
     pub fn named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<Entry>> {
         self.by_name.get(name).into_iter().flatten().filter_map(|index| self.entries.get(*index))
+    }
+
+    /// The tools that are good for `capability`.
+    pub fn tagged<'a>(&'a self, capability: &str) -> impl Iterator<Item = &'a Arc<Entry>> {
+        let found = self.by_tag().get(capability);
+        found.into_iter().flatten().filter_map(|index| self.entries.get(*index))
+    }
+
+    /// Every capability that some tool has, sorted.
+    pub fn capabilities(&self) -> Vec<&str> {
+        let mut tags: Vec<&str> = self.by_tag().keys().map(String::as_str).collect();
+        tags.sort_unstable();
+        tags
+    }
+
+    fn by_tag(&self) -> &HashMap<String, Vec<usize>> {
+        self.by_tag.get_or_init(|| {
+            let mut by_tag: HashMap<String, Vec<usize>> = HashMap::new();
+            for (index, entry) in self.entries.iter().enumerate() {
+                for tag in entry.tags() {
+                    by_tag.entry(tag.clone()).or_default().push(index);
+                }
+            }
+            by_tag
+        })
     }
 
     /// Every tool.
@@ -93,6 +147,11 @@ impl Catalog {
 pub struct CatalogCell(ArcSwap<Catalog>);
 
 impl CatalogCell {
+    /// An empty catalog, whose tools will be told by `tagger` what they are good for.
+    pub fn new(tagger: Tagger) -> Self {
+        Self(ArcSwap::from_pointee(Catalog::of(Vec::new(), Arc::new(tagger))))
+    }
+
     /// The catalog as it is now; it does not change under the reader.
     pub fn snapshot(&self) -> Arc<Catalog> {
         self.0.load_full()

@@ -1,29 +1,38 @@
 //! The engine: one call from its request to its outcome, over whatever hosts it was given.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use tokio::time::Instant;
+use toolhub_core::memory::CallLog;
+use toolhub_core::ports::Synthesizer;
 use toolhub_core::{Event, EventKind, EventSink, Outcome, Source, Tool, ToolCall, ToolError, ToolHost};
 
-use crate::attempt::Limits;
+use crate::attempt::Deadlines;
 use crate::catalog::{Catalog, CatalogCell};
-use crate::router::{Policy, Request, Route, Strategy, route};
-use crate::strategy::first::{self, Ran};
+use crate::record::Record;
+use crate::router::{Known, Policy, Request, Route, Strategy, route};
+use crate::score::Scores;
+use crate::strategy::{Ran, Run, first, merge, race};
+use crate::tags::Tagger;
 
 /// Finds tools and runs them.
 pub struct Engine {
     catalog: CatalogCell,
     hosts: ArcSwap<HashMap<Source, Hosted>>,
     policy: Policy,
+    scores: Scores,
     events: Arc<dyn EventSink>,
+    log: Option<Arc<dyn CallLog>>,
+    synthesizer: Option<Arc<dyn Synthesizer>>,
 }
 
 #[derive(Clone)]
 struct Hosted {
     host: Arc<dyn ToolHost>,
-    limits: Limits,
+    deadlines: Deadlines,
 }
 
 impl std::fmt::Debug for Engine {
@@ -33,16 +42,45 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// An engine without tools.
+    /// An engine without tools, that remembers nothing.
     pub fn new(policy: Policy, events: Arc<dyn EventSink>) -> Self {
-        Self { catalog: CatalogCell::default(), hosts: ArcSwap::default(), policy, events }
+        Self {
+            catalog: CatalogCell::default(),
+            hosts: ArcSwap::default(),
+            policy,
+            scores: Scores::default(),
+            events,
+            log: None,
+            synthesizer: None,
+        }
+    }
+
+    /// The same engine, with its own words for what tools are good for. Before any tools are set.
+    #[must_use]
+    pub fn tagged_by(mut self, tagger: Tagger) -> Self {
+        self.catalog = CatalogCell::new(tagger);
+        self
+    }
+
+    /// The same engine, writing calls down.
+    #[must_use]
+    pub fn recording(mut self, log: Arc<dyn CallLog>) -> Self {
+        self.log = Some(log);
+        self
+    }
+
+    /// The same engine, with somebody who puts texts together.
+    #[must_use]
+    pub fn synthesizing(mut self, synthesizer: Arc<dyn Synthesizer>) -> Self {
+        self.synthesizer = Some(synthesizer);
+        self
     }
 
     /// Adds the host of a source; its tools are set apart from that.
-    pub fn add_host(&self, host: &Arc<dyn ToolHost>, limits: Limits) {
+    pub fn add_host(&self, host: &Arc<dyn ToolHost>, deadlines: Deadlines) {
         self.hosts.rcu(|hosts| {
             let mut hosts = HashMap::clone(hosts);
-            hosts.insert(host.source(), Hosted { host: Arc::clone(host), limits });
+            hosts.insert(host.source(), Hosted { host: Arc::clone(host), deadlines });
             hosts
         });
     }
@@ -57,9 +95,14 @@ impl Engine {
         self.catalog.snapshot()
     }
 
-    /// In which order sources are tried.
+    /// How calls are routed.
     pub fn policy(&self) -> &Policy {
         &self.policy
+    }
+
+    /// How tools have fared.
+    pub fn scores(&self) -> &Scores {
+        &self.scores
     }
 
     /// Who listens.
@@ -67,17 +110,18 @@ impl Engine {
         &self.events
     }
 
-    pub(crate) fn host(&self, source: &Source) -> Option<Arc<dyn ToolHost>> {
-        self.hosts.load().get(source).map(|hosted| Arc::clone(&hosted.host))
+    pub(crate) fn synthesizer(&self) -> Option<&dyn Synthesizer> {
+        self.synthesizer.as_deref()
     }
 
-    pub(crate) fn limits_of(&self, source: &Source) -> Limits {
-        self.hosts.load().get(source).map(|hosted| hosted.limits).unwrap_or_default()
+    pub(crate) fn host(&self, source: &Source) -> Option<(Arc<dyn ToolHost>, Deadlines)> {
+        self.hosts.load().get(source).map(|hosted| (Arc::clone(&hosted.host), hosted.deadlines))
     }
 
     /// Decides who would serve a call, and runs nothing.
     pub fn explain(&self, request: Request<'_>) -> Result<Route, ToolError> {
-        route(request, &self.catalog(), &self.policy)
+        let catalog = self.catalog();
+        route(request, Known { catalog: &catalog, policy: &self.policy, scores: &self.scores })
     }
 
     /// Runs a call. Dropping the future cancels it.
@@ -85,33 +129,49 @@ impl Engine {
         let started = Instant::now();
         let emit = |kind| self.events.emit(Event::now(Some(call.id.clone()), kind));
         emit(EventKind::CallStarted { tool: call.tool.clone() });
-        let request = Request {
+        let route = self.explain(Request {
             tool: call.tool.as_str(),
+            by: call.by,
             source: call.source.as_deref(),
             arguments: Some(&call.arguments),
-        };
-        let ran = match self.explain(request) {
-            Err(error) => Ran { result: Err(error), source: None, attempts: Vec::new() },
+            seed: seed(&call),
+        });
+        let mut record = Record::new(&call, route.as_ref().ok(), self.log.as_deref(), &*self.events);
+        let ran = match route {
+            Err(error) => Ran::failed(error, Vec::new()),
             Ok(route) => {
                 emit(EventKind::Routed {
                     candidates: route.candidates.iter().map(|candidate| candidate.source().clone()).collect(),
                     strategy: route.strategy.name(),
                     reasons: route.reasons.clone(),
                 });
-                match route.strategy {
-                    Strategy::First => first::run(self, &call, &route).await,
+                match record.begin().await {
+                    Err(error) => Ran::failed(error, Vec::new()),
+                    Ok(()) => self.run(&call, &route, started).await,
                 }
             }
         };
         let took = started.elapsed();
-        emit(EventKind::CallFinished { success: ran.result.is_ok(), took });
-        Outcome {
-            call_id: call.id,
-            tool: call.tool,
-            result: ran.result,
-            source: ran.source,
-            attempts: ran.attempts,
-            took,
+        let outcome = record.finish(ran, took).await;
+        emit(EventKind::CallFinished { success: outcome.success(), took });
+        outcome
+    }
+
+    async fn run(&self, call: &ToolCall, route: &Route, started: Instant) -> Ran {
+        let run = Run { engine: self, call, started };
+        match route.strategy {
+            Strategy::First => {
+                first::run(run, &route.candidates.iter().collect::<Vec<_>>(), Vec::new()).await
+            }
+            Strategy::Race => race::run(run, route).await,
+            Strategy::Merge => merge::run(run, route).await,
         }
     }
+}
+
+/// Shuffles equals: another order for each call, and the same one for the same call.
+fn seed(call: &ToolCall) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    call.id.hash(&mut hasher);
+    hasher.finish() % 1_000_000
 }

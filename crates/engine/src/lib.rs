@@ -1,17 +1,26 @@
-//! What exists, what fits, run it: the catalog, the router and the attempts. Knows only core.
+//! What exists, what fits, run it: the catalog, the router, the strategies and the attempts. Knows only core.
 
 mod attempt;
+pub mod brief;
 pub mod catalog;
 mod engine;
 mod near;
+mod record;
 mod retry;
 pub mod router;
 mod schema;
 mod schema_cost;
+pub mod score;
 mod strategy;
+pub mod synthesis;
+pub mod tags;
+pub mod verify;
 
-pub use attempt::Limits;
+pub use attempt::Deadlines;
+pub use brief::Lengths;
 pub use catalog::{Catalog, CatalogCell, Entry};
 pub use engine::Engine;
 pub use near::near_names;
-pub use router::{Candidate, Policy, Request, Route, Strategy};
+pub use router::{Candidate, Known, Policy, Request, Route, Strategy};
+pub use score::{Score, Scores};
+pub use tags::Tagger;

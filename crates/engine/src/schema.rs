@@ -45,6 +45,11 @@ impl Schema {
         Ok(Self { validator, properties })
     }
 
+    /// Whether an argument of that name is spoken of.
+    pub(crate) fn knows(&self, argument: &str) -> bool {
+        self.properties.iter().any(|property| property == argument)
+    }
+
     /// Checks arguments; every problem names the argument, what was expected and what came.
     pub(crate) fn check(&self, arguments: &RawJson) -> Result<(), Vec<ArgumentProblem>> {
         let whole = |expected| {

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use toolhub_core::error::Effect;
 use toolhub_core::{Outcome, ServerId, ToolCall, ToolError, ToolHost};
-use toolhub_engine::{Engine, Limits, Policy};
+use toolhub_engine::{Deadlines, Engine, Policy};
 use toolhub_testkit::Recorder;
 use toolhub_testkit::fake::{Act, FakeHost};
 
@@ -21,7 +21,7 @@ fn bench(hosts: &[Arc<FakeHost>]) -> Bench {
     let events = Arc::new(Recorder::default());
     let engine = Engine::new(Policy { servers, ..Policy::default() }, events.clone());
     for host in hosts {
-        engine.add_host(&(Arc::clone(host) as Arc<dyn ToolHost>), Limits::default());
+        engine.add_host(&(Arc::clone(host) as Arc<dyn ToolHost>), Deadlines::default());
         engine.set_tools(&host.source(), host.tools());
     }
     Bench { engine, events }
@@ -147,7 +147,7 @@ async fn the_outcome_tells_what_was_tried() {
     let b = Arc::new(FakeHost::server("b").tool("t", json!({}), &[Act::Reply("from b")]));
     let bench = bench(&[a, b]);
     let outcome = bench.call().await;
-    assert_eq!(outcome.source.as_ref().map(ToString::to_string).as_deref(), Some("b"));
+    assert_eq!(outcome.source().map(ToString::to_string).as_deref(), Some("b"));
     let shown = outcome.to_json(toolhub_core::Lang::En).into_raw().value();
     assert_eq!(shown["result"], "from b");
     assert_eq!(shown["_meta"]["attempts"], 2);

@@ -1,11 +1,13 @@
 //! The routing rules, case by case: who is tried, in which order, and why.
 
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
 use serde_json::{Value, json};
 use toolhub_core::lang::Lang;
 use toolhub_core::source::SourceKind;
 use toolhub_core::{RawJson, Say as _, ServerId};
 use toolhub_engine::router::route;
-use toolhub_engine::{Catalog, Policy, Request};
+use toolhub_engine::{Catalog, Known, Policy, Request, Scores};
 use toolhub_testkit::FakeHost;
 
 /// Tools: `shared` everywhere, `only_b` on server b, `only_native` in the hub.
@@ -28,8 +30,9 @@ fn decide(
     arguments: Option<Value>,
 ) -> Result<(Vec<String>, String), String> {
     let arguments = arguments.map(RawJson::from);
-    let request = Request { tool, source, arguments: arguments.as_ref() };
-    let route = route(request, &catalog(), &policy()).map_err(|error| error.to_string())?;
+    let request = Request { source, arguments: arguments.as_ref(), ..Request::named(tool) };
+    let known = Known { catalog: &catalog(), policy: &policy(), scores: &Scores::default() };
+    let route = route(request, known).map_err(|error| error.to_string())?;
     let sources = route.candidates.iter().map(|candidate| candidate.source().to_string()).collect();
     let reasons = route.reasons.iter().map(|reason| reason.say(Lang::En)).collect::<Vec<_>>().join("; ");
     Ok((sources, reasons))
@@ -81,11 +84,159 @@ fn arguments_decide_who_is_in_the_group() {
 #[test]
 fn the_order_is_policy() {
     let policy = Policy { order: vec![SourceKind::Native, SourceKind::Mcp], ..policy() };
-    let request = Request { tool: "shared", source: None, arguments: None };
-    let found = route(request, &catalog(), &policy).unwrap();
+    let known = Known { catalog: &catalog(), policy: &policy, scores: &Scores::default() };
+    let found = route(Request::named("shared"), known).unwrap();
     let sources: Vec<_> = found.candidates.iter().map(|candidate| candidate.source().to_string()).collect();
     assert_eq!(sources, ["native", "a", "b"]);
     let without_native = Policy { order: vec![SourceKind::Mcp], ..policy };
-    let request = Request { tool: "only_native", source: None, arguments: None };
-    assert!(route(request, &catalog(), &without_native).is_err());
+    let known = Known { catalog: &catalog(), policy: &without_native, scores: &Scores::default() };
+    assert!(route(Request::named("only_native"), known).is_err());
+}
+
+/// A catalog where each of `sources` has a tool called `name` with those hints.
+fn sharing(name: &str, sources: &[(&str, Value)]) -> Catalog {
+    let hosts = sources.iter().map(|(source, hints)| {
+        let host = if *source == "native" { FakeHost::native() } else { FakeHost::server(source) };
+        let schema = json!({"type": "object", "properties": {"query": {"type": "string"}}});
+        host.tool(name, json!({"annotations": hints, "inputSchema": schema}), &[])
+    });
+    Catalog::new(hosts.flat_map(|host| host.tools().to_vec()).collect::<Vec<_>>())
+}
+
+fn servers(ids: &[&str]) -> Policy {
+    Policy { servers: ids.iter().map(|id| ServerId::new(*id)).collect(), ..Policy::default() }
+}
+
+/// Strategy, how many begin together, and the order.
+fn lined_up(name: &str, sources: &[(&str, Value)], scores: &Scores) -> (&'static str, usize, Vec<String>) {
+    let ids: Vec<&str> = sources.iter().map(|(id, _)| *id).filter(|id| *id != "native").collect();
+    let known = Known { catalog: &sharing(name, sources), policy: &servers(&ids), scores };
+    let found = route(Request::named(name), known).unwrap();
+    let order = found.candidates.iter().map(|candidate| candidate.source().to_string()).collect();
+    (found.strategy.name(), found.batch, order)
+}
+
+#[test]
+fn what_kind_decides_the_strategy() {
+    let safe = || json!({"readOnlyHint": true});
+    let check = |name: &str, count: usize, expect: (&str, usize)| {
+        let sources: Vec<(&str, Value)> =
+            ["a", "b", "c", "d"].iter().take(count).map(|id| (*id, safe())).collect();
+        let (strategy, batch, _) = lined_up(name, &sources, &Scores::default());
+        assert_eq!((strategy, batch), expect, "{name} {count}");
+    };
+    check("calculate", 2, ("race", 2));
+    check("get_time", 3, ("race", 3));
+    check("search_web", 2, ("merge", 2));
+    check("search_web", 4, ("merge", 3));
+    check("extract_text", 3, ("merge", 3));
+    // Exactly two of any other kind are merged, more are raced.
+    check("thing", 2, ("merge", 2));
+    check("thing", 3, ("race", 3));
+    check("thing", 4, ("race", 3));
+    check("thing", 1, ("first", 1));
+}
+
+#[test]
+fn only_what_does_no_harm_runs_side_by_side() {
+    let (safe, again) = (json!({"readOnlyHint": true}), json!({"idempotentHint": true}));
+    let none = Scores::default();
+    let check = |sources: &[(&str, Value)], expect: (&str, usize, &[&str])| {
+        let (strategy, batch, order) = lined_up("thing", sources, &none);
+        assert_eq!(
+            (strategy, batch, order.iter().map(String::as_str).collect::<Vec<_>>()),
+            (expect.0, expect.1, expect.2.to_vec())
+        );
+    };
+    check(&[("a", json!({})), ("b", json!({}))], ("first", 1, &["a", "b"]));
+    check(&[("a", json!({})), ("b", safe.clone())], ("first", 1, &["a", "b"]));
+    check(&[("a", safe.clone()), ("b", again)], ("merge", 2, &["a", "b"]));
+    check(
+        &[("a", json!({"readOnlyHint": false})), ("b", json!({"destructiveHint": true}))],
+        ("first", 1, &["a", "b"]),
+    );
+    // The harmless ones first, side by side; the other only if all of them fail.
+    check(&[("a", json!({})), ("b", safe.clone()), ("native", safe)], ("merge", 2, &["native", "b", "a"]));
+}
+
+#[test]
+fn who_stands_first_side_by_side() {
+    let safe = || json!({"readOnlyHint": true});
+    let sources = [("a", safe()), ("b", safe()), ("c", safe()), ("native", safe())];
+    let name = toolhub_core::ToolName::new("thing");
+    let at = |id: &str| toolhub_core::Source::named(id);
+    let fared = |uses: &[(&str, bool)]| {
+        let scores = Scores::default();
+        for (id, success) in uses {
+            // Two moments are never the same, so that there is one that succeeded last.
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            scores.count((&at(id), &name), *success, std::time::Duration::from_millis(5));
+        }
+        lined_up("thing", &sources, &scores).2
+    };
+    // Nothing known: native first, then the routing order.
+    assert_eq!(fared(&[]), ["native", "a", "b", "c"]);
+    // The one that succeeded last first of all.
+    assert_eq!(fared(&[("b", true)]), ["b", "native", "a", "c"]);
+    assert_eq!(fared(&[("b", true), ("c", true)]), ["c", "native", "b", "a"]);
+    // Among the rest, those that fail fall behind.
+    assert_eq!(fared(&[("native", true), ("a", false)]), ["native", "b", "c", "a"]);
+}
+
+#[test]
+fn by_capability_the_arguments_must_be_known() {
+    let safe = json!({"readOnlyHint": true});
+    let schema = |property: &str| json!({"annotations": safe, "inputSchema": {"type": "object", "properties": {property: {"type": "string"}}}});
+    let a = FakeHost::server("a").tool("search_papers", schema("query"), &[]);
+    let b = FakeHost::server("b").tool("search_web", schema("query"), &[]).tool("search_x", schema("q"), &[]);
+    let catalog = Catalog::new([a, b].iter().flat_map(FakeHost::tools).cloned());
+    let known = Known { catalog: &catalog, policy: &servers(&["a", "b"]), scores: &Scores::default() };
+    let arguments = RawJson::from(json!({"query": "rust"}));
+    let ask = |capability: &'static str, seed: u64| {
+        let request = Request {
+            by: toolhub_core::CallBy::Capability,
+            arguments: Some(&arguments),
+            seed,
+            ..Request::named(capability)
+        };
+        route(request, known)
+    };
+    let found = ask("search", 1).unwrap();
+    assert_eq!((found.strategy.name(), found.batch, found.candidates.len()), ("merge", 2, 2));
+    let order = |seed| -> Vec<String> {
+        let found = ask("search", seed).unwrap();
+        found.candidates.iter().map(|candidate| candidate.source().to_string()).collect()
+    };
+    // Equals are shuffled, by the seed alone.
+    assert_eq!(order(7), order(7));
+    assert!((0..20).any(|seed| order(seed) != order(0)));
+    let reasons: Vec<String> = found.reasons.iter().map(|reason| reason.say(Lang::En)).collect();
+    assert!(reasons.iter().any(|reason| reason.contains("seed 1")), "{reasons:?}");
+    let error = ask("juggle", 1).unwrap_err().to_string();
+    assert!(error.starts_with("no tool is known to be good for `juggle`; there is: "), "{error}");
+}
+
+proptest::proptest! {
+    #[test]
+    fn the_same_input_gives_the_same_route(
+        hints in proptest::collection::vec(0_u8..4, 1..6),
+        seed in 0_u64..1000,
+        by_capability in proptest::bool::ANY,
+    ) {
+        let kinds = [json!({}), json!({"readOnlyHint": true}), json!({"idempotentHint": true}), json!({"destructiveHint": true})];
+        let ids = ["a", "b", "c", "d", "native"];
+        let sources: Vec<(&str, Value)> =
+            ids.iter().zip(&hints).map(|(id, kind)| (*id, kinds[usize::from(*kind)].clone())).collect();
+        let catalog = sharing("search_it", &sources);
+        let policy = servers(&ids[..4]);
+        let scores = Scores::default();
+        let by = if by_capability { toolhub_core::CallBy::Capability } else { toolhub_core::CallBy::Name };
+        let request = Request { by, seed, ..Request::named(if by_capability { "search" } else { "search_it" }) };
+        let shown = || {
+            let known = Known { catalog: &catalog, policy: &policy, scores: &scores };
+            format!("{:?}", route(request, known).map(|route| (route.strategy, route.batch, route.reasons,
+                route.candidates.iter().map(|candidate| (candidate.source().clone(), candidate.why.clone())).collect::<Vec<_>>())))
+        };
+        proptest::prop_assert_eq!(shown(), shown());
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use toolhub_core::lang::{Lang, Say, Text};
 use toolhub_core::ports::{CachedList, HubStore};
 use toolhub_core::{EventSink, NativeTool, ServerId, ToolHost};
-use toolhub_engine::{Engine, Limits, Policy};
+use toolhub_engine::{Deadlines, Engine, Tagger};
 use toolhub_mcp::config::{ConfigError, ServerSpec, TransportSpec};
 use toolhub_mcp::oauth::TokenStore;
 use toolhub_mcp::{ClientHandler, McpHost, Refusal, Server, ServerContext};
@@ -130,11 +130,9 @@ impl HubBuilder {
         let store = open_store(&places, &mut notes);
         let lists = cached_lists(store.as_deref(), &specs, &mut notes).await;
 
-        let policy = Policy {
-            order: settings.routing.order.clone(),
-            servers: specs.iter().filter(|spec| spec.enabled).map(|spec| spec.id.clone()).collect(),
-        };
-        let engine = Engine::new(policy, Arc::clone(&events));
+        let enabled = specs.iter().filter(|spec| spec.enabled).map(|spec| spec.id.clone()).collect();
+        let policy = settings.routing.policy(enabled);
+        let engine = Engine::new(policy, Arc::clone(&events)).tagged_by(Tagger::with(&settings.tags));
         let limits = limits_of(&settings);
 
         let native = Arc::new(native_host(&settings, &places, self.tools));
@@ -156,7 +154,7 @@ impl HubBuilder {
         for server in &servers {
             let host: Arc<dyn ToolHost> = Arc::new(McpHost::new(Arc::clone(server)));
             let call = server.spec().call_timeout.unwrap_or(limits.call);
-            engine.add_host(&host, Limits { call, cap: limits.cap.max(call) });
+            engine.add_host(&host, Deadlines { call, cap: limits.cap.max(call) });
         }
         let hub =
             Hub { engine, native, servers, lists: Mutex::new(lists), store, events, settings, places, notes };
@@ -165,10 +163,10 @@ impl HubBuilder {
     }
 }
 
-fn limits_of(settings: &Settings) -> Limits {
-    let usual = Limits::default();
+fn limits_of(settings: &Settings) -> Deadlines {
+    let usual = Deadlines::default();
     let call = settings.limits.call.map_or(usual.call, |span| span.0);
-    Limits { call, cap: settings.limits.call_cap.map_or(usual.cap, |span| span.0).max(call) }
+    Deadlines { call, cap: settings.limits.call_cap.map_or(usual.cap, |span| span.0).max(call) }
 }
 
 fn native_host(settings: &Settings, places: &Places, added: Vec<Arc<dyn NativeTool>>) -> NativeHost {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::future::join_all;
 use toolhub_core::ports::CachedList;
-use toolhub_core::{Event, EventKind, RawJson, ServerId, ToolError};
+use toolhub_core::{CallBy, Event, EventKind, RawJson, ServerId, ToolError};
 use toolhub_mcp::{Era, Listing, McpError, Offer, Server};
 
 use crate::hub::Hub;
@@ -22,11 +22,19 @@ const COURTESY: Duration = Duration::from_secs(5);
 
 impl Hub {
     /// Lists whoever was never listed and might serve the call, within what the caller can spare.
-    pub(crate) async fn prepare(&self, tool: &str, source: Option<&str>, spare: Option<Duration>) {
+    pub(crate) async fn prepare(
+        &self,
+        (by, tool): (CallBy, &str),
+        source: Option<&str>,
+        spare: Option<Duration>,
+    ) {
         let (mut new, failed) = self.missing_by_age(source);
         // What came with a project is started only by name, until it was once.
         new.retain(|server| !server.spec().from_project || source == Some(server.id().as_str()));
-        let known = self.catalog().named(tool).next().is_some();
+        let known = match by {
+            CallBy::Name => self.catalog().named(tool).next().is_some(),
+            CallBy::Capability => self.catalog().tagged(tool).next().is_some(),
+        };
         let within = |patience: Option<Duration>| [patience, spare].into_iter().flatten().min();
         if known {
             self.list_all(new, within(Some(COURTESY))).await;

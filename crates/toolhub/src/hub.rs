@@ -66,9 +66,9 @@ impl Hub {
 
     /// Runs a call. Dropping the future cancels it.
     pub async fn call(&self, call: ToolCall) -> Outcome {
-        self.prepare(call.tool.as_str(), call.source.as_deref(), call.timeout).await;
+        self.prepare((call.by, call.tool.as_str()), call.source.as_deref(), call.timeout).await;
         let outcome = self.engine.call(call.clone()).await;
-        if !matches!(outcome.result, Err(ToolError::UnknownTool(_))) {
+        if !matches!(outcome.result, Err(ToolError::UnknownTool(_) | ToolError::NoneCapable { .. })) {
             return outcome;
         }
         // The lists may be old: what is unknown today may have come since.
@@ -89,7 +89,7 @@ impl Hub {
         request: Request<'_>,
         spare: Option<Duration>,
     ) -> Result<Route, ToolError> {
-        self.prepare(request.tool, request.source, spare).await;
+        self.prepare((request.by, request.tool), request.source, spare).await;
         self.engine.explain(request).map_err(|error| self.name_unlisted(error))
     }
 
@@ -219,8 +219,9 @@ fn tools_of(spec: &ServerSpec, list: &CachedList) -> Vec<Tool> {
     let allowed = definitions.filter(|definition| spec.allows(definition.name().as_str()));
     allowed
         .map(|definition| {
-            let owner_hints = spec.hints_of(definition.name().as_str());
-            Tool { owner_hints, ..Tool::new(Source::Server(spec.id.clone()), definition) }
+            let name = definition.name().as_str();
+            let (owner_hints, tags) = (spec.hints_of(name), spec.tags_of(name));
+            Tool { owner_hints, tags, ..Tool::new(Source::Server(spec.id.clone()), definition) }
         })
         .collect()
 }

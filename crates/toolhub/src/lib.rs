@@ -24,6 +24,7 @@ mod discovery;
 mod hub;
 mod listeners;
 mod login;
+mod memory;
 pub mod settings;
 
 pub use builder::{BuildError, HubBuilder};

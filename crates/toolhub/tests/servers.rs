@@ -277,7 +277,7 @@ async fn mcp_comes_before_native_and_native_is_the_fallback() {
         let hub = TestHub::builder().server("s", &script).build().await;
         hub.add_tool(twice);
         let outcome = hub.call(ToolCall::new("twice", json!({"n": 3})).at("native")).await;
-        assert_eq!(outcome.source.as_ref().map(ToString::to_string).as_deref(), Some(source), "{outcome:?}");
+        assert_eq!(outcome.source().map(ToString::to_string).as_deref(), Some(source), "{outcome:?}");
         hub.close().await;
     }
 }

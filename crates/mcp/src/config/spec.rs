@@ -64,6 +64,8 @@ pub struct ServerSpec {
     pub tools: Option<Vec<String>>,
     /// What the owner says of tools' effects, by name; `*` for all.
     pub hints: BTreeMap<String, Hints>,
+    /// What the owner says tools are good for, by name; `*` for all.
+    pub tags: BTreeMap<String, Vec<String>>,
     /// What the owner says of its login.
     pub oauth: OAuthSpec,
     /// The file it was read from.
@@ -143,6 +145,7 @@ impl ServerSpec {
             enabled: true,
             tools: None,
             hints: BTreeMap::new(),
+            tags: BTreeMap::new(),
             oauth: OAuthSpec::default(),
             origin,
             from_project: false,
@@ -187,6 +190,11 @@ impl ServerSpec {
     pub fn hints_of(&self, tool: &str) -> Hints {
         let named = self.hints.get(tool).copied().unwrap_or_default();
         named.or(self.hints.get("*").copied().unwrap_or_default())
+    }
+
+    /// What the owner says a tool is good for; empty where nothing is said.
+    pub fn tags_of(&self, tool: &str) -> Vec<String> {
+        self.tags.get(tool).or_else(|| self.tags.get("*")).cloned().unwrap_or_default()
     }
 
     /// Whether a tool is to be used.

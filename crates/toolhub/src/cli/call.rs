@@ -1,29 +1,67 @@
-//! `toolhub call`: one call through the router.
+//! `toolhub call`: one call through the router, by a tool's name or by what is wanted of it.
 
 use std::time::Instant;
 
-use toolhub::{Hub, Outcome, Request, ToolCall, ToolError, ToolOutput};
-use toolhub_core::{CallId, RawJson, Say as _, ToolName, json};
+use toolhub::{Hub, Outcome, Request, Route, ToolCall, ToolError, ToolOutput};
+use toolhub_core::{CallBy, CallId, RawJson, Say as _, ToolName, json};
 
 use super::app::App;
 use super::arguments::{self, PairError};
-use super::exit::Exit;
+use super::exit::{Exit, UsageError};
 use super::options::CallArgs;
 
+/// What is called, and with which `key=value` pairs.
+struct Wanted<'a> {
+    by: CallBy,
+    tool: &'a str,
+    pairs: Vec<String>,
+}
+
+impl<'a> Wanted<'a> {
+    /// With a capability there is no tool, so what stands in its place is the first pair.
+    fn of(args: &'a CallArgs) -> Self {
+        match &args.capability {
+            None => {
+                let tool = args.tool.as_deref().unwrap_or_default();
+                Self { by: CallBy::Name, tool, pairs: args.pairs.clone() }
+            }
+            Some(capability) => {
+                let pairs = args.tool.iter().chain(&args.pairs).cloned().collect();
+                Self { by: CallBy::Capability, tool: capability, pairs }
+            }
+        }
+    }
+}
+
 pub(crate) async fn run(app: &App, args: CallArgs) -> anyhow::Result<Exit> {
+    let wanted = Wanted::of(&args);
+    if let (CallBy::Capability, Some(first)) = (wanted.by, wanted.pairs.first())
+        && !first.contains('=')
+    {
+        return Err(UsageError(app.lang().pick(
+            format!("`{first}` is not `key=value`: with `--capability` no tool is named"),
+            format!("`{first}` 不是 `key=value`：使用 `--capability` 时不写工具名"),
+        ))
+        .into());
+    }
     let given = args.args.as_deref().map(|text| arguments::given(text, app.lang())).transpose()?;
     let hub = app.hub().await?;
     let started = Instant::now();
-    let work = app.interruptible(call(app, hub, &args, given)).await;
+    let work = app.interruptible(call(app, hub, (&args, &wanted), given)).await;
     let outcome = match work {
         Ok(outcome) => outcome?,
-        Err(_) => failed(&args.tool, ToolError::Cancelled, started),
+        Err(_) => failed(wanted.tool, ToolError::Cancelled, started),
     };
     show(app, &outcome);
     Ok(outcome.result.as_ref().err().map_or(Exit::Done, Exit::from))
 }
 
-async fn call(app: &App, hub: &Hub, args: &CallArgs, given: Option<RawJson>) -> anyhow::Result<Outcome> {
+async fn call(
+    app: &App,
+    hub: &Hub,
+    (args, wanted): (&CallArgs, &Wanted<'_>),
+    given: Option<RawJson>,
+) -> anyhow::Result<Outcome> {
     let started = Instant::now();
     let source = args.source.as_deref();
     if let Some(source) = source.filter(|source| !hub.knows_source(source)) {
@@ -33,45 +71,56 @@ async fn call(app: &App, hub: &Hub, args: &CallArgs, given: Option<RawJson>) -> 
         ));
     }
     // Only the schema knows what `5` means, so the tool is looked up before the pairs are read.
-    let schema = if args.pairs.is_empty() {
+    let schema = if wanted.pairs.is_empty() {
         RawJson::empty_object()
     } else {
-        let request = Request { tool: &args.tool, source, arguments: None };
+        let request = Request { by: wanted.by, source, ..Request::named(wanted.tool) };
         match hub.explain_within(request, args.timeout.map(|span| span.0)).await {
-            Ok(route) => {
-                let first = route.candidates.first();
-                first.map_or_else(RawJson::empty_object, |found| {
-                    found.entry.tool.definition.input_schema().clone()
-                })
-            }
-            Err(error) => return Ok(failed(&args.tool, error, started)),
+            Ok(route) => schema_for(&route, &wanted.pairs),
+            Err(error) => return Ok(failed(wanted.tool, error, started)),
         }
     };
-    let arguments = match arguments::with_pairs(given.as_ref(), &args.pairs, &schema, app.lang()) {
+    let arguments = match arguments::with_pairs(given.as_ref(), &wanted.pairs, &schema, app.lang()) {
         Ok(arguments) => arguments,
         Err(PairError::Usage(error)) => return Err(error.into()),
         Err(PairError::Unknown(problem)) => {
-            let tool = ToolName::new(args.tool.as_str());
+            let tool = ToolName::new(wanted.tool);
             let error = ToolError::InvalidArguments { tool, problems: vec![problem] };
-            return Ok(failed(&args.tool, error, started));
+            return Ok(failed(wanted.tool, error, started));
         }
     };
-    let mut call = ToolCall::new(args.tool.as_str(), arguments);
+    let mut call = ToolCall::new(wanted.tool, arguments);
+    call.by = wanted.by;
     call.source = args.source.clone();
     call.timeout = args.timeout.map(|span| span.0);
-    Ok(hub.call(call).await)
+    call.request.clone_from(&args.request);
+    let mut outcome = hub.call(call.clone()).await;
+    if args.verify {
+        outcome.verification = hub.verify(&call, &outcome).await;
+    }
+    if args.brief {
+        outcome = hub.shorten(outcome);
+    }
+    Ok(outcome)
+}
+
+/// The schema that the pairs are read by: of the first candidate that knows them all, else of the first.
+fn schema_for(route: &Route, pairs: &[String]) -> RawJson {
+    let names: Vec<&str> = pairs.iter().filter_map(|pair| pair.split([':', '=']).next()).collect();
+    let knows = |schema: &RawJson| {
+        let properties = schema.object().and_then(|schema| schema.get("properties")?.object());
+        properties.is_some_and(|properties| names.iter().all(|name| properties.contains(name)))
+    };
+    let schemas = route.candidates.iter().map(|candidate| candidate.entry.tool.definition.input_schema());
+    let mut schemas = schemas.peekable();
+    let first = schemas.peek().map(|schema| (*schema).clone());
+    schemas.find(|schema| knows(schema)).cloned().or(first).unwrap_or_else(RawJson::empty_object)
 }
 
 /// The outcome of a call that never got as far as a tool.
 fn failed(tool: &str, error: ToolError, started: Instant) -> Outcome {
-    Outcome {
-        call_id: CallId::fresh(),
-        tool: ToolName::new(tool),
-        result: Err(error),
-        source: None,
-        attempts: Vec::new(),
-        took: started.elapsed(),
-    }
+    let refused = Outcome::refused(CallId::fresh(), ToolName::new(tool), error);
+    Outcome { took: started.elapsed(), ..refused }
 }
 
 fn show(app: &App, outcome: &Outcome) {
@@ -83,7 +132,7 @@ fn show(app: &App, outcome: &Outcome) {
     // What was tried before the last word is worth knowing: a fallback should not go unseen.
     let last = outcome.attempts.len().saturating_sub(usize::from(outcome.result.is_err()));
     for attempt in &outcome.attempts[..last] {
-        if let Some(error) = &attempt.error {
+        if let Some(error) = attempt.error() {
             app.screen.warn(&format!("{}: {}", attempt.source, error.say(lang)));
         }
     }
@@ -91,10 +140,37 @@ fn show(app: &App, outcome: &Outcome) {
         Ok(output) => app.screen.verbatim(&text_of(app, output)),
         Err(error) => app.screen.error(&error.say(lang)),
     }
+    if let Some(synthesis) = &outcome.synthesis {
+        let note = synthesis.note.say(lang);
+        if synthesis.conflict { app.screen.warn(&note) } else { app.screen.note(&note) }
+    }
+    if let (true, Some(handle)) = (outcome.truncated, &outcome.handle) {
+        app.screen.note(&lang.pick(
+            format!("cut; all of it: `toolhub result {handle}`"),
+            format!("已截断；完整结果：`toolhub result {handle}`"),
+        ));
+    }
+    if let Some(found) = &outcome.verification {
+        for issue in &found.issues {
+            app.screen.warn(&issue.say(lang));
+        }
+        let percent = (found.confidence * 100.0).round();
+        let verdict = if found.verified {
+            lang.pick("nothing speaks against it", "未发现问题")
+        } else {
+            lang.pick("not verified", "未通过检查")
+        };
+        app.screen.note(
+            &lang.pick(
+                format!("{verdict} (confidence {percent}%)"),
+                format!("{verdict}（置信度 {percent}%）"),
+            ),
+        );
+    }
 }
 
 /// The output for people: texts as they are, other blocks named, structured content where there is nothing else.
-fn text_of(app: &App, output: &ToolOutput) -> String {
+pub(super) fn text_of(app: &App, output: &ToolOutput) -> String {
     let blocks = output.blocks();
     if blocks.is_empty() {
         let structured = output.structured().map(|value| json::pretty(value.get()));

@@ -1,7 +1,8 @@
 //! `toolhub explain`: the route of a call and its reasons, without running it.
 
 use toolhub::{Request, Route};
-use toolhub_core::{RawJson, RawObject, Say as _};
+use toolhub_core::{CallBy, RawJson, RawObject, Say as _};
+use toolhub_engine::Strategy;
 
 use super::app::App;
 use super::arguments;
@@ -13,15 +14,20 @@ use super::table::{Cell, lines};
 pub(crate) async fn run(app: &App, args: ExplainArgs) -> anyhow::Result<Exit> {
     let given = args.args.as_deref().map(|text| arguments::given(text, app.lang())).transpose()?;
     let hub = app.hub().await?;
-    let request = Request { tool: &args.tool, source: args.source.as_deref(), arguments: given.as_ref() };
+    let (by, tool) = match (&args.capability, &args.tool) {
+        (Some(capability), _) => (CallBy::Capability, capability.as_str()),
+        (None, tool) => (CallBy::Name, tool.as_deref().unwrap_or_default()),
+    };
+    let source = args.source.as_deref();
+    let request = Request { by, source, arguments: given.as_ref(), ..Request::named(tool) };
     match app.interruptible(hub.explain(request)).await? {
-        Ok(route) if app.screen.json => app.screen.json(&as_json(app, &args.tool, &route)),
-        Ok(route) => show(app, &args.tool, &route),
+        Ok(route) if app.screen.json => app.screen.json(&as_json(app, tool, &route)),
+        Ok(route) => show(app, tool, &route),
         Err(error) => {
             let exit = Exit::from(&error);
             if app.screen.json {
                 let shown = RawObject::default()
-                    .with("tool", args.tool.as_str())
+                    .with("tool", tool)
                     .with("success", false)
                     .with("error", error.say(app.lang()))
                     .with("error_kind", error.kind());
@@ -50,6 +56,7 @@ fn as_json(app: &App, tool: &str, route: &Route) -> RawJson {
     RawObject::default()
         .with("tool", tool)
         .with("strategy", route.strategy.name())
+        .with("batch", route.batch as u64)
         .with("candidates", RawJson::of(&candidates))
         .with("reasons", RawJson::of(&reasons))
         .into_raw()
@@ -57,7 +64,11 @@ fn as_json(app: &App, tool: &str, route: &Route) -> RawJson {
 
 fn show(app: &App, tool: &str, route: &Route) {
     let lang = app.lang();
-    let strategy = lang.pick("one after another", "依次尝试");
+    let strategy = match route.strategy {
+        Strategy::First => lang.pick("one after another", "依次尝试"),
+        Strategy::Race => lang.pick("side by side, the first success counts", "同时运行，先成功者为准"),
+        Strategy::Merge => lang.pick("side by side, put together", "同时运行，合并结果"),
+    };
     app.screen.line(&format!("{BOLD}{tool}{BOLD:#}  {DIM}{} ({strategy}){DIM:#}", route.strategy.name()));
     let rows: Vec<Vec<Cell>> = route
         .candidates

@@ -85,8 +85,9 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct CallArgs {
-    /// The tool
-    pub(crate) tool: String,
+    /// The tool; with `--capability`, the first argument
+    #[arg(required_unless_present = "capability")]
+    pub(crate) tool: Option<String>,
     /// Arguments, typed by the tool's schema; `key:=JSON` gives a value as JSON
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) pairs: Vec<String>,
@@ -99,18 +100,34 @@ pub(crate) struct CallArgs {
     /// How long to wait, connecting included, such as 30s, 500ms or 2m
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<Span>,
+    /// Whoever is good for this, such as search, calculate or time, instead of a tool by name
+    #[arg(long, value_name = "TAG")]
+    pub(crate) capability: Option<String>,
+    /// Show only as much as a model would be shown; the rest is kept, see `toolhub result`
+    #[arg(long)]
+    pub(crate) brief: bool,
+    /// Check the answer: against earlier answers, and its numbers, dates and times
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// What you want, in your own words: remembered for `toolhub recommend`
+    #[arg(long = "for", value_name = "REQUEST")]
+    pub(crate) request: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     /// The tool
-    pub(crate) tool: String,
+    #[arg(required_unless_present = "capability")]
+    pub(crate) tool: Option<String>,
     /// Where the caller believes the tool to live
     #[arg(long, value_name = "SOURCE")]
     pub(crate) source: Option<String>,
     /// Arguments as a JSON object, `@FILE`, or `-`: candidates that do not accept them are left out
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
+    /// Whoever is good for this, instead of a tool by name
+    #[arg(long, value_name = "TAG", conflicts_with = "tool")]
+    pub(crate) capability: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -121,6 +138,9 @@ pub(crate) struct ToolsArgs {
     /// Only the tools of this source
     #[arg(long, value_name = "SOURCE")]
     pub(crate) source: Option<String>,
+    /// Only the tools that are good for this, such as search or table
+    #[arg(long, value_name = "TAG")]
+    pub(crate) tag: Option<String>,
     /// Ask every server again
     #[arg(long)]
     pub(crate) refresh: bool,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolhub::{Hub, Request};
-use toolhub_core::{RawJson, RawObject, Say as _, Source, Tool, json};
+use toolhub_core::{RawJson, RawObject, Say as _, Source, json};
 use toolhub_engine::Entry;
 
 use super::app::App;
@@ -46,13 +46,25 @@ async fn list(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
         .into_iter()
         .filter(wanted)
         .map(|source| {
-            let tools = hub.catalog().iter().filter(|entry| entry.tool.source == source).cloned().collect();
-            (source, tools)
+            let tagged = |entry: &Arc<Entry>| args.tag.as_ref().is_none_or(|tag| entry.tags().contains(tag));
+            let catalog = hub.catalog();
+            let own = catalog.iter().filter(|entry| entry.tool.source == source && tagged(entry));
+            let own = own.cloned().collect();
+            (source, own)
         })
+        .filter(|(_, tools): &(Source, Vec<Arc<Entry>>)| args.tag.is_none() || !tools.is_empty())
         .collect();
+    if let (Some(tag), true) = (&args.tag, groups.is_empty()) {
+        let catalog = hub.catalog();
+        let known = catalog.capabilities().join(", ");
+        app.screen.warn(&app.lang().pick(
+            format!("no tool is known to be good for `{tag}`; there is: {known}"),
+            format!("没有适用于 `{tag}` 的工具；现有类别：{known}"),
+        ));
+    }
     if app.screen.json {
         let all: Vec<RawObject> =
-            groups.iter().flat_map(|(_, tools)| tools).map(|entry| entry.tool.describe()).collect();
+            groups.iter().flat_map(|(_, tools)| tools).map(|entry| entry.describe()).collect();
         app.screen.json(&RawJson::of(&all));
     } else {
         print(app, &groups);
@@ -96,6 +108,7 @@ fn print(app: &App, groups: &[(Source, Vec<Arc<Entry>>)]) {
                 let tool = &entry.tool;
                 vec![
                     Cell::new(tool.name().as_str(), NAME),
+                    Cell::new(entry.tags().iter().take(2).cloned().collect::<Vec<_>>().join(" "), DIM),
                     Cell::from(first_line(tool.definition.description())),
                 ]
             })
@@ -121,7 +134,7 @@ fn first_line(text: &str) -> &str {
 async fn show(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     let source = args.source.as_deref();
-    let request = Request { tool: &args.tool, source, arguments: None };
+    let request = Request { source, ..Request::named(&args.tool) };
     let route = match app.interruptible(hub.explain(request)).await? {
         Ok(route) => route,
         Err(error) => {
@@ -142,19 +155,19 @@ async fn show(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
         .map(ToString::to_string)
         .collect();
     if app.screen.json {
-        let mut shown = tool.describe();
+        let mut shown = candidate.entry.describe();
         if !also.is_empty() {
             shown.set("also_in", RawJson::of(&also));
         }
         app.screen.json(&shown.into_raw());
     } else {
-        describe(app, tool, &also);
+        describe(app, &candidate.entry, &also);
     }
     Ok(Exit::Done)
 }
 
-fn describe(app: &App, tool: &Tool, also: &[String]) {
-    let lang = app.lang();
+fn describe(app: &App, entry: &Entry, also: &[String]) {
+    let (lang, tool) = (app.lang(), &entry.tool);
     let definition = &tool.definition;
     let title = definition.title().map(|title| format!("  {title}")).unwrap_or_default();
     app.screen.line(&format!("{BOLD}{}{BOLD:#}  {DIM}({}){DIM:#}{title}", tool.name(), tool.source));
@@ -190,6 +203,9 @@ fn describe(app: &App, tool: &Tool, also: &[String]) {
     .collect();
     let said = if said.is_empty() { lang.pick("none", "无").to_owned() } else { said.join(", ") };
     app.screen.line(&format!("{}{said}", lang.pick("hints:   ", "提示：")));
+    if !entry.tags().is_empty() {
+        app.screen.line(&format!("{}{}", lang.pick("good for: ", "适用于："), entry.tags().join(", ")));
+    }
     app.screen.line(&format!("{}{}", lang.pick("version: ", "版本："), definition.version()));
     if !also.is_empty() {
         app.screen.line(&format!("{}{}", lang.pick("also in: ", "也在：  "), also.join(", ")));

@@ -12,7 +12,7 @@ use super::screen::{BAD, BOLD, DIM, GOOD};
 
 pub(crate) async fn run(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
-    let request = Request { tool: &args.tool, source: args.source.as_deref(), arguments: None };
+    let request = Request { source: args.source.as_deref(), ..Request::named(&args.tool) };
     let route = match app.interruptible(hub.explain(request)).await? {
         Ok(route) => route,
         Err(error) => {

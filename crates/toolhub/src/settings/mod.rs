@@ -9,5 +9,5 @@ mod unknown;
 pub use places::{Places, PlacesError};
 pub use servers::load_servers;
 pub use span::Span;
-pub use toml::{Limits, NativeSettings, Routing, ServerExtras, Settings};
+pub use toml::{Limits, NativeSettings, ResultLimits, Routing, ServerExtras, Settings, StrategyName};
 pub use toolhub_mcp::config::ConfigError;

@@ -54,6 +54,7 @@ fn apply(extras: &ServerExtras, spec: &mut ServerSpec) {
     spec.idle_timeout = extras.idle_timeout.map(|span| span.0).or(spec.idle_timeout);
     spec.tools.clone_from(&extras.tools);
     spec.hints.clone_from(&extras.hints);
+    spec.tags.clone_from(&extras.tags);
     spec.oauth.clone_from(&extras.oauth);
     if let TransportSpec::Stdio(stdio) = &mut spec.transport {
         stdio.env_pass.clone_from(&extras.env_pass);

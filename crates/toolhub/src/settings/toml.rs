@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use toolhub_core::Hints;
 use toolhub_core::lang::Text;
 use toolhub_core::source::SourceKind;
+use toolhub_core::{Hints, ServerId};
+use toolhub_engine::{Lengths, Policy, Strategy};
 use toolhub_mcp::config::{ConfigError, OAuthSpec};
 
 use super::span::Span;
@@ -22,6 +23,8 @@ pub struct Settings {
     pub limits: Limits,
     /// The built-in tools.
     pub native: NativeSettings,
+    /// Words that stand for a capability, beside those that are built in.
+    pub tags: BTreeMap<String, Vec<String>>,
     /// What `mcp.json` has no place for.
     pub servers: Vec<ServerExtras>,
     /// What is odd about the file, but no error.
@@ -35,11 +38,48 @@ pub struct Settings {
 pub struct Routing {
     /// The kinds of sources, first tried first; one that is left out is not used.
     pub order: Vec<SourceKind>,
+    /// How many candidates run side by side at first.
+    pub batch: usize,
+    /// How the tools of a capability are run, where that differs from the usual.
+    pub strategies: BTreeMap<String, StrategyName>,
+}
+
+/// How several candidates are run, as the file names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StrategyName {
+    /// One after another.
+    First,
+    /// Side by side, the first success counts.
+    Race,
+    /// Side by side, put together.
+    Merge,
+}
+
+impl From<StrategyName> for Strategy {
+    fn from(name: StrategyName) -> Self {
+        match name {
+            StrategyName::First => Self::First,
+            StrategyName::Race => Self::Race,
+            StrategyName::Merge => Self::Merge,
+        }
+    }
+}
+
+impl Routing {
+    /// The policy that this asks for.
+    pub fn policy(&self, servers: Vec<ServerId>) -> Policy {
+        let mut policy =
+            Policy { order: self.order.clone(), servers, batch: self.batch.max(1), ..Policy::default() };
+        policy.strategies.extend(self.strategies.iter().map(|(tag, name)| (tag.clone(), (*name).into())));
+        policy
+    }
 }
 
 impl Default for Routing {
     fn default() -> Self {
-        Self { order: vec![SourceKind::Mcp, SourceKind::Skill, SourceKind::Native] }
+        let usual = Policy::default();
+        Self { order: usual.order, batch: usual.batch, strategies: BTreeMap::new() }
     }
 }
 
@@ -53,6 +93,41 @@ pub struct Limits {
     pub call_cap: Option<Span>,
     /// Connecting to a server.
     pub connect: Option<Span>,
+    /// How much of a result a model is shown, in characters.
+    pub result: ResultLimits,
+}
+
+/// `[limits.result]`
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+pub struct ResultLimits {
+    /// Of a calculation.
+    pub calculate: Option<usize>,
+    /// Of a time.
+    pub time: Option<usize>,
+    /// Of what a search found.
+    pub search: Option<usize>,
+    /// How many hits of a search.
+    pub hits: Option<usize>,
+    /// Of a conversation's history.
+    pub history: Option<usize>,
+    /// Of anything else.
+    pub other: Option<usize>,
+}
+
+impl ResultLimits {
+    /// The limits, the usual ones where nothing is said.
+    pub fn lengths(&self) -> Lengths {
+        let usual = Lengths::default();
+        Lengths {
+            calculate: self.calculate.unwrap_or(usual.calculate),
+            time: self.time.unwrap_or(usual.time),
+            search: self.search.unwrap_or(usual.search),
+            hits: self.hits.unwrap_or(usual.hits),
+            history: self.history.unwrap_or(usual.history),
+            other: self.other.unwrap_or(usual.other),
+        }
+    }
 }
 
 /// `[native]`
@@ -99,6 +174,9 @@ pub struct ServerExtras {
     /// What the owner says of tools' effects, by name; `*` for all.
     #[serde(default)]
     pub hints: BTreeMap<String, Hints>,
+    /// What the owner says tools are good for, by name; `*` for all.
+    #[serde(default)]
+    pub tags: BTreeMap<String, Vec<String>>,
     /// How to log in to it.
     #[serde(default)]
     pub oauth: OAuthSpec,

@@ -12,8 +12,8 @@ use toolhub_mcp::config::ConfigError;
 /// Tables that belong to other parts of toolhub, whose keys are theirs to check.
 const OTHERS: [&str; 8] = ["llm", "search", "agents", "profiles", "auth", "store", "tags", "skills"];
 const TABLES: [(&str, &[&str]); 4] = [
-    ("routing", &["order"]),
-    ("limits", &["call", "call_cap", "connect"]),
+    ("routing", &["order", "batch", "strategies"]),
+    ("limits", &["call", "call_cap", "connect", "result"]),
     ("native", &["folders", "enabled", "disabled"]),
     (
         "servers",
@@ -26,6 +26,7 @@ const TABLES: [(&str, &[&str]); 4] = [
             "tools",
             "env_pass",
             "hints",
+            "tags",
             "oauth",
         ],
     ),

@@ -1,0 +1,177 @@
+//! Cutting texts in either language: at the end of a sentence where one fits, never inside a character, counted in
+//! characters.
+
+use unicode_segmentation::UnicodeSegmentation as _;
+
+/// What may stand between the end of a sentence and the next one.
+const CLOSING: [&str; 10] = ["\"", "'", ")", "]", "”", "’", "）", "」", "』", "》"];
+
+/// Marks a text that was cut inside a sentence.
+pub const ELLIPSIS: char = '…';
+
+/// A text, cut to at most `limit` characters; `None` where it fits as it is.
+pub fn cut(text: &str, limit: usize) -> Option<String> {
+    // Bytes are never fewer than characters.
+    if text.len() <= limit || text.char_indices().nth(limit).is_none() {
+        return None;
+    }
+    if limit == 0 {
+        return Some(String::new());
+    }
+    let fitting = prefix(text, limit);
+    if let Some(end) = last_sentence_end(fitting) {
+        return Some(fitting[..end].trim_end().to_owned());
+    }
+    // No sentence fits: at a space where that does not cost much, with a mark that something is missing.
+    let room = prefix(text, limit - 1);
+    let space = room.char_indices().rev().find(|(_, letter)| letter.is_whitespace()).map(|(at, _)| at);
+    let end = space.filter(|at| *at >= room.len() / 2).unwrap_or(room.len());
+    let mut shown = room[..end].trim_end().to_owned();
+    shown.push(ELLIPSIS);
+    Some(shown)
+}
+
+/// A text in pages of at most `size` characters each, which together are the text. A page ends at a sentence or a
+/// line where one ends in its second half.
+pub fn pages(text: &str, size: usize) -> Vec<&str> {
+    let size = size.max(1);
+    let mut pages = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let mut page = prefix(rest, size);
+        if page.is_empty() {
+            // One user-perceived character that is longer than a page: its code points are all there is to go by.
+            page = &rest[..rest.char_indices().nth(size).map_or(rest.len(), |(at, _)| at)];
+        }
+        if page.len() < rest.len()
+            && let Some(end) = last_sentence_end(page).filter(|end| *end > page.len() / 2)
+        {
+            page = &page[..end];
+        }
+        pages.push(page);
+        rest = &rest[page.len()..];
+    }
+    pages
+}
+
+/// The longest beginning of at most `limit` characters that splits no user-perceived character.
+fn prefix(text: &str, limit: usize) -> &str {
+    let (mut end, mut count) = (0, 0);
+    for (at, cluster) in text.grapheme_indices(true) {
+        count += cluster.chars().count();
+        if count > limit {
+            break;
+        }
+        end = at + cluster.len();
+    }
+    &text[..end]
+}
+
+/// Where the last whole sentence of `text` ends, closing marks included.
+fn last_sentence_end(text: &str) -> Option<usize> {
+    let ends = text.grapheme_indices(true).rev().filter(|(at, cluster)| ends_sentence(text, *at, cluster));
+    ends.map(|(at, cluster)| after_closing(text, at + cluster.len()))
+        .find(|end| !text[..*end].trim().is_empty())
+}
+
+/// A cluster of several code points, such as a mark with an accent on it, ends nothing.
+fn ends_sentence(text: &str, at: usize, cluster: &str) -> bool {
+    let end = at + cluster.len();
+    match cluster {
+        "。" | "！" | "？" | "；" | "\n" | "\r\n" => true,
+        // Not the point of `3.14`, `a.txt` or `e.g`; and not the last thing in sight, which may be one.
+        "." | "!" | "?" => {
+            let after = text[after_closing(text, end)..].chars().next();
+            after.is_some_and(|next| next.is_whitespace() || is_cjk(next)) && !abbreviation(&text[..at])
+        }
+        "…" => text[end..].starts_with(char::is_whitespace),
+        _ => false,
+    }
+}
+
+/// Whether a full stop after `before` most likely belongs to an abbreviation or a list's number.
+fn abbreviation(before: &str) -> bool {
+    let word =
+        before.rsplit(|letter: char| letter.is_whitespace() || letter == '(').next().unwrap_or_default();
+    let lower = word.to_ascii_lowercase();
+    ["e.g", "i.e", "etc", "vs", "mr", "mrs", "ms", "dr", "prof", "no", "fig", "approx", "st"]
+        .contains(&lower.as_str())
+        || (word.chars().count() == 1 && word.chars().all(char::is_uppercase))
+        || (!word.is_empty() && word.len() <= 3 && word.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn after_closing(text: &str, end: usize) -> usize {
+    let closing = text[end..].graphemes(true).take_while(|cluster| CLOSING.contains(cluster));
+    end + closing.map(str::len).sum::<usize>()
+}
+
+fn is_cjk(letter: char) -> bool {
+    matches!(letter, '\u{3000}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn cuts_end_at_sentences() {
+        let check = |text: &str, limit: usize, expect: Option<&str>| {
+            assert_eq!(cut(text, limit).as_deref(), expect, "{text:?} {limit}");
+        };
+        check("short", 5, None);
+        check("One. Two. Three.", 12, Some("One. Two."));
+        check("今天天气很好。明天下雨。后天呢？", 9, Some("今天天气很好。"));
+        check("It costs 3.14 euros and more", 16, Some("It costs 3.14…"));
+        check("他说：“好的。”然后走了很远很远的路", 9, Some("他说：“好的。”"));
+        check("Dr. Smith went to the market and stayed", 20, Some("Dr. Smith went to…"));
+        check("line one\nline two is long", 14, Some("line one"));
+        check("一二三四五六七八九十", 5, Some("一二三四…"));
+        check("anything", 0, Some(""));
+        check("👨‍👩‍👧‍👦👨‍👩‍👧‍👦", 10, Some("👨‍👩‍👧‍👦…"));
+        check("see a.txt. Then b.txt and on", 15, Some("see a.txt."));
+    }
+
+    #[test]
+    fn pages_are_the_text() {
+        let text = "第一句。第二句很长很长很长。Third sentence here. 4th!\n".repeat(50);
+        let found = pages(&text, 100);
+        assert_eq!(found.concat(), text);
+        assert!(found.iter().all(|page| page.chars().count() <= 100));
+        assert!(found.iter().all(|page| page.ends_with(['。', '.', '!', '\n'])), "{found:?}");
+        assert!(pages("", 10).is_empty());
+        assert_eq!(pages("👨‍👩‍👧‍👦", 2).concat(), "👨‍👩‍👧‍👦");
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_never_exceeds_its_limit_and_is_a_beginning(
+            text in "[a-z .!?。！？…（）”0-9\n天地人👍é\u{301}👨\u{200d}👩]{0,200}",
+            limit in 0_usize..220,
+        ) {
+            match cut(&text, limit) {
+                None => prop_assert!(text.chars().count() <= limit),
+                Some(shown) => {
+                    prop_assert!(text.chars().count() > limit);
+                    prop_assert!(shown.chars().count() <= limit);
+                    let kept = shown.strip_suffix(ELLIPSIS).filter(|_| !text.starts_with(&shown)).unwrap_or(&shown);
+                    prop_assert!(text.starts_with(kept));
+                    let clusters: Vec<usize> =
+                        text.grapheme_indices(true).map(|(at, _)| at).chain([text.len()]).collect();
+                    prop_assert!(clusters.contains(&kept.len()), "{kept:?} splits a character of {text:?}");
+                    // Where a sentence ends inside, the cut ends at one.
+                    if let Some(end) = last_sentence_end(prefix(&text, limit)) {
+                        prop_assert_eq!(shown, text[..end].trim_end());
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn pages_lose_nothing(text in any::<String>(), size in 1_usize..50) {
+            let found = pages(&text, size);
+            prop_assert_eq!(&found.concat(), &text);
+            prop_assert!(found.iter().all(|page| !page.is_empty() && page.chars().count() <= size));
+        }
+    }
+}

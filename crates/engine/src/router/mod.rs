@@ -1,0 +1,366 @@
+//! The router: pure. A call, a catalog, a policy and how tools have fared give a route, always the same one, and
+//! say why.
+
+mod policy;
+mod side_by_side;
+
+use std::sync::Arc;
+
+use toolhub_core::error::UnknownTool;
+use toolhub_core::lang::Text;
+use toolhub_core::source::SourceKind;
+use toolhub_core::tool::Trust;
+use toolhub_core::{CallBy, RawJson, Say as _, ServerId, Source, ToolError};
+
+use self::side_by_side::{Choice, Lineup};
+use crate::catalog::{Catalog, Entry};
+use crate::near::near_names;
+use crate::score::{Score, Scores};
+
+pub use self::policy::{Policy, Strategy};
+
+/// Sources that models name by habit, wherever the tool lives.
+const GUESSED: [&str; 2] = ["native", "appflowy"];
+/// How many near names an error offers.
+const NEAR: usize = 3;
+/// How many candidates of a capability are enough: whoever comes after would hardly ever be asked.
+const ENOUGH: usize = 8;
+
+/// What is to be routed.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Which tool; or which capability.
+    pub tool: &'a str,
+    /// Which of the two.
+    pub by: CallBy,
+    /// Where the caller believes it to live.
+    pub source: Option<&'a str>,
+    /// The arguments; without them nobody is left out for not accepting them.
+    pub arguments: Option<&'a RawJson>,
+    /// Shuffles equals where the call goes by capability.
+    pub seed: u64,
+}
+
+impl<'a> Request<'a> {
+    /// A request for a tool by its name, and nothing else said.
+    pub fn named(tool: &'a str) -> Self {
+        Self { tool, by: CallBy::Name, source: None, arguments: None, seed: 0 }
+    }
+}
+
+/// One tool that could serve the call.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// The tool.
+    pub entry: Arc<Entry>,
+    /// Why it stands where it stands.
+    pub why: Text,
+}
+
+impl Candidate {
+    /// Where it lives.
+    pub fn source(&self) -> &Source {
+        &self.entry.tool.source
+    }
+}
+
+/// The router's answer.
+#[derive(Debug, Clone)]
+pub struct Route {
+    /// How the candidates are run.
+    pub strategy: Strategy,
+    /// How many of them, from the first, begin at the same time.
+    pub batch: usize,
+    /// Who could serve the call, first tried first. Never empty.
+    pub candidates: Vec<Candidate>,
+    /// Why it came out like this.
+    pub reasons: Vec<Text>,
+}
+
+impl Route {
+    /// Whether running it may change anything.
+    pub fn may_change(&self) -> bool {
+        self.candidates.iter().any(|candidate| candidate.entry.tool.hints().read_only != Some(true))
+    }
+}
+
+/// What a route is decided by, beside the request.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// Which tools there are.
+    pub catalog: &'a Catalog,
+    /// What the owner wants.
+    pub policy: &'a Policy,
+    /// How tools have fared.
+    pub scores: &'a Scores,
+}
+
+/// Decides who serves a call.
+pub fn route(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolError> {
+    let Known { policy, scores, .. } = known;
+    let mut reasons = Vec::new();
+    let only = only_server(request.source, policy, &mut reasons);
+    let capability = (request.by == CallBy::Capability).then_some(request.tool);
+    let fitting = match capability {
+        None => by_name(request, known, (only, &mut reasons))?,
+        Some(capability) => by_capability((capability, request.arguments), known, (only, &mut reasons))?,
+    };
+    if only.is_none() && capability.is_none() {
+        reasons.push(order_text(policy, &fitting));
+    }
+    let standing = standing(only, capability, &fitting);
+    let choice = Choice { policy, scores, capability, seed: request.seed };
+    let lineup = choice.line_up(fitting, &mut reasons);
+    let candidates = lineup
+        .entries
+        .iter()
+        .enumerate()
+        .map(|(place, entry)| candidate(entry, (place, standing), &lineup))
+        .collect();
+    Ok(Route { strategy: lineup.strategy, batch: lineup.batch, candidates, reasons })
+}
+
+/// Those called by that name whose schema accepts the arguments, in the routing order.
+fn by_name<'a>(
+    request: Request<'_>,
+    known: Known<'a>,
+    (only, reasons): (Option<&ServerId>, &mut Vec<Text>),
+) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
+    let named: Vec<&Arc<Entry>> = ordered(known.catalog.named(request.tool), known.policy);
+    let group: Vec<&Arc<Entry>> = match only {
+        Some(id) => {
+            named.iter().copied().filter(|entry| entry.tool.source == Source::Server(id.clone())).collect()
+        }
+        None => named.clone(),
+    };
+    if group.is_empty() {
+        return Err(unknown(request.tool, only, &named, known.catalog));
+    }
+    fitting(request.arguments, &trusted(group, reasons)?, reasons)
+}
+
+/// Those that are good for that and know every argument they are given, in the routing order.
+fn by_capability<'a>(
+    (capability, arguments): (&str, Option<&RawJson>),
+    known: Known<'a>,
+    (only, reasons): (Option<&ServerId>, &mut Vec<Text>),
+) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
+    let tagged = known.catalog.tagged(capability).filter(|entry| match (only, &entry.tool.source) {
+        (Some(id), Source::Server(server)) => server == id,
+        (Some(_), _) => false,
+        (None, _) => entry.tool.trust != Trust::Quarantined,
+    });
+    let group = ordered(tagged, known.policy);
+    let have = group.len();
+    let fits = |entry: &Arc<Entry>| {
+        arguments.is_none_or(|given| entry.knows_all(given) && entry.check(given).is_ok())
+    };
+    let fitting: Vec<_> = group.into_iter().filter(|entry| fits(entry)).take(ENOUGH).collect();
+    if fitting.is_empty() {
+        let known = known.catalog.capabilities().into_iter().map(str::to_owned).collect();
+        return Err(ToolError::NoneCapable { capability: capability.to_owned(), have, known });
+    }
+    let count = fitting.len();
+    reasons.push(Text::new(
+        format!("{count} of {have} tools for `{capability}` accept the arguments"),
+        format!("{have} 个 `{capability}` 类工具中有 {count} 个接受这些参数"),
+    ));
+    Ok(fitting)
+}
+
+/// Without those that are held back. Where nobody is left, that is the answer.
+fn trusted<'a>(
+    group: Vec<&'a Arc<Entry>>,
+    reasons: &mut Vec<Text>,
+) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
+    let mut held_back = None;
+    let mut left = Vec::with_capacity(group.len());
+    for entry in group {
+        let (place, name) = (&entry.tool.source, entry.tool.name());
+        match entry.tool.trust {
+            Trust::Unseen | Trust::Approved => left.push(entry),
+            Trust::Changed => {
+                reasons.push(Text::new(
+                    format!("warning: the definition at {place} changed since it was approved"),
+                    format!("警告：{place} 上的定义在批准后有改动"),
+                ));
+                left.push(entry);
+            }
+            Trust::Quarantined => {
+                reasons.push(Text::new(
+                    format!("{place} is held back: its definition changed since it was approved"),
+                    format!("{place} 已被隔离：其定义在批准后有改动"),
+                ));
+                held_back.get_or_insert((name.clone(), place.clone()));
+            }
+        }
+    }
+    match held_back {
+        Some((tool, place)) if left.is_empty() => Err(ToolError::Quarantined { tool, place }),
+        _ => Ok(left),
+    }
+}
+
+/// Reads the call's `source`: the one server it allows, if it allows only one. Says in `reasons` what it means.
+fn only_server<'a>(
+    source: Option<&str>,
+    policy: &'a Policy,
+    reasons: &mut Vec<Text>,
+) -> Option<&'a ServerId> {
+    let source = source?;
+    if let Some(id) = policy.server(source) {
+        reasons.push(Text::new(
+            format!("the call names server `{id}`, so only that server is asked"),
+            format!("调用指定了服务器 `{id}`，只用该服务器"),
+        ));
+        return Some(id);
+    }
+    reasons.push(if GUESSED.contains(&source) {
+        let (en, zh) = match policy.order.first() {
+            Some(SourceKind::Mcp) | None => ("MCP servers", "MCP 服务器"),
+            Some(SourceKind::Skill) => ("skills", "技能"),
+            Some(SourceKind::Native) => ("native tools", "内置工具"),
+        };
+        Text::new(
+            format!("source `{source}` is often a model's guess, so {en} come first all the same"),
+            format!("来源 `{source}` 常常只是模型的猜测，仍然先用{zh}"),
+        )
+    } else {
+        Text::new(
+            format!("warning: there is no source `{source}`, so it is taken as absent"),
+            format!("警告：没有来源 `{source}`，按未指定处理"),
+        )
+    });
+    None
+}
+
+/// The tools that policy allows, in its order.
+fn ordered<'a>(tools: impl Iterator<Item = &'a Arc<Entry>>, policy: &Policy) -> Vec<&'a Arc<Entry>> {
+    let mut ranked: Vec<_> =
+        tools.filter_map(|entry| Some((policy.rank(&entry.tool.source)?, entry))).collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, entry)| entry).collect()
+}
+
+/// Those whose schema accepts the arguments. Where nobody's does, the first one's complaint is the answer.
+fn fitting<'a>(
+    arguments: Option<&RawJson>,
+    group: &[&'a Arc<Entry>],
+    reasons: &mut Vec<Text>,
+) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
+    let Some(arguments) = arguments else { return Ok(group.to_vec()) };
+    let mut fitting = Vec::with_capacity(group.len());
+    let mut complaint = None;
+    for entry in group {
+        match entry.check(arguments) {
+            Ok(()) => fitting.push(*entry),
+            Err(error) => {
+                let source = &entry.tool.source;
+                reasons.push(Text::new(
+                    format!("{source} is left out, as the arguments do not fit its schema"),
+                    format!("参数不符合 {source} 的模式，不用它"),
+                ));
+                complaint.get_or_insert(error);
+            }
+        }
+    }
+    match complaint {
+        Some(error) if fitting.is_empty() => Err(error),
+        _ => Ok(fitting),
+    }
+}
+
+fn order_text(policy: &Policy, fitting: &[&Arc<Entry>]) -> Text {
+    let order = policy.order.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    match fitting {
+        [only] => {
+            let source = &only.tool.source;
+            Text::new(
+                format!("only {source} has it (order: {order})"),
+                format!("只有 {source} 提供（顺序：{order}）"),
+            )
+        }
+        _ => Text::new(format!("tried in the order {order}"), format!("按顺序尝试：{order}")),
+    }
+}
+
+/// Why a candidate stands where it stands.
+#[derive(Clone, Copy)]
+enum Standing {
+    Named,
+    Alone,
+    Capable,
+    InOrder,
+}
+
+fn standing(only: Option<&ServerId>, capability: Option<&str>, fitting: &[&Arc<Entry>]) -> Standing {
+    match (only, capability, fitting.len()) {
+        (Some(_), None, _) => Standing::Named,
+        (_, Some(_), _) => Standing::Capable,
+        (None, None, 1) => Standing::Alone,
+        (None, None, _) => Standing::InOrder,
+    }
+}
+
+fn candidate(entry: &Arc<Entry>, (place, standing): (usize, Standing), lineup: &Lineup<'_>) -> Candidate {
+    let source = &entry.tool.source;
+    let what = match source.kind() {
+        SourceKind::Mcp => Text::new(format!("MCP server `{source}`"), format!("MCP 服务器 `{source}`")),
+        SourceKind::Skill => Text::new("skill", "技能"),
+        SourceKind::Native => Text::new("native tool", "内置工具"),
+    };
+    let why = match (lineup.scores.get(place), standing) {
+        (Some(score), _) => beside_text(place, lineup, score),
+        (None, Standing::Named) => Text::new("named by the call", "由调用指定"),
+        (None, Standing::Alone) => Text::new("the only one that has it", "只有它提供"),
+        (None, Standing::Capable) if lineup.entries.len() == 1 => {
+            Text::new("the only one that is good for it", "只有它适用")
+        }
+        (None, _) if place == 0 => Text::new("first in the routing order", "路由顺序中的第一个"),
+        (None, _) => {
+            Text::new("fallback, if those before certainly had no effect", "备选：仅当之前的肯定没有生效")
+        }
+    };
+    let say = |text: &Text, lang| text.say(lang);
+    let (en, zh) = (toolhub_core::Lang::En, toolhub_core::Lang::Zh);
+    let why = Text::new(
+        format!("{}: {}", say(&what, en), say(&why, en)),
+        format!("{}：{}", say(&what, zh), say(&why, zh)),
+    );
+    Candidate { entry: Arc::clone(entry), why }
+}
+
+/// Why one that runs side by side with others stands where it stands.
+fn beside_text(place: usize, lineup: &Lineup<'_>, score: &Score) -> Text {
+    let latest = lineup.scores.iter().filter_map(|score| score.last_success).max();
+    let role = if latest.is_some() && score.last_success == latest && place == 0 {
+        Text::new("succeeded last", "最近一次成功")
+    } else if place < lineup.batch {
+        Text::new("in the first batch", "在第一批中")
+    } else {
+        Text::new("if the first batch fails", "第一批失败后再试")
+    };
+    let (en, zh) = (toolhub_core::Lang::En, toolhub_core::Lang::Zh);
+    let score = score.text();
+    Text::new(
+        format!("{} ({})", role.say(en), score.say(en)),
+        format!("{}（{}）", role.say(zh), score.say(zh)),
+    )
+}
+
+fn unknown(tool: &str, only: Option<&ServerId>, named: &[&Arc<Entry>], catalog: &Catalog) -> ToolError {
+    let names: Vec<&str> = match only {
+        Some(id) => {
+            let own = catalog.iter().filter(|entry| entry.tool.source == Source::Server(id.clone()));
+            own.map(|entry| entry.tool.name().as_str()).collect()
+        }
+        None => catalog.names().collect(),
+    };
+    ToolError::UnknownTool(Box::new(UnknownTool {
+        tool: tool.to_owned(),
+        server: only.cloned(),
+        near: near_names(tool, names, NEAR),
+        elsewhere: named.iter().map(|entry| entry.tool.source.clone()).collect(),
+        unlisted: Vec::new(),
+    }))
+}

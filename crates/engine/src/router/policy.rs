@@ -1,0 +1,79 @@
+//! What the owner wants of routing: the order of sources, and which capabilities are raced and which merged.
+
+use std::collections::BTreeMap;
+
+use toolhub_core::source::SourceKind;
+use toolhub_core::{ServerId, Source};
+
+/// How several candidates are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Strategy {
+    /// One after another.
+    First,
+    /// Side by side: the first success wins, and the others are cancelled.
+    Race,
+    /// Side by side: what they say is put together.
+    Merge,
+}
+
+impl Strategy {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Race => "race",
+            Self::Merge => "merge",
+        }
+    }
+
+    /// The strategy of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::First, Self::Race, Self::Merge].into_iter().find(|strategy| strategy.name() == name)
+    }
+}
+
+/// How calls are routed.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// The kinds of sources, first tried first.
+    pub order: Vec<SourceKind>,
+    /// The configured servers, in the order of the config file.
+    pub servers: Vec<ServerId>,
+    /// How the candidates of a capability are run.
+    pub strategies: BTreeMap<String, Strategy>,
+    /// How many candidates run side by side at first.
+    pub batch: usize,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        let strategies = [
+            ("calculate", Strategy::Race),
+            ("time", Strategy::Race),
+            ("search", Strategy::Merge),
+            ("extract", Strategy::Merge),
+        ];
+        Self {
+            order: vec![SourceKind::Mcp, SourceKind::Skill, SourceKind::Native],
+            servers: Vec::new(),
+            strategies: strategies.map(|(tag, strategy)| (tag.to_owned(), strategy)).into(),
+            batch: 3,
+        }
+    }
+}
+
+impl Policy {
+    /// Where a source stands in the order; `None` where it is not to be used.
+    pub(super) fn rank(&self, source: &Source) -> Option<(usize, usize)> {
+        let kind = self.order.iter().position(|kind| *kind == source.kind())?;
+        let server = match source {
+            Source::Server(id) => self.servers.iter().position(|server| server == id)?,
+            Source::Native | Source::Skill => 0,
+        };
+        Some((kind, server))
+    }
+
+    pub(super) fn server(&self, id: &str) -> Option<&ServerId> {
+        self.servers.iter().find(|server| server.as_str() == id)
+    }
+}

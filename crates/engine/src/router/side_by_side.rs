@@ -1,0 +1,154 @@
+//! Who may run side by side, in which order, and whether they race or are merged.
+
+use std::sync::Arc;
+
+use toolhub_core::lang::Text;
+use toolhub_core::source::SourceKind;
+
+use super::policy::{Policy, Strategy};
+use crate::catalog::Entry;
+use crate::score::{Score, Scores};
+
+/// Candidates in the order they are run.
+pub(super) struct Lineup<'a> {
+    pub(super) strategy: Strategy,
+    /// How many of them, from the first, begin at the same time.
+    pub(super) batch: usize,
+    pub(super) entries: Vec<&'a Arc<Entry>>,
+    /// How those that run side by side stand; empty where none do.
+    pub(super) scores: Vec<Score>,
+}
+
+/// What the choice is made by.
+pub(super) struct Choice<'a> {
+    pub(super) policy: &'a Policy,
+    pub(super) scores: &'a Scores,
+    /// The capability that was asked for, where the call goes by one.
+    pub(super) capability: Option<&'a str>,
+    /// Shuffles equals of a capability.
+    pub(super) seed: u64,
+}
+
+impl Choice<'_> {
+    /// Lines the candidates up. `group` is in the routing order.
+    pub(super) fn line_up<'a>(&self, group: Vec<&'a Arc<Entry>>, reasons: &mut Vec<Text>) -> Lineup<'a> {
+        let (safe, other): (Vec<_>, Vec<_>) =
+            group.iter().copied().partition(|entry| entry.tool.hints().may_repeat());
+        if safe.len() < 2 {
+            if group.len() > 1 {
+                reasons.push(one_by_one(&other));
+            }
+            return Lineup { strategy: Strategy::First, batch: 1, entries: group, scores: Vec::new() };
+        }
+        let (strategy, why) = self.strategy(&safe);
+        if strategy == Strategy::First {
+            reasons.push(why);
+            return Lineup { strategy, batch: 1, entries: group, scores: Vec::new() };
+        }
+        let (mut entries, scores) = self.order(safe, reasons);
+        let all_merged = strategy == Strategy::Merge && entries.len() <= 2;
+        let batch = if all_merged { entries.len() } else { self.policy.batch.clamp(1, entries.len()) };
+        reasons.push(why);
+        if entries.len() + other.len() > batch {
+            reasons.push(Text::new(
+                format!("the first {batch} run side by side, the rest one by one if all of them fail"),
+                format!("前 {batch} 个同时运行；若全部失败，其余逐个尝试"),
+            ));
+        }
+        if !other.is_empty() {
+            reasons.push(one_by_one(&other));
+        }
+        entries.extend(other);
+        Lineup { strategy, batch, entries, scores }
+    }
+
+    /// Race or merge, and why.
+    fn strategy(&self, safe: &[&Arc<Entry>]) -> (Strategy, Text) {
+        if self.capability.is_some() && safe.len() <= 2 {
+            return (
+                Strategy::Merge,
+                Text::new("two at most: all run, and are merged", "至多两个：全部运行并合并"),
+            );
+        }
+        let tags: Vec<&str> = match self.capability {
+            Some(capability) => vec![capability],
+            None => shared_tags(safe),
+        };
+        let ruled = tags.iter().find_map(|tag| Some((tag, *self.policy.strategies.get(*tag)?)));
+        match ruled {
+            Some((tag, strategy)) => {
+                let name = strategy.name();
+                (strategy, Text::new(format!("`{tag}` tools: {name}"), format!("`{tag}` 类工具：{name}")))
+            }
+            None if safe.len() == 2 => {
+                (Strategy::Merge, Text::new("exactly two: merged", "恰好两个：合并结果"))
+            }
+            None => (
+                Strategy::Race,
+                Text::new("more than two: raced, the first success counts", "多于两个：竞争，先成功者为准"),
+            ),
+        }
+    }
+
+    /// The one that succeeded last first, then native before skill before MCP, then by score. Equals of a capability
+    /// are shuffled, so that the work is spread; others keep the routing order.
+    fn order<'a>(
+        &self,
+        mut safe: Vec<&'a Arc<Entry>>,
+        reasons: &mut Vec<Text>,
+    ) -> (Vec<&'a Arc<Entry>>, Vec<Score>) {
+        if self.capability.is_some() {
+            fastrand::Rng::with_seed(self.seed).shuffle(&mut safe);
+        }
+        let mut standing: Vec<(&Arc<Entry>, Score)> = safe
+            .into_iter()
+            .map(|entry| (entry, self.scores.of(&entry.tool.source, entry.tool.name())))
+            .collect();
+        let latest = standing.iter().filter_map(|(_, score)| score.last_success).max();
+        standing.sort_by(|(left, left_score), (right, right_score)| {
+            let key = |entry: &Arc<Entry>, score: &Score| {
+                (latest.is_none() || score.last_success != latest, priority(entry))
+            };
+            key(left, left_score)
+                .cmp(&key(right, right_score))
+                .then(right_score.value.total_cmp(&left_score.value))
+        });
+        let equals = standing
+            .windows(2)
+            .any(|pair| priority(pair[0].0) == priority(pair[1].0) && pair[0].1.value == pair[1].1.value);
+        if self.capability.is_some() && equals {
+            let seed = self.seed;
+            reasons.push(Text::new(
+                format!("equals are shuffled (seed {seed})"),
+                format!("条件相同者随机排序（种子 {seed}）"),
+            ));
+        }
+        standing.into_iter().unzip()
+    }
+}
+
+fn priority(entry: &Entry) -> u8 {
+    match entry.tool.source.kind() {
+        SourceKind::Native => 0,
+        SourceKind::Skill => 1,
+        SourceKind::Mcp => 2,
+    }
+}
+
+/// The tags that all have, in the order of the first.
+fn shared_tags<'a>(safe: &[&'a Arc<Entry>]) -> Vec<&'a str> {
+    let Some((first, others)) = safe.split_first() else { return Vec::new() };
+    let shared = first.tags().iter().filter(|tag| others.iter().all(|entry| entry.tags().contains(tag)));
+    shared.map(String::as_str).collect()
+}
+
+fn one_by_one(other: &[&Arc<Entry>]) -> Text {
+    let names = other.iter().map(|entry| entry.tool.source.to_string()).collect::<Vec<_>>().join(", ");
+    if names.is_empty() {
+        return Text::new("one after another", "依次尝试");
+    }
+    Text::new(
+        format!("{names}: not known to be read-only or idempotent, so never run side by side or twice"),
+        format!("{names}：未声明只读或幂等，因此不会同时运行，也不会重复运行"),
+    )
+}

@@ -1,0 +1,100 @@
+//! Candidates that run at the same time: who is done, who is not needed any more, and who is tried after them.
+
+use futures_util::FutureExt as _;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use tokio::time::Instant;
+use toolhub_core::outcome::{AttemptEnd, AttemptRecord};
+use toolhub_core::{BoxFuture, EventKind, ToolError, ToolOutput};
+
+use super::{Ran, Run, Tried, first};
+use crate::retry;
+use crate::router::{Candidate, Route};
+
+/// The first batch of a route, running. Dropping it cancels whoever still runs.
+pub(super) struct Batch<'a> {
+    run: Run<'a>,
+    route: &'a Route,
+    started: Instant,
+    running: FuturesUnordered<BoxFuture<'a, (usize, Tried)>>,
+    /// By place; `None` while it runs.
+    done: Vec<Option<Tried>>,
+}
+
+impl<'a> Batch<'a> {
+    pub(super) fn start(run: Run<'a>, route: &'a Route) -> Self {
+        let first = &route.candidates[..route.batch.min(route.candidates.len())];
+        // One try each: while others run, a server that cannot be reached is not waited for.
+        let running = first.iter().enumerate().map(|(place, candidate)| -> BoxFuture<'a, (usize, Tried)> {
+            Box::pin(async move { (place, run.candidate(candidate, 1).await) })
+        });
+        let (running, done) = (running.collect(), first.iter().map(|_| None).collect());
+        Self { run, route, started: Instant::now(), running, done }
+    }
+
+    /// Waits for the next one to be done, and whoever is done at the same moment; `false` where nobody runs.
+    pub(super) async fn next(&mut self) -> bool {
+        let Some((place, tried)) = self.running.next().await else { return false };
+        self.done[place] = Some(tried);
+        while let Some(Some((place, tried))) = self.running.next().now_or_never() {
+            self.done[place] = Some(tried);
+        }
+        true
+    }
+
+    pub(super) fn any_success(&self) -> bool {
+        self.done.iter().flatten().any(|tried| tried.result.is_ok())
+    }
+
+    /// Ends whoever still runs, and gives the successes in the route's order, whoever was done first.
+    pub(super) fn end(self) -> Ended<'a> {
+        let Self { run, route, started, running, done } = self;
+        drop(running);
+        let mut ended =
+            Ended { run, route, successes: Vec::new(), failures: Vec::new(), attempts: Vec::new() };
+        for (candidate, tried) in route.candidates.iter().zip(done) {
+            match tried {
+                None => {
+                    let (source, took) = (candidate.source().clone(), started.elapsed());
+                    run.emit(EventKind::AttemptCancelled { source: source.clone(), took });
+                    let tool = candidate.entry.tool.name().clone();
+                    ended.attempts.push(AttemptRecord { source, tool, took, end: AttemptEnd::Cancelled });
+                }
+                Some(Tried { result, attempts }) => {
+                    ended.attempts.extend(attempts);
+                    match result {
+                        Ok(output) => ended.successes.push((candidate, output)),
+                        Err(error) => ended.failures.push((candidate, error)),
+                    }
+                }
+            }
+        }
+        ended
+    }
+}
+
+/// What came of a batch.
+pub(super) struct Ended<'a> {
+    run: Run<'a>,
+    route: &'a Route,
+    pub(super) successes: Vec<(&'a Candidate, ToolOutput)>,
+    failures: Vec<(&'a Candidate, ToolError)>,
+    pub(super) attempts: Vec<AttemptRecord>,
+}
+
+impl Ended<'_> {
+    /// After a batch without a success: the rest one by one, then again those of the batch that may work the second
+    /// time.
+    pub(super) async fn rest(self) -> Ran {
+        let rest = self.route.candidates.iter().skip(self.route.batch);
+        let again = self
+            .failures
+            .iter()
+            .filter(|(candidate, error)| retry::pause(error, candidate.entry.tool.hints(), 1, 0.0).is_some());
+        let order: Vec<&Candidate> = rest.chain(again.map(|(candidate, _)| *candidate)).collect();
+        if order.is_empty() || !self.run.has_time() {
+            let error = self.failures.into_iter().next().map_or(ToolError::Internal, |(_, error)| error);
+            return Ran::failed(error, self.attempts);
+        }
+        first::run(self.run, &order, self.attempts).await
+    }
+}

@@ -1,0 +1,94 @@
+//! Side by side: what all of them say is put together. Whoever is late when others have answered is not waited for
+//! for ever.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use toolhub_core::EventKind;
+use toolhub_core::ports::MergeRequest;
+
+use super::batch::Batch;
+use super::{Merged, Ran, Run};
+use crate::router::Route;
+use crate::synthesis::{self, Part};
+
+/// How long the others may take once one has answered.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a model may take to put texts together.
+const MODEL: Duration = Duration::from_secs(10);
+
+/// Runs the first batch and merges what succeeded; where all of it fails, the rest are tried one by one.
+pub(crate) async fn run(run: Run<'_>, route: &Route) -> Ran {
+    let mut batch = Batch::start(run, route);
+    let mut patience: Option<Instant> = None;
+    loop {
+        let waited = async {
+            match patience {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            more = batch.next() => if !more { break },
+            () = waited => break,
+        }
+        if patience.is_none() && batch.any_success() {
+            patience = Some(Instant::now() + PATIENCE);
+        }
+    }
+    let ended = batch.end();
+    if ended.successes.is_empty() {
+        return ended.rest().await;
+    }
+    let attempts = ended.attempts;
+    let parts: Vec<Part> = ended
+        .successes
+        .into_iter()
+        .map(|(candidate, output)| Part {
+            source: candidate.source().clone(),
+            tool: candidate.entry.tool.name().clone(),
+            output,
+        })
+        .collect();
+    let tags = route.candidates.first().map(|candidate| candidate.entry.tags()).unwrap_or_default();
+    merge(run, parts, tags, attempts).await
+}
+
+async fn merge(
+    run: Run<'_>,
+    mut parts: Vec<Part>,
+    tags: &[String],
+    attempts: Vec<toolhub_core::outcome::AttemptRecord>,
+) -> Ran {
+    if parts.len() == 1 {
+        let part = parts.remove(0);
+        return Ran { result: Ok(part.output), sources: vec![part.source], attempts, merged: None };
+    }
+    let words = model_words(run, &parts, tags).await;
+    let made = synthesis::merge(&parts, words.as_deref());
+    let sources: Vec<_> = parts.into_iter().map(|part| part.source).collect();
+    run.emit(EventKind::Merged { sources: sources.clone(), note: made.synthesis.note.clone() });
+    let merged = Merged { synthesis: made.synthesis, whole: made.whole };
+    Ran { result: Ok(made.output), sources, attempts, merged: Some(merged) }
+}
+
+/// What a model makes of the texts, where there is a model, they are few and short, and they differ.
+async fn model_words(run: Run<'_>, parts: &[Part], tags: &[String]) -> Option<String> {
+    let model = run.engine.synthesizer()?;
+    let texts = synthesis::texts_for_model(parts, tags)?;
+    let request = MergeRequest { tool: run.call.tool.clone(), request: run.call.request.clone(), texts };
+    let words = tokio::time::timeout(MODEL, model.merge(request)).await;
+    match words {
+        Ok(Ok(words)) if !words.trim().is_empty() => Some(words),
+        Ok(Ok(_)) => None,
+        Ok(Err(error)) => {
+            run.emit(EventKind::Fault { detail: format!("the model could not merge: {error}") });
+            None
+        }
+        Err(_) => {
+            run.emit(EventKind::Fault { detail: "the model took too long to merge".to_owned() });
+            None
+        }
+    }
+}

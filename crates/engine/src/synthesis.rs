@@ -1,0 +1,271 @@
+//! Putting several answers together: pure, and the same whoever answered first. Equal answers become one; others
+//! stand side by side, each with its source.
+
+use toolhub_core::lang::Text;
+use toolhub_core::outcome::Synthesis;
+use toolhub_core::text::cut;
+use toolhub_core::{RawJson, RawObject, Source, ToolName, ToolOutput};
+
+/// More answers than this are merged plainly.
+const MOST_FOR_MODEL: usize = 3;
+/// So are more characters than this.
+const LONGEST_FOR_MODEL: usize = 2_000;
+/// The most of one answer in a plain merge.
+const PLAIN: usize = 300;
+/// Numbers that differ by no more than this share of their size are the same.
+const TOLERANCE: f64 = 1e-9;
+
+/// One answer.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// Where it came from.
+    pub source: Source,
+    /// Which tool gave it.
+    pub tool: ToolName,
+    /// What it is.
+    pub output: ToolOutput,
+}
+
+/// Several answers as one.
+#[derive(Debug, Clone)]
+pub struct Made {
+    /// The one answer.
+    pub output: ToolOutput,
+    /// Everything, where the answer is less.
+    pub whole: Option<ToolOutput>,
+    /// Who agrees, who differs.
+    pub synthesis: Synthesis,
+}
+
+/// The texts that a model may merge, each cut as its kind asks; `None` where it should not.
+pub(crate) fn texts_for_model(parts: &[Part], tags: &[String]) -> Option<Vec<(Source, String)>> {
+    let texts: Vec<String> = parts.iter().map(text_of).collect();
+    let length: usize = texts.iter().map(|text| text.chars().count()).sum();
+    if parts.len() > MOST_FOR_MODEL || length > LONGEST_FOR_MODEL || agreed(&texts).is_some() {
+        return None;
+    }
+    let has = |tag: &str| tags.iter().any(|own| own == tag);
+    let limit = match parts.len() {
+        _ if has("calculate") => 100,
+        count if has("search") => {
+            if count <= 2 {
+                300
+            } else {
+                200
+            }
+        }
+        _ if has("extract") => 300,
+        _ => 250,
+    };
+    let cut_to = |text: String| cut(&text, limit).unwrap_or(text);
+    Some(parts.iter().map(|part| part.source.clone()).zip(texts.into_iter().map(cut_to)).collect())
+}
+
+/// Merges answers, in the order given. `words` is what a model made of them.
+pub fn merge(parts: &[Part], words: Option<&str>) -> Made {
+    let texts: Vec<String> = parts.iter().map(text_of).collect();
+    let sources = parts.iter().map(|part| part.source.to_string()).collect::<Vec<_>>().join(", ");
+    let count = parts.len();
+    if let Some(same) = agreed(&texts) {
+        let note =
+            Text::new(format!("{count} sources agree: {sources}"), format!("{count} 个来源一致：{sources}"));
+        let synthesis = Synthesis { note, conflict: false };
+        // The first one's own answer, with all that is not text.
+        let output = parts.get(same).map_or_else(|| ToolOutput::text(""), |part| part.output.clone());
+        return Made { output, whole: None, synthesis };
+    }
+    let numbers = texts.iter().all(|text| number(text).is_some());
+    let note = if numbers {
+        let listed = parts
+            .iter()
+            .zip(&texts)
+            .map(|(part, text)| format!("{}: {}", part.source, text.trim()))
+            .collect::<Vec<_>>()
+            .join(", ");
+        Text::new(format!("the sources differ: {listed}"), format!("来源之间不一致：{listed}"))
+    } else {
+        Text::new(
+            format!("merged from {count} sources: {sources}"),
+            format!("合并自 {count} 个来源：{sources}"),
+        )
+    };
+    let (shown, is_cut) = match words {
+        Some(words) => (words.trim().to_owned(), true),
+        None => plain(parts, &texts),
+    };
+    let output = assemble(parts, &texts, shown);
+    let whole = is_cut.then(|| {
+        let all: Vec<String> = parts.iter().zip(&texts).map(|(part, text)| section(part, text)).collect();
+        assemble(parts, &texts, all.join("\n\n"))
+    });
+    Made { output, whole, synthesis: Synthesis { note, conflict: numbers } }
+}
+
+/// Which answer stands for all, where all say the same.
+fn agreed(texts: &[String]) -> Option<usize> {
+    let (first, others) = texts.split_first()?;
+    let same = |other: &String| match (number(first), number(other)) {
+        (Some(left), Some(right)) => {
+            left == right || (left - right).abs() <= TOLERANCE * left.abs().max(right.abs())
+        }
+        _ => first.split_whitespace().eq(other.split_whitespace()),
+    };
+    others.iter().all(same).then_some(0)
+}
+
+/// A text that is one number, with or without thousands separators.
+fn number(text: &str) -> Option<f64> {
+    let text = text.trim().trim_start_matches('=').trim();
+    let bare: String = text.chars().filter(|letter| !matches!(letter, ',' | '_')).collect();
+    bare.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first))
+        .then(|| bare.parse().ok())
+        .flatten()
+        .filter(|number: &f64| number.is_finite())
+}
+
+fn plain(parts: &[Part], texts: &[String]) -> (String, bool) {
+    let mut any_cut = false;
+    let sections: Vec<String> = parts
+        .iter()
+        .zip(texts)
+        .map(|(part, text)| {
+            let short = cut(text, PLAIN);
+            any_cut |= short.is_some();
+            section(part, short.as_deref().unwrap_or(text))
+        })
+        .collect();
+    (sections.join("\n\n"), any_cut)
+}
+
+fn section(part: &Part, text: &str) -> String {
+    format!("[{}] {}", part.source, text.trim())
+}
+
+/// The words first, then whatever of the answers is not text, each with its source; and every part as data.
+fn assemble(parts: &[Part], texts: &[String], words: String) -> ToolOutput {
+    let mut blocks = vec![RawObject::default().with("type", "text").with("text", words).into_raw()];
+    let mut listed = Vec::with_capacity(parts.len());
+    for (part, text) in parts.iter().zip(texts) {
+        let source = part.source.to_string();
+        for block in part.output.blocks() {
+            let Some(mut members) = block.object() else { continue };
+            if members.get("type").is_some_and(|kind| kind.get() == "\"text\"") {
+                continue;
+            }
+            let meta = members.get("_meta").and_then(RawJson::object).unwrap_or_default();
+            members.set("_meta", meta.with("toolhub/source", source.as_str()));
+            blocks.push(members.into_raw());
+        }
+        let mut entry = RawObject::default()
+            .with("source", source)
+            .with("tool", part.tool.as_str())
+            .with("text", text.as_str());
+        if let Some(structured) = part.output.structured() {
+            entry.set("structuredContent", structured.clone());
+        }
+        listed.push(entry);
+    }
+    let structured = RawObject::default().with("parts", RawJson::of(&listed));
+    let members =
+        RawObject::default().with("content", RawJson::of(&blocks)).with("structuredContent", structured);
+    ToolOutput::from_raw(members.into_raw()).unwrap_or_else(|| ToolOutput::text(""))
+}
+
+/// An answer as text: its texts, or else its data.
+fn text_of(part: &Part) -> String {
+    let (texts, _) = part.output.texts();
+    if texts.is_empty() {
+        return part.output.structured().map(|value| value.get().to_owned()).unwrap_or_default();
+    }
+    texts.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use toolhub_core::{Lang, Say as _, ServerId};
+
+    fn part(source: &str, text: &str) -> Part {
+        let source = Source::Server(ServerId::new(source));
+        Part { source, tool: ToolName::new("t"), output: ToolOutput::text(text) }
+    }
+
+    fn merged(texts: &[&str]) -> (String, String, bool) {
+        let parts: Vec<Part> =
+            texts.iter().enumerate().map(|(place, text)| part(&format!("s{place}"), text)).collect();
+        let made = merge(&parts, None);
+        let text = made.output.texts().0.join("\n");
+        (text, made.synthesis.note.say(Lang::En), made.synthesis.conflict)
+    }
+
+    #[test]
+    fn numbers_are_compared() {
+        assert_eq!(
+            merged(&["0.3", "0.30000000000000004"]),
+            ("0.3".to_owned(), "2 sources agree: s0, s1".to_owned(), false)
+        );
+        assert_eq!(merged(&["1,000", "1000.0"]).1, "2 sources agree: s0, s1");
+        let (text, note, conflict) = merged(&["0.3", "0.4"]);
+        assert_eq!((text.as_str(), conflict), ("[s0] 0.3\n\n[s1] 0.4", true));
+        assert_eq!(note, "the sources differ: s0: 0.3, s1: 0.4");
+        assert!(!merged(&["3 apples", "4 pears"]).2);
+    }
+
+    #[test]
+    fn texts_keep_their_source_and_the_whole_is_kept() {
+        let long = "一句话。".repeat(200);
+        let parts = [part("a", &long), part("b", "short")];
+        let made = merge(&parts, None);
+        let text = made.output.texts().0.join("");
+        assert!(text.starts_with("[a] 一句话。") && text.ends_with("[b] short"), "{text}");
+        assert!(text.chars().count() < 330, "{}", text.chars().count());
+        let whole = made.whole.unwrap().texts().0.join("");
+        assert!(whole.contains(&long));
+        let structured = made.output.structured().unwrap().value();
+        assert_eq!(structured["parts"][0]["source"], "a");
+        assert_eq!(structured["parts"][0]["text"], long);
+    }
+
+    #[test]
+    fn what_is_not_text_stays() {
+        let image = r#"{"content":[{"type":"image","data":"AA==","mimeType":"image/png"}]}"#;
+        let output = ToolOutput::from_raw(RawJson::parse(image).unwrap()).unwrap();
+        let parts = [Part { output, ..part("a", "") }, part("b", "a picture")];
+        let blocks = merge(&parts, None).output.blocks();
+        assert_eq!(blocks[1].value()["data"], "AA==");
+        assert_eq!(blocks[1].value()["_meta"]["toolhub/source"], "a");
+    }
+
+    #[test]
+    fn a_model_is_asked_only_where_it_can_help() {
+        let tags = ["search".to_owned()];
+        let long = "x".repeat(1_500);
+        assert!(texts_for_model(&[part("a", "1"), part("b", "1")], &tags).is_none());
+        assert!(texts_for_model(&[part("a", &long), part("b", &long)], &tags).is_none());
+        let four = ["a", "b", "c", "d"].map(|source| part(source, source));
+        assert!(texts_for_model(&four, &tags).is_none());
+        let texts = texts_for_model(&[part("a", &long), part("b", "y")], &tags).unwrap();
+        assert_eq!(texts[0].1.chars().count(), 300);
+    }
+
+    proptest! {
+        #[test]
+        fn words_stay_whole(texts in proptest::collection::vec("\\PC{0,400}", 2..5)) {
+            let parts: Vec<Part> =
+                texts.iter().enumerate().map(|(place, text)| part(&format!("s{place}"), text)).collect();
+            let made = merge(&parts, None);
+            if agreed(&texts).is_none() {
+                let shown = made.output.texts().0.join("\n");
+                for part in &parts {
+                    let named = format!("[{}]", part.source);
+                    prop_assert!(shown.contains(&named));
+                }
+                let structured = made.output.structured().unwrap().value();
+                for (place, text) in texts.iter().enumerate() {
+                    prop_assert_eq!(structured["parts"][place]["text"].as_str(), Some(text.as_str()));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Capability tags: what a tool is good for, told from its name and texts by a table of words in both languages.
+//! The table is data, and an owner adds to it.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use toolhub_core::{Tool, ToolDefinition};
+
+/// The words that come with the hub.
+const TABLE: &str = include_str!("tags.tsv");
+
+static BUILT_IN: LazyLock<Vec<Row>> = LazyLock::new(|| TABLE.lines().filter_map(Row::parse).collect());
+
+/// Tells what a tool is good for.
+#[derive(Debug, Clone, Default)]
+pub struct Tagger {
+    /// What the owner added; comes before what is built in.
+    own: Vec<Row>,
+}
+
+#[derive(Debug, Clone)]
+struct Row {
+    tags: Vec<String>,
+    words: Vec<Word>,
+}
+
+/// Something to look for in a name or a text.
+#[derive(Debug, Clone)]
+enum Word {
+    /// These words, one after another.
+    Words { words: Vec<String>, place: Place },
+    /// A word that begins like this.
+    Beginning(String),
+    /// These characters anywhere: Chinese has no spaces between words.
+    Characters(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Anywhere,
+    NameOnly,
+}
+
+impl Row {
+    fn parse(line: &str) -> Option<Self> {
+        let line = line.split_once('#').map_or(line, |(before, _)| before);
+        let mut columns = line.split('\t');
+        let tags: Vec<String> = columns.next()?.split(',').map(|tag| tag.trim().to_owned()).collect();
+        let words: Vec<Word> = columns.flat_map(str::split_whitespace).map(Word::parse).collect();
+        (!words.is_empty()).then_some(Self { tags, words })
+    }
+}
+
+impl Word {
+    fn parse(text: &str) -> Self {
+        let text = text.to_lowercase();
+        if !text.is_ascii() {
+            return Self::Characters(text);
+        }
+        if let Some(beginning) = text.strip_suffix('*') {
+            return Self::Beginning(beginning.to_owned());
+        }
+        let (text, place) = match text.strip_prefix('~') {
+            Some(rest) => (rest, Place::NameOnly),
+            None => (text.as_str(), Place::Anywhere),
+        };
+        let words = text.split(['+', ' ', '_', '-']).filter(|word| !word.is_empty());
+        Self::Words { words: words.map(str::to_owned).collect(), place }
+    }
+
+    fn is_in(&self, text: &Looked, place: Place) -> bool {
+        match self {
+            Self::Characters(characters) => text.whole.contains(characters.as_str()),
+            Self::Beginning(beginning) => text.words.iter().any(|word| word.starts_with(beginning.as_str())),
+            Self::Words { place: Place::NameOnly, .. } if place == Place::Anywhere => false,
+            Self::Words { words, .. } => {
+                !words.is_empty() && text.words.windows(words.len()).any(|window| window == words.as_slice())
+            }
+        }
+    }
+}
+
+/// A text made ready for looking words up.
+struct Looked {
+    whole: String,
+    words: Vec<String>,
+}
+
+impl Looked {
+    fn new(text: &str) -> Self {
+        Self { words: split(text), whole: text.to_lowercase() }
+    }
+}
+
+/// The words of a name or a text, in lower case: `readDataFromExcel` and `read_data` come apart.
+fn split(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut before = ' ';
+    for letter in text.chars() {
+        let hump = letter.is_uppercase() && (before.is_lowercase() || before.is_ascii_digit());
+        if (!letter.is_alphanumeric() || hump) && !word.is_empty() {
+            words.push(std::mem::take(&mut word));
+        }
+        if letter.is_alphanumeric() {
+            word.extend(letter.to_lowercase());
+        }
+        before = letter;
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    words
+}
+
+/// As much of a description as says what the tool does: its first sentence.
+fn opening(description: &str) -> &str {
+    let text = description.trim_start();
+    let limit = text.char_indices().nth(200).map_or(text.len(), |(at, _)| at);
+    let text = &text[..limit];
+    let ends = ["。", "\n", ". ", "；"];
+    let end = ends.iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
+    &text[..end]
+}
+
+impl Tagger {
+    /// A tagger whose table has more rows: a tag, and the words that stand for it.
+    pub fn with(own: &BTreeMap<String, Vec<String>>) -> Self {
+        let row = |(tag, words): (&String, &Vec<String>)| Row {
+            tags: vec![tag.to_lowercase()],
+            words: words.iter().map(|word| Word::parse(word)).collect(),
+        };
+        Self { own: own.iter().map(row).collect() }
+    }
+
+    /// What a tool is good for: what its owner says, else what its name says, then what its description says.
+    pub fn tags_of(&self, tool: &Tool) -> Vec<String> {
+        if !tool.tags.is_empty() {
+            return tool.tags.clone();
+        }
+        self.derive(&tool.definition)
+    }
+
+    fn derive(&self, definition: &ToolDefinition) -> Vec<String> {
+        let mut tags: Vec<String> = Vec::new();
+        let name = format!("{} {}", definition.name(), definition.title().unwrap_or_default());
+        let texts = [
+            (Looked::new(&name), Place::NameOnly),
+            (Looked::new(opening(definition.description())), Place::Anywhere),
+        ];
+        for (text, place) in &texts {
+            for row in self.own.iter().chain(BUILT_IN.iter()) {
+                if row.words.iter().any(|word| word.is_in(text, *place)) {
+                    for tag in &row.tags {
+                        if !tags.contains(tag) {
+                            tags.push(tag.clone());
+                        }
+                    }
+                }
+            }
+        }
+        tags
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolhub_core::{RawJson, Source};
+
+    fn tool(name: &str, description: &str) -> Tool {
+        let raw = RawJson::from(serde_json::json!({"name": name, "description": description}));
+        Tool::new(Source::Native, ToolDefinition::parse(raw).unwrap())
+    }
+
+    #[test]
+    fn names_and_texts_of_both_languages_give_tags() {
+        let check = |name: &str, description: &str, expect: &[&str]| {
+            assert_eq!(Tagger::default().tags_of(&tool(name, description)), expect, "{name} {description}");
+        };
+        check("search_web", "Looks things up.", &["search", "web", "research"]);
+        check("t1", "在互联网上搜索信息。", &["search", "web", "research"]);
+        check("t2", "查找资料", &["search", "web", "research"]);
+        check("calculate", "", &["calculate"]);
+        check("t3", "计算表达式的值", &["calculate"]);
+        check("get_time", "The time now", &["time", "read"]);
+        check("t4", "返回当前时间", &["time"]);
+        check("readDataFromExcel", "", &["read", "table"]);
+        check("t5", "Translates a text. Not for files.", &["translate"]);
+        check("bash", "Update your sheets", &[]);
+        check("t6", "Reviews a pull request", &["git"]);
+    }
+
+    #[test]
+    fn an_owner_adds_words_and_overrules() {
+        let own = BTreeMap::from([("travel".to_owned(), vec!["flight*".to_owned(), "机票".to_owned()])]);
+        let tagger = Tagger::with(&own);
+        assert_eq!(tagger.tags_of(&tool("book_flights", "")), ["travel"]);
+        assert_eq!(tagger.tags_of(&tool("t", "预订机票")), ["travel"]);
+        let explicit = Tool { tags: vec!["x".to_owned()], ..tool("search", "search") };
+        assert_eq!(tagger.tags_of(&explicit), ["x"]);
+    }
+
+    #[test]
+    fn the_table_is_whole() {
+        let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
+        for line in lines {
+            assert_eq!(line.split('\t').count(), 3, "{line}");
+            assert!(Row::parse(line).is_some(), "{line}");
+        }
+    }
+}

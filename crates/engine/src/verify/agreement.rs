@@ -1,0 +1,66 @@
+//! How much two texts have in common: the share of their words that both have; of Chinese, pairs of characters.
+
+use std::collections::HashSet;
+
+/// From 0, nothing in common, to 1, the same words (Jaccard).
+pub fn similarity(left: &str, right: &str) -> f64 {
+    let (left, right) = (words(left), words(right));
+    if left.is_empty() && right.is_empty() {
+        return 1.0;
+    }
+    let both = left.intersection(&right).count();
+    both as f64 / (left.len() + right.len() - both) as f64
+}
+
+/// The words of a text in lower case, and its Chinese as pairs of characters.
+fn words(text: &str) -> HashSet<String> {
+    let mut found = HashSet::new();
+    let mut word = String::new();
+    let mut run: Vec<char> = Vec::new();
+    for letter in text.chars().chain([' ']) {
+        let han = is_han(letter);
+        if !han && !run.is_empty() {
+            add_pairs(&mut found, &run);
+            run.clear();
+        }
+        if (han || !letter.is_alphanumeric()) && !word.is_empty() {
+            found.insert(std::mem::take(&mut word));
+        }
+        if han {
+            run.push(letter);
+        } else if letter.is_alphanumeric() {
+            word.extend(letter.to_lowercase());
+        }
+    }
+    found
+}
+
+fn add_pairs(found: &mut HashSet<String>, run: &[char]) {
+    if let [single] = run {
+        found.insert(single.to_string());
+    }
+    found.extend(run.windows(2).map(|pair| pair.iter().collect::<String>()));
+}
+
+fn is_han(letter: char) -> bool {
+    matches!(letter, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_in_common() {
+        let check = |left: &str, right: &str, expect: f64| {
+            let found = similarity(left, right);
+            assert!((found - expect).abs() < 1e-9, "{left} / {right}: {found}");
+        };
+        check("", "", 1.0);
+        check("a b", "B, A!", 1.0);
+        check("a b", "c d", 0.0);
+        check("a b c", "b c d", 0.5);
+        check("今天下雨", "今天下雪", 0.5);
+        check("雨", "雨", 1.0);
+    }
+}

@@ -1,0 +1,89 @@
+//! What is held of an answer's truth: does it agree with earlier answers, and are its numbers, dates and times
+//! possible? Pure, and with its reasons in words.
+
+mod agreement;
+mod dates;
+mod numbers;
+
+pub use agreement::similarity;
+
+use toolhub_core::lang::Text;
+use toolhub_core::outcome::Verification;
+
+/// More text than this is not looked through.
+const LONGEST: usize = 20_000;
+/// An answer that nothing is known against or for.
+const PLAIN_CONFIDENCE: f64 = 0.7;
+/// Answers that are less alike than this contradict one another.
+const ALIKE: f64 = 0.3;
+/// How much one issue takes away.
+const ISSUE_COST: f64 = 0.25;
+
+/// Checks one answer. `earlier` are answers to the same question, newest first.
+pub fn verify(answer: &str, earlier: &[String]) -> Verification {
+    let answer = answer.char_indices().nth(LONGEST).map_or(answer, |(at, _)| &answer[..at]);
+    let mut issues = Vec::new();
+    if answer.trim().is_empty() {
+        issues.push(Text::new("the answer is empty", "结果为空"));
+    }
+    issues.extend(numbers::issues(answer));
+    issues.extend(dates::issues(answer));
+    let mut confidence = PLAIN_CONFIDENCE;
+    let alike: Vec<f64> = earlier.iter().map(|other| similarity(answer, other)).collect();
+    if let Some(best) = alike.iter().copied().reduce(f64::max) {
+        // From 0.4 for a stranger among earlier answers to 0.95 for one more of the same.
+        confidence = 0.4 + 0.55 * best;
+        if best < ALIKE {
+            let (count, percent) = (earlier.len(), (best * 100.0).round());
+            issues.push(Text::new(
+                format!("it has little in common ({percent}%) with {count} earlier answers to the same call"),
+                format!("与同一调用之前的 {count} 个结果相差很大（相似度 {percent}%）"),
+            ));
+        }
+    }
+    confidence -= ISSUE_COST * issues.len() as f64;
+    Verification { verified: issues.is_empty(), confidence: confidence.clamp(0.05, 0.95), issues }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolhub_core::{Lang, Say as _};
+
+    fn issues(answer: &str, earlier: &[&str]) -> Vec<String> {
+        let earlier: Vec<String> = earlier.iter().map(ToString::to_string).collect();
+        verify(answer, &earlier).issues.iter().map(|issue| issue.say(Lang::En)).collect()
+    }
+
+    #[test]
+    fn impossible_things_are_pointed_out() {
+        let check = |answer: &str, expect: &[&str]| {
+            let found = issues(answer, &[]);
+            assert_eq!(found.len(), expect.len(), "{answer}: {found:?}");
+            for (found, expect) in found.iter().zip(expect) {
+                assert!(found.contains(expect), "{answer}: {found}");
+            }
+        };
+        check("The meeting is on 2026-11-15 at 14:30.", &[]);
+        check("", &["empty"]);
+        check("Due 2026-02-30", &["`2026-02-30` is no date"]);
+        check("2025年13月1日", &["`2025年13月1日` is no date"]);
+        check("at 25:61", &["`25:61` is no time"]);
+        check("result: NaN", &["`NaN`"]);
+        check("概率为 1.7", &["probability"]);
+        check("from 2026-05-02 to 2026-05-01", &["ends before it begins"]);
+        check("ratio 16:9, score 3:2, at 10.0.0.1:8080, v1.2.3", &[]);
+        check("2024-02-29 is fine", &[]);
+        check("2023/02/29", &["no date"]);
+        check("The band Infinity played", &[]);
+    }
+
+    #[test]
+    fn agreement_moves_confidence() {
+        let same = verify("北京今天晴，气温 20 度", &["北京今天晴，气温 21 度".to_owned()]);
+        let strange = verify("error page: please log in", &["北京今天晴，气温 21 度".to_owned()]);
+        let alone = verify("北京今天晴", &[]);
+        assert!(same.verified && same.confidence > alone.confidence, "{same:?}");
+        assert!(!strange.verified && strange.confidence < alone.confidence, "{strange:?}");
+    }
+}

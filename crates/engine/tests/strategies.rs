@@ -1,0 +1,264 @@
+//! Several candidates side by side, with fake hosts on a paused clock: who wins, who is cancelled, who is tried next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use toolhub_core::lang::Lang;
+use toolhub_core::outcome::AttemptEnd;
+use toolhub_core::ports::{MergeRequest, Synthesizer};
+use toolhub_core::{BoxFuture, Outcome, Say as _, ServerId, ToolCall, ToolError, ToolHost};
+use toolhub_engine::{Deadlines, Engine, Policy};
+use toolhub_testkit::Recorder;
+use toolhub_testkit::fake::{Act, FakeHost};
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn read_only() -> Value {
+    json!({"annotations": {"readOnlyHint": true}})
+}
+
+fn after(seconds: u64, text: &'static str) -> Vec<Act> {
+    vec![Act::Wait(secs(seconds)), Act::Reply(text)]
+}
+
+fn fails_after(seconds: u64) -> Vec<Act> {
+    vec![Act::Wait(secs(seconds)), Act::Fail(ToolError::failed("no"))]
+}
+
+struct Bench {
+    engine: Engine,
+    hosts: Vec<Arc<FakeHost>>,
+    events: Arc<Recorder>,
+}
+
+/// Servers a, b, c, … that share one tool.
+fn bench(tool: &str, definition: &Value, acts: &[Vec<Act>]) -> Bench {
+    let ids = ["a", "b", "c", "d", "e"];
+    let hosts: Vec<Arc<FakeHost>> = ids
+        .iter()
+        .zip(acts)
+        .map(|(id, acts)| Arc::new(FakeHost::server(id).tool(tool, definition.clone(), acts)))
+        .collect();
+    let events = Arc::new(Recorder::default());
+    let servers = ids.map(ServerId::new).to_vec();
+    let engine = Engine::new(Policy { servers, ..Policy::default() }, events.clone());
+    for host in &hosts {
+        engine.add_host(&(Arc::clone(host) as Arc<dyn ToolHost>), Deadlines::default());
+        engine.set_tools(&host.source(), host.tools());
+    }
+    Bench { engine, hosts, events }
+}
+
+impl Bench {
+    async fn call(&self, tool: &str) -> (Outcome, u64) {
+        let started = Instant::now();
+        let outcome = self.engine.call(ToolCall::new(tool, json!({}))).await;
+        (outcome, started.elapsed().as_secs())
+    }
+
+    fn calls(&self) -> Vec<usize> {
+        self.hosts.iter().map(|host| host.calls()).collect()
+    }
+
+    fn dropped(&self) -> Vec<usize> {
+        self.hosts.iter().map(|host| host.dropped()).collect()
+    }
+}
+
+fn text(outcome: &Outcome) -> String {
+    outcome.result.as_ref().map_or_else(ToString::to_string, |output| output.texts().0.join("|"))
+}
+
+fn sources(outcome: &Outcome) -> Vec<String> {
+    outcome.sources.iter().map(ToString::to_string).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_race_is_won_by_the_first_success_and_the_others_are_cancelled() {
+    let bench = bench("calculate", &read_only(), &[after(5, "slow"), after(1, "fast"), after(9, "slower")]);
+    let (outcome, took) = bench.call("calculate").await;
+    assert_eq!((text(&outcome).as_str(), took), ("fast", 1));
+    assert_eq!(sources(&outcome), ["b"]);
+    assert_eq!((bench.calls(), bench.dropped()), (vec![1, 1, 1], vec![1, 0, 1]));
+    let cancelled = outcome.attempts.iter().filter(|attempt| matches!(attempt.end, AttemptEnd::Cancelled));
+    assert_eq!(cancelled.count(), 2);
+    let told = bench.events.texts();
+    assert!(told.iter().any(|text| text.starts_with("a cancelled after 1000 ms")), "{told:?}");
+    assert!(
+        told.iter().any(|text| text.contains("(race)") && text.contains("`calculate` tools: race")),
+        "{told:?}"
+    );
+    // A race that was lost is no failure.
+    assert_eq!(bench.engine.scores().of(&bench.hosts[0].source(), &"calculate".into()).tally.total(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_never_hides_a_success_under_way() {
+    for tool in ["calculate", "search"] {
+        let bench = bench(tool, &read_only(), &[fails_after(1), after(6, "late but right")]);
+        let (outcome, took) = bench.call(tool).await;
+        assert_eq!((text(&outcome).as_str(), took), ("late but right", 6), "{tool}");
+        assert_eq!(sources(&outcome), ["b"]);
+        let shown = outcome.to_json(Lang::En).into_raw().value();
+        assert_eq!(shown["_meta"]["failed"][0]["source"], "a");
+        assert_eq!(shown["_meta"]["synthesized"], false);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn merging_waits_for_all_and_names_them() {
+    let bench = bench("search", &read_only(), &[after(4, "four"), after(2, "two")]);
+    let (outcome, took) = bench.call("search").await;
+    assert_eq!((text(&outcome).as_str(), took), ("[a] four\n\n[b] two", 4));
+    assert_eq!(sources(&outcome), ["a", "b"]);
+    let shown = outcome.to_json(Lang::En).into_raw().value();
+    assert_eq!(shown["_meta"]["synthesized"], true);
+    assert_eq!(shown["_meta"]["source_count"], 2);
+    assert_eq!(shown["_meta"]["sources"], json!(["a", "b"]));
+    assert_eq!(shown["structuredContent"]["parts"][1]["source"], "b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn equal_answers_become_one() {
+    let bench = bench("thing", &read_only(), &[after(1, "42"), after(2, "42.0")]);
+    let (outcome, _) = bench.call("thing").await;
+    assert_eq!(text(&outcome), "42");
+    let note = outcome.synthesis.as_ref().map(|synthesis| synthesis.note.say(Lang::En));
+    assert_eq!(note.as_deref(), Some("2 sources agree: a, b"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn different_numbers_are_flagged() {
+    let bench = bench("thing", &read_only(), &[after(1, "42"), after(2, "43")]);
+    let (outcome, _) = bench.call("thing").await;
+    let shown = outcome.to_json(Lang::Zh).into_raw().value();
+    assert_eq!(shown["_meta"]["conflict"], true);
+    assert_eq!(shown["_meta"]["synthesis"], "来源之间不一致：a: 42, b: 43");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_hangs_does_not_hold_up_a_merge() {
+    let bench = bench("search", &read_only(), &[after(2, "here"), vec![Act::Hang]]);
+    let (outcome, took) = bench.call("search").await;
+    assert_eq!((text(&outcome).as_str(), took), ("here", 12));
+    assert_eq!(bench.dropped(), [0, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_failed_batch_the_rest_are_tried_one_by_one() {
+    let acts = [fails_after(1), fails_after(2), fails_after(3), fails_after(1), after(1, "the last")];
+    for tool in ["calculate", "search"] {
+        let bench = bench(tool, &read_only(), &acts);
+        let (outcome, took) = bench.call(tool).await;
+        // Three side by side until the slowest fails, then one, then the other.
+        assert_eq!((text(&outcome).as_str(), took), ("the last", 5), "{tool}");
+        assert_eq!(bench.calls(), [1, 1, 1, 1, 1]);
+        assert_eq!(outcome.attempts.len(), 5);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rest_stay_asleep_when_the_batch_succeeds() {
+    let bench = bench("search", &read_only(), &[after(1, "x"), after(1, "y"), fails_after(1), after(1, "z")]);
+    let (outcome, _) = bench.call("search").await;
+    assert_eq!(sources(&outcome), ["a", "b"]);
+    assert_eq!(bench.calls(), [1, 1, 1, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_hints_nothing_runs_twice_or_side_by_side() {
+    let effects = [
+        json!({}),
+        json!({"annotations": {"destructiveHint": true}}),
+        json!({"annotations": {"readOnlyHint": false}}),
+    ];
+    for definition in effects {
+        let bench = bench("calculate", &definition, &[fails_after(1), after(1, "other")]);
+        let (outcome, _) = bench.call("calculate").await;
+        // The first one failed after it ran: whether it took effect is unknown, so nobody else is asked.
+        assert!(!outcome.success());
+        assert_eq!(bench.calls(), [1, 0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_could_not_be_reached_is_tried_again() {
+    let gone = ToolError::ConnectionFailed {
+        server: ServerId::new("a"),
+        cause: "gone".into(),
+        stderr: Vec::new(),
+        effect: toolhub_core::Effect::None,
+        lasting: false,
+    };
+    let bench = bench("search", &read_only(), &[vec![Act::Fail(gone.clone())], vec![Act::Fail(gone)]]);
+    let (outcome, _) = bench.call("search").await;
+    assert!(!outcome.success());
+    // Once in the batch; then the first once more, and the last until it has had its three.
+    assert_eq!(bench.calls(), [2, 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_callers_limit_holds_for_all_of_them() {
+    let acts = [fails_after(2), fails_after(2), fails_after(2), vec![Act::Hang], vec![Act::Hang]];
+    let bench = bench("calculate", &read_only(), &acts);
+    let started = Instant::now();
+    let outcome = bench.engine.call(ToolCall::new("calculate", json!({})).within(secs(5))).await;
+    assert_eq!(started.elapsed().as_secs(), 5);
+    assert!(matches!(outcome.result, Err(ToolError::TimedOut { .. })), "{outcome:?}");
+    assert_eq!(bench.calls(), [1, 1, 1, 1, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_call_cancels_all_of_them() {
+    let bench = bench("calculate", &read_only(), &[vec![Act::Hang], vec![Act::Hang]]);
+    assert!(tokio::time::timeout(secs(1), bench.call("calculate")).await.is_err());
+    assert_eq!(bench.dropped(), [1, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn merging_does_not_depend_on_who_answers_first() {
+    let mut seen = None;
+    for delays in [[1, 2, 3], [1, 3, 2], [2, 1, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1], [1, 1, 1]] {
+        let acts = [after(delays[0], "one"), after(delays[1], "two"), after(delays[2], "three")];
+        let bench = bench("search", &read_only(), &acts);
+        let (outcome, _) = bench.call("search").await;
+        let shown = (text(&outcome), sources(&outcome), outcome.synthesis.clone());
+        assert_eq!(*seen.get_or_insert(shown.clone()), shown, "{delays:?}");
+    }
+}
+
+/// A model that answers after a while, or fails.
+struct Model(Duration, Result<&'static str, &'static str>);
+
+impl Synthesizer for Model {
+    fn merge(&self, request: MergeRequest) -> BoxFuture<'_, Result<String, ToolError>> {
+        Box::pin(async move {
+            tokio::time::sleep(self.0).await;
+            assert_eq!(request.texts.len(), 2);
+            self.1.map(str::to_owned).map_err(ToolError::failed)
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_merges_in_time_or_not_at_all() {
+    let plain = "[a] one\n\n[b] two";
+    let cases = [
+        (Model(secs(3), Ok("one and two")), "one and two", 4),
+        (Model(secs(60), Ok("too late")), plain, 11),
+        (Model(secs(1), Err("out of tokens")), plain, 2),
+        (Model(secs(0), Ok("  ")), plain, 1),
+    ];
+    for (model, expect, seconds) in cases {
+        let Bench { engine, .. } = bench("search", &read_only(), &[after(1, "one"), after(1, "two")]);
+        let engine = engine.synthesizing(Arc::new(model));
+        let started = Instant::now();
+        let outcome = engine.call(ToolCall::new("search", json!({}))).await;
+        assert_eq!((text(&outcome).as_str(), started.elapsed().as_secs()), (expect, seconds));
+        assert_eq!(sources(&outcome), ["a", "b"]);
+    }
+}

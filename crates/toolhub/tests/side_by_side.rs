@@ -1,0 +1,183 @@
+//! Two real MCP servers that share a tool, through the real program: raced, merged, one after the other.
+
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use toolhub_testkit::CommandLine;
+use toolhub_testkit::scripted::{Journal, Script};
+
+/// Servers over stdio that all have one tool, each doing something else when it is called.
+struct Servers {
+    cli: CommandLine,
+    folder: TempDir,
+}
+
+impl Servers {
+    fn new(tool: &Value, each: &[(&str, Value)]) -> Self {
+        let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+        let folder = tempfile::tempdir().unwrap();
+        for (id, actions) in each {
+            let name = tool["name"].as_str().unwrap();
+            let script = Script::legacy()
+                .tool(tool.clone())
+                .on(&format!("tools/call:{name}"), actions)
+                .journal(journal(folder.path(), id));
+            cli.server(id, &script);
+        }
+        Self { cli, folder }
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        self.cli.run(&[args, &["--json"]].concat()).json()
+    }
+
+    fn journal(&self, id: &str) -> Journal {
+        Journal::read(journal(self.folder.path(), id))
+    }
+
+    fn calls(&self, id: &str) -> usize {
+        self.journal(id).count_method("tools/call")
+    }
+}
+
+fn journal(folder: &Path, id: &str) -> PathBuf {
+    folder.join(format!("{id}.journal"))
+}
+
+fn tool(name: &str, hints: &Value) -> Value {
+    json!({"name": name, "inputSchema": {"type": "object"}, "annotations": hints})
+}
+
+fn read_only(name: &str) -> Value {
+    tool(name, &json!({"readOnlyHint": true}))
+}
+
+fn late(millis: u64, text: &str) -> Value {
+    json!([{"delay_ms": millis}, {"text": text}])
+}
+
+#[test]
+fn the_loser_of_a_race_is_told() {
+    let servers = Servers::new(
+        &read_only("calculate_it"),
+        &[("slow", late(60_000, "slow")), ("fast", late(50, "fast"))],
+    );
+    let shown = servers.json(&["call", "calculate_it"]);
+    assert_eq!((&shown["result"], &shown["_meta"]["source"]), (&json!("fast"), &json!("fast")), "{shown}");
+    assert_eq!(shown["_meta"]["cancelled"], json!(["slow"]));
+    assert!(shown["_meta"]["duration_ms"].as_u64().unwrap() < 30_000);
+    let mut seen = servers.journal("slow");
+    seen.wait_for(|journal| journal.count_method("notifications/cancelled") == 1, Duration::from_secs(5));
+    let id = |method: &str, member: &dyn Fn(&Value) -> Value| {
+        let messages = seen.messages();
+        let found = messages.into_iter().find(|message| message["method"] == method).unwrap();
+        member(found)
+    };
+    assert_eq!(
+        id("notifications/cancelled", &|message| message["params"]["requestId"].clone()),
+        id("tools/call", &|message| message["id"].clone())
+    );
+    let told = servers.cli.run(&["call", "calculate_it", "--trace"]).stderr;
+    assert!(told.contains("(race)") && told.contains("slow cancelled after"), "{told}");
+}
+
+#[test]
+fn both_are_merged_and_named() {
+    let servers = Servers::new(
+        &read_only("search_it"),
+        &[("one", late(0, "答案一。")), ("two", late(200, "answer two"))],
+    );
+    let shown = servers.json(&["call", "search_it"]);
+    assert_eq!(
+        shown["result"]
+            .as_str()
+            .map(|text| text.contains("[one] 答案一。") && text.contains("[two] answer two")),
+        Some(true),
+        "{shown}"
+    );
+    assert_eq!(shown["_meta"]["sources"], json!(["one", "two"]));
+    assert_eq!((&shown["_meta"]["synthesized"], &shown["_meta"]["source_count"]), (&json!(true), &json!(2)));
+    let plain = servers.cli.run(&["call", "search_it"]);
+    assert!(plain.stdout.starts_with("[one] 答案一。"), "{plain:?}");
+    assert!(plain.stderr.contains("merged from 2 sources: one, two"), "{plain:?}");
+}
+
+#[test]
+fn when_a_whole_batch_fails_the_next_is_tried() {
+    let fails = json!([{"tool_error": "out of order"}]);
+    let servers = Servers::new(
+        &read_only("look_it_up"),
+        &[("a", fails.clone()), ("b", fails.clone()), ("c", fails), ("d", late(0, "from d"))],
+    );
+    let shown = servers.json(&["call", "look_it_up"]);
+    assert_eq!((&shown["result"], &shown["_meta"]["source"]), (&json!("from d"), &json!("d")), "{shown}");
+    assert_eq!(shown["_meta"]["failed"].as_array().map(Vec::len), Some(3));
+    assert_eq!(["a", "b", "c", "d"].map(|id| servers.calls(id)), [1, 1, 1, 1]);
+}
+
+#[test]
+fn a_quick_failure_does_not_hide_a_slow_success() {
+    for name in ["calculate_it", "search_it"] {
+        let fails = json!([{"tool_error": "no"}]);
+        let servers = Servers::new(&read_only(name), &[("quick", fails), ("slow", late(800, "right"))]);
+        let shown = servers.json(&["call", name]);
+        assert_eq!((&shown["success"], &shown["result"]), (&json!(true), &json!("right")), "{shown}");
+        assert_eq!(shown["_meta"]["failed"][0]["source"], "quick");
+    }
+}
+
+#[test]
+fn a_tool_without_hints_runs_once_and_alone() {
+    // The first one fails after it ran; the second would succeed, and must not be asked.
+    for hints in [json!({}), json!({"destructiveHint": true})] {
+        let each = [("a", json!([{"tool_error": "half done"}])), ("b", late(0, "done"))];
+        let servers = Servers::new(&tool("calculate_it", &hints), &each);
+        let shown = servers.json(&["call", "calculate_it"]);
+        assert_eq!(shown["success"], false, "{shown}");
+        assert_eq!((servers.calls("a"), servers.calls("b")), (1, 0));
+    }
+    // Nor where it could have been raced.
+    let servers =
+        Servers::new(&tool("calculate_it", &json!({})), &[("a", late(300, "slow")), ("b", late(0, "fast"))]);
+    assert_eq!(servers.json(&["call", "calculate_it"])["result"], "slow");
+    assert_eq!((servers.calls("a"), servers.calls("b")), (1, 0));
+    // One that never answers: its effect is unknown, and nobody else is asked.
+    let servers = Servers::new(
+        &tool("calculate_it", &json!({})),
+        &[("a", json!([{"ignore": true}])), ("b", late(0, "fast"))],
+    );
+    let shown = servers.json(&["call", "calculate_it", "--timeout", "2s"]);
+    assert_eq!(shown["_meta"]["effect"], "unknown", "{shown}");
+    assert_eq!((servers.calls("a"), servers.calls("b")), (1, 0));
+}
+
+#[test]
+fn whoever_is_good_for_it_is_asked_by_capability() {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    let schema = |property: &str| json!({"type": "object", "properties": {property: {"type": "string"}}, "required": [property]});
+    let tool = |name: &str, property: &str| json!({"name": name, "inputSchema": schema(property), "annotations": {"readOnlyHint": true}});
+    let script = |name: &str, property: &str, text: &str| {
+        Script::legacy().tool(tool(name, property)).on(&format!("tools/call:{name}"), json!([{"text": text}]))
+    };
+    cli.server("papers", &script("search_papers", "query", "a paper"));
+    cli.server("news", &script("find_news", "query", "some news"));
+    cli.server("odd", &script("search_odd", "words", "odd"));
+    let ran = cli.run(&["call", "--capability", "search", "query=rust", "--json", "--source", "papers"]);
+    let one: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(one["result"], "a paper", "{one}");
+    let ran = cli.run(&["call", "--capability", "search", "query=rust", "--json"]);
+    let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let text = shown["result"].as_str().unwrap_or_default();
+    assert!(text.contains("[papers] a paper") && text.contains("[news] some news"), "{shown}");
+    let listed = cli.run(&["tools", "--tag", "search"]).stdout;
+    assert!(listed.contains("search_papers") && !listed.contains("calculate"), "{listed}");
+    let why = cli.run(&["explain", "--capability", "search", "--args", "{\"query\":\"x\"}"]).stdout;
+    assert!(why.contains("tools for `search` accept the arguments"), "{why}");
+    let none = cli.run(&["call", "--capability", "juggle", "balls=3"]);
+    assert_eq!(none.code, Some(1), "{none:?}");
+    assert!(none.stderr.contains("no tool is known to be good for `juggle`"), "{none:?}");
+}

@@ -11,6 +11,7 @@ use toolhub_mcp::config::{ConfigError, OAuthSpec};
 
 use super::span::Span;
 use super::unknown::unknown_keys;
+use super::web_search::WebSearchSettings;
 
 /// The settings.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -22,6 +23,8 @@ pub struct Settings {
     pub limits: Limits,
     /// The built-in tools.
     pub native: NativeSettings,
+    /// Who searches the web for `search_web`.
+    pub web_search: Option<WebSearchSettings>,
     /// What `mcp.json` has no place for.
     pub servers: Vec<ServerExtras>,
     /// What is odd about the file, but no error.

@@ -102,8 +102,8 @@ pub enum ToolError {
     },
     /// The tool ran and reported an error of its own.
     Failed {
-        /// What it said.
-        message: String,
+        /// What it said; a tool that knows both languages says it in both.
+        message: Text,
         /// All that it gave back, where it gave back more than words.
         output: Option<Box<ToolOutput>>,
     },
@@ -180,7 +180,7 @@ pub enum Expected {
 
 impl ToolError {
     /// A failure that a tool reports of itself.
-    pub fn failed(message: impl Into<String>) -> Self {
+    pub fn failed(message: impl Into<Text>) -> Self {
         Self::Failed { message: message.into(), output: None }
     }
 
@@ -350,7 +350,7 @@ impl Say for ToolError {
                 format!("the answer of server `{server}` could not be read: {detail}"),
                 format!("无法读懂服务器 `{server}` 的回答：{detail}"),
             ),
-            Self::Failed { message, .. } => message.clone(),
+            Self::Failed { message, .. } => message.say(lang),
             Self::TimedOut { after, effect } => {
                 let after = Seconds(*after);
                 let effect = match effect {

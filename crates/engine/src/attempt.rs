@@ -159,7 +159,7 @@ impl EventSink for Watch {
 fn own_error(output: ToolOutput) -> ToolError {
     let text = output.texts().0.join("\n");
     let message = if text.trim().is_empty() { output.result().get().to_owned() } else { text };
-    ToolError::Failed { message, output: Some(Box::new(output)) }
+    ToolError::Failed { message: message.into(), output: Some(Box::new(output)) }
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

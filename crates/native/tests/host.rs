@@ -8,7 +8,7 @@ use toolhub_core::{
     BoxFuture, CallContext, CallId, NativeTool, RawJson, RawObject, Source, Tool, ToolDefinition, ToolError,
     ToolHost, ToolOutput,
 };
-use toolhub_native::{Folders, NativeHost, builtin};
+use toolhub_native::{Folders, NativeHost, WebSearch, builtin};
 
 /// A tool that always says the same.
 struct Fixed {
@@ -63,8 +63,8 @@ async fn tools_come_and_go() {
 
 #[tokio::test]
 async fn the_built_in_tools_work() {
-    let host = NativeHost::new(builtin(Folders::default()));
-    assert_eq!(names(&host), ["calculate", "get_time", "list_files", "read_file"]);
+    let host = NativeHost::new(builtin(Folders::default(), WebSearch::found(&|_| None)));
+    assert_eq!(names(&host), ["calculate", "get_time", "list_files", "read_file", "search_web"]);
     let tools = host.tools();
     assert_eq!(call(&host, &tools[0], json!({"expression": "0.1 + 0.2"})).await, "0.3");
     let came = call(&host, &tools[1], json!({"zone": "北京", "at": "2026-01-01T00:00Z"})).await;

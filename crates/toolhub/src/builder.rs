@@ -173,7 +173,7 @@ fn native_host(settings: &Settings, places: &Places, added: Vec<Arc<dyn NativeTo
     let host = NativeHost::default();
     if settings.native.enabled {
         let folders = Folders::new(settings.folders(&places.config));
-        for tool in builtin(folders) {
+        for tool in builtin(folders, settings.search_service()) {
             if !settings.native.disabled.iter().any(|name| name == tool.definition().name().as_str()) {
                 host.add(tool);
             }

@@ -1,7 +1,7 @@
 //! `${VAR}` and `${VAR:-default}`, filled in from the environment when a server is started, never in the files.
 
 /// Fills the variables in; the name of the first that is not set is the error.
-pub(crate) fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+pub fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {

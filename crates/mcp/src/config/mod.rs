@@ -11,6 +11,7 @@ mod write;
 
 pub use edit::{ServerEntry, add_server, remove_server, set_enabled};
 pub use error::ConfigError;
+pub use expand::expand;
 pub use oauth::{Grant, OAuthSpec};
 pub use read::read_servers;
 pub use spec::{HttpSpec, ServerSpec, StdioSpec, TransportSpec};

@@ -5,9 +5,11 @@ mod servers;
 mod span;
 mod toml;
 mod unknown;
+mod web_search;
 
 pub use places::{Places, PlacesError};
 pub use servers::load_servers;
 pub use span::Span;
 pub use toml::{Limits, NativeSettings, ResultLimits, Routing, ServerExtras, Settings, StrategyName};
 pub use toolhub_mcp::config::ConfigError;
+pub use web_search::WebSearchSettings;

@@ -12,6 +12,7 @@ use toolhub_mcp::config::{ConfigError, OAuthSpec};
 
 use super::span::Span;
 use super::unknown::unknown_keys;
+use super::web_search::WebSearchSettings;
 
 /// The settings.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -25,6 +26,8 @@ pub struct Settings {
     pub native: NativeSettings,
     /// Words that stand for a capability, beside those that are built in.
     pub tags: BTreeMap<String, Vec<String>>,
+    /// Who searches the web for `search_web`.
+    pub web_search: Option<WebSearchSettings>,
     /// What `mcp.json` has no place for.
     pub servers: Vec<ServerExtras>,
     /// What is odd about the file, but no error.

@@ -11,10 +11,11 @@ use toolhub_mcp::config::ConfigError;
 
 /// Tables that belong to other parts of toolhub, whose keys are theirs to check.
 const OTHERS: [&str; 8] = ["llm", "search", "agents", "profiles", "auth", "store", "tags", "skills"];
-const TABLES: [(&str, &[&str]); 4] = [
+const TABLES: [(&str, &[&str]); 5] = [
     ("routing", &["order", "batch", "strategies"]),
     ("limits", &["call", "call_cap", "connect", "result"]),
     ("native", &["folders", "enabled", "disabled"]),
+    ("web_search", &["provider", "url", "api_key"]),
     (
         "servers",
         &[

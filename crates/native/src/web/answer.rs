@@ -1,0 +1,112 @@
+//! What was found, whoever found it: read from a service's JSON, told to people and programs.
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use serde::Serialize;
+use serde_json::Value;
+use toolhub_core::{RawJson, RawObject, ToolError, ToolOutput};
+
+use super::failure::SearchFailure;
+use super::plain::plain;
+use super::provider::SearchProvider;
+use super::question::Question;
+use super::setup::Target;
+
+/// A page that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Hit {
+    pub(super) title: String,
+    pub(super) url: String,
+    pub(super) snippet: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) published: Option<String>,
+}
+
+/// Where a service puts what they all have; `title` and `url` they all call the same.
+pub(super) struct Fields {
+    pub(super) snippet: &'static str,
+    /// The first one that is there counts.
+    pub(super) published: &'static [&'static str],
+}
+
+/// The hits in a list. One without an address is of no use, and left out; whatever else is missing is empty.
+pub(super) fn hits(list: &[Value], fields: &Fields) -> Vec<Hit> {
+    let hit = |item: &Value| {
+        let text = |name: &str| item.get(name).and_then(Value::as_str).map(plain).unwrap_or_default();
+        let url = item.get("url").and_then(Value::as_str).map(str::trim).filter(|url| !url.is_empty())?;
+        // Nothing that belongs into an address, and a way to draw on a terminal.
+        let url: String = url.chars().filter(|c| !c.is_control()).collect();
+        let title = Some(text("title")).filter(|title| !title.is_empty()).unwrap_or_else(|| url.clone());
+        let published = fields.published.iter().map(|name| text(name)).find(|date| !date.is_empty());
+        Some(Hit { title, snippet: text(fields.snippet), published, url })
+    };
+    list.iter().filter_map(hit).collect()
+}
+
+/// An answer that is no list of hits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Misread {
+    /// Not JSON, and why.
+    NotJson(String),
+    /// A part is missing.
+    No(&'static str),
+    /// The service itself got no answer from these.
+    Silent(Vec<String>),
+}
+
+impl Misread {
+    /// The answer as JSON.
+    pub(super) fn parse(body: &[u8]) -> Result<Value, Self> {
+        serde_json::from_slice(body).map_err(|error| Self::NotJson(error.to_string()))
+    }
+
+    /// The failure that it is; a web page is not JSON in a way of its own.
+    pub(super) fn at(self, target: &Target, headers: &HeaderMap) -> SearchFailure {
+        let (provider, place) = (target.provider, target.place());
+        match self {
+            Self::NotJson(_) if is_page(headers) => SearchFailure::WebPage { provider, place },
+            Self::NotJson(why) => SearchFailure::Unreadable { provider, place, why },
+            Self::No(part) => SearchFailure::Unreadable { provider, place, why: format!("no `{part}`") },
+            Self::Silent(engines) => SearchFailure::NobodyAnswered { place, engines },
+        }
+    }
+}
+
+fn is_page(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.trim_start().starts_with("text/html"))
+}
+
+/// The hits for people, as one text, and for programs, as an object.
+pub(super) fn describe(
+    provider: SearchProvider,
+    question: &Question,
+    hits: Vec<Hit>,
+) -> Result<ToolOutput, ToolError> {
+    let found = RawObject::default()
+        .with("provider", provider.id())
+        .with("query", question.query.as_str())
+        .with("results", RawJson::of(&hits));
+    let text = if hits.is_empty() {
+        format!("nothing was found for `{}`", question.query)
+    } else {
+        let texts = hits.into_iter().enumerate().map(|(index, hit)| hit.describe(index + 1));
+        texts.collect::<Vec<_>>().join("\n\n")
+    };
+    let block = RawObject::default().with("type", "text").with("text", text);
+    let output = RawObject::default().with("content", RawJson::of(&[block])).with("structuredContent", found);
+    ToolOutput::from_raw(output.into_raw()).ok_or(ToolError::Internal)
+}
+
+impl Hit {
+    fn describe(self, number: usize) -> String {
+        let Self { title, url, snippet, published } = self;
+        let mut text = format!("{number}. {title}\n   {url}");
+        if let Some(published) = published {
+            text.push_str(&format!("\n   [{published}]"));
+        }
+        if !snippet.is_empty() {
+            text.push_str(&format!("\n   {snippet}"));
+        }
+        text
+    }
+}

@@ -1,0 +1,68 @@
+//! Brave Search: `GET /res/v1/web/search`. See <https://api-dashboard.search.brave.com/api-reference/web/search/get>.
+
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, HeaderMap};
+use reqwest::{Client, RequestBuilder};
+use serde_json::Value;
+
+use super::answer::{Fields, Hit, Misread, hits};
+use super::question::{Freshness, Question};
+use super::setup::Target;
+
+const FIELDS: Fields = Fields { snippet: "description", published: &["page_age", "age"] };
+
+pub(super) fn request(client: &Client, target: &Target, question: &Question) -> RequestBuilder {
+    let mut url = target.url.clone();
+    {
+        let mut pairs = url.query_pairs_mut();
+        pairs.append_pair("q", &question.query).append_pair("count", &question.count.to_string());
+        pairs.append_pair("result_filter", "web");
+        if let Some(language) = &question.language {
+            pairs.append_pair("search_lang", language.brave());
+        }
+        if let Some(freshness) = question.freshness {
+            let code = match freshness {
+                Freshness::Day => "pd",
+                Freshness::Week => "pw",
+                Freshness::Month => "pm",
+                Freshness::Year => "py",
+            };
+            pairs.append_pair("freshness", code);
+        }
+    }
+    let request = client.get(url).header(ACCEPT, "application/json");
+    match &target.key {
+        Some(key) => request.header("X-Subscription-Token", key.header()),
+        None => request,
+    }
+}
+
+pub(super) fn read(body: &[u8]) -> Result<Vec<Hit>, Misread> {
+    let answer = Misread::parse(body)?;
+    match answer.get("web").map(|web| web.get("results").and_then(Value::as_array)) {
+        Some(Some(results)) => Ok(hits(results, &FIELDS)),
+        Some(None) => Err(Misread::No("web.results")),
+        // Where nothing was found, `web` is left out.
+        None if answer.get("type").is_some_and(|kind| kind == "search") => Ok(Vec::new()),
+        None => Err(Misread::No("web")),
+    }
+}
+
+/// Whether it refuses the key: a wrong one is answered with 422, as are wrong arguments.
+pub(super) fn refuses_key(told: &Value) -> bool {
+    let code = told.pointer("/error/code").and_then(Value::as_str);
+    code.is_some_and(|code| code.starts_with("SUBSCRIPTION_TOKEN"))
+}
+
+/// How long until a limit is lifted: of several limits, which stand in order in each header, the used up one counts.
+pub(super) fn wait(headers: &HeaderMap) -> Option<Duration> {
+    let numbers = |name: &str| -> Vec<u64> {
+        let text = headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        text.split(',').filter_map(|number| number.trim().parse().ok()).collect()
+    };
+    let left = numbers("x-ratelimit-remaining");
+    let resets = numbers("x-ratelimit-reset");
+    let used_up = left.iter().zip(&resets).filter(|(left, _)| **left == 0).map(|(_, reset)| *reset);
+    used_up.max().map(Duration::from_secs)
+}

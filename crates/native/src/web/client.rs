@@ -1,0 +1,48 @@
+//! The HTTP client of the search: made at the first search, as its certificates take a while to load.
+
+use std::error::Error;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use reqwest::Client;
+use reqwest::redirect::Policy;
+use url::Url;
+
+use super::failure::SearchFailure;
+
+const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
+const MAX_REDIRECTS: usize = 3;
+
+/// The client that all searches share.
+pub(super) fn client() -> Result<Client, SearchFailure> {
+    static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
+    let client = CLIENT.get_or_init(|| {
+        // Fails only where somebody installed another provider before, which will do as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        // Elsewhere a redirect would carry the question, and perhaps the key, to somebody nobody chose.
+        let same_origin = Policy::custom(|attempt| {
+            let from = attempt.previous().last().map(Url::origin);
+            if from == Some(attempt.url().origin()) && attempt.previous().len() <= MAX_REDIRECTS {
+                attempt.follow()
+            } else {
+                attempt.stop()
+            }
+        });
+        Client::builder()
+            .user_agent(concat!("toolhub/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_DEADLINE)
+            .redirect(same_origin)
+            .build()
+            .map_err(|error| root_cause(&error))
+    });
+    client.clone().map_err(|cause| SearchFailure::NoClient { cause })
+}
+
+/// The innermost reason. The layers around it name the address, which may hold a password.
+pub(super) fn root_cause(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,107 @@
+//! One question and its answer over HTTP, within a deadline and a size.
+
+use std::time::Duration;
+
+use reqwest::header::LOCATION;
+use reqwest::{Client, RequestBuilder, Response};
+
+use super::answer::Hit;
+use super::client::{client, root_cause};
+use super::failure::SearchFailure;
+use super::provider::SearchProvider;
+use super::question::Question;
+use super::refusal::{Refused, refusal};
+use super::setup::{Target, place_of};
+use super::{brave, searxng, tavily};
+
+const MAX_BODY: usize = 2 << 20;
+/// Of an answer that is a refusal, only the beginning is looked at.
+const MAX_REFUSAL: usize = 64 << 10;
+
+/// Asks `target`, and gives as many hits as were asked for.
+pub(super) async fn search(
+    target: &Target,
+    question: &Question,
+    deadline: Duration,
+) -> Result<Vec<Hit>, SearchFailure> {
+    let client = client()?;
+    let request = request(&client, target, question);
+    match tokio::time::timeout(deadline, exchange(target, request)).await {
+        Ok(hits) => hits.map(|mut hits| {
+            hits.truncate(question.count);
+            hits
+        }),
+        Err(_) => Err(SearchFailure::TooSlow { place: target.place(), after: deadline }),
+    }
+}
+
+fn request(client: &Client, target: &Target, question: &Question) -> RequestBuilder {
+    match target.provider {
+        SearchProvider::Searxng => searxng::request(client, target, question),
+        SearchProvider::Brave => brave::request(client, target, question),
+        SearchProvider::Tavily => tavily::request(client, target, question),
+    }
+}
+
+async fn exchange(target: &Target, request: RequestBuilder) -> Result<Vec<Hit>, SearchFailure> {
+    let place = target.place();
+    let response = request.send().await.map_err(|error| {
+        let cause = target.hide(&root_cause(&error));
+        let place = place.clone();
+        if error.is_connect() || error.is_builder() {
+            SearchFailure::Unreachable { place, cause }
+        } else {
+            SearchFailure::Lost { place, cause }
+        }
+    })?;
+    let status = response.status();
+    if status.is_redirection() {
+        let to = redirect_of(&response);
+        return Err(SearchFailure::Redirected { place, to });
+    }
+    let headers = response.headers().clone();
+    if !status.is_success() {
+        // What it says is a help, not a must.
+        let (body, _) = read(response, MAX_REFUSAL).await.unwrap_or_default();
+        return Err(refusal(target, &Refused { status: status.as_u16(), headers: &headers, body: &body }));
+    }
+    let (body, rest) = read(response, MAX_BODY).await.map_err(|error| SearchFailure::Lost {
+        place: place.clone(),
+        cause: target.hide(&root_cause(&error)),
+    })?;
+    if rest == Rest::Left {
+        return Err(SearchFailure::TooLarge { place, most: MAX_BODY });
+    }
+    let hits = match target.provider {
+        SearchProvider::Searxng => searxng::read(&body),
+        SearchProvider::Brave => brave::read(&body),
+        SearchProvider::Tavily => tavily::read(&body),
+    };
+    hits.map_err(|misread| misread.at(target, &headers))
+}
+
+/// Whether an answer was read whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Rest {
+    #[default]
+    None,
+    Left,
+}
+
+async fn read(mut response: Response, most: usize) -> Result<(Vec<u8>, Rest), reqwest::Error> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        let room = most - body.len();
+        if chunk.len() > room {
+            body.extend_from_slice(&chunk[..room]);
+            return Ok((body, Rest::Left));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok((body, Rest::None))
+}
+
+fn redirect_of(response: &Response) -> Option<String> {
+    let location = response.headers().get(LOCATION)?.to_str().ok()?;
+    response.url().join(location).ok().map(|url| place_of(&url))
+}

@@ -1,0 +1,51 @@
+//! `search_web`: one question to one search service. Which service that is, how it is spoken to and what can go wrong
+//! stand in the files beside this one.
+
+mod answer;
+mod brave;
+mod client;
+mod exchange;
+mod failure;
+mod how_to;
+mod key;
+mod language;
+mod plain;
+mod provider;
+mod question;
+mod refusal;
+mod searxng;
+mod setup;
+mod tavily;
+
+use toolhub_core::{ToolError, ToolOutput};
+use toolhub_macros::tool;
+
+pub use provider::SearchProvider;
+pub use question::Freshness;
+pub use setup::{SearchChoice, WebSearch};
+
+use question::{Asked, Question};
+
+/// Searches the web and gives titles, addresses and short excerpts of the pages found, best first.
+///
+/// Use it for news, facts that change, and whatever you are not sure of; name the address that a fact comes from.
+#[tool(read_only, open_world, crate = crate::private)]
+pub async fn search_web(
+    #[state] web: &WebSearch,
+    #[doc = "What to search for, in a few words, in the language of the pages you want"] query: String,
+    #[doc = "How many results to give"]
+    #[default(5)]
+    #[schemars(range(min = 1, max = 20))]
+    count: u8,
+    #[doc = "Language of the pages: `zh`, `en`, `pt-BR`; any if left out"] language: Option<String>,
+    #[doc = "How old the pages may be; any age if left out"] freshness: Option<Freshness>,
+) -> Result<ToolOutput, ToolError> {
+    let asked = Asked { query, count, language, freshness };
+    let target = web.target()?;
+    let question = Question::read(&asked)?;
+    let hits = exchange::search(target, &question, web.deadline()).await?;
+    answer::describe(target.provider, &question, hits)
+}
+
+#[cfg(test)]
+mod tests;

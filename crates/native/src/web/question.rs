@@ -1,0 +1,107 @@
+//! What is asked of a search service, whichever it is.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use toolhub_core::lang::Text;
+
+use super::failure::SearchFailure;
+use super::language::Language;
+
+/// No service takes more, and an address with more is refused on the way.
+const MAX_QUERY: usize = 2_000;
+
+/// How old a page may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Freshness {
+    /// A day.
+    Day,
+    /// A week.
+    Week,
+    /// A month.
+    Month,
+    /// A year.
+    Year,
+}
+
+// The derived one is a list of forms, which models read worse than a list of words.
+impl JsonSchema for Freshness {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Freshness".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "enum": ["day", "week", "month", "year"]})
+    }
+}
+
+impl Freshness {
+    /// As SearXNG and Tavily write it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Week => "week",
+            Self::Month => "month",
+            Self::Year => "year",
+        }
+    }
+}
+
+/// The arguments as they came.
+pub(super) struct Asked {
+    pub(super) query: String,
+    pub(super) count: u8,
+    pub(super) language: Option<String>,
+    pub(super) freshness: Option<Freshness>,
+}
+
+/// The arguments as they are meant.
+#[derive(Debug, Clone)]
+pub(super) struct Question {
+    pub(super) query: String,
+    pub(super) count: usize,
+    pub(super) language: Option<Language>,
+    pub(super) freshness: Option<Freshness>,
+}
+
+impl Question {
+    pub(super) fn read(asked: &Asked) -> Result<Self, SearchFailure> {
+        let query = asked.query.trim();
+        let wrong = |text: Text| Err(SearchFailure::WrongArgument(text));
+        if query.is_empty() {
+            return wrong(Text::new(
+                "`query` is empty: say what to search for",
+                "`query` 为空：请写出要搜索的内容",
+            ));
+        }
+        if query.len() > MAX_QUERY {
+            let length = query.len();
+            return wrong(Text::new(
+                format!("`query` has {length} bytes, more than {MAX_QUERY}: search for a few words"),
+                format!("`query` 有 {length} 字节，超过 {MAX_QUERY}：请只写几个关键词"),
+            ));
+        }
+        let language = asked.language.as_deref().map(str::trim).filter(|text| !text.is_empty());
+        let language = match language.map(|text| (text, Language::parse(text))) {
+            Some((text, None)) => {
+                let text: String = text.chars().take(40).collect();
+                return wrong(Text::new(
+                    format!("`language` is a code such as `zh`, `en` or `pt-BR`, not `{text}`"),
+                    format!("`language` 应为 `zh`、`en`、`pt-BR` 这样的代码，而不是 `{text}`"),
+                ));
+            }
+            Some((_, language)) => language,
+            None => None,
+        };
+        Ok(Self {
+            query: query.to_owned(),
+            count: usize::from(asked.count),
+            language,
+            freshness: asked.freshness,
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! SearXNG: `GET /search?format=json`. See <https://docs.searxng.org/dev/search_api.html>.
+
+use reqwest::header::{ACCEPT, ACCEPT_LANGUAGE};
+use reqwest::{Client, RequestBuilder};
+use serde_json::Value;
+
+use super::answer::{Fields, Hit, Misread, hits};
+use super::question::Question;
+use super::setup::Target;
+
+const FIELDS: Fields = Fields { snippet: "content", published: &["publishedDate", "pubdate"] };
+
+pub(super) fn request(client: &Client, target: &Target, question: &Question) -> RequestBuilder {
+    let language = question.language.as_ref().map(super::language::Language::searxng);
+    let mut url = target.url.clone();
+    {
+        let mut pairs = url.query_pairs_mut();
+        pairs.append_pair("q", &question.query).append_pair("format", "json");
+        if let Some(language) = &language {
+            pairs.append_pair("language", language);
+        }
+        if let Some(freshness) = question.freshness {
+            pairs.append_pair("time_range", freshness.word());
+        }
+    }
+    // Where its limiter is on, a visitor who wants no pages, or speaks no language, is taken for a robot.
+    let request = client
+        .get(url)
+        .header(ACCEPT, "application/json, text/html;q=0.5")
+        .header(ACCEPT_LANGUAGE, language.as_deref().unwrap_or("*"));
+    match &target.key {
+        Some(key) => request.bearer_auth(key.expose()),
+        None => request,
+    }
+}
+
+pub(super) fn read(body: &[u8]) -> Result<Vec<Hit>, Misread> {
+    let answer = Misread::parse(body)?;
+    let results = answer.get("results").and_then(Value::as_array).ok_or(Misread::No("results"))?;
+    let found = hits(results, &FIELDS);
+    let silent = silent_engines(&answer);
+    // Nothing found because nobody was asked is not an answer.
+    if found.is_empty() && !silent.is_empty() { Err(Misread::Silent(silent)) } else { Ok(found) }
+}
+
+/// The engines that did not answer SearXNG: pairs of a name and a reason.
+fn silent_engines(answer: &Value) -> Vec<String> {
+    let engines = answer.get("unresponsive_engines").and_then(Value::as_array);
+    let name = |engine: &Value| {
+        let pair = engine.as_array()?;
+        let (name, why) = (pair.first()?.as_str()?, pair.get(1).and_then(Value::as_str));
+        Some(why.map_or_else(|| name.to_owned(), |why| format!("{name} ({why})")))
+    };
+    engines.into_iter().flatten().filter_map(name).take(5).collect()
+}

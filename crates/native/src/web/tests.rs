@@ -1,0 +1,214 @@
+//! The parts of `search_web` that need no service. The exchange itself is tested with the whole program.
+
+use reqwest::header::{HeaderMap, HeaderValue};
+use toolhub_core::ToolError;
+use toolhub_core::lang::{Lang, Say};
+
+use super::answer::{Hit, Misread};
+use super::language::Language;
+use super::plain::plain;
+use super::refusal::retry_after;
+use super::setup::{SearchChoice, WebSearch};
+use super::{SearchProvider, brave, searxng, tavily};
+
+#[test]
+fn text_becomes_plain() {
+    let check = |given: &str, expect: &str| assert_eq!(plain(given), expect, "{given}");
+    check("plain", "plain");
+    check("<strong>Rust</strong> &amp; C++", "Rust & C++");
+    check("it&#x27;s &quot;so&quot; &#8212; &hellip;&nbsp;end", "it's \"so\" — … end");
+    check("上海<b>天气</b>预报&middot;7天", "上海天气预报·7天");
+    check("one<br/>two<br>three<p class=\"x\">four</p>", "one two three four");
+    check("a <SPAN style='x'>b</SPAN> <!-- c --> d", "a b d");
+    check("  many \n\t lines \r\n", "many lines");
+    // Not tags: types, comparisons, and what an entity spells.
+    check("Vec<String> and Option<B>", "Vec<String> and Option<B>");
+    check("1 < 2 > 0, <b", "1 < 2 > 0, <b");
+    check("&lt;b&gt; is bold", "<b> is bold");
+    check("&amp;lt; &unknown; &", "&lt; &unknown; &");
+    check("\u{1b}[31mred\u{7}", "[31mred");
+    check("", "");
+}
+
+#[test]
+fn languages_are_written_as_each_service_wants() {
+    let check = |given: &str, expect: Option<(&str, &str)>| {
+        let language = Language::parse(given);
+        let came = language.as_ref().map(|language| (language.searxng(), language.brave().to_owned()));
+        assert_eq!(came, expect.map(|(one, two)| (one.to_owned(), two.to_owned())), "{given}");
+    };
+    check("zh", Some(("zh", "zh-hans")));
+    check("zh-CN", Some(("zh-CN", "zh-hans")));
+    check("zh_TW.UTF-8", Some(("zh-TW", "zh-hant")));
+    check("zh-Hans", Some(("zh-CN", "zh-hans")));
+    check("zh-Hant", Some(("zh-TW", "zh-hant")));
+    check("zh-Hant-HK", Some(("zh-HK", "zh-hant")));
+    check("EN", Some(("en", "en")));
+    check("en-GB", Some(("en-GB", "en-gb")));
+    check("en-US", Some(("en-US", "en")));
+    check("ja", Some(("ja", "jp")));
+    check("pt", Some(("pt", "pt-br")));
+    check("pt-PT", Some(("pt-PT", "pt-pt")));
+    check("no", Some(("no", "nb")));
+    for wrong in ["中文", "Chinese", "e", "en-", "en us", "zh-CN&x=1"] {
+        check(wrong, None);
+    }
+}
+
+fn hit(title: &str, url: &str, snippet: &str, published: Option<&str>) -> Hit {
+    Hit {
+        title: title.to_owned(),
+        url: url.to_owned(),
+        snippet: snippet.to_owned(),
+        published: published.map(str::to_owned),
+    }
+}
+
+#[test]
+fn odd_answers_are_read_as_far_as_they_go() {
+    let odd = r#"[{"title": "no address"}, 7, null, {"url": " "}, {"url": "https://a.example/", "title": null, "content": 5},
+        {"url": "https://b.example/\u001b[2J", "title": "<b>B</b>", "content": "x", "publishedDate": null, "pubdate": "2026-01-02"}]"#;
+    let expect = [
+        hit("https://a.example/", "https://a.example/", "", None),
+        hit("B", "https://b.example/[2J", "x", Some("2026-01-02")),
+    ];
+    assert_eq!(searxng::read(format!("{{\"results\": {odd}}}").as_bytes()).unwrap(), expect);
+    assert_eq!(tavily::read(br#"{"results": []}"#).unwrap(), []);
+    assert_eq!(tavily::read(br#"{"answer": "42"}"#).unwrap_err(), Misread::No("results"));
+    assert_eq!(brave::read(br#"{"type": "search", "query": {"original": "x"}}"#).unwrap(), []);
+    assert_eq!(brave::read(br#"{"type": "search", "web": {}}"#).unwrap_err(), Misread::No("web.results"));
+    assert_eq!(brave::read(br#"{"hello": 1}"#).unwrap_err(), Misread::No("web"));
+    assert!(matches!(searxng::read(b"<html>").unwrap_err(), Misread::NotJson(_)));
+    assert!(matches!(searxng::read(b"{\"results\": [\"\xff\"]}").unwrap_err(), Misread::NotJson(_)));
+    let silent = br#"{"results": [], "unresponsive_engines": [["google", "CAPTCHA"], ["bing"], 3]}"#;
+    let engines = vec!["google (CAPTCHA)".to_owned(), "bing".to_owned()];
+    assert_eq!(searxng::read(silent).unwrap_err(), Misread::Silent(engines));
+}
+
+#[test]
+fn the_used_up_limit_counts() {
+    let check = |remaining: &'static str, reset: &'static str, expect: Option<u64>| {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-ratelimit-remaining", HeaderValue::from_static(remaining));
+        headers.insert("x-ratelimit-reset", HeaderValue::from_static(reset));
+        assert_eq!(brave::wait(&headers).map(|wait| wait.as_secs()), expect, "{remaining} {reset}");
+    };
+    check("0, 1200", "1, 1419704", Some(1));
+    check("0, 0", "1, 1419704", Some(1_419_704));
+    check("1, 2", "1, 3", None);
+    check("", "soon", None);
+}
+
+#[test]
+fn a_wait_is_given_in_seconds_or_as_a_moment() {
+    let check = |text: &str| {
+        let mut headers = HeaderMap::new();
+        headers.insert("retry-after", text.parse().unwrap());
+        retry_after(&headers).map(|wait| wait.as_secs())
+    };
+    assert_eq!(check(" 17 "), Some(17));
+    let printer = jiff::fmt::rfc2822::DateTimePrinter::new();
+    let moment = |seconds: i64| {
+        let moment = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(seconds);
+        printer.timestamp_to_rfc9110_string(&moment).unwrap()
+    };
+    let came = check(&moment(90));
+    assert!(came.is_some_and(|seconds| (60..=90).contains(&seconds)), "{came:?}");
+    // Over already, and nonsense.
+    assert_eq!((check(&moment(-90)), check("soon"), check("-1")), (None, None, None));
+}
+
+/// What a search would use, or why there is none.
+fn used(web: &WebSearch) -> String {
+    match web.target() {
+        Ok(target) => {
+            let key = target.key.as_ref().map_or("no key", |key| key.expose());
+            format!("{} {} {key}", target.provider.id(), target.url)
+        }
+        Err(failure) => failure.to_string(),
+    }
+}
+
+#[test]
+fn the_environment_is_looked_through_in_order() {
+    let check = |set: &[(&str, &str)], expect: &str| {
+        let set: Vec<(String, String)> = set.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect();
+        let lookup =
+            move |name: &str| set.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        let came = used(&WebSearch::found(&lookup));
+        assert!(came.starts_with(expect), "{came}");
+    };
+    let (searxng, brave, tavily) =
+        (("SEARXNG_URL", "http://h:1/s/"), ("BRAVE_API_KEY", " b1 "), ("TAVILY_API_KEY", "t1"));
+    check(&[tavily, brave, searxng], "searxng http://h:1/s/search no key");
+    check(&[tavily, brave], "brave https://api.search.brave.com/res/v1/web/search b1");
+    check(&[tavily, ("BRAVE_API_KEY", " ")], "tavily https://api.tavily.com/search t1");
+    check(&[], "no search service is set up");
+    check(
+        &[("SEARXNG_URL", "localhost:8080")],
+        "the address of `searxng` is wrong: it is neither http nor https",
+    );
+    check(&[("BRAVE_API_KEY", "a\nb")], "`BRAVE_API_KEY` holds characters that no key has");
+}
+
+#[test]
+fn the_choice_comes_before_the_environment() {
+    let lookup = |name: &str| match name {
+        "SEARXNG_URL" => Some("http://env.example".to_owned()),
+        "TAVILY_API_KEY" => Some("env".to_owned()),
+        _ => None,
+    };
+    let check = |provider, url: &str, key: &str, expect: &str| {
+        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let choice = SearchChoice { provider, url: given(url), api_key: given(key) };
+        let came = used(&WebSearch::chosen(choice, &lookup));
+        assert!(came.starts_with(expect), "{came}");
+    };
+    check(
+        SearchProvider::Searxng,
+        "https://x.example/search?a=1",
+        "",
+        "searxng https://x.example/search?a=1 no key",
+    );
+    check(SearchProvider::Searxng, "", "k", "searxng http://env.example/search k");
+    check(SearchProvider::Tavily, "", "own", "tavily https://api.tavily.com/search own");
+    check(SearchProvider::Tavily, "http://proxy/t", "", "tavily http://proxy/t/search env");
+    check(SearchProvider::Brave, "", "", "`[web_search]` names `brave`, which needs a key");
+    check(SearchProvider::Brave, "nonsense", "k", "the address of `brave` is wrong");
+}
+
+#[test]
+fn nothing_prints_a_secret() {
+    let choice = SearchChoice {
+        provider: SearchProvider::Brave,
+        url: Some("https://name:hunter2@x.example/?token=hunter3".to_owned()),
+        api_key: Some("hunter4".to_owned()),
+    };
+    let mut shown = format!("{choice:?}");
+    let web = WebSearch::chosen(choice, &|_| None);
+    shown += &format!("{web:?} {:?} {}", web.target().unwrap().key, web.target().unwrap().place());
+    assert!(!shown.contains("hunter") && shown.contains("x.example"), "{shown}");
+    assert_eq!(web.target().unwrap().hide("a hunter4 b hunter2 c"), "a … b … c");
+    let wrong = SearchChoice {
+        provider: SearchProvider::Searxng,
+        url: Some("https://name:hunter2@x.example:port/".to_owned()),
+        api_key: Some("hunter4".to_owned()),
+    };
+    let failure = WebSearch::chosen(wrong, &|_| None).target().unwrap_err();
+    let shown = format!("{failure} {failure:?} {}", failure.say(Lang::Zh));
+    assert!(!shown.contains("hunter") && shown.contains("地址不对"), "{shown}");
+}
+
+#[test]
+fn the_way_to_a_service_is_told_in_both_languages() {
+    let failure = ToolError::from(WebSearch::found(&|_| None).target().unwrap_err());
+    for (lang, begins) in [(Lang::En, "no search service"), (Lang::Zh, "还没有设置搜索服务")] {
+        let text = failure.say(lang);
+        assert!(text.starts_with(begins), "{text}");
+        for provider in SearchProvider::ALL {
+            assert!(text.contains(&format!("provider = \"{}\"", provider.id())), "{text}");
+            assert!(text.contains(&format!("export {}=", provider.variable())), "{text}");
+        }
+        assert!(text.contains("formats: [html, json]"), "{text}");
+    }
+}

@@ -1,0 +1,77 @@
+//! `[web_search]` of `toolhub.toml`: who searches the web, and what is found in the environment where it is silent.
+
+use serde::Deserialize;
+use toolhub_core::lang::Text;
+use toolhub_mcp::config::expand;
+use toolhub_native::{SearchChoice, SearchProvider, WebSearch};
+
+use super::toml::Settings;
+
+/// `[web_search]`
+#[derive(Clone, Deserialize)]
+pub struct WebSearchSettings {
+    /// Which service.
+    pub provider: SearchProvider,
+    /// Where it is; `${VAR}` is filled in from the environment.
+    #[serde(default)]
+    pub url: Option<String>,
+    /// The key for it; `${VAR}` is filled in from the environment.
+    #[serde(default)]
+    pub api_key: Option<toolhub_mcp::oauth::Secret>,
+}
+
+// The address may hold a password.
+impl std::fmt::Debug for WebSearchSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WebSearchSettings").field("provider", &self.provider).finish_non_exhaustive()
+    }
+}
+
+impl Settings {
+    /// The search service: the configured one, else what the environment offers.
+    pub fn search_service(&self) -> WebSearch {
+        let lookup = |name: &str| std::env::var(name).ok();
+        let Some(settings) = &self.web_search else { return WebSearch::found(&lookup) };
+        match settings.filled_in(&lookup) {
+            Ok(choice) => WebSearch::chosen(choice, &lookup),
+            Err(name) => WebSearch::wrong(Text::new(
+                format!(
+                    "`[web_search]` uses ${{{name}}}, which is not set: set it, or write the value itself"
+                ),
+                format!("`[web_search]` 用到了未设置的 ${{{name}}}：请设置它，或直接写出它的值"),
+            )),
+        }
+    }
+}
+
+impl WebSearchSettings {
+    /// The same with its variables filled in; the name of the first that is not set is the error.
+    fn filled_in(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<SearchChoice, String> {
+        let fill = |text: &str| expand(text, lookup);
+        Ok(SearchChoice {
+            provider: self.provider,
+            url: self.url.as_deref().map(fill).transpose()?,
+            api_key: self.api_key.as_ref().map(|key| fill(key.expose())).transpose()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_filled_in_and_secrets_not_shown() {
+        let settings: WebSearchSettings = toml_edit::de::from_str(
+            "provider = \"tavily\"\nurl = \"http://a:${PASS}@host\"\napi_key = \"${KEY:-hunter2}\"\n",
+        )
+        .unwrap();
+        let lookup = |name: &str| (name == "PASS").then(|| "hunter3".to_owned());
+        let choice = settings.filled_in(&lookup).unwrap();
+        assert_eq!(choice.url.as_deref(), Some("http://a:hunter3@host"));
+        assert_eq!(choice.api_key.as_deref(), Some("hunter2"));
+        let shown = format!("{settings:?} {choice:?}");
+        assert!(!shown.contains("hunter") && shown.contains("Tavily"), "{shown}");
+        assert_eq!(settings.filled_in(&|_| None).unwrap_err(), "PASS");
+    }
+}

@@ -20,6 +20,7 @@ const TABLES: [(&str, &[&str]); 4] = [
         &[
             "id",
             "enabled",
+            "era",
             "connect_timeout",
             "call_timeout",
             "idle_timeout",

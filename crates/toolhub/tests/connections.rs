@@ -1,6 +1,6 @@
 //! Connections over time: questions of servers, changes, streams that break, servers that keep failing.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -213,23 +213,186 @@ async fn bad_servers_do_not_delay_good_ones() {
     hub.close().await;
 }
 
-/// Two thousand calls at once over one child, answered in an order of its own: each gets its own answer.
+/// Two thousand calls over one child, a thousand at a time (a connection takes 1024). The child answers none of a
+/// thousand before it has them all, and then in an order drawn from a seed: each gets its own answer. A failure
+/// prints the seed; `TOOLHUB_TEST_SEED` plays it again.
 #[tokio::test]
 async fn a_burst_over_one_connection_is_paired_rightly() {
-    let hub = TestHub::builder().server("s", &Script::both().plain_tool("echo")).build().await;
-    hub.list_server("s").await.unwrap().unwrap();
-    let mut wrong = 0;
-    for batch in 0..4 {
-        let calls = (0..500).map(|n| {
-            let hub = &hub;
-            async move {
-                let arguments = json!({"n": batch * 500 + n});
+    const AT_ONCE: usize = 1000;
+    let given = std::env::var("TOOLHUB_TEST_SEED").ok();
+    let seed: u64 = given.map_or_else(fresh_seed, |seed| seed.parse().unwrap());
+    for script in [Script::legacy(), Script::modern()] {
+        let mixed = json!([{"shuffle": {"of": AT_ONCE, "seed": seed}}]);
+        let script = script.plain_tool("echo").on("tools/call:echo", &mixed);
+        let hub = TestHub::builder().server("s", &script).build().await;
+        hub.list_server("s").await.unwrap().unwrap();
+        for first in [0, AT_ONCE] {
+            let answered = Mutex::new(Vec::with_capacity(AT_ONCE));
+            let calls = (first..first + AT_ONCE).map(async |n| {
+                let arguments = json!({"n": n});
                 let outcome = hub.call(ToolCall::new("echo", arguments.clone())).await;
-                outcome.result.is_ok_and(|output| output.texts().0 == [arguments.to_string()])
-            }
-        });
-        wrong += futures_util::future::join_all(calls).await.into_iter().filter(|right| !right).count();
+                answered.lock().unwrap().push(n);
+                let texts = outcome.result.map(|output| output.texts().0);
+                let own = texts.as_ref().is_ok_and(|texts| *texts == [arguments.to_string()]);
+                assert!(own, "seed {seed}: {arguments} was answered with {texts:?}");
+            });
+            futures_util::future::join_all(calls).await;
+            let answered = answered.into_inner().unwrap();
+            let in_order = answered.windows(2).filter(|pair| pair[0] < pair[1]).count();
+            // Half of the neighbours in a random order stand rightly; all of them if nothing was mixed.
+            assert!((400..600).contains(&in_order), "seed {seed}: {in_order} of {AT_ONCE} in order");
+        }
+        hub.close().await;
     }
-    assert_eq!(wrong, 0);
-    hub.close().await;
+}
+
+fn fresh_seed() -> u64 {
+    use std::hash::{BuildHasher as _, RandomState};
+    RandomState::new().hash_one("seed")
+}
+
+/// The versions in which a server was greeted, in order.
+fn greeted_in(journal: &Journal) -> Vec<String> {
+    let version = |message: &&Value| match message["method"].as_str() {
+        Some("initialize") => message["params"]["protocolVersion"].as_str().map(str::to_owned),
+        Some("server/discover") => {
+            message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str().map(str::to_owned)
+        }
+        _ => None,
+    };
+    journal.messages().iter().filter_map(version).collect()
+}
+
+/// A refusal of the version (2026-07-28, basic/versioning), with what is spoken instead.
+fn unsupported(code: i64, supported: &[&str]) -> Value {
+    let data = json!({"supported": supported, "requested": "as asked"});
+    json!({"error": {"code": code, "message": "Unsupported protocol version", "data": data}})
+}
+
+/// Who refuses the version and says which ones it speaks is asked again in one that both speak.
+#[tokio::test]
+async fn a_refused_version_is_followed_by_one_that_both_speak() {
+    let then = |refusal: Value| json!([[refusal], [{"default": true}]]);
+    let cases = [
+        // Our own version, refused and offered in the same breath.
+        (
+            Script::modern().on("server/discover", then(unsupported(-32022, &["2027-01-01", "2026-07-28"]))),
+            vec!["2026-07-28", "2026-07-28"],
+            "modern",
+        ),
+        // Newer versions than we know, and old ones: the refusal comes from the server's own check, over HTTP as 400.
+        (
+            Script::both().set("supported", ["2027-01-01"]).set("version", "2025-06-18"),
+            vec!["2026-07-28", "2025-11-25"],
+            "legacy",
+        ),
+        // One that knows a single version, and does not answer `initialize` with it but refuses that too.
+        (
+            Script::both()
+                .set("supported", ["2027-01-01"])
+                .set("version", "2025-03-26")
+                .on("initialize", then(unsupported(-32022, &["2027-01-01", "2025-03-26"]))),
+            vec!["2026-07-28", "2025-11-25", "2025-03-26"],
+            "legacy",
+        ),
+        // The same of a legacy server, in the form that 2025-11-25 gives it.
+        (
+            Script::legacy()
+                .set("version", "2024-11-05")
+                .on("initialize", then(unsupported(-32602, &["2024-11-05"]))),
+            vec!["2026-07-28", "2025-11-25", "2024-11-05"],
+            "legacy",
+        ),
+    ];
+    for (script, versions, era) in cases {
+        for http in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let journal = folder.path().join("journal");
+            let script = script.clone().plain_tool("t").journal(&journal);
+            let server = http.then(|| HttpServer::start(&script));
+            let hub = match &server {
+                Some(server) => TestHub::builder().entry("s", json!({"url": server.url})).build().await,
+                None => TestHub::builder().server("s", &script).build().await,
+            };
+            let listed = hub.list_server("s").await.unwrap();
+            let listed = listed.unwrap_or_else(|error| panic!("{versions:?} http {http}: {error}"));
+            assert_eq!((listed.era.as_str(), listed.tools.len()), (era, 1), "{versions:?} http {http}");
+            let outcome = hub.call(ToolCall::new("t", json!({"n": 1}))).await;
+            assert_eq!(outcome.result.unwrap().texts().0, [r#"{"n":1}"#], "{versions:?} http {http}");
+            assert_eq!(greeted_in(&Journal::read(&journal)), versions, "http {http}");
+            hub.close().await;
+        }
+    }
+}
+
+/// Without a version in common, or with one that is offered and refused for ever, the user is told, soon.
+#[tokio::test]
+async fn a_refused_version_with_nothing_in_common_is_told() {
+    let for_ever = json!([unsupported(-32022, &["2026-07-28"])]);
+    let cases = [
+        (
+            Script::modern().set("supported", ["2027-01-01", "2028-01-01"]),
+            1,
+            "it speaks 2027-01-01, 2028-01-01",
+        ),
+        (Script::modern().on("server/discover", for_ever), 2, "Unsupported protocol version"),
+    ];
+    for (script, asked, words) in cases {
+        for http in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let journal = folder.path().join("journal");
+            let script = script.clone().plain_tool("t").journal(&journal);
+            let server = http.then(|| HttpServer::start(&script));
+            let hub = match &server {
+                Some(server) => TestHub::builder().entry("s", json!({"url": server.url})).build().await,
+                None => TestHub::builder().server("s", &script).build().await,
+            };
+            let error = hub.list_server("s").await.unwrap().unwrap_err();
+            assert_eq!(error.kind(), "mcp_error", "{error}");
+            assert!(error.to_string().contains(words), "{error}");
+            assert_eq!(greeted_in(&Journal::read(&journal)).len(), asked, "http {http}");
+            hub.close().await;
+        }
+    }
+}
+
+/// What the owner says of a server's era is all that is tried, over both transports, and a wrong word is named.
+#[tokio::test]
+async fn a_told_era_is_the_only_one_tried() {
+    let cases = [
+        (Script::both(), "legacy", Some("initialize")),
+        (Script::both(), "modern", Some("server/discover")),
+        (Script::legacy(), "legacy", Some("initialize")),
+        (Script::modern(), "modern", Some("server/discover")),
+        (Script::legacy(), "modern", None),
+        (Script::modern(), "legacy", None),
+    ];
+    for (script, era, greeting) in cases {
+        for http in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let journal = folder.path().join("journal");
+            let script = script.clone().plain_tool("t").journal(&journal);
+            let server = http.then(|| HttpServer::start(&script));
+            let builder = TestHub::builder().settings(&format!("[[servers]]\nid = \"s\"\nera = \"{era}\"\n"));
+            let hub = match &server {
+                Some(server) => builder.entry("s", json!({"url": server.url})).build().await,
+                None => builder.server("s", &script).build().await,
+            };
+            let listed = hub.list_server("s").await.unwrap();
+            match (greeting, listed) {
+                (Some(greeting), Ok(listed)) => {
+                    assert_eq!(listed.era, era);
+                    let seen = Journal::read(&journal);
+                    assert_eq!(seen.methods().first(), Some(&greeting), "{:?}", seen.methods());
+                    assert_eq!(greeted_in(&seen).len(), 1, "{:?}", seen.methods());
+                }
+                (None, Err(error)) => {
+                    let words = format!("`era = \"{era}\"`, which it may not speak");
+                    assert!(error.to_string().contains(&words), "{error}");
+                }
+                (_, listed) => panic!("{era} http {http}: {listed:?}"),
+            }
+            hub.close().await;
+        }
+    }
 }

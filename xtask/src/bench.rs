@@ -1,6 +1,7 @@
 //! The benchmarks, one file each, and the way a command is measured.
 mod cold_start;
 mod samples;
+mod servers;
 
 use anyhow::Result;
 
@@ -12,11 +13,18 @@ struct Benchmark {
     run: fn(&Workspace) -> Result<()>,
 }
 
-const BENCHMARKS: &[Benchmark] = &[Benchmark {
-    name: "cold-start",
-    about: "a start with 20 configured servers, none of which may be started",
-    run: cold_start::run,
-}];
+const BENCHMARKS: &[Benchmark] = &[
+    Benchmark {
+        name: "cold-start",
+        about: "a start with 20 configured servers, none of which may be started",
+        run: cold_start::run,
+    },
+    Benchmark {
+        name: "servers",
+        about: "eight good servers, with and without one that hangs and one that crashes beside them",
+        run: servers::run,
+    },
+];
 
 pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
     if args.iter().any(|arg| arg == "--list") {

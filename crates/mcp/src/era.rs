@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::Deserialize;
 use toolhub_core::{RawJson, RawObject};
 
 /// The versions that begin with `initialize`, newest first.
@@ -11,7 +12,8 @@ pub(crate) const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", 
 pub(crate) const MODERN: [&str; 1] = ["2026-07-28"];
 
 /// Which generation of MCP a peer speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Era {
     /// Up to 2025-11-25: `initialize`, and sessions.
     Legacy,

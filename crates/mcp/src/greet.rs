@@ -61,11 +61,22 @@ struct Initialized {
     server_info: PeerInfo,
 }
 
-/// Greets a legacy server (2025-11-25, basic/lifecycle). Never offers a modern version: servers that echo what
-/// they are offered would end in a state that neither side means.
+/// Greets a legacy server (2025-11-25, basic/lifecycle). One that refuses our version and names another that we
+/// speak, instead of answering with it, is greeted once more in that one.
 pub(crate) async fn hello(channel: &Channel, doorman: &Doorman) -> Result<Greeting, McpError> {
+    let greeted = hello_in(LEGACY[0], channel, doorman).await;
+    let Err(McpError::Rpc { data, .. }) = &greeted else { return greeted };
+    match offered(data.as_ref(), &LEGACY) {
+        Some(version) if version != LEGACY[0] => hello_in(version, channel, doorman).await,
+        _ => greeted,
+    }
+}
+
+/// Never offers a modern version: servers that echo what they are offered would end in a state that neither side
+/// means.
+async fn hello_in(version: &str, channel: &Channel, doorman: &Doorman) -> Result<Greeting, McpError> {
     let params = RawObject::default()
-        .with("protocolVersion", LEGACY[0])
+        .with("protocolVersion", version)
         .with("capabilities", doorman.capabilities())
         .with("clientInfo", client_info());
     let ask = Ask { method: "initialize", params, ..Ask::default() };
@@ -83,12 +94,18 @@ pub(crate) async fn hello(channel: &Channel, doorman: &Doorman) -> Result<Greeti
     Ok(Greeting { era: Era::Legacy, version: found.protocol_version, peer: found.server_info.label() })
 }
 
-/// Whether a modern server's refusal offers one of these versions (2026-07-28, basic/versioning).
-pub(crate) fn offers(data: Option<&RawJson>, versions: &[&str]) -> bool {
+/// The first of these versions that a server's refusal offers.
+pub(crate) fn offered(data: Option<&RawJson>, versions: &[&'static str]) -> Option<&'static str> {
+    let theirs = supported(data);
+    versions.iter().copied().find(|version| theirs.iter().any(|own| own == version))
+}
+
+/// The versions that a server names in a refusal (2026-07-28, basic/versioning; 2025-11-25, basic/lifecycle: error
+/// handling).
+pub(crate) fn supported(data: Option<&RawJson>) -> Vec<String> {
     #[derive(Deserialize)]
-    struct Offer {
+    struct Refused {
         supported: Vec<String>,
     }
-    let offer = data.and_then(|data| data.decode::<Offer>().ok());
-    offer.is_some_and(|offer| offer.supported.iter().any(|version| versions.contains(&version.as_str())))
+    data.and_then(|data| data.decode::<Refused>().ok()).map(|refused| refused.supported).unwrap_or_default()
 }

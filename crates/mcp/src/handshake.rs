@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
+use toolhub_core::lang::Text;
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 
 use crate::config::{HttpSpec, StdioSpec, TransportSpec};
@@ -11,7 +12,7 @@ use crate::connection::{Ask, Channel, Connection, Greeting};
 use crate::doorman::Doorman;
 use crate::era::{Era, LEGACY, MODERN, UNSUPPORTED_VERSION, is_modern_error};
 use crate::error::McpError;
-use crate::greet::{discover, hello, offers};
+use crate::greet::{discover, hello, offered, supported};
 use crate::oauth::Authorizer;
 use crate::transport::http::Http;
 use crate::transport::sse::Sse;
@@ -28,6 +29,8 @@ pub(crate) struct Meeting<'a> {
     pub(crate) transport: &'a TransportSpec,
     /// What it spoke last time.
     pub(crate) known: Option<Era>,
+    /// What its owner says it speaks: nothing else is tried then.
+    pub(crate) only: Option<Era>,
     pub(crate) doorman: Arc<Doorman>,
     /// Has the tokens that an HTTP server may want.
     pub(crate) authorizer: Option<Arc<dyn Authorizer>>,
@@ -50,10 +53,28 @@ enum Probe {
 impl Meeting<'_> {
     /// Connects. The caller sets the deadline.
     pub(crate) async fn open(&self) -> Result<Connection, McpError> {
-        match self.transport {
+        let opened = match self.transport {
             TransportSpec::Stdio(spec) => self.open_stdio(&spec.expanded()?).await,
             TransportSpec::Http(spec) => self.open_http(&spec.expanded()?).await,
             TransportSpec::Sse(spec) => self.open_sse(&spec.expanded()?).await,
+        };
+        opened.map_err(|error| self.blame_the_setting(error))
+    }
+
+    /// Who is met in one era only, and answers as if they knew nothing of it, may well be of the other one.
+    fn blame_the_setting(&self, error: McpError) -> McpError {
+        let odd = matches!(
+            error,
+            McpError::Rpc { .. }
+                | McpError::Unreadable { .. }
+                | McpError::Http { status: 400 | 404 | 405, .. }
+        );
+        match self.only {
+            Some(era) if odd => McpError::hopeless(Text::new(
+                format!("it was met with `era = \"{era}\"`, which it may not speak: {error}"),
+                format!("按 `era = \"{era}\"` 连接，但它可能不支持：{error}"),
+            )),
+            _ => error,
         }
     }
 
@@ -65,22 +86,32 @@ impl Meeting<'_> {
         Connection::new(channel, greeting, stderr, Arc::clone(&self.doorman))
     }
 
+    /// Greets a server as a modern one. Who refuses our version and offers it in the same breath is asked once more.
+    async fn discover(&self, channel: &Channel) -> Result<Greeting, McpError> {
+        let found = discover(channel, &self.doorman).await;
+        match &found {
+            Err(McpError::Rpc { code: UNSUPPORTED_VERSION, data, .. })
+                if offered(data.as_ref(), &MODERN).is_some() =>
+            {
+                discover(channel, &self.doorman).await
+            }
+            _ => found,
+        }
+    }
+
     /// Asks whether the server is modern. An error that only a modern server gives is its last word, unless it
     /// offers a legacy version with it.
     async fn probe(&self, channel: &Channel) -> Result<Probe, McpError> {
-        let mut found = discover(channel, &self.doorman).await;
-        // Who refuses our version and offers it in the same breath is asked once more.
-        if let Err(McpError::Rpc { code: UNSUPPORTED_VERSION, data, .. }) = &found
-            && offers(data.as_ref(), &MODERN)
-        {
-            found = discover(channel, &self.doorman).await;
-        }
-        match found {
+        match self.discover(channel).await {
             Ok(greeting) => Ok(Probe::Modern(greeting)),
             Err(McpError::Rpc { code, message, data }) if is_modern_error(code) => {
-                if offers(data.as_ref(), &LEGACY) {
+                if offered(data.as_ref(), &LEGACY).is_some() {
                     return Ok(Probe::Legacy);
                 }
+                let message = match supported(data.as_ref()) {
+                    theirs if theirs.is_empty() => message,
+                    theirs => format!("{message}: it speaks {}", theirs.join(", ")),
+                };
                 Err(McpError::Rpc { code, message, data })
             }
             Err(error @ (McpError::Lost { .. } | McpError::Connect { .. } | McpError::TimedOut(_))) => {
@@ -97,6 +128,14 @@ impl Meeting<'_> {
     /// stdio (2026-07-28, transports/stdio: backward compatibility): probe, and fall back to `initialize`. Where
     /// the probe got no answer the child is started anew, since some end on what they do not know.
     async fn open_stdio(&self, spec: &StdioSpec) -> Result<Connection, McpError> {
+        if let Some(era) = self.only {
+            let (channel, stderr) = self.start(spec)?;
+            let greeting = match era {
+                Era::Modern => self.discover(&channel).await?,
+                Era::Legacy => self.initialize(&channel).await?,
+            };
+            return Ok(self.greeted(channel, greeting, stderr));
+        }
         if self.known != Some(Era::Legacy) {
             let (channel, stderr) = self.start(spec)?;
             match self.probe_child(&channel).await? {
@@ -160,7 +199,12 @@ impl Meeting<'_> {
     async fn open_http(&self, spec: &HttpSpec) -> Result<Connection, McpError> {
         let http = Arc::new(Http::new(spec, self.authorizer.clone(), self.inbox(), self.tasks)?);
         let channel = Channel::new(Box::new(SharedHttp(Arc::clone(&http))));
-        if self.known != Some(Era::Legacy) {
+        if self.only == Some(Era::Modern) {
+            http.speak(MODERN.first().copied());
+            let greeting = self.discover(&channel).await?;
+            return Ok(self.greeted(channel, greeting, StderrRing::default()));
+        }
+        if self.only.or(self.known) != Some(Era::Legacy) {
             http.speak(MODERN.first().copied());
             match self.probe(&channel).await? {
                 Probe::Modern(greeting) => {
@@ -176,7 +220,7 @@ impl Meeting<'_> {
             Err(error) => error,
         };
         match refused {
-            McpError::Rpc { .. } if self.known.is_some() => {
+            McpError::Rpc { .. } if self.known.is_some() && self.only.is_none() => {
                 http.speak(MODERN.first().copied());
                 let greeting = discover(&channel, &self.doorman).await?;
                 Ok(self.greeted(channel, greeting, StderrRing::default()))
@@ -201,6 +245,12 @@ impl Meeting<'_> {
 
     /// The old HTTP+SSE (2024-11-05), which only legacy servers speak.
     async fn open_sse(&self, spec: &HttpSpec) -> Result<Connection, McpError> {
+        if self.only == Some(Era::Modern) {
+            return Err(McpError::hopeless(Text::new(
+                "nobody is modern over `sse`: take `era = \"modern\"` away, or use `\"type\": \"http\"`",
+                "`sse` 没有 modern 版本：请去掉 `era = \"modern\"`，或改用 `\"type\": \"http\"`",
+            )));
+        }
         let sse = Sse::open(spec, self.authorizer.clone(), self.inbox(), self.tasks).await?;
         let channel = Channel::new(Box::new(sse));
         let greeting = self.initialize(&channel).await?;

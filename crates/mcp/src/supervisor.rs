@@ -275,6 +275,7 @@ impl Server {
         let meeting = Meeting {
             transport: &self.spec.transport,
             known,
+            only: self.spec.era,
             doorman: Arc::new(doorman),
             authorizer: self.guard.as_ref().ok().map(|guard| Arc::clone(guard) as Arc<dyn Authorizer>),
             tasks: &self.tasks,

@@ -1,4 +1,5 @@
-//! The official Rust SDK as a server, over stdio and HTTP: an independent reading of the protocol.
+//! The official Rust SDK as a server, over stdio and Streamable HTTP (it has no HTTP+SSE): an independent reading of
+//! the protocol, in both eras.
 
 #![expect(clippy::expect_used, reason = "a failed expectation fails the test")]
 
@@ -38,15 +39,18 @@ impl Drop for Listening {
 }
 
 #[tokio::test]
-async fn the_rust_sdk_over_both() {
+async fn the_rust_sdk_in_both_eras_over_stdio_and_http() {
     let server = Listening::start();
     let http = json!({"url": format!("http://127.0.0.1:{}/mcp", server.1)});
     for entry in [json!({"command": SERVER}), http] {
-        let hub = TestHub::builder().entry("s", entry).build().await;
-        let listed = hub.list_server("s").await.expect("it is configured").expect("it is listed");
-        assert_eq!((listed.era.as_str(), listed.tools.len()), ("modern", 1), "{:?}", hub.events.texts());
-        let outcome = hub.call(ToolCall::new("greet", json!({"name": "世界"}))).await;
-        assert_eq!(outcome.result.expect("it answers").texts().0, ["你好，世界"]);
-        hub.close().await;
+        for (told, met) in [("", "modern"), ("era = \"modern\"", "modern"), ("era = \"legacy\"", "legacy")] {
+            let settings = format!("[[servers]]\nid = \"s\"\n{told}\n");
+            let hub = TestHub::builder().entry("s", entry.clone()).settings(&settings).build().await;
+            let listed = hub.list_server("s").await.expect("it is configured").expect("it is listed");
+            assert_eq!((listed.era.as_str(), listed.tools.len()), (met, 1), "{:?}", hub.events.texts());
+            let outcome = hub.call(ToolCall::new("greet", json!({"name": "世界"}))).await;
+            assert_eq!(outcome.result.expect("it answers").texts().0, ["你好，世界"]);
+            hub.close().await;
+        }
     }
 }

@@ -1,13 +1,14 @@
 //! Connections over time: questions of servers, changes, streams that break, servers that keep failing.
 
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolhub::{ClientHandler, HandlerAnswer, RawJson, ServerState, ToolCall, ToolError};
 use toolhub_core::{BoxFuture, ServerId};
-use toolhub_testkit::TestHub;
 use toolhub_testkit::scripted::{HttpServer, Journal, Script};
+use toolhub_testkit::{CommandLine, TestHub};
 
 /// Answers an elicitation with a name, and knows nothing else.
 struct Octocat;
@@ -131,22 +132,24 @@ async fn a_broken_stream_is_taken_up_where_it_broke() {
     hub.close().await;
 }
 
-#[tokio::test]
-async fn a_server_that_keeps_dying_is_left_alone_and_comes_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let flag = folder.path().join("healthy");
-    let script =
-        Script::legacy().plain_tool("t").on("tools/call:t", json!([{"exit": 1}])).write(folder.path());
-    let healthy = Script::legacy().plain_tool("t").write(folder.path());
-    let program = toolhub_testkit::scripted::binary();
+/// A server that plays `bad` until the file `healthy` is there, and is well from then on.
+fn until_healthy(folder: &Path, bad: &Script) -> Value {
+    let (healthy, flag) = (Script::legacy().plain_tool("t").write(folder), folder.join("healthy"));
     let run = format!(
         "if [ -e '{}' ]; then s='{}'; else s='{}'; fi; exec '{}' stdio \"$s\"",
         flag.display(),
         healthy.display(),
-        script.display(),
-        program.display()
+        bad.write(folder).display(),
+        toolhub_testkit::scripted::binary().display()
     );
-    let hub = TestHub::builder().entry("s", json!({"command": "sh", "args": ["-c", run]})).build().await;
+    json!({"command": "sh", "args": ["-c", run]})
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_dying_is_left_alone_and_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let dies = Script::legacy().plain_tool("t").on("tools/call:t", json!([{"exit": 1}]));
+    let hub = TestHub::builder().entry("s", until_healthy(folder.path(), &dies)).build().await;
     for _ in 0..5 {
         let outcome = hub.call(ToolCall::new("t", json!({}))).await;
         assert!(matches!(outcome.result, Err(ToolError::ConnectionFailed { .. })), "{outcome:?}");
@@ -158,10 +161,35 @@ async fn a_server_that_keeps_dying_is_left_alone_and_comes_back() {
     assert!(quick.elapsed() < Duration::from_millis(200), "{:?}", quick.elapsed());
     assert!(matches!(hub.servers()[0].state, ServerState::LeftAlone { .. }), "{:?}", hub.servers()[0].state);
     // Asked for by name it is tried at once, and a success clears its past.
-    std::fs::write(&flag, "").unwrap();
+    std::fs::write(folder.path().join("healthy"), "").unwrap();
     hub.list_server("s").await.unwrap().unwrap();
     assert!(hub.call(ToolCall::new("t", json!({}))).await.success());
     hub.close().await;
+}
+
+/// Through the program, run after run: a server that crashes whenever it is asked is shown as failed with the cause,
+/// leaves its neighbour alone, and is shown as ready when it has recovered.
+#[test]
+fn a_server_that_crashes_in_a_loop_is_shown_until_it_recovers() {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    cli.entry("crashes", until_healthy(cli.folder(), &Script::legacy().on("*", json!([{"exit": 7}]))));
+    cli.server("good", &Script::both().plain_tool("echo"));
+    let shown = |cli: &CommandLine| {
+        let listed = cli.run(&["servers", "list", "--json"]).json();
+        (listed[0]["state"].clone(), listed[0]["error"].clone(), listed[1]["state"].clone())
+    };
+    for _ in 0..6 {
+        let failed = cli.run(&["call", "t", "--source", "crashes"]);
+        assert_eq!(failed.code, Some(3), "{failed:?}");
+        let well = cli.run(&["call", "echo", "n:=1"]);
+        assert_eq!((well.code, well.stdout.as_str()), (Some(0), "{\"n\":1}\n"), "{well:?}");
+        let cause = "its process ended with exit code 7";
+        assert_eq!(shown(&cli), (json!("failed"), json!(cause), json!("ready")));
+    }
+    std::fs::write(cli.folder().join("healthy"), "").unwrap();
+    let called = cli.run(&["call", "t", "--source", "crashes"]);
+    assert_eq!(called.code, Some(0), "{called:?}");
+    assert_eq!(shown(&cli), (json!("ready"), json!(null), json!("ready")));
 }
 
 #[tokio::test]
@@ -213,23 +241,186 @@ async fn bad_servers_do_not_delay_good_ones() {
     hub.close().await;
 }
 
-/// Two thousand calls at once over one child, answered in an order of its own: each gets its own answer.
+/// Two thousand calls over one child, a thousand at a time (a connection takes 1024). The child answers none of a
+/// thousand before it has them all, and then in an order drawn from a seed: each gets its own answer. A failure
+/// prints the seed; `TOOLHUB_TEST_SEED` plays it again.
 #[tokio::test]
 async fn a_burst_over_one_connection_is_paired_rightly() {
-    let hub = TestHub::builder().server("s", &Script::both().plain_tool("echo")).build().await;
-    hub.list_server("s").await.unwrap().unwrap();
-    let mut wrong = 0;
-    for batch in 0..4 {
-        let calls = (0..500).map(|n| {
-            let hub = &hub;
-            async move {
-                let arguments = json!({"n": batch * 500 + n});
+    const AT_ONCE: usize = 1000;
+    let given = std::env::var("TOOLHUB_TEST_SEED").ok();
+    let seed: u64 = given.map_or_else(fresh_seed, |seed| seed.parse().unwrap());
+    for script in [Script::legacy(), Script::modern()] {
+        let mixed = json!([{"shuffle": {"of": AT_ONCE, "seed": seed}}]);
+        let script = script.plain_tool("echo").on("tools/call:echo", &mixed);
+        let hub = TestHub::builder().server("s", &script).build().await;
+        hub.list_server("s").await.unwrap().unwrap();
+        for first in [0, AT_ONCE] {
+            let answered = Mutex::new(Vec::with_capacity(AT_ONCE));
+            let calls = (first..first + AT_ONCE).map(async |n| {
+                let arguments = json!({"n": n});
                 let outcome = hub.call(ToolCall::new("echo", arguments.clone())).await;
-                outcome.result.is_ok_and(|output| output.texts().0 == [arguments.to_string()])
-            }
-        });
-        wrong += futures_util::future::join_all(calls).await.into_iter().filter(|right| !right).count();
+                answered.lock().unwrap().push(n);
+                let texts = outcome.result.map(|output| output.texts().0);
+                let own = texts.as_ref().is_ok_and(|texts| *texts == [arguments.to_string()]);
+                assert!(own, "seed {seed}: {arguments} was answered with {texts:?}");
+            });
+            futures_util::future::join_all(calls).await;
+            let answered = answered.into_inner().unwrap();
+            let in_order = answered.windows(2).filter(|pair| pair[0] < pair[1]).count();
+            // Half of the neighbours in a random order stand rightly; all of them if nothing was mixed.
+            assert!((400..600).contains(&in_order), "seed {seed}: {in_order} of {AT_ONCE} in order");
+        }
+        hub.close().await;
     }
-    assert_eq!(wrong, 0);
-    hub.close().await;
+}
+
+fn fresh_seed() -> u64 {
+    use std::hash::{BuildHasher as _, RandomState};
+    RandomState::new().hash_one("seed")
+}
+
+/// The versions in which a server was greeted, in order.
+fn greeted_in(journal: &Journal) -> Vec<String> {
+    let version = |message: &&Value| match message["method"].as_str() {
+        Some("initialize") => message["params"]["protocolVersion"].as_str().map(str::to_owned),
+        Some("server/discover") => {
+            message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str().map(str::to_owned)
+        }
+        _ => None,
+    };
+    journal.messages().iter().filter_map(version).collect()
+}
+
+/// A refusal of the version (2026-07-28, basic/versioning), with what is spoken instead.
+fn unsupported(code: i64, supported: &[&str]) -> Value {
+    let data = json!({"supported": supported, "requested": "as asked"});
+    json!({"error": {"code": code, "message": "Unsupported protocol version", "data": data}})
+}
+
+/// Who refuses the version and says which ones it speaks is asked again in one that both speak.
+#[tokio::test]
+async fn a_refused_version_is_followed_by_one_that_both_speak() {
+    let then = |refusal: Value| json!([[refusal], [{"default": true}]]);
+    let cases = [
+        // Our own version, refused and offered in the same breath.
+        (
+            Script::modern().on("server/discover", then(unsupported(-32022, &["2027-01-01", "2026-07-28"]))),
+            vec!["2026-07-28", "2026-07-28"],
+            "modern",
+        ),
+        // Newer versions than we know, and old ones: the refusal comes from the server's own check, over HTTP as 400.
+        (
+            Script::both().set("supported", ["2027-01-01"]).set("version", "2025-06-18"),
+            vec!["2026-07-28", "2025-11-25"],
+            "legacy",
+        ),
+        // One that knows a single version, and does not answer `initialize` with it but refuses that too.
+        (
+            Script::both()
+                .set("supported", ["2027-01-01"])
+                .set("version", "2025-03-26")
+                .on("initialize", then(unsupported(-32022, &["2027-01-01", "2025-03-26"]))),
+            vec!["2026-07-28", "2025-11-25", "2025-03-26"],
+            "legacy",
+        ),
+        // The same of a legacy server, in the form that 2025-11-25 gives it.
+        (
+            Script::legacy()
+                .set("version", "2024-11-05")
+                .on("initialize", then(unsupported(-32602, &["2024-11-05"]))),
+            vec!["2026-07-28", "2025-11-25", "2024-11-05"],
+            "legacy",
+        ),
+    ];
+    for (script, versions, era) in cases {
+        for http in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let journal = folder.path().join("journal");
+            let script = script.clone().plain_tool("t").journal(&journal);
+            let server = http.then(|| HttpServer::start(&script));
+            let hub = match &server {
+                Some(server) => TestHub::builder().entry("s", json!({"url": server.url})).build().await,
+                None => TestHub::builder().server("s", &script).build().await,
+            };
+            let listed = hub.list_server("s").await.unwrap();
+            let listed = listed.unwrap_or_else(|error| panic!("{versions:?} http {http}: {error}"));
+            assert_eq!((listed.era.as_str(), listed.tools.len()), (era, 1), "{versions:?} http {http}");
+            let outcome = hub.call(ToolCall::new("t", json!({"n": 1}))).await;
+            assert_eq!(outcome.result.unwrap().texts().0, [r#"{"n":1}"#], "{versions:?} http {http}");
+            assert_eq!(greeted_in(&Journal::read(&journal)), versions, "http {http}");
+            hub.close().await;
+        }
+    }
+}
+
+/// Without a version in common, or with one that is offered and refused for ever, the user is told, soon.
+#[tokio::test]
+async fn a_refused_version_with_nothing_in_common_is_told() {
+    let for_ever = json!([unsupported(-32022, &["2026-07-28"])]);
+    let cases = [
+        (
+            Script::modern().set("supported", ["2027-01-01", "2028-01-01"]),
+            1,
+            "it speaks 2027-01-01, 2028-01-01",
+        ),
+        (Script::modern().on("server/discover", for_ever), 2, "Unsupported protocol version"),
+    ];
+    for (script, asked, words) in cases {
+        for http in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let journal = folder.path().join("journal");
+            let script = script.clone().plain_tool("t").journal(&journal);
+            let server = http.then(|| HttpServer::start(&script));
+            let hub = match &server {
+                Some(server) => TestHub::builder().entry("s", json!({"url": server.url})).build().await,
+                None => TestHub::builder().server("s", &script).build().await,
+            };
+            let error = hub.list_server("s").await.unwrap().unwrap_err();
+            assert_eq!(error.kind(), "mcp_error", "{error}");
+            assert!(error.to_string().contains(words), "{error}");
+            assert_eq!(greeted_in(&Journal::read(&journal)).len(), asked, "http {http}");
+            hub.close().await;
+        }
+    }
+}
+
+/// What the owner says of a server's era is all that is tried, over both transports, and a wrong word is named.
+#[tokio::test]
+async fn a_told_era_is_the_only_one_tried() {
+    let cases = [
+        (Script::both(), "legacy", Some("initialize")),
+        (Script::both(), "modern", Some("server/discover")),
+        (Script::legacy(), "legacy", Some("initialize")),
+        (Script::modern(), "modern", Some("server/discover")),
+        (Script::legacy(), "modern", None),
+        (Script::modern(), "legacy", None),
+    ];
+    for (script, era, greeting) in cases {
+        for http in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let journal = folder.path().join("journal");
+            let script = script.clone().plain_tool("t").journal(&journal);
+            let server = http.then(|| HttpServer::start(&script));
+            let builder = TestHub::builder().settings(&format!("[[servers]]\nid = \"s\"\nera = \"{era}\"\n"));
+            let hub = match &server {
+                Some(server) => builder.entry("s", json!({"url": server.url})).build().await,
+                None => builder.server("s", &script).build().await,
+            };
+            let listed = hub.list_server("s").await.unwrap();
+            match (greeting, listed) {
+                (Some(greeting), Ok(listed)) => {
+                    assert_eq!(listed.era, era);
+                    let seen = Journal::read(&journal);
+                    assert_eq!(seen.methods().first(), Some(&greeting), "{:?}", seen.methods());
+                    assert_eq!(greeted_in(&seen).len(), 1, "{:?}", seen.methods());
+                }
+                (None, Err(error)) => {
+                    let words = format!("`era = \"{era}\"`, which it may not speak");
+                    assert!(error.to_string().contains(&words), "{error}");
+                }
+                (_, listed) => panic!("{era} http {http}: {listed:?}"),
+            }
+            hub.close().await;
+        }
+    }
 }

@@ -1,4 +1,17 @@
-//! Real MCP servers, written by others, through the real program. `cargo xtask peers` installs them.
+//! Real MCP servers, written by others, through the real program, in every era and over every transport they have.
+//! `cargo xtask peers` installs them.
+//!
+//! | peer | stdio | Streamable HTTP | HTTP+SSE |
+//! |---|---|---|---|
+//! | Excel 0.1.8 | legacy | legacy | legacy |
+//! | Excel 2.2.2 | both | both | has no such mode |
+//! | Python SDK 2.3.0 | both | both | legacy |
+//! | FastMCP 4.1.2 | both | both | legacy |
+//! | server-everything 2026.8.31 | legacy | legacy | legacy |
+//! | rmcp 3.8 (`crates/testkit/tests/rmcp.rs`) | both | both | has no such transport |
+//!
+//! Excel 0.1.8 and server-everything stand on SDKs older than 2026-07-28 and refuse `server/discover`; a test holds
+//! them to that. HTTP+SSE is the transport of 2024-11-05: no later revision describes it, so nobody is modern over it.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -50,6 +63,10 @@ impl Listening {
     fn url(&self) -> String {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
+
+    fn sse_url(&self) -> String {
+        format!("http://127.0.0.1:{}/sse", self.port)
+    }
 }
 
 impl Drop for Listening {
@@ -67,8 +84,27 @@ fn command(program: String, args: &[&str]) -> Command {
 
 fn cli(entry: Value) -> CommandLine {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
-    cli.entry("excel", entry);
+    cli.entry("peer", entry);
     cli
+}
+
+/// What the owner says of a server's era, and what it is then met in.
+const ERAS_OF_BOTH: [(Option<&str>, &str); 3] =
+    [(None, "modern"), (Some("modern"), "modern"), (Some("legacy"), "legacy")];
+
+/// The program with one server, which its owner says is of this era.
+fn cli_in(era: Option<&str>, entry: &Value) -> CommandLine {
+    let cli = cli(entry.clone());
+    if let Some(era) = era {
+        let settings = format!("[[servers]]\nid = \"peer\"\nera = \"{era}\"\n");
+        fs::write(cli.folder().join("toolhub.toml"), settings).unwrap();
+    }
+    cli
+}
+
+fn assert_met_in(cli: &CommandLine, era: &str) {
+    let listed = cli.run(&["servers", "list", "--json"]).json();
+    assert_eq!(listed[0]["era"], era, "{listed}");
 }
 
 fn ok(cli: &CommandLine, args: &[&str]) -> String {
@@ -79,7 +115,7 @@ fn ok(cli: &CommandLine, args: &[&str]) -> String {
 
 /// Lists the 25 tools, then makes, fills and reads a workbook whose names are Chinese.
 fn work_with_excel(cli: &CommandLine, file: &str) {
-    let tools: Value = serde_json::from_str(&ok(cli, &["tools", "--source", "excel", "--json"])).unwrap();
+    let tools: Value = serde_json::from_str(&ok(cli, &["tools", "--source", "peer", "--json"])).unwrap();
     assert_eq!(tools.as_array().unwrap().len(), 25);
     let file = format!("filepath={file}");
     ok(cli, &["call", "create_workbook", &file]);
@@ -87,7 +123,7 @@ fn work_with_excel(cli: &CommandLine, file: &str) {
     let rows = r#"data=[["城市","金额"],["北京",12.5],["上海",30]]"#;
     ok(cli, &["call", "write_data_to_excel", &file, "sheet_name=一季度", rows]);
     let read = cli.run(&["call", "read_data_from_excel", &file, "sheet_name=一季度", "--json"]).json();
-    assert_eq!(read["_meta"]["source"], "excel");
+    assert_eq!(read["_meta"]["source"], "peer");
     let text = read["result"].as_str().unwrap();
     let sheet: Value = serde_json::from_str(text).unwrap();
     let values: Vec<&Value> = sheet["cells"].as_array().unwrap().iter().map(|cell| &cell["value"]).collect();
@@ -96,9 +132,10 @@ fn work_with_excel(cli: &CommandLine, file: &str) {
     assert_eq!(missing.code, Some(1), "{missing:?}");
     assert!(missing.stderr.contains("没有.xlsx"), "{missing:?}");
     let explained = cli.run(&["explain", "read_data_from_excel", "--source", "appflowy", "--json"]).json();
-    assert_eq!(explained["candidates"][0]["source"], "excel");
+    assert_eq!(explained["candidates"][0]["source"], "peer");
     let why = explained["reasons"].to_string();
     assert!(why.contains("source `appflowy` is often a model's guess, so MCP servers come first"), "{why}");
+    assert_met_in(cli, "legacy");
 }
 
 #[test]
@@ -134,75 +171,112 @@ fn the_excel_server_over_http() {
 }
 
 #[test]
-fn a_modern_excel_server_over_both() {
+fn the_newer_excel_server_in_both_eras_over_stdio_and_http() {
     let folder = tempfile::tempdir().unwrap();
     let allow = folder.path().to_str().unwrap();
+    let excel = program("excel-2.2.2/bin/excel-mcp-server");
     let server = Listening::start(|port| {
         let port = port.to_string();
         let args = ["streamable-http", "--allow-dir", allow, "--host", "127.0.0.1", "--port", &port];
-        command(program("excel-2.2.2/bin/excel-mcp-server"), &args)
+        command(excel.clone(), &args)
     });
-    let stdio = json!({"command": program("excel-2.2.2/bin/excel-mcp-server"), "args": ["stdio", "--allow-dir", allow]});
-    for (entry, name) in [(stdio, "甲.xlsx"), (json!({"url": server.url()}), "乙.xlsx")] {
-        let cli = cli(entry);
-        let file = folder.path().join(name);
-        let path = format!("path={}", file.display());
-        ok(&cli, &["call", "create_workbook", &path]);
-        let listed = cli.run(&["servers", "list", "--json"]).json();
-        assert_eq!((&listed[0]["era"], &listed[0]["tools"]), (&json!("modern"), &json!(46)), "{listed}");
-        assert!(file.is_file());
+    let stdio = json!({"command": excel, "args": ["stdio", "--allow-dir", allow]});
+    for (transport, entry) in [("stdio", stdio), ("http", json!({"url": server.url()}))] {
+        for (told, met) in ERAS_OF_BOTH {
+            let cli = cli_in(told, &entry);
+            let file = folder.path().join(format!("{transport} {told:?} 销售.xlsx"));
+            let path = format!("path={}", file.display());
+            ok(&cli, &["call", "create_workbook", &path, r#"sheets=["一季度"]"#]);
+            assert!(file.is_file());
+            let rows = r#"rows=[["城市","金额"],["北京",12.5]]"#;
+            ok(&cli, &["call", "write_range", &path, "sheet=一季度", "at=A1", rows]);
+            let read = ok(&cli, &["call", "read_range", &path, "sheet=一季度"]);
+            assert!(read.contains("北京") && read.contains("12.5"), "{read}");
+            let listed = cli.run(&["servers", "list", "--json"]).json();
+            assert_eq!((&listed[0]["era"], &listed[0]["tools"]), (&json!(met), &json!(46)), "{listed}");
+        }
     }
 }
 
-#[test]
-fn the_reference_server_over_both() {
-    let server = Listening::start(|port| {
-        let mut command = command("node".to_owned(), &[&everything(), "streamableHttp"]);
+fn everything_on(mode: &str) -> Listening {
+    Listening::start(|port| {
+        let mut command = command("node".to_owned(), &[&everything(), mode]);
         command.env("PORT", port.to_string());
         command
-    });
-    let stdio = json!({"command": "node", "args": [everything(), "stdio"]});
-    for entry in [stdio, json!({"url": server.url()})] {
+    })
+}
+
+/// stdio, Streamable HTTP, the old HTTP+SSE, and the old one found by falling back to it.
+#[test]
+fn the_reference_server_over_all_three() {
+    let (http, sse) = (everything_on("streamableHttp"), everything_on("sse"));
+    for entry in [
+        json!({"command": "node", "args": [everything(), "stdio"]}),
+        json!({"url": http.url()}),
+        json!({"type": "sse", "url": sse.sse_url()}),
+        json!({"url": sse.sse_url()}),
+    ] {
         let cli = cli(entry);
         assert_eq!(ok(&cli, &["call", "echo", "message=你好"]), "Echo: 你好\n");
         assert!(ok(&cli, &["call", "get-sum", "a=2", "b=40"]).contains("42"));
         let image = cli.run(&["call", "get-tiny-image", "--json"]).json();
         assert!(image["content"].to_string().contains("image/png"), "{image}");
-        let offers = cli.run(&["servers", "offers", "excel", "--json"]).json();
+        let offers = cli.run(&["servers", "offers", "peer", "--json"]).json();
         for key in ["resources", "resourceTemplates", "prompts"] {
             assert!(!offers[key].as_array().unwrap().is_empty(), "{key} {offers}");
         }
         let slow = cli.run(&["call", "trigger-long-running-operation", "duration=1", "steps=3", "--trace"]);
         assert_eq!(slow.code, Some(0), "{slow:?}");
         assert!(slow.stderr.contains("progress 3/3"), "{slow:?}");
+        assert_met_in(&cli, "legacy");
+    }
+}
+
+/// The two that are legacy and nothing else do not become modern by being called so.
+#[test]
+fn who_is_legacy_only_is_not_met_as_modern() {
+    let http = everything_on("streamableHttp");
+    let excel = program("excel-0.1.8/bin/excel-mcp-server");
+    for entry in [
+        json!({"command": excel, "args": ["stdio"]}),
+        json!({"command": "node", "args": [everything(), "stdio"]}),
+        json!({"url": http.url()}),
+    ] {
+        let cli = cli_in(Some("modern"), &entry);
+        let ran = cli.run(&["servers", "test", "peer"]);
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        assert!(ran.stdout.contains("`era = \"modern\"`"), "{ran:?}");
     }
 }
 
 #[test]
-fn the_python_sdk_over_both() {
+fn the_python_sdk_in_both_eras_over_all_three() {
     greeted_by("python-sdk", "from mcp.server import MCPServer as Server", "Error executing tool fail");
 }
 
 #[test]
-fn fastmcp_over_both() {
+fn fastmcp_in_both_eras_over_all_three() {
     greeted_by("fastmcp", "from fastmcp import FastMCP as Server", "on purpose");
 }
 
-/// A small server written with a Python library, over stdio and HTTP.
+/// A small server written with a Python library: in both eras over stdio and Streamable HTTP, and over HTTP+SSE.
 fn greeted_by(peer: &str, import: &str, failure: &str) {
     let script = tempfile::tempdir().unwrap();
     let file = script.path().join("server.py");
     fs::write(&file, PYTHON_SERVER.replace("IMPORT", import)).unwrap();
     let file = file.to_str().unwrap();
     let python = program(&format!("{peer}/bin/python"));
-    let server = Listening::start(|port| command(python.clone(), &[file, &port.to_string()]));
-    for entry in [json!({"command": python, "args": [file]}), json!({"url": server.url()})] {
-        let cli = cli(entry);
+    let on = |mode: &str| Listening::start(|port| command(python.clone(), &[file, mode, &port.to_string()]));
+    let (http, sse) = (on("streamable-http"), on("sse"));
+    let old = [json!({"type": "sse", "url": sse.sse_url()}), json!({"url": sse.sse_url()})];
+    let dual = [json!({"command": python, "args": [file, "stdio"]}), json!({"url": http.url()})];
+    let dual = dual.iter().flat_map(|entry| ERAS_OF_BOTH.map(|(told, met)| (entry, told, met)));
+    for (entry, told, met) in dual.chain(old.iter().map(|entry| (entry, None, "legacy"))) {
+        let cli = cli_in(told, entry);
         assert_eq!(ok(&cli, &["call", "greet", "name=世界"]), "你好，世界\n");
         let failed = cli.run(&["call", "fail"]);
         assert!(failed.code == Some(1) && failed.stderr.contains(failure), "{failed:?}");
-        let listed = cli.run(&["servers", "list", "--json"]).json();
-        assert_eq!(listed[0]["era"], "modern", "{listed}");
+        assert_met_in(&cli, met);
     }
 }
 
@@ -220,8 +294,9 @@ def greet(name: str) -> str:
 def fail() -> str:
     raise ValueError("on purpose")
 
-if len(sys.argv) > 1:
-    server.run(transport="streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+mode = sys.argv[1]
+if mode == "stdio":
+    server.run(transport=mode)
 else:
-    server.run(transport="stdio")
+    server.run(transport=mode, host="127.0.0.1", port=int(sys.argv[2]))
 "#;

@@ -88,9 +88,9 @@ impl Setting {
         let mut tools = self.toolhub();
         tools.args(["tools", "--quiet"]);
         vec![
-            Subject { label: "true", command: program("true") },
-            Subject { label: "toolhub --version", command: version },
-            Subject { label: "toolhub tools", command: tools },
+            Subject::process("true", program("true")),
+            Subject::process("toolhub --version", version),
+            Subject::process("toolhub tools", tools),
         ]
     }
 

@@ -1,16 +1,28 @@
-//! Times whole processes in turn, and shows their median and 90th percentile.
+//! Times subjects in turn, most of them whole processes, and shows their median and 90th percentile.
 use std::{
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::table::Table;
 
 pub(super) struct Subject {
-    pub(super) label: &'static str,
-    pub(super) command: Command,
+    label: &'static str,
+    run: Box<dyn FnMut() -> Result<Duration>>,
+}
+
+impl Subject {
+    /// Something that says itself how long it took.
+    pub(super) fn new(label: &'static str, run: impl FnMut() -> Result<Duration> + 'static) -> Self {
+        Self { label, run: Box::new(run) }
+    }
+
+    /// A whole process, from its start to its end.
+    pub(super) fn process(label: &'static str, mut command: Command) -> Self {
+        Self::new(label, move || time(&mut command))
+    }
 }
 
 /// Runs the subjects in turn, so that a busy moment of the machine falls on all of them. The first is what the
@@ -20,7 +32,7 @@ pub(super) fn measure(mut subjects: Vec<Subject>, rounds: usize) -> Result<Table
     // The first round only warms the disk cache.
     for round in 0..=rounds {
         for (subject, samples) in subjects.iter_mut().zip(&mut samples) {
-            let elapsed = time(subject)?;
+            let elapsed = (subject.run)().with_context(|| format!("`{}`", subject.label))?;
             if round > 0 {
                 samples.push(elapsed);
             }
@@ -35,17 +47,18 @@ pub(super) fn measure(mut subjects: Vec<Subject>, rounds: usize) -> Result<Table
         let median = percentile(samples, 50);
         let ratio = median.as_secs_f64() / base.as_secs_f64();
         let p90 = percentile(samples, 90);
-        table.row([subject.label.to_owned(), milliseconds(median), milliseconds(p90), format!("{ratio:.1}")]);
+        table.row([subject.label.to_owned(), milliseconds(median), milliseconds(p90), format!("{ratio:.2}")]);
     }
     Ok(table)
 }
 
-fn time(subject: &mut Subject) -> Result<Duration> {
-    subject.command.stdin(Stdio::null()).stdout(Stdio::null());
+/// How long a process takes; it must succeed.
+pub(super) fn time(command: &mut Command) -> Result<Duration> {
+    command.stdin(Stdio::null()).stdout(Stdio::null());
     let started = Instant::now();
-    let status = subject.command.status()?;
+    let status = command.status()?;
     let elapsed = started.elapsed();
-    ensure!(status.success(), "`{}` failed ({status})", subject.label);
+    ensure!(status.success(), "it failed ({status})");
     Ok(elapsed)
 }
 

@@ -11,6 +11,7 @@ use toolhub_core::{Hints, ServerId};
 
 use super::expand::expand;
 use super::oauth::OAuthSpec;
+use crate::era::Era;
 use crate::error::McpError;
 
 /// Variables a child gets without being asked: what programs need to run, and nothing that is likely secret.
@@ -52,6 +53,8 @@ pub struct ServerSpec {
     pub id: ServerId,
     /// How it is reached.
     pub transport: TransportSpec,
+    /// The only era to meet it in; where this is `None`, the server is asked.
+    pub era: Option<Era>,
     /// How long connecting may take.
     pub connect_timeout: Duration,
     /// How long a call may take, where that differs from the usual.
@@ -139,6 +142,7 @@ impl ServerSpec {
         Self {
             id,
             transport,
+            era: None,
             connect_timeout: Duration::from_secs(30),
             call_timeout: None,
             idle_timeout: Some(Duration::from_secs(600)),
@@ -182,6 +186,10 @@ impl ServerSpec {
                     add(value);
                 });
             }
+        }
+        // What it lists may differ between eras, and a failure in one says nothing of the other.
+        if let Some(era) = self.era {
+            add(era.name());
         }
         hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }

@@ -61,6 +61,7 @@
 //! | `{"spawn_child": true}` | starts `sleep 1000` in the same process group and journals its pid; `"inherit"` lets it hold stdout and stderr |
 //! | `{"stop_reading": true}` | never reads stdin again |
 //! | `{"count": "PATH"}` | appends a line to the file: proof of execution |
+//! | `{"shuffle": {"of": N, "seed": S}}` | waits until N requests wait here; then they go on one after another, each when the one before is done, in an order drawn from the seed |
 //! | `{"repeat": {"times": N, "do": [actions]}}` | those actions N times |
 //!
 //! A list with `notify`, `progress`, `request` or `acknowledge` is answered as an event stream over HTTP.

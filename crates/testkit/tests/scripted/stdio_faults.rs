@@ -51,6 +51,25 @@ fn a_delay_holds_up_neither_others_nor_the_default() {
 }
 
 #[test]
+fn a_shuffled_crowd_is_answered_in_the_order_of_its_seed() {
+    let order = |seed: u64| -> Vec<i64> {
+        let mut client = opened(json!([{"shuffle": {"of": 50, "seed": seed}}]));
+        (1..50).for_each(|id| client.call(id, "t"));
+        client.expect_silence();
+        client.call(50, "t");
+        (0..50).map(|_| client.message()["id"].as_i64().unwrap()).collect()
+    };
+    let (one, other) = (order(1), order(2));
+    assert_eq!(one, order(1), "a seed can be played again");
+    assert_ne!(one, other);
+    for mut ids in [one, other] {
+        assert!(!ids.is_sorted(), "{ids:?}");
+        ids.sort_unstable();
+        assert_eq!(ids, (1..=50).collect::<Vec<_>>(), "each once");
+    }
+}
+
+#[test]
 fn the_default_can_stand_in_the_middle() {
     let mut client = opened(json!([{"default": true}, {"notify": {"method": "after"}}]));
     client.call(1, "t");

@@ -136,6 +136,9 @@ fn in_our_words(spec: &ServerSpec, extras: Option<&ServerExtras>) -> ClientServe
     if extras.is_some_and(|extras| extras.idle_timeout.is_some()) {
         left_out.push("idle_timeout".to_owned());
     }
+    if spec.era.is_some() {
+        left_out.push("era".to_owned());
+    }
     ClientServer {
         id: spec.id.as_str().to_owned(),
         transport: spec.transport.clone(),

@@ -49,6 +49,7 @@ pub fn load_servers(
 
 fn apply(extras: &ServerExtras, spec: &mut ServerSpec) {
     spec.enabled = extras.enabled.unwrap_or(spec.enabled);
+    spec.era = extras.era;
     spec.connect_timeout = extras.connect_timeout.map_or(spec.connect_timeout, |span| span.0);
     spec.call_timeout = extras.call_timeout.map(|span| span.0);
     spec.idle_timeout = extras.idle_timeout.map(|span| span.0).or(spec.idle_timeout);

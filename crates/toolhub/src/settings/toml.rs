@@ -8,6 +8,7 @@ use toolhub_core::lang::Text;
 use toolhub_core::source::SourceKind;
 use toolhub_core::{Hints, ServerId};
 use toolhub_engine::{Lengths, Policy, Strategy};
+use toolhub_mcp::Era;
 use toolhub_mcp::config::{ConfigError, OAuthSpec};
 
 use super::span::Span;
@@ -159,6 +160,9 @@ pub struct ServerExtras {
     /// Whether it is used.
     #[serde(default)]
     pub enabled: Option<bool>,
+    /// The only era to meet it in; without this it is asked.
+    #[serde(default)]
+    pub era: Option<Era>,
     /// Connecting.
     #[serde(default)]
     pub connect_timeout: Option<Span>,
@@ -280,5 +284,9 @@ mod tests {
         check("[routing]\norder = [\"web\"]\n", "line 2, column 10: unknown variant `web`");
         check("[routing]\norder = []\n", "line 2, column 1: `order` is empty");
         check("[[servers]]\ntools = []\n", "line 1, column 1: missing field `id`");
+        check(
+            "[[servers]]\nid = \"a\"\nera = \"old\"\n",
+            "line 3, column 7: unknown variant `old`, expected `legacy` or `modern`",
+        );
     }
 }

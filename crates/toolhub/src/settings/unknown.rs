@@ -21,6 +21,7 @@ const TABLES: [(&str, &[&str]); 5] = [
         &[
             "id",
             "enabled",
+            "era",
             "connect_timeout",
             "call_timeout",
             "idle_timeout",

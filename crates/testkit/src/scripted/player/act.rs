@@ -62,6 +62,10 @@ impl Performance {
             Action::StopReading(_) => self.stage.stop_reading.cancel(),
             // A count that cannot be written shows in the test that reads it.
             Action::Count(path) => _ = record::count(path, self.message.id()),
+            Action::Shuffle(shuffle) => {
+                let id = self.message.id().unwrap_or_default();
+                self.memory.turn = self.stage.shuffled.turn(id, *shuffle, &self.stage.tasks).await;
+            }
             Action::Repeat(repeat) => {
                 for _ in 0..repeat.times {
                     self.all(&repeat.actions).await;

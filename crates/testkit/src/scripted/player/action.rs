@@ -5,6 +5,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::{Map, Value, value::RawValue};
 
+use super::shuffle::Shuffle;
+
 /// One step of an action list: an object with one key.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -39,6 +41,7 @@ pub(super) enum Action {
     StopReading(Yes),
     Count(PathBuf),
     Repeat(Repeat),
+    Shuffle(Shuffle),
 }
 
 impl Action {
@@ -151,6 +154,7 @@ mod tests {
             r#"{"bytes_hex": "abc"}"#,
             r#"{"bytes_hex": "zz"}"#,
             r#"{"spawn_child": "x"}"#,
+            r#"{"shuffle": {"of": 2}}"#,
             r#"{"unheard_of": 1}"#,
             r#"{"delay_ms": 1, "text": "two keys"}"#,
         ] {

@@ -17,6 +17,7 @@ mod plan;
 mod record;
 mod resume;
 mod scenario;
+mod shuffle;
 mod stage;
 mod stdio;
 

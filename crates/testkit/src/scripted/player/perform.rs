@@ -12,6 +12,7 @@ use super::{
     message::{self, Fault, Message, Params},
     outlet::Outlet,
     peer::Peer,
+    shuffle::Turn,
     stage::Stage,
 };
 
@@ -37,6 +38,8 @@ pub(super) struct Memory {
     pub(super) progress: u64,
     /// The client's answer to our last request.
     pub(super) answer: Option<String>,
+    /// Until it ends, nobody else of a shuffled crowd goes on.
+    pub(super) turn: Option<Turn>,
     /// What the default answer is instead, if the request was not admitted.
     pub(super) refusal: Option<Fault>,
 }

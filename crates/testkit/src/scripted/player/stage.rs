@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{peer::Sessions, record::Recorder, resume::Streams, scenario::Scenario};
+use super::{peer::Sessions, record::Recorder, resume::Streams, scenario::Scenario, shuffle::Waiting};
 
 /// The shared state of the process.
 #[derive(Debug)]
@@ -28,6 +28,7 @@ pub(super) struct Stage {
     pub(super) asked: Asked,
     pub(super) sessions: Sessions,
     pub(super) streams: Streams,
+    pub(super) shuffled: Waiting,
     /// Kept so that they are not collected behind the test's back.
     pub(super) children: Mutex<Vec<std::process::Child>>,
 }
@@ -45,6 +46,7 @@ impl Stage {
             asked: Asked::default(),
             sessions: Sessions::default(),
             streams: Streams::default(),
+            shuffled: Waiting::default(),
             children: Mutex::default(),
         }))
     }

@@ -1,0 +1,197 @@
+//! What two bad servers among ten cost the other eight: one hangs in its handshake, one crashes whenever it is asked.
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use super::samples::{Subject, measure, time};
+use crate::{
+    run::{self, Profile, build, program},
+    workspace::Workspace,
+};
+
+const GOOD: usize = 8;
+const MEETINGS: usize = 20;
+const CALLS: usize = 30;
+/// A first call waits some seconds for servers that nobody has met.
+const FIRST_CALLS: usize = 3;
+
+pub(super) fn run(workspace: &Workspace) -> Result<()> {
+    let programs = Programs {
+        toolhub: build(workspace, "toolhub", "toolhub", Profile::Release)?,
+        meet: build(workspace, "toolhub-testkit", "meet-servers", Profile::Release)?,
+        server: build(workspace, "toolhub-testkit", "scripted-mcp", Profile::Release)?,
+    };
+    let folder = workspace.target.join("bench/servers");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    let eight = Setting::create(folder.join("eight"), &programs, &[])?;
+    let ten = Setting::create(folder.join("ten"), &programs, &["hangs", "crashes"])?;
+
+    let table = measure(vec![eight.meeting("eight servers"), ten.meeting("and two bad ones")], MEETINGS)?;
+    println!("one program that meets all at once: until eight are listed and have answered, {MEETINGS} runs");
+    println!("{table}");
+
+    eight.learn_good()?;
+    ten.learn_good()?;
+    let calls = vec![
+        eight.call("eight servers", "known", &[]),
+        ten.call("and two never met, --source", "known", &["--source", "good_1"]),
+        ten.call_after_failure("and two that failed"),
+    ];
+    println!("`toolhub call` at one of the eight, its tools known, {CALLS} runs\n{}", measure(calls, CALLS)?);
+
+    let first = vec![eight.first_call("eight servers"), ten.first_call("and two never met")];
+    println!("the same, the first call after the two were added, {FIRST_CALLS} runs");
+    println!("{}", measure(first, FIRST_CALLS)?);
+    Ok(())
+}
+
+#[derive(Clone)]
+struct Programs {
+    toolhub: PathBuf,
+    meet: PathBuf,
+    server: PathBuf,
+}
+
+/// A config, and the data folders of those who use it.
+#[derive(Clone)]
+struct Setting {
+    folder: PathBuf,
+    programs: Programs,
+}
+
+impl Setting {
+    /// The bad ones stand before the good ones: whoever waited for them in turn would show it.
+    fn create(folder: PathBuf, programs: &Programs, bad: &[&str]) -> Result<Self> {
+        fs::create_dir_all(&folder)?;
+        let setting = Self { folder, programs: programs.clone() };
+        let mut servers = serde_json::Map::new();
+        for id in bad.iter().map(|id| (*id).to_owned()).chain(good_ids()) {
+            let file = setting.folder.join(format!("{id}.json"));
+            fs::write(&file, script(&id).to_string())?;
+            servers.insert(id, json!({"command": programs.server, "args": [Path::new("stdio"), &file]}));
+        }
+        fs::write(setting.folder.join("mcp.json"), json!({"mcpServers": servers}).to_string())?;
+        fs::write(setting.config(), "")?;
+        Ok(setting)
+    }
+
+    fn config(&self) -> PathBuf {
+        self.folder.join("toolhub.toml")
+    }
+
+    fn home(&self, name: &str) -> PathBuf {
+        self.folder.join("homes").join(name)
+    }
+
+    fn toolhub(&self, home: &str) -> Command {
+        let mut command = program(&self.programs.toolhub);
+        command.arg("--home").arg(self.home(home)).arg("--config").arg(self.config()).arg("--quiet");
+        command.current_dir(&self.folder);
+        command
+    }
+
+    /// Meets the good ones only: the bad ones stay strangers.
+    fn learn_good(&self) -> Result<()> {
+        let mut command = self.toolhub("known");
+        command.args(["servers", "test"]).args(good_ids());
+        run::read(&mut command).map(drop)
+    }
+
+    /// A program that knows nobody yet.
+    fn meeting(&self, label: &'static str) -> Subject {
+        let setting = self.clone();
+        Subject::new(label, move || {
+            let home = setting.home("nobody");
+            forget(&home)?;
+            let mut command = program(&setting.programs.meet);
+            let said = run::read(command.arg(setting.config()).arg(home).current_dir(&setting.folder))?;
+            let millis: f64 = said.trim().parse().with_context(|| format!("no number: {said}"))?;
+            Ok(Duration::from_secs_f64(millis / 1000.0))
+        })
+    }
+
+    fn call(&self, label: &'static str, home: &str, more: &[&str]) -> Subject {
+        let mut command = self.toolhub(home);
+        command.args(["call", &tool_of("good_1"), "n=1"]).args(more);
+        Subject::process(label, command)
+    }
+
+    /// A call when it is known that the bad ones are of no use. That is believed for a minute, so the first run, which
+    /// only warms up, finds it out.
+    fn call_after_failure(&self, label: &'static str) -> Subject {
+        let setting = self.clone();
+        let mut command = self.toolhub("failed");
+        command.args(["call", &tool_of("good_1"), "n=1"]);
+        let mut ready = false;
+        Subject::new(label, move || {
+            if !ready {
+                setting.copy_known("failed")?;
+                ready = true;
+            }
+            time(&mut command)
+        })
+    }
+
+    /// A call that finds the good ones known and the bad ones never met.
+    fn first_call(&self, label: &'static str) -> Subject {
+        let setting = self.clone();
+        let mut command = self.toolhub("first");
+        command.args(["call", &tool_of("good_1"), "n=1"]);
+        Subject::new(label, move || {
+            setting.copy_known("first")?;
+            time(&mut command)
+        })
+    }
+
+    fn copy_known(&self, home: &str) -> Result<()> {
+        let home = self.home(home);
+        forget(&home)?;
+        fs::create_dir_all(&home)?;
+        let mut copied = 0;
+        for entry in fs::read_dir(self.home("known"))? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                fs::copy(entry.path(), home.join(entry.file_name()))?;
+                copied += 1;
+            }
+        }
+        ensure!(copied > 0, "nothing was learned of the good servers");
+        Ok(())
+    }
+}
+
+fn forget(home: &Path) -> Result<()> {
+    if home.exists() {
+        fs::remove_dir_all(home)?;
+    }
+    Ok(())
+}
+
+fn good_ids() -> impl Iterator<Item = String> {
+    (1..=GOOD).map(|number| format!("good_{number}"))
+}
+
+fn tool_of(id: &str) -> String {
+    format!("{id}_echo")
+}
+
+fn script(id: &str) -> Value {
+    match id {
+        "hangs" => json!({"on": {"*": [{"ignore": true}]}}),
+        "crashes" => json!({"on": {"*": [{"exit": 1}]}}),
+        good => {
+            let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+            let tool =
+                json!({"name": tool_of(good), "description": "Says what it hears.", "inputSchema": schema});
+            json!({"era": "both", "tools": [tool]})
+        }
+    }
+}

@@ -11,7 +11,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::{Lang, Say as _, Text};
 use toolhub_core::{Event, EventKind, EventSink, RawJson, RawObject, ServerId};
 
 use crate::breaker::{Advice, Breaker};
@@ -44,11 +44,11 @@ pub enum ServerState {
         peer: String,
     },
     /// The last try failed.
-    Failed(String),
+    Failed(Text),
     /// It failed too often, and is left alone for a while.
     LeftAlone {
         /// Why it failed last.
-        cause: String,
+        cause: Text,
         /// How much longer.
         left: Duration,
     },
@@ -164,9 +164,9 @@ impl Server {
                 ServerState::Connected { era: greeting.era, version: greeting.version, peer: greeting.peer }
             }
             (None, Some(error), Advice::LeaveAlone(left)) => {
-                ServerState::LeftAlone { cause: error.to_string(), left }
+                ServerState::LeftAlone { cause: error.text(), left }
             }
-            (None, Some(error), _) => ServerState::Failed(error.to_string()),
+            (None, Some(error), _) => ServerState::Failed(error.text()),
             (None, None, _) => ServerState::Idle,
         }
     }
@@ -219,13 +219,14 @@ impl Server {
     }
 
     fn left_alone(&self, state: &State, left: Duration) -> McpError {
-        let last = state.last_error.as_ref().map(ToString::to_string).unwrap_or_default();
+        let last = |lang| state.last_error.as_ref().map(|error| error.say(lang)).unwrap_or_default();
+        let (last, last_zh) = (last(Lang::En), last(Lang::Zh));
         let (failures, seconds) = (state.breaker.failures(), left.as_secs() + 1);
         McpError::hopeless(Text::new(
             format!(
                 "it failed {failures} times in a row and is left alone for {seconds} s more; last: {last}"
             ),
-            format!("它连续失败 {failures} 次，再过 {seconds} 秒才会重试；最近一次：{last}"),
+            format!("它连续失败 {failures} 次，再过 {seconds} 秒才会重试；最近一次：{last_zh}"),
         ))
     }
 
@@ -386,7 +387,8 @@ impl Server {
             .unwrap_or_else(|_| Err(McpError::TimedOut(patience).while_connecting(connection.stderr_tail())));
         self.note(result.as_ref().err());
         let listing = result?;
-        let (tools, skipped) = (listing.tools.len(), listing.skipped.clone());
+        let skipped = listing.skipped.iter().map(ToString::to_string).collect();
+        let tools = listing.tools.len();
         self.emit(EventKind::Listed { server: self.spec.id.clone(), tools, skipped });
         Ok((listing, connection.greeting.era, connection.greeting.peer.clone()))
     }

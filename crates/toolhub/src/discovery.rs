@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::join_all;
+use toolhub_core::lang::Text;
 use toolhub_core::ports::CachedList;
 use toolhub_core::{Event, EventKind, RawJson, ServerId, ToolError};
 use toolhub_mcp::{Era, Listing, McpError, Offer, Server};
@@ -87,7 +88,7 @@ impl Hub {
     }
 
     /// The enabled servers whose tools are not known, and why.
-    pub(crate) fn unlisted(&self) -> Vec<(Arc<Server>, String)> {
+    pub(crate) fn unlisted(&self) -> Vec<(Arc<Server>, Text)> {
         let missing = self.missing(None);
         let lists = self.lists();
         let why = |server: Arc<Server>| {
@@ -95,7 +96,7 @@ impl Hub {
             let cause = match failure {
                 Some((_, why)) => why.clone(),
                 None if server.spec().from_project => untried(&server),
-                None => "it has not answered yet".to_owned(),
+                None => Text::new("it has not answered yet", "它尚未回答"),
             };
             (server, cause)
         };
@@ -177,7 +178,7 @@ impl Hub {
             },
             // What was known stays; that it could not be had again is remembered beside it.
             Err(error) => CachedList {
-                failure: Some((SystemTime::now(), error.to_string())),
+                failure: Some((SystemTime::now(), error.text())),
                 ..before.unwrap_or_else(|| unknown(server))
             },
         };
@@ -203,9 +204,14 @@ impl Hub {
     }
 }
 
-fn untried(server: &Server) -> String {
+fn untried(server: &Server) -> Text {
     let (id, file) = (server.id(), server.spec().origin.display());
-    format!("it comes from `{file}` and was never started; if you trust it, run `toolhub servers test {id}`")
+    Text::new(
+        format!(
+            "it comes from `{file}` and was never started; if you trust it, run `toolhub servers test {id}`"
+        ),
+        format!("它来自 `{file}`，从未启动过；如果信任它，请运行 `toolhub servers test {id}`"),
+    )
 }
 
 fn unknown(server: &Server) -> CachedList {

@@ -105,13 +105,14 @@ impl Hub {
         let unlisted = self.unlisted();
         let named = unlisted.iter().find(|(server, _)| Some(server.id()) == unknown.server.as_ref());
         if let Some((server, cause)) = named {
-            let unreachable =
-                McpError::Connect { cause: cause.clone().into(), stderr: Vec::new(), lasting: false };
+            let unreachable = McpError::Connect { cause: cause.clone(), stderr: Vec::new(), lasting: false };
             return server.last_error().unwrap_or(unreachable).into_tool_error(server.id());
         }
         let unlisted = match unknown.server {
             Some(_) => Vec::new(),
-            None => unlisted.into_iter().map(|(server, cause)| (server.id().clone(), cause)).collect(),
+            None => {
+                unlisted.into_iter().map(|(server, cause)| (server.id().clone(), cause.to_string())).collect()
+            }
         };
         ToolError::UnknownTool(Box::new(UnknownTool { unlisted, ..*unknown }))
     }

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use toolhub::{Hub, ServerView, ToolError};
+use toolhub_core::lang::Text;
 use toolhub_core::ports::CachedList;
-use toolhub_core::{RawJson, RawObject, Say as _};
+use toolhub_core::{Lang, RawJson, RawObject, Say as _};
 
 use super::app::App;
 use super::exit::{Exit, UsageError};
@@ -49,8 +50,8 @@ fn state(server: &ServerView) -> &'static str {
     }
 }
 
-fn failure(server: &ServerView) -> Option<&str> {
-    server.list.as_ref()?.failure.as_ref().map(|(_, why)| why.as_str())
+fn failure(server: &ServerView, lang: Lang) -> Option<String> {
+    server.list.as_ref()?.failure.as_ref().map(|(_, why)| why.say(lang))
 }
 
 async fn list(app: &App) -> anyhow::Result<Exit> {
@@ -58,7 +59,7 @@ async fn list(app: &App) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     let servers = hub.servers();
     if app.screen.json {
-        let all: Vec<RawObject> = servers.iter().map(as_json).collect();
+        let all: Vec<RawObject> = servers.iter().map(|server| as_json(server, lang)).collect();
         app.screen.json(&RawJson::of(&all));
         return Ok(Exit::Done);
     }
@@ -90,7 +91,7 @@ async fn list(app: &App) -> anyhow::Result<Exit> {
                 list.map(|list| list.era.clone()).filter(|era| !era.is_empty()).unwrap_or("-".to_owned()),
             ),
             Cell::from(tools.unwrap_or("-".to_owned())),
-            Cell::from(failure(server).unwrap_or_default()),
+            Cell::from(failure(server, lang).unwrap_or_default()),
         ]);
     }
     for line in lines(&rows, "", app.screen.width()) {
@@ -99,7 +100,7 @@ async fn list(app: &App) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn as_json(server: &ServerView) -> RawObject {
+fn as_json(server: &ServerView, lang: Lang) -> RawObject {
     let list = server.list.as_ref();
     let tools = list.filter(|list| list.listed_at.is_some()).map(|list| list.tools.len() as u64);
     RawObject::default()
@@ -108,7 +109,7 @@ fn as_json(server: &ServerView) -> RawObject {
         .with("state", state(server))
         .with("era", RawJson::of(&list.map(|list| list.era.as_str()).filter(|era| !era.is_empty())))
         .with("tools", RawJson::of(&tools))
-        .with("error", RawJson::of(&failure(server)))
+        .with("error", RawJson::of(&failure(server, lang)))
         .with("peer", RawJson::of(&list.map(|list| list.peer.as_str()).filter(|peer| !peer.is_empty())))
         .with("origin", server.spec.origin.to_string_lossy().into_owned())
 }
@@ -233,13 +234,14 @@ impl Tested {
     fn as_json(&self, app: &App) -> RawObject {
         let list = self.result.as_ref().ok();
         let error = self.result.as_ref().err();
+        let say = |texts: &[Text]| -> Vec<String> { texts.iter().map(|text| text.say(app.lang())).collect() };
         RawObject::default()
             .with("id", self.id.as_str())
             .with("success", self.result.is_ok())
             .with("era", RawJson::of(&list.map(|list| &list.era)))
             .with("peer", RawJson::of(&list.map(|list| &list.peer)))
             .with("tools", RawJson::of(&list.map(|list| list.tools.len())))
-            .with("skipped", RawJson::of(&list.map(|list| &list.skipped)))
+            .with("skipped", RawJson::of(&list.map(|list| say(&list.skipped))))
             .with("duration_ms", self.took.as_millis() as u64)
             .with("error", RawJson::of(&error.map(|error| error.say(app.lang()))))
             .with("error_kind", RawJson::of(&error.map(ToolError::kind)))
@@ -255,7 +257,7 @@ impl Tested {
                     format!("{tools} 个工具（{peer}，{era}，{millis} 毫秒）"),
                 );
                 app.screen.line(&format!("{GOOD}✓{GOOD:#} {NAME}{id}{NAME:#}  {text}"));
-                for skipped in &list.skipped {
+                for skipped in list.skipped.iter().map(|skipped| skipped.say(lang)) {
                     app.screen.warn(
                         &lang.pick(format!("`{id}` skipped {skipped}"), format!("`{id}` 跳过 {skipped}")),
                     );

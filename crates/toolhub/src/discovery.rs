@@ -8,16 +8,14 @@ use futures_util::future::join_all;
 use toolhub_core::lang::Text;
 use toolhub_core::ports::CachedList;
 use toolhub_core::{Event, EventKind, RawJson, ServerId, ToolError};
-use toolhub_mcp::{Era, Listing, McpError, Offer, Server};
+use toolhub_mcp::{Listed, McpError, Offer, Server};
 
 use crate::hub::Hub;
 
 /// A server that could not be listed is left alone this long, unless nobody else can help.
 const LEAVE_ALONE: Duration = Duration::from_secs(60);
-/// How long further word of a change is waited for before a server is listed again.
-const COALESCE: Duration = Duration::from_millis(200);
 /// A list without a time-to-live of its own is taken for fresh this long.
-const FRESH: Duration = Duration::from_secs(3600);
+pub(crate) const FRESH: Duration = Duration::from_secs(3600);
 /// With a candidate known already, servers that were never met may delay a call this long.
 const COURTESY: Duration = Duration::from_secs(5);
 
@@ -52,21 +50,6 @@ impl Hub {
         let (mut new, failed) = self.missing_by_age(None);
         new.retain(|server| !server.spec().from_project);
         tokio::join!(self.list_all(new, None), self.list_all(failed, Some(COURTESY)));
-    }
-
-    /// Follows what servers say of their lists, for as long as it is polled: one that says that its list changed is
-    /// listed again, once for many such words in a short time.
-    pub async fn follow(&self) {
-        join_all(self.servers.iter().map(|server| self.follow_one(server))).await;
-    }
-
-    async fn follow_one(&self, server: &Arc<Server>) {
-        let mut changes = server.changes();
-        while changes.changed().await.is_ok() {
-            tokio::time::sleep(COALESCE).await;
-            changes.mark_unchanged();
-            let _ = self.list_one(server).await;
-        }
     }
 
     /// Lists every server again.
@@ -153,24 +136,30 @@ impl Hub {
         }
     }
 
-    async fn list_one(&self, server: &Arc<Server>) -> Result<CachedList, McpError> {
+    pub(crate) async fn list_one(&self, server: &Arc<Server>) -> Result<CachedList, McpError> {
         let listed = server.list().await;
         self.keep_listing(server, listed).await
     }
 
     /// Keeps what came of listing a server, in the catalog and in the store.
-    async fn keep_listing(
+    pub(crate) async fn keep_listing(
         &self,
         server: &Arc<Server>,
-        listed: Result<(Listing, Era, String), McpError>,
+        listed: Result<Listed, McpError>,
     ) -> Result<CachedList, McpError> {
         let before = self.lists().get(server.id()).cloned();
+        // Many may have waited for the same listing: the first of them keeps it.
+        if let (Ok(Listed { at, .. }), Some(kept)) = (&listed, &before)
+            && (kept.listed_at, &kept.failure) == (Some(*at), &None)
+        {
+            return Ok(kept.clone());
+        }
         let list = match &listed {
-            Ok((listing, era, peer)) => CachedList {
+            Ok(Listed { listing, at, era, peer }) => CachedList {
                 fingerprint: server.spec().fingerprint(),
                 era: era.name().to_owned(),
                 peer: peer.clone(),
-                listed_at: Some(SystemTime::now()),
+                listed_at: Some(*at),
                 ttl: listing.ttl,
                 tools: listing.tools.clone(),
                 skipped: listing.skipped.clone(),
@@ -184,6 +173,7 @@ impl Hub {
         };
         self.lists().insert(server.id().clone(), list.clone());
         self.refresh_server(server);
+        self.lists_kept.send_modify(|count| *count += 1);
         if let Some(store) = &self.store
             && let Err(error) = store.save(server.id(), &list).await
         {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use tokio::sync::watch;
 use toolhub_core::error::UnknownTool;
 use toolhub_core::lang::Text;
 use toolhub_core::ports::{CachedList, HubStore, StoreError, ToolVersion};
@@ -29,6 +30,8 @@ pub struct Hub {
     pub(crate) native: Arc<NativeHost>,
     pub(crate) servers: Vec<Arc<Server>>,
     pub(crate) lists: Mutex<HashMap<ServerId, CachedList>>,
+    /// Counts how often a list was kept, for those who must look again then.
+    pub(crate) lists_kept: watch::Sender<u64>,
     pub(crate) store: Option<Arc<dyn HubStore>>,
     pub(crate) events: Arc<dyn EventSink>,
     pub(crate) settings: Settings,

@@ -28,3 +28,4 @@ pub use inquiry::Listed;
 pub use listing::{Listing, Offer};
 pub use standing::ServerState;
 pub use supervisor::{Server, ServerContext};
+pub use transport::last_lines;

@@ -59,6 +59,8 @@ pub struct ServerView {
     pub list: Option<CachedList>,
     /// How often it was started again.
     pub restarts: u32,
+    /// The last lines that its program wrote to its standard error, while it runs.
+    pub stderr: Vec<String>,
 }
 
 impl Hub {
@@ -154,6 +156,7 @@ impl Hub {
             state: server.status(),
             list: lists.get(server.id()).cloned(),
             restarts: server.restarts(),
+            stderr: server.stderr_tail(),
         };
         self.servers.iter().map(view).collect()
     }

@@ -136,6 +136,27 @@ fn a_login_lets_calls_in_and_lasts() {
     den.close();
 }
 
+/// A server that wants a login was reached: that is a request that failed, and no server out of reach.
+#[test]
+fn a_missing_login_is_no_server_out_of_reach() {
+    let mut den = Den::new(plan());
+    let commands = [&["servers", "test"][..], &["servers", "refresh"], &["doctor"]];
+    for args in commands {
+        let ran = den.run(args);
+        assert_eq!(ran.code, Some(1), "{args:?} {ran:?}");
+        assert!(ran.stdout.contains("run `toolhub servers login s`"), "{args:?} {ran:?}");
+    }
+    let report = den.run(&["doctor", "--json"]);
+    assert_eq!((report.code, &report.json()["ok"]), (Some(1), &json!(false)), "{report:?}");
+    den.cli.entry("gone", json!({"command": "toolhub-test-none"}));
+    for args in commands {
+        assert_eq!(den.run(args).code, Some(3), "{args:?}");
+    }
+    assert_eq!(den.login(&[]).0.code, Some(0));
+    assert_eq!(den.run(&["servers", "refresh", "s"]).code, Some(0));
+    den.close();
+}
+
 #[test]
 fn authorization_servers_are_found_wherever_they_may_be() {
     let plans = [

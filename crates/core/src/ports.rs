@@ -9,6 +9,7 @@ use crate::call::CallId;
 use crate::error::ToolError;
 use crate::event::{Event, EventKind};
 use crate::json::RawJson;
+use crate::lang::Text;
 use crate::outcome::ToolOutput;
 use crate::source::{ServerId, Source};
 use crate::tool::{Tool, ToolName};
@@ -107,9 +108,9 @@ pub struct CachedList {
     /// The definitions, as they were given.
     pub tools: Vec<RawJson>,
     /// Tools that could not be used, each with the reason.
-    pub skipped: Vec<String>,
+    pub skipped: Vec<Text>,
     /// Why the last try to list failed, and when, if it came after the list.
-    pub failure: Option<(SystemTime, String)>,
+    pub failure: Option<(SystemTime, Text)>,
 }
 
 /// A store that could not be read or written.

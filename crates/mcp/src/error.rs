@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use toolhub_core::error::Effect;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::{Lang, Say, Text};
 use toolhub_core::{RawJson, ServerId, ToolError};
 
 /// Why a server could not be talked to.
 #[derive(Debug, Clone, thiserror::Error)]
+#[error("{}", self.say(Lang::En))]
 pub enum McpError {
     /// It could not be reached; nothing was sent.
-    #[error("{cause}")]
     Connect {
         /// Why.
         cause: Text,
@@ -20,7 +20,6 @@ pub enum McpError {
         lasting: bool,
     },
     /// The connection broke while an answer was awaited.
-    #[error("{cause}")]
     Lost {
         /// Why.
         cause: Text,
@@ -28,7 +27,6 @@ pub enum McpError {
         stderr: Vec<String>,
     },
     /// It answered with an HTTP error status.
-    #[error("HTTP status {status}")]
     Http {
         /// The status.
         status: u16,
@@ -38,16 +36,13 @@ pub enum McpError {
         retry_after: Option<Duration>,
     },
     /// It no longer knows the session; the request was not looked at.
-    #[error("the session has expired")]
     SessionExpired,
     /// It wants to know who is calling, and nobody is logged in.
-    #[error("it wants you to log in: run `toolhub servers login {server}`")]
     LoginNeeded {
         /// Which server.
         server: ServerId,
     },
     /// It answered with a JSON-RPC error.
-    #[error("MCP error {code}: {message}")]
     Rpc {
         /// The error's code.
         code: i64,
@@ -57,17 +52,44 @@ pub enum McpError {
         data: Option<RawJson>,
     },
     /// Its answer could not be read.
-    #[error("{detail}")]
     Unreadable {
         /// What was wrong.
         detail: String,
     },
     /// It did not answer in time.
-    #[error("no answer within {} s", .0.as_secs_f32())]
     TimedOut(Duration),
 }
 
+impl Say for McpError {
+    fn say(&self, lang: Lang) -> String {
+        match self {
+            Self::Connect { cause, .. } | Self::Lost { cause, .. } => cause.say(lang),
+            Self::Http { status, .. } => {
+                lang.pick(format!("HTTP status {status}"), format!("HTTP 状态 {status}"))
+            }
+            Self::SessionExpired => lang.pick("the session has expired", "会话已过期").to_owned(),
+            Self::LoginNeeded { server } => lang.pick(
+                format!("it wants you to log in: run `toolhub servers login {server}`"),
+                format!("它需要登录：请运行 `toolhub servers login {server}`"),
+            ),
+            Self::Rpc { code, message, .. } => {
+                lang.pick(format!("MCP error {code}: {message}"), format!("MCP 错误 {code}：{message}"))
+            }
+            Self::Unreadable { detail } => detail.clone(),
+            Self::TimedOut(patience) => {
+                let seconds = patience.as_secs_f32();
+                lang.pick(format!("no answer within {seconds} s"), format!("{seconds} 秒内没有回答"))
+            }
+        }
+    }
+}
+
 impl McpError {
+    /// The same in both languages at once, for those who keep it.
+    pub fn text(&self) -> Text {
+        Text::new(self.say(Lang::En), self.say(Lang::Zh))
+    }
+
     pub(crate) fn connect(cause: impl Into<Text>) -> Self {
         Self::Connect { cause: cause.into(), stderr: Vec::new(), lasting: false }
     }
@@ -107,7 +129,7 @@ impl McpError {
             Self::Unreadable { detail } => ToolError::Unreadable { server, detail },
             Self::TimedOut(_) => ToolError::ConnectionFailed {
                 server,
-                cause: self.to_string().into(),
+                cause: self.text(),
                 stderr: Vec::new(),
                 effect: Effect::None,
                 lasting: false,

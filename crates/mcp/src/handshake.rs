@@ -227,7 +227,10 @@ impl Meeting<'_> {
             }
             McpError::Http { status: 400 | 404 | 405, .. } => {
                 // Its own words are the better ones where the old transport is not there either.
-                self.open_sse(spec).await.map_err(|_| refused)
+                self.open_sse(spec).await.map_err(|error| match error {
+                    McpError::LoginNeeded { .. } => error,
+                    _ => refused,
+                })
             }
             error => Err(error),
         }

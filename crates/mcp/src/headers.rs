@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use toolhub_core::RawJson;
+use toolhub_core::lang::Text;
 
 /// A value as a header carries it: plain where that is safe, else in the base64 form the spec gives.
 pub(crate) fn encode(value: &str) -> String {
@@ -27,7 +28,7 @@ pub(crate) struct Mirrored {
 }
 
 /// The parameters that `schema` marks with `x-mcp-header`, or why the marks make the tool unusable over HTTP.
-pub(crate) fn mirrored(schema: &RawJson) -> Result<Vec<Mirrored>, String> {
+pub(crate) fn mirrored(schema: &RawJson) -> Result<Vec<Mirrored>, Text> {
     // Most tools have none: one look at the text spares them the walk.
     if !schema.get().contains("x-mcp-header") {
         return Ok(Vec::new());
@@ -37,7 +38,11 @@ pub(crate) fn mirrored(schema: &RawJson) -> Result<Vec<Mirrored>, String> {
     let mut seen = HashSet::new();
     for mirrored in &found {
         if !seen.insert(mirrored.header.to_ascii_lowercase()) {
-            return Err(format!("`x-mcp-header` `{}` is used twice", mirrored.header));
+            let name = &mirrored.header;
+            return Err(Text::new(
+                format!("`x-mcp-header` `{name}` is used twice"),
+                format!("`x-mcp-header` `{name}` 用了两次"),
+            ));
         }
     }
     Ok(found)
@@ -51,12 +56,7 @@ enum Reach {
     Other,
 }
 
-fn walk(
-    schema: &Value,
-    path: &mut Vec<String>,
-    reach: Reach,
-    found: &mut Vec<Mirrored>,
-) -> Result<(), String> {
+fn walk(schema: &Value, path: &mut Vec<String>, reach: Reach, found: &mut Vec<Mirrored>) -> Result<(), Text> {
     let members = match schema {
         Value::Object(members) => members,
         Value::Array(items) => {
@@ -67,12 +67,23 @@ fn walk(
     if let Some(mark) = members.get("x-mcp-header") {
         let place = path.join(".");
         let name = mark.as_str().filter(|name| is_token(name));
-        let name = name.ok_or_else(|| format!("`x-mcp-header` of `{place}` is {mark}, not a header name"))?;
+        let name = name.ok_or_else(|| {
+            Text::new(
+                format!("`x-mcp-header` of `{place}` is {mark}, not a header name"),
+                format!("`{place}` 的 `x-mcp-header` 是 {mark}，不是请求头名称"),
+            )
+        })?;
         if reach == Reach::Other || path.is_empty() {
-            return Err(format!("`x-mcp-header` `{name}` stands where its value cannot be found"));
+            return Err(Text::new(
+                format!("`x-mcp-header` `{name}` stands where its value cannot be found"),
+                format!("`x-mcp-header` `{name}` 所在位置无法取值"),
+            ));
         }
         if !matches!(members.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
-            return Err(format!("`x-mcp-header` of `{place}` needs type string, integer or boolean"));
+            return Err(Text::new(
+                format!("`x-mcp-header` of `{place}` needs type string, integer or boolean"),
+                format!("`{place}` 的 `x-mcp-header` 要求类型为 string、integer 或 boolean"),
+            ));
         }
         found.push(Mirrored { header: name.to_owned(), path: path.clone() });
     }

@@ -9,7 +9,7 @@ use toolhub_core::{
 
 use crate::connection::Connection;
 use crate::error::McpError;
-use crate::supervisor::Server;
+use crate::supervisor::{Purpose, Server};
 use crate::transport::OnProgress;
 
 /// Calls tools of one server, connecting it when that is needed.
@@ -30,7 +30,7 @@ impl McpHost {
         arguments: &RawJson,
         context: &CallContext,
     ) -> Result<RawJson, McpError> {
-        let _in_use = self.server.use_now();
+        let _in_use = self.server.hold(Purpose::Work);
         let mut connection = self.server.connection().await?;
         context.sending();
         let mut result = call_over(&connection, tool, arguments, context).await;

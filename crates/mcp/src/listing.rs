@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::tool::DefinitionError;
 use toolhub_core::{RawJson, RawObject, ToolDefinition};
 
 use crate::connection::{Ask, Connection};
@@ -19,7 +21,7 @@ pub struct Listing {
     /// The usable definitions, as they were given.
     pub tools: Vec<RawJson>,
     /// Those that cannot be used, each with the reason.
-    pub skipped: Vec<String>,
+    pub skipped: Vec<Text>,
     /// How long the server says the list keeps.
     pub ttl: Option<Duration>,
 }
@@ -61,7 +63,7 @@ impl Offer {
 #[derive(Default)]
 struct Pages {
     items: Vec<RawJson>,
-    left_out: Option<String>,
+    left_out: Option<Text>,
     ttl: Option<Duration>,
 }
 
@@ -85,20 +87,27 @@ async fn pages(connection: &Connection, method: &'static str, key: &str) -> Resu
         all.items.extend(items);
         if all.items.len() > MAX_ITEMS {
             all.items.truncate(MAX_ITEMS);
-            all.left_out = Some(format!("all after the first {MAX_ITEMS}"));
+            all.left_out = Some(Text::new(
+                format!("all after the first {MAX_ITEMS}"),
+                format!("前 {MAX_ITEMS} 个之后的全部"),
+            ));
             return Ok(all);
         }
         match page.get("nextCursor").and_then(|next| next.decode::<Option<String>>().ok()).flatten() {
             // A cursor seen before would go round for ever.
             Some(next) if cursors.insert(next.clone()) => cursor = Some(next),
             Some(_) => {
-                all.left_out = Some("the pages after a cursor that came twice".to_owned());
+                all.left_out =
+                    Some(Text::new("the pages after a cursor that came twice", "重复出现的游标之后的各页"));
                 return Ok(all);
             }
             None => return Ok(all),
         }
     }
-    all.left_out = Some(format!("the pages after the first {MAX_PAGES}"));
+    all.left_out = Some(Text::new(
+        format!("the pages after the first {MAX_PAGES}"),
+        format!("前 {MAX_PAGES} 页之后的各页"),
+    ));
     Ok(all)
 }
 
@@ -130,10 +139,13 @@ struct Salvage {
 impl Salvage {
     fn take(&mut self, raw: RawJson) {
         let name = raw.object().and_then(|members| members.get("name")?.decode::<String>().ok());
-        let label = name.map_or_else(|| "a tool without a name".to_owned(), |name| format!("`{name}`"));
+        let label = name.map_or_else(
+            || Text::new("a tool without a name", "没有名称的工具"),
+            |name| Text::from(format!("`{name}`")),
+        );
         let definition = match ToolDefinition::parse(raw) {
             Ok(definition) => definition,
-            Err(error) => return self.skip(&label, &error.to_string()),
+            Err(error) => return self.skip(&label, &why_unusable(&error)),
         };
         if self.over_http
             && let Err(error) = headers::mirrored(definition.input_schema())
@@ -141,12 +153,25 @@ impl Salvage {
             return self.skip(&label, &error);
         }
         if !self.names.insert(definition.name().as_str().to_owned()) {
-            return self.skip(&label, "a second tool of that name");
+            return self.skip(&label, &Text::new("a second tool of that name", "同名的第二个工具"));
         }
         self.listing.tools.push(definition.raw().clone());
     }
 
-    fn skip(&mut self, label: &str, why: &str) {
-        self.listing.skipped.push(format!("{label}: {why}"));
+    fn skip(&mut self, label: &Text, why: &Text) {
+        let both = |lang: Lang| (label.say(lang), why.say(lang));
+        let ((label, why), (label_zh, why_zh)) = (both(Lang::En), both(Lang::Zh));
+        self.listing.skipped.push(Text::new(format!("{label}: {why}"), format!("{label_zh}：{why_zh}")));
     }
+}
+
+fn why_unusable(error: &DefinitionError) -> Text {
+    let zh = match error {
+        DefinitionError::NotAnObject => "定义不是对象".to_owned(),
+        DefinitionError::NoName => "定义中没有名称".to_owned(),
+        DefinitionError::SchemaKind(_) => "`inputSchema` 不是对象".to_owned(),
+        DefinitionError::SchemaSize(bytes) => format!("`inputSchema` 有 {bytes} 字节，太大"),
+        DefinitionError::TooDeep(depth) => format!("定义嵌套了 {depth} 层，太深"),
+    };
+    Text::new(error.to_string(), zh)
 }

@@ -1,84 +1,29 @@
 //! One server over time: connected when first needed, one connect for all who wait, again when it went away, left
-//! alone when it keeps failing, stopped when nobody needs it.
+//! alone when it keeps failing, stopped when nobody needs it. What it offers is asked for in `inquiry`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, Shared};
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_core::lang::Text;
-use toolhub_core::{Event, EventKind, EventSink, RawJson, RawObject, ServerId};
+use toolhub_core::{Event, EventKind, EventSink, ServerId};
 
-use crate::breaker::{Advice, Breaker};
+use crate::breaker::Advice;
 use crate::config::ServerSpec;
-use crate::connection::{Ask, Connection};
+use crate::connection::Connection;
 use crate::doorman::Doorman;
 use crate::era::Era;
 use crate::error::McpError;
 use crate::handler::ClientHandler;
 use crate::handshake::Meeting;
-use crate::listing::{self, Listing, Offer};
+use crate::news::follow;
 use crate::oauth::{Authorizer, Guard, OAuthError, Surroundings, TokenStore};
+use crate::standing::{Attempt, Live, ServerState, Standing};
 use crate::transport::StderrRing;
-
-/// How long a stream of news that ended is left before it is opened again.
-const FOLLOW_PAUSE: Duration = Duration::from_secs(5);
-
-/// How a server stands.
-#[derive(Debug, Clone)]
-pub enum ServerState {
-    /// Not connected: nobody needed it yet, or it went away.
-    Idle,
-    /// Connected.
-    Connected {
-        /// The era it speaks.
-        era: Era,
-        /// The version of MCP.
-        version: String,
-        /// What it calls itself.
-        peer: String,
-    },
-    /// The last try failed.
-    Failed(String),
-    /// It failed too often, and is left alone for a while.
-    LeftAlone {
-        /// Why it failed last.
-        cause: String,
-        /// How much longer.
-        left: Duration,
-    },
-}
-
-/// An attempt to connect that is under way.
-struct Attempt {
-    waiting: Shared<BoxFuture<'static, Result<Arc<Connection>, McpError>>>,
-    abort: AbortHandle,
-}
-
-/// A connection, and what runs for it until it is dropped.
-struct Live {
-    connection: Arc<Connection>,
-    _helpers: DropGuard,
-}
-
-#[derive(Default)]
-struct State {
-    live: Option<Live>,
-    /// Cleared by the attempt itself when it ends.
-    connecting: Option<Attempt>,
-    era: Option<Era>,
-    breaker: Breaker,
-    last_error: Option<McpError>,
-    /// How often it was connected.
-    connects: u32,
-    in_flight: usize,
-    last_used: Option<Instant>,
-}
 
 /// What the hub lends its servers.
 #[derive(Clone)]
@@ -107,7 +52,9 @@ pub struct Server {
     guard: Result<Arc<Guard>, OAuthError>,
     tasks: TaskTracker,
     changes: watch::Sender<u64>,
-    state: Mutex<State>,
+    standing: Mutex<Standing>,
+    /// Counts how often it was connected.
+    connects: watch::Sender<u32>,
 }
 
 impl std::fmt::Debug for Server {
@@ -119,11 +66,12 @@ impl std::fmt::Debug for Server {
 impl Server {
     /// A server that is not connected yet; `known` is the era it spoke last time.
     pub fn new(spec: ServerSpec, known: Option<Era>, context: ServerContext) -> Self {
-        let state = Mutex::new(State { era: known, ..State::default() });
+        let standing = Mutex::new(Standing { era: known, ..Standing::default() });
         let tasks = TaskTracker::new();
         let (store, events) = (Arc::clone(&context.logins), Arc::clone(&context.events));
         let guard = Guard::of(&spec, Surroundings { store, events, tasks: tasks.clone() }).map(Arc::new);
-        Self { spec, context, guard, tasks, changes: watch::Sender::new(0), state }
+        let (changes, connects) = (watch::Sender::new(0), watch::Sender::new(0));
+        Self { spec, context, guard, tasks, changes, standing, connects }
     }
 
     /// Its id.
@@ -146,45 +94,43 @@ impl Server {
         self.changes.subscribe()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// How often it said so until now.
+    pub(crate) fn changes_told(&self) -> u64 {
+        *self.changes.borrow()
     }
 
-    fn emit(&self, kind: EventKind) {
+    /// Counts how often it was connected.
+    pub fn connects(&self) -> watch::Receiver<u32> {
+        self.connects.subscribe()
+    }
+
+    pub(crate) fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn emit(&self, kind: EventKind) {
         self.context.events.emit(Event::now(None, kind));
     }
 
     /// How it stands.
     pub fn status(&self) -> ServerState {
-        let state = self.state();
-        let open = state.live.as_ref().filter(|live| live.connection.is_open());
-        match (open, &state.last_error, state.breaker.advice(Instant::now())) {
-            (Some(live), ..) => {
-                let greeting = live.connection.greeting.clone();
-                ServerState::Connected { era: greeting.era, version: greeting.version, peer: greeting.peer }
-            }
-            (None, Some(error), Advice::LeaveAlone(left)) => {
-                ServerState::LeftAlone { cause: error.to_string(), left }
-            }
-            (None, Some(error), _) => ServerState::Failed(error.to_string()),
-            (None, None, _) => ServerState::Idle,
-        }
+        self.standing().told()
     }
 
     /// Why the last try failed, if it did.
     pub fn last_error(&self) -> Option<McpError> {
-        self.state().last_error.clone()
+        self.standing().last_error.clone()
     }
 
     /// How often it was started again after the first time.
     pub fn restarts(&self) -> u32 {
-        self.state().connects.saturating_sub(1)
+        self.connects.borrow().saturating_sub(1)
     }
 
     /// The last lines that a child wrote to its standard error.
     pub fn stderr_tail(&self) -> Vec<String> {
-        let state = self.state();
-        state.live.as_ref().map(|live| live.connection.stderr_tail()).unwrap_or_default()
+        let standing = self.standing();
+        standing.live.as_ref().map(|live| live.connection.stderr_tail()).unwrap_or_default()
     }
 
     /// Tasks that still run for it.
@@ -195,22 +141,22 @@ impl Server {
     /// The connection, made now if there is none. Whoever comes meanwhile waits for the same one.
     pub(crate) async fn connection(self: &Arc<Self>) -> Result<Arc<Connection>, McpError> {
         let connecting = {
-            let mut state = self.state();
-            if let Some(live) = state.live.as_ref().filter(|live| live.connection.is_open()) {
-                return Ok(Arc::clone(&live.connection));
+            let mut standing = self.standing();
+            if let Some(connection) = standing.open() {
+                return Ok(Arc::clone(connection));
             }
-            if state.connecting.is_none() {
-                if let Advice::LeaveAlone(left) = state.breaker.advice(Instant::now()) {
-                    return Err(self.left_alone(&state, left));
+            if standing.connecting.is_none() {
+                if let Advice::LeaveAlone(left) = standing.breaker.advice(Instant::now()) {
+                    return Err(standing.left_alone(left));
                 }
                 // A task of its own: a waiter that gives up does not take the attempt away from the others.
                 let task = self.tasks.spawn(Arc::clone(self).connect());
                 let abort = task.abort_handle();
                 let gone = || Err(McpError::connect(Text::new("connecting was given up", "已放弃连接")));
                 let waiting = task.map(move |joined| joined.unwrap_or_else(|_| gone())).boxed().shared();
-                state.connecting = Some(Attempt { waiting, abort });
+                standing.connecting = Some(Attempt { waiting, abort });
             }
-            state.connecting.as_ref().map(|attempt| attempt.waiting.clone())
+            standing.connecting.as_ref().map(|attempt| attempt.waiting.clone())
         };
         match connecting {
             Some(connecting) => connecting.await,
@@ -218,46 +164,26 @@ impl Server {
         }
     }
 
-    fn left_alone(&self, state: &State, left: Duration) -> McpError {
-        let last = state.last_error.as_ref().map(ToString::to_string).unwrap_or_default();
-        let (failures, seconds) = (state.breaker.failures(), left.as_secs() + 1);
-        McpError::hopeless(Text::new(
-            format!(
-                "it failed {failures} times in a row and is left alone for {seconds} s more; last: {last}"
-            ),
-            format!("它连续失败 {failures} 次，再过 {seconds} 秒才会重试；最近一次：{last}"),
-        ))
-    }
-
     /// Forgets a connection that turned out to be of no use, so that the next call makes another.
     pub(crate) fn forget(&self, connection: &Arc<Connection>) {
-        let mut state = self.state();
-        if state.live.as_ref().is_some_and(|live| Arc::ptr_eq(&live.connection, connection)) {
-            state.live = None;
+        let mut standing = self.standing();
+        if standing.live.as_ref().is_some_and(|live| Arc::ptr_eq(&live.connection, connection)) {
+            standing.live = None;
         }
     }
 
     /// Lets the server be tried at once, whatever it did before: somebody asked for it by name.
     pub fn forgive(&self) {
-        self.state().breaker.succeed();
+        self.standing().breaker.succeed();
     }
 
-    /// Notes how a request over a connection ended: a server that breaks off counts as failing, one that answers,
-    /// whatever it answers, does not.
+    /// Notes how a request over a connection ended.
     pub(crate) fn note(&self, error: Option<&McpError>) {
-        let mut state = self.state();
-        match error {
-            Some(McpError::Lost { .. }) => {
-                state.breaker.fail(Instant::now(), fastrand::f64());
-                state.last_error = error.cloned();
-            }
-            Some(McpError::Connect { .. } | McpError::TimedOut(_) | McpError::SessionExpired) => {}
-            Some(_) | None => state.breaker.succeed(),
-        }
+        self.standing().note(error);
     }
 
     async fn connect(self: Arc<Self>) -> Result<Arc<Connection>, McpError> {
-        let advice = self.state().breaker.advice(Instant::now());
+        let advice = self.standing().breaker.advice(Instant::now());
         if let Advice::Wait(pause) = advice {
             tokio::time::sleep(pause).await;
         }
@@ -265,7 +191,7 @@ impl Server {
         self.emit(EventKind::Connecting { server: server.clone() });
         let started = Instant::now();
         let stderr = Mutex::new(StderrRing::default());
-        let known = self.state().era;
+        let known = self.standing().era;
         let doorman = Doorman {
             server: server.clone(),
             events: Arc::clone(&self.context.events),
@@ -300,13 +226,13 @@ impl Server {
                 let tail = stderr.lock().unwrap_or_else(PoisonError::into_inner).tail();
                 let error = error.while_connecting(tail);
                 {
-                    let mut state = self.state();
-                    state.connecting = None;
+                    let mut standing = self.standing();
+                    standing.connecting = None;
                     // Nothing is wrong with a server that waits for a login.
                     if !matches!(error, McpError::LoginNeeded { .. }) {
-                        state.breaker.fail(Instant::now(), fastrand::f64());
+                        standing.breaker.fail(Instant::now(), fastrand::f64());
                     }
-                    state.last_error = Some(error.clone());
+                    standing.last_error = Some(error.clone());
                 }
                 self.emit(EventKind::ConnectFailed { server, cause: error.to_string() });
                 Err(error)
@@ -319,17 +245,17 @@ impl Server {
     fn enter(self: &Arc<Self>, connection: &Arc<Connection>) {
         let helpers = CancellationToken::new();
         {
-            let mut state = self.state();
-            state.connecting = None;
-            state.era = Some(connection.greeting.era);
-            state.last_used = Some(Instant::now());
-            state.connects += 1;
-            if state.breaker.failures() == 0 {
-                state.last_error = None;
+            let mut standing = self.standing();
+            standing.connecting = None;
+            standing.era = Some(connection.greeting.era);
+            standing.last_used = Some(Instant::now());
+            if standing.breaker.failures() == 0 {
+                standing.last_error = None;
             }
-            state.live =
+            standing.live =
                 Some(Live { connection: Arc::clone(connection), _helpers: helpers.clone().drop_guard() });
         }
+        self.connects.send_modify(|count| *count += 1);
         if let Some(idle) = self.spec.idle_timeout {
             self.run_beside(&helpers, Arc::clone(self).stop_when_idle(idle));
         }
@@ -351,12 +277,11 @@ impl Server {
     async fn stop_when_idle(self: Arc<Self>, idle: Duration) {
         loop {
             tokio::time::sleep(idle).await;
-            let mut state = self.state();
-            let unused = state.last_used.is_none_or(|at| at.elapsed() >= idle);
-            if state.in_flight == 0 && unused {
+            let mut standing = self.standing();
+            if standing.unused_for(idle) {
                 // Dropping it ends this task too, by its guard.
-                let live = state.live.take();
-                drop(state);
+                let live = standing.live.take();
+                drop(standing);
                 drop(live);
                 return;
             }
@@ -364,50 +289,22 @@ impl Server {
     }
 
     /// Counts a request that is under way, until the guard is dropped.
-    pub(crate) fn use_now(self: &Arc<Self>) -> InUse {
-        let mut state = self.state();
-        state.in_flight += 1;
-        state.last_used = Some(Instant::now());
-        drop(state);
-        InUse(Arc::clone(self))
-    }
-
-    /// Connects if need be and lists the tools; also tells the era and the name the server goes by.
-    pub async fn list(self: &Arc<Self>) -> Result<(Listing, Era, String), McpError> {
-        let _in_use = self.use_now();
-        let patience = self.spec.connect_timeout;
-        let mut connection = self.connection().await?;
-        let mut listed = tokio::time::timeout(patience, listing::list(&connection)).await;
-        if matches!(listed, Ok(Err(McpError::SessionExpired))) {
-            self.forget(&connection);
-            connection = self.connection().await?;
-            listed = tokio::time::timeout(patience, listing::list(&connection)).await;
+    pub(crate) fn hold(self: &Arc<Self>, purpose: Purpose) -> Held {
+        let held = Held { server: Arc::clone(self), purpose };
+        let mut standing = self.standing();
+        standing.in_flight += 1;
+        if held.purpose == Purpose::Work {
+            standing.last_used = Some(Instant::now());
         }
-        let result = listed
-            .unwrap_or_else(|_| Err(McpError::TimedOut(patience).while_connecting(connection.stderr_tail())));
-        self.note(result.as_ref().err());
-        let listing = result?;
-        let (tools, skipped) = (listing.tools.len(), listing.skipped.clone());
-        self.emit(EventKind::Listed { server: self.spec.id.clone(), tools, skipped });
-        Ok((listing, connection.greeting.era, connection.greeting.peer.clone()))
-    }
-
-    /// Connects if need be and lists what the server offers beside tools.
-    pub async fn offers(self: &Arc<Self>, offer: Offer) -> Result<Vec<RawJson>, McpError> {
-        let _in_use = self.use_now();
-        let connection = self.connection().await?;
-        let patience = self.spec.connect_timeout;
-        match tokio::time::timeout(patience, listing::list_offer(&connection, offer)).await {
-            Ok(offers) => offers,
-            Err(_) => Err(McpError::TimedOut(patience)),
-        }
+        drop(standing);
+        held
     }
 
     /// Ends the connection, and waits until nothing of it is left, at most `patience`.
     pub async fn stop(&self, patience: Duration) {
         let (live, connecting) = {
-            let mut state = self.state();
-            (state.live.take(), state.connecting.take())
+            let mut standing = self.standing();
+            (standing.live.take(), standing.connecting.take())
         };
         drop(live);
         if let Some(attempt) = connecting {
@@ -419,28 +316,27 @@ impl Server {
     }
 }
 
-/// A request that is under way.
-pub(crate) struct InUse(Arc<Server>);
-
-impl Drop for InUse {
-    fn drop(&mut self) {
-        let mut state = self.0.state();
-        state.in_flight = state.in_flight.saturating_sub(1);
-        state.last_used = Some(Instant::now());
-    }
+/// What a request is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Somebody wants something of the server.
+    Work,
+    /// Keeping what is known of it fresh: alone no reason to keep a program running.
+    Upkeep,
 }
 
-/// Keeps a modern server's stream of news open (2026-07-28, patterns/subscriptions). One that has none says so,
-/// and is left alone.
-async fn follow(connection: Arc<Connection>) {
-    let wanted = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
-    let wanted = wanted.iter().fold(RawObject::default(), |filter, name| filter.with(*name, true));
-    loop {
-        let params = RawObject::default().with("notifications", wanted.clone());
-        let ended = connection.ask(Ask { method: "subscriptions/listen", params, ..Ask::default() }).await;
-        if matches!(ended, Err(McpError::Rpc { .. } | McpError::Http { .. })) || !connection.is_open() {
-            return;
+/// A request that is under way; meanwhile the connection is not stopped.
+pub(crate) struct Held {
+    server: Arc<Server>,
+    purpose: Purpose,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut standing = self.server.standing();
+        standing.in_flight = standing.in_flight.saturating_sub(1);
+        if self.purpose == Purpose::Work {
+            standing.last_used = Some(Instant::now());
         }
-        tokio::time::sleep(FOLLOW_PAUSE).await;
     }
 }

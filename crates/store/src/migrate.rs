@@ -5,8 +5,11 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::sqlite::OpenError;
 
 /// Every step there ever was, in order. Never change one that has been released: add another.
-const STEPS: [&str; 2] =
-    [include_str!("migrations/0001_tool_lists.sql"), include_str!("migrations/0002_tool_versions.sql")];
+const STEPS: [&str; 3] = [
+    include_str!("migrations/0001_tool_lists.sql"),
+    include_str!("migrations/0002_tool_versions.sql"),
+    include_str!("migrations/0003_reasons_in_both_languages.sql"),
+];
 
 /// Brings the database to the newest version.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, params};
+use toolhub_core::lang::{Lang, Say as _, Text};
 use toolhub_core::ports::{CachedList, StoreError, ToolListStore};
 use toolhub_core::{BoxFuture, RawJson, ServerId};
 
@@ -41,7 +42,8 @@ impl ToolListStore for SqliteStore {
 
 fn load(connection: &Connection) -> rusqlite::Result<Vec<(ServerId, CachedList)>> {
     let mut lists = connection.prepare(
-        "SELECT server, fingerprint, era, peer, listed_at, ttl_ms, skipped, failed_at, failure FROM tool_lists ORDER BY server",
+        "SELECT server, fingerprint, era, peer, listed_at, ttl_ms, skipped, failed_at, failure, failure_zh
+         FROM tool_lists ORDER BY server",
     )?;
     let mut tools = connection.prepare(
         "SELECT definition FROM listed_tools WHERE server = ?1 AND fingerprint = ?2 ORDER BY position",
@@ -56,7 +58,11 @@ fn load(connection: &Connection) -> rusqlite::Result<Vec<(ServerId, CachedList)>
             .collect::<rusqlite::Result<Vec<RawJson>>>()?;
         let skipped: String = row.get(6)?;
         let failed_at = row.get::<_, Option<i64>>(7)?.map(from_millis);
-        let failure: Option<String> = row.get(8)?;
+        let (failure, failure_zh): (Option<String>, Option<String>) = (row.get(8)?, row.get(9)?);
+        let failure = failure.map(|en| match failure_zh {
+            Some(zh) => Text::new(en, zh),
+            None => Text::from(en),
+        });
         let list = CachedList {
             fingerprint,
             era: row.get(2)?,
@@ -64,7 +70,7 @@ fn load(connection: &Connection) -> rusqlite::Result<Vec<(ServerId, CachedList)>
             listed_at: row.get::<_, Option<i64>>(4)?.map(from_millis),
             ttl: row.get::<_, Option<i64>>(5)?.map(|ms| Duration::from_millis(ms.unsigned_abs())),
             tools: definitions,
-            skipped: serde_json::from_str(&skipped).unwrap_or_default(),
+            skipped: read_texts(&skipped),
             failure: failed_at.zip(failure),
         };
         found.push((ServerId::new(server), list));
@@ -79,10 +85,12 @@ fn save(connection: &mut Connection, server: &ServerId, list: &CachedList) -> ru
     // Configurations that were changed leave their lists behind.
     let old = to_millis(SystemTime::now() - KEPT);
     transaction.execute("DELETE FROM tool_lists WHERE coalesce(listed_at, failed_at, 0) < ?1", [old])?;
-    let (failed_at, failure) =
-        list.failure.as_ref().map(|(at, text)| (to_millis(*at), text.as_str())).unzip();
+    let failed_at = list.failure.as_ref().map(|(at, _)| to_millis(*at));
+    let failure = |lang| list.failure.as_ref().map(|(_, why)| why.say(lang));
+    let skipped: Vec<[String; 2]> =
+        list.skipped.iter().map(|text| [text.say(Lang::En), text.say(Lang::Zh)]).collect();
     transaction.execute(
-        "INSERT INTO tool_lists VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "INSERT INTO tool_lists VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         params![
             server,
             list.fingerprint,
@@ -90,9 +98,10 @@ fn save(connection: &mut Connection, server: &ServerId, list: &CachedList) -> ru
             list.peer,
             list.listed_at.map(to_millis),
             list.ttl.map(|ttl| i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX)),
-            RawJson::of(&list.skipped).get(),
+            RawJson::of(&skipped).get(),
             failed_at,
-            failure,
+            failure(Lang::En),
+            failure(Lang::Zh),
         ],
     )?;
     {
@@ -110,6 +119,17 @@ fn save(connection: &mut Connection, server: &ServerId, list: &CachedList) -> ru
         versions::note(&transaction, server, &list.tools, listed_at)?;
     }
     transaction.commit()
+}
+
+/// What was skipped: pairs of both languages, or, from before those were kept, texts in one.
+fn read_texts(kept: &str) -> Vec<Text> {
+    match serde_json::from_str::<Vec<[String; 2]>>(kept) {
+        Ok(pairs) => pairs.into_iter().map(|[en, zh]| Text::new(en, zh)).collect(),
+        Err(_) => {
+            let texts: Vec<String> = serde_json::from_str(kept).unwrap_or_default();
+            texts.into_iter().map(Text::from).collect()
+        }
+    }
 }
 
 pub(crate) fn to_millis(time: SystemTime) -> i64 {

@@ -4,6 +4,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use toolhub_core::lang::Text;
 use toolhub_core::ports::{CachedList, ToolListStore as _, ToolVersions as _};
 use toolhub_core::{RawJson, ServerId};
 use toolhub_store::{OpenError, SqliteStore};
@@ -18,8 +19,8 @@ fn list(tools: &[&str]) -> CachedList {
         listed_at: Some(UNIX_EPOCH + Duration::from_millis(4_000_000_000_123)),
         ttl: Some(Duration::from_secs(60)),
         tools: tools.iter().map(|text| RawJson::parse(*text).unwrap()).collect(),
-        skipped: vec!["`bad`: no".to_owned()],
-        failure: Some((UNIX_EPOCH + Duration::from_secs(5), "refused".to_owned())),
+        skipped: vec![Text::new("`bad`: no", "`bad`：不行")],
+        failure: Some((UNIX_EPOCH + Duration::from_secs(5), Text::new("refused", "被拒绝"))),
     }
 }
 
@@ -83,4 +84,33 @@ async fn a_changed_definition_is_a_new_version() {
             (r#"{"name":"t","description":"old"}"#, at(1), at(2)),
         ]
     );
+}
+
+/// A database of a program that knew one language only is taken over: what it has is said as it stands there.
+#[tokio::test]
+async fn lists_from_before_both_languages_are_still_read() {
+    let folder = tempfile::tempdir().unwrap();
+    {
+        let connection = rusqlite::Connection::open(folder.path().join("toolhub.db")).unwrap();
+        for step in ["0001_tool_lists.sql", "0002_tool_versions.sql"] {
+            let file = format!("{}/src/migrations/{step}", env!("CARGO_MANIFEST_DIR"));
+            connection.execute_batch(&std::fs::read_to_string(file).unwrap()).unwrap();
+        }
+        connection.pragma_update(None, "user_version", 2).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO tool_lists VALUES
+                 ('s', 'f', 'legacy', 'peer 1', 4000000000000, NULL, '[\"`bad`: no\"]', 5000, 'refused');
+                 INSERT INTO listed_tools VALUES ('s', 'f', 0, '{\"name\":\"t\"}')",
+            )
+            .unwrap();
+    }
+    let store = SqliteStore::open(folder.path()).unwrap();
+    let (_, found) = store.load().await.unwrap().remove(0);
+    assert_eq!(found.tools.len(), 1);
+    assert_eq!(found.skipped, [Text::from("`bad`: no")]);
+    assert_eq!(found.failure, Some((UNIX_EPOCH + Duration::from_secs(5), Text::from("refused"))));
+    store.save(&ServerId::new("s"), &list(&[ODD])).await.unwrap();
+    let (_, found) = store.load().await.unwrap().remove(0);
+    assert_eq!(format!("{found:?}"), format!("{:?}", list(&[ODD])));
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use tokio::sync::watch;
 use toolhub_core::lang::{Lang, Say, Text};
 use toolhub_core::ports::{CachedList, HubStore};
 use toolhub_core::{EventSink, NativeTool, ServerId, ToolHost};
@@ -156,8 +157,8 @@ impl HubBuilder {
             let call = server.spec().call_timeout.unwrap_or(limits.call);
             engine.add_host(&host, Deadlines { call, cap: limits.cap.max(call) });
         }
-        let hub =
-            Hub { engine, native, servers, lists: Mutex::new(lists), store, events, settings, places, notes };
+        let (lists, lists_kept) = (Mutex::new(lists), watch::Sender::new(0));
+        let hub = Hub { engine, native, servers, lists, lists_kept, store, events, settings, places, notes };
         hub.refresh_catalog();
         Ok(hub)
     }

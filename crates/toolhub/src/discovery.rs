@@ -5,18 +5,17 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::join_all;
+use toolhub_core::lang::Text;
 use toolhub_core::ports::CachedList;
 use toolhub_core::{CallBy, Event, EventKind, RawJson, ServerId, ToolError};
-use toolhub_mcp::{Era, Listing, McpError, Offer, Server};
+use toolhub_mcp::{Listed, McpError, Offer, Server};
 
 use crate::hub::Hub;
 
 /// A server that could not be listed is left alone this long, unless nobody else can help.
 const LEAVE_ALONE: Duration = Duration::from_secs(60);
-/// How long further word of a change is waited for before a server is listed again.
-const COALESCE: Duration = Duration::from_millis(200);
 /// A list without a time-to-live of its own is taken for fresh this long.
-const FRESH: Duration = Duration::from_secs(3600);
+pub(crate) const FRESH: Duration = Duration::from_secs(3600);
 /// With a candidate known already, servers that were never met may delay a call this long.
 const COURTESY: Duration = Duration::from_secs(5);
 
@@ -61,21 +60,6 @@ impl Hub {
         tokio::join!(self.list_all(new, None), self.list_all(failed, Some(COURTESY)));
     }
 
-    /// Follows what servers say of their lists, for as long as it is polled: one that says that its list changed is
-    /// listed again, once for many such words in a short time.
-    pub async fn follow(&self) {
-        join_all(self.servers.iter().map(|server| self.follow_one(server))).await;
-    }
-
-    async fn follow_one(&self, server: &Arc<Server>) {
-        let mut changes = server.changes();
-        while changes.changed().await.is_ok() {
-            tokio::time::sleep(COALESCE).await;
-            changes.mark_unchanged();
-            let _ = self.list_one(server).await;
-        }
-    }
-
     /// Lists every server again.
     pub async fn list_again(&self) {
         self.list_all(self.usable(None).cloned().collect(), None).await;
@@ -95,7 +79,7 @@ impl Hub {
     }
 
     /// The enabled servers whose tools are not known, and why.
-    pub(crate) fn unlisted(&self) -> Vec<(Arc<Server>, String)> {
+    pub(crate) fn unlisted(&self) -> Vec<(Arc<Server>, Text)> {
         let missing = self.missing(None);
         let lists = self.lists();
         let why = |server: Arc<Server>| {
@@ -103,7 +87,7 @@ impl Hub {
             let cause = match failure {
                 Some((_, why)) => why.clone(),
                 None if server.spec().from_project => untried(&server),
-                None => "it has not answered yet".to_owned(),
+                None => Text::new("it has not answered yet", "它尚未回答"),
             };
             (server, cause)
         };
@@ -160,24 +144,30 @@ impl Hub {
         }
     }
 
-    async fn list_one(&self, server: &Arc<Server>) -> Result<CachedList, McpError> {
+    pub(crate) async fn list_one(&self, server: &Arc<Server>) -> Result<CachedList, McpError> {
         let listed = server.list().await;
         self.keep_listing(server, listed).await
     }
 
     /// Keeps what came of listing a server, in the catalog and in the store.
-    async fn keep_listing(
+    pub(crate) async fn keep_listing(
         &self,
         server: &Arc<Server>,
-        listed: Result<(Listing, Era, String), McpError>,
+        listed: Result<Listed, McpError>,
     ) -> Result<CachedList, McpError> {
         let before = self.lists().get(server.id()).cloned();
+        // Many may have waited for the same listing: the first of them keeps it.
+        if let (Ok(Listed { at, .. }), Some(kept)) = (&listed, &before)
+            && (kept.listed_at, &kept.failure) == (Some(*at), &None)
+        {
+            return Ok(kept.clone());
+        }
         let list = match &listed {
-            Ok((listing, era, peer)) => CachedList {
+            Ok(Listed { listing, at, era, peer }) => CachedList {
                 fingerprint: server.spec().fingerprint(),
                 era: era.name().to_owned(),
                 peer: peer.clone(),
-                listed_at: Some(SystemTime::now()),
+                listed_at: Some(*at),
                 ttl: listing.ttl,
                 tools: listing.tools.clone(),
                 skipped: listing.skipped.clone(),
@@ -185,12 +175,13 @@ impl Hub {
             },
             // What was known stays; that it could not be had again is remembered beside it.
             Err(error) => CachedList {
-                failure: Some((SystemTime::now(), error.to_string())),
+                failure: Some((SystemTime::now(), error.text())),
                 ..before.unwrap_or_else(|| unknown(server))
             },
         };
         self.lists().insert(server.id().clone(), list.clone());
         self.refresh_server(server);
+        self.lists_kept.send_modify(|count| *count += 1);
         if let Some(store) = &self.store
             && let Err(error) = store.save(server.id(), &list).await
         {
@@ -211,9 +202,14 @@ impl Hub {
     }
 }
 
-fn untried(server: &Server) -> String {
+fn untried(server: &Server) -> Text {
     let (id, file) = (server.id(), server.spec().origin.display());
-    format!("it comes from `{file}` and was never started; if you trust it, run `toolhub servers test {id}`")
+    Text::new(
+        format!(
+            "it comes from `{file}` and was never started; if you trust it, run `toolhub servers test {id}`"
+        ),
+        format!("它来自 `{file}`，从未启动过；如果信任它，请运行 `toolhub servers test {id}`"),
+    )
 }
 
 fn unknown(server: &Server) -> CachedList {

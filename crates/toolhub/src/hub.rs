@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use tokio::sync::watch;
 use toolhub_core::error::UnknownTool;
 use toolhub_core::lang::Text;
 use toolhub_core::ports::{CachedList, HubStore, StoreError, ToolVersion};
@@ -29,6 +30,8 @@ pub struct Hub {
     pub(crate) native: Arc<NativeHost>,
     pub(crate) servers: Vec<Arc<Server>>,
     pub(crate) lists: Mutex<HashMap<ServerId, CachedList>>,
+    /// Counts how often a list was kept, for those who must look again then.
+    pub(crate) lists_kept: watch::Sender<u64>,
     pub(crate) store: Option<Arc<dyn HubStore>>,
     pub(crate) events: Arc<dyn EventSink>,
     pub(crate) settings: Settings,
@@ -56,6 +59,8 @@ pub struct ServerView {
     pub list: Option<CachedList>,
     /// How often it was started again.
     pub restarts: u32,
+    /// The last lines that its program wrote to its standard error, while it runs.
+    pub stderr: Vec<String>,
 }
 
 impl Hub {
@@ -105,13 +110,14 @@ impl Hub {
         let unlisted = self.unlisted();
         let named = unlisted.iter().find(|(server, _)| Some(server.id()) == unknown.server.as_ref());
         if let Some((server, cause)) = named {
-            let unreachable =
-                McpError::Connect { cause: cause.clone().into(), stderr: Vec::new(), lasting: false };
+            let unreachable = McpError::Connect { cause: cause.clone(), stderr: Vec::new(), lasting: false };
             return server.last_error().unwrap_or(unreachable).into_tool_error(server.id());
         }
         let unlisted = match unknown.server {
             Some(_) => Vec::new(),
-            None => unlisted.into_iter().map(|(server, cause)| (server.id().clone(), cause)).collect(),
+            None => {
+                unlisted.into_iter().map(|(server, cause)| (server.id().clone(), cause.to_string())).collect()
+            }
         };
         ToolError::UnknownTool(Box::new(UnknownTool { unlisted, ..*unknown }))
     }
@@ -150,6 +156,7 @@ impl Hub {
             state: server.status(),
             list: lists.get(server.id()).cloned(),
             restarts: server.restarts(),
+            stderr: server.stderr_tail(),
         };
         self.servers.iter().map(view).collect()
     }

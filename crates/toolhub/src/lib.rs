@@ -21,6 +21,7 @@
 
 mod builder;
 mod discovery;
+mod freshness;
 mod hub;
 mod listeners;
 mod login;

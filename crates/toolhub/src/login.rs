@@ -12,11 +12,12 @@ const MOST_LOGINS: u32 = 3;
 
 /// Why a login came to nothing.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", self.say(Lang::En))]
 pub enum LoginError {
     /// No such server is configured.
+    #[error("{}", self.say(Lang::En))]
     UnknownServer,
-    /// The login itself failed.
+    /// The login itself failed. Whoever prints it with its causes adds why; [`Say`] has both.
+    #[error("the login to `{server}` failed")]
     Failed {
         /// At which server.
         server: ServerId,
@@ -25,6 +26,7 @@ pub enum LoginError {
         error: OAuthError,
     },
     /// The login is made, but the server does not serve even so.
+    #[error("{}", self.say(Lang::En))]
     NotServed(ToolError),
 }
 
@@ -73,5 +75,24 @@ impl Hub {
         let server = server.ok_or(LoginError::UnknownServer)?;
         let failed = |error: OAuthError| LoginError::Failed { server: server.id().clone(), error };
         server.guard().map_err(failed)?.logout().await.map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let told = |error: LoginError| format!("{:#}", anyhow::Error::new(error));
+        let failed = LoginError::Failed { server: ServerId::new("s"), error: OAuthError::NotOffered };
+        let said = failed.say(Lang::En);
+        assert!(said.starts_with("the login to `s` failed: it does not say where to log in"), "{said}");
+        assert_eq!(told(failed), said);
+        let error = ToolError::LoginNeeded { server: ServerId::new("s") };
+        let not_served = LoginError::NotServed(error);
+        let said = not_served.say(Lang::En);
+        assert_eq!(told(not_served), said);
+        assert_eq!(told(LoginError::UnknownServer), "there is no such server");
     }
 }

@@ -286,7 +286,7 @@ async fn one_bad_tool_among_a_hundred_costs_itself() {
         TestHub::builder().server("s", &good.tool(json!({"name": "bad", "inputSchema": null}))).build().await;
     let list = hub.list_server("s").await.unwrap().unwrap();
     assert_eq!((list.tools.len(), list.skipped.len()), (99, 1));
-    assert!(list.skipped[0].starts_with("`bad`: "), "{:?}", list.skipped);
+    assert!(list.skipped[0].to_string().starts_with("`bad`: "), "{:?}", list.skipped);
     hub.close().await;
 }
 

@@ -136,6 +136,53 @@ fn a_login_lets_calls_in_and_lasts() {
     den.close();
 }
 
+/// A server that wants a login was reached: that is a request that failed, and no server out of reach.
+#[test]
+fn a_missing_login_is_no_server_out_of_reach() {
+    let mut den = Den::new(plan());
+    let commands = [&["servers", "test"][..], &["servers", "refresh"], &["doctor"]];
+    for args in commands {
+        let ran = den.run(args);
+        assert_eq!(ran.code, Some(1), "{args:?} {ran:?}");
+        assert!(ran.stdout.contains("run `toolhub servers login s`"), "{args:?} {ran:?}");
+    }
+    let report = den.run(&["doctor", "--json"]);
+    assert_eq!((report.code, &report.json()["ok"]), (Some(1), &json!(false)), "{report:?}");
+    den.cli.entry("gone", json!({"command": "toolhub-test-none"}));
+    for args in commands {
+        assert_eq!(den.run(args).code, Some(3), "{args:?}");
+    }
+    assert_eq!(den.login(&[]).0.code, Some(0));
+    assert_eq!(den.run(&["servers", "refresh", "s"]).code, Some(0));
+    den.close();
+}
+
+/// The old transport answers on its stream and refuses by the status of a POST: that is a missing login too.
+#[test]
+fn a_refused_message_of_the_old_transport_is_a_missing_login() {
+    let stream = json!([
+        {"content_type": "text/event-stream"},
+        {"raw": "event: endpoint\ndata: /messages\n\n"},
+        {"delay_ms": 60000},
+    ]);
+    let challenge = json!([{"status": 401}, {"header": {"www-authenticate": "Bearer scope=\"read\""}}]);
+    let script = Script::legacy().on("*", json!([{"status": 405}])).on("GET", stream);
+    let protected = HttpServer::start(&script.clone().on("POST /messages", challenge));
+    let busy = HttpServer::start(&script.on("POST /messages", json!([{"status": 503}])));
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    cli.entry("named", json!({"type": "sse", "url": protected.url}));
+    cli.entry("found", json!({"url": protected.url}));
+    cli.entry("busy", json!({"type": "sse", "url": busy.url}));
+    let check = |server: &str, kind: &str, says: &str| {
+        let ran = cli.run(&["call", "t", "--source", server, "--json"]);
+        assert_eq!((ran.code, &ran.json()["_meta"]["error_kind"]), (Some(1), &json!(kind)), "{ran:?}");
+        assert!(ran.json()["error"].as_str().unwrap().contains(says), "{ran:?}");
+    };
+    check("named", "login_needed", "run `toolhub servers login named`");
+    check("found", "login_needed", "run `toolhub servers login found`");
+    check("busy", "http_status", "HTTP status 503");
+}
+
 #[test]
 fn authorization_servers_are_found_wherever_they_may_be() {
     let plans = [

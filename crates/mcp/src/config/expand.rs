@@ -1,41 +1,66 @@
-//! `${VAR}` and `${VAR:-default}`, filled in from the environment when a server is started, never in the files.
+//! `${VAR}` and `${VAR:-default}`, filled in from the environment when a server is started, never in the files; and the
+//! one scanner for all that stands in `${…}`.
 
-/// Fills the variables in; the name of the first that is not set is the error.
-pub fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${") {
-        out.push_str(before);
-        let Some((inside, tail)) = after.split_once('}') else {
-            // No end: not a variable but text that happens to look like one.
-            out.push_str("${");
-            rest = after;
-            continue;
-        };
+/// A variable in our form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Variable<'a> {
+    pub(super) name: &'a str,
+    pub(super) default: Option<&'a str>,
+}
+
+impl<'a> Variable<'a> {
+    /// What stands between `${` and `}`, read as our form.
+    pub(super) fn inside(inside: &'a str) -> Option<Self> {
         let (name, default) = match inside.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
             None => (inside, None),
         };
-        if !is_name(name) {
-            out.push_str("${");
-            rest = after;
-            continue;
-        }
-        match (lookup(name).filter(|value| !value.is_empty()), default) {
-            (Some(value), _) => out.push_str(&value),
-            (None, Some(default)) => out.push_str(default),
-            (None, None) => return Err(name.to_owned()),
-        }
+        is_name(name).then_some(Self { name, default })
+    }
+
+    /// A text that is one variable and nothing else.
+    pub(super) fn whole(text: &'a str) -> Option<Self> {
+        let inside = text.strip_prefix("${")?.strip_suffix('}')?;
+        Self::inside(inside).filter(|_| !inside.contains('}'))
+    }
+}
+
+/// Whether this can be the name of a variable here.
+pub(super) fn is_name(name: &str) -> bool {
+    let mut characters = name.chars();
+    characters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && characters.all(|rest| rest.is_ascii_alphanumeric() || rest == '_')
+}
+
+/// The text with each `${…}` replaced where `replace` knows another; what it does not know, or what has no end, is text
+/// that happens to look like one: it stays, and is looked into.
+pub(super) fn map_braced<E>(
+    text: &str,
+    replace: &mut dyn FnMut(&str) -> Result<Option<String>, E>,
+) -> Result<String, E> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        out.push_str(before);
+        let replaced = match after.split_once('}') {
+            Some((inside, tail)) => replace(inside)?.map(|other| (other, tail)),
+            None => None,
+        };
+        let (other, tail) = replaced.unwrap_or_else(|| ("${".to_owned(), after));
+        out.push_str(&other);
         rest = tail;
     }
     out.push_str(rest);
     Ok(out)
 }
 
-fn is_name(name: &str) -> bool {
-    let mut characters = name.chars();
-    characters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
-        && characters.all(|rest| rest.is_ascii_alphanumeric() || rest == '_')
+/// Fills the variables in; the name of the first that is not set is the error.
+pub fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    map_braced(text, &mut |inside| {
+        let Some(Variable { name, default }) = Variable::inside(inside) else { return Ok(None) };
+        let value = lookup(name).filter(|value| !value.is_empty());
+        value.or_else(|| default.map(str::to_owned)).map(Some).ok_or_else(|| name.to_owned())
+    })
 }
 
 #[cfg(test)]
@@ -59,5 +84,6 @@ mod tests {
         check("${NONE}", Err("NONE"));
         check("$HOME ${ ${1x} ${open", Ok("$HOME ${ ${1x} ${open"));
         check("${中}", Ok("${中}"));
+        check("${ ${HOST}} ${a${HOST}", Ok("${ localhost} ${alocalhost"));
     }
 }

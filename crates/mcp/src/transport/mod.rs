@@ -22,6 +22,7 @@ use toolhub_core::{BoxFuture, RawJson};
 use crate::error::McpError;
 
 pub(crate) use stderr::StderrRing;
+pub use stderr::last_lines;
 
 /// The most a result may take after decompression.
 pub(crate) const MAX_RESULT_BYTES: usize = 64 << 20;

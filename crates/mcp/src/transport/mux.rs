@@ -202,6 +202,20 @@ impl Mux {
         }
     }
 
+    /// A message that was not taken fails the call it was to begin; nobody waits for the others.
+    pub(crate) fn refused(&mut self, message: &str, error: McpError) {
+        let id = match wire::read(message.as_bytes()) {
+            Ok(Incoming::Request { id, .. }) => id.decode().ok(),
+            _ => None,
+        };
+        match id.and_then(|id: u64| self.pending.remove(&id)) {
+            Some(pending) => {
+                let _ = pending.reply.send(Err(error));
+            }
+            None => self.inbox.oddity(format!("a refusal of what it was told: {error}")),
+        }
+    }
+
     /// The stream is lost: so is every answer. What was queued but never looked at has not left.
     pub(crate) fn fail_all(&mut self, error: &McpError, commands: &mut mpsc::Receiver<Command>) {
         for (_, pending) in self.pending.drain() {

@@ -15,6 +15,7 @@ use toolhub_core::{BoxFuture, RawJson};
 use url::Url;
 
 use super::event_stream::{SseEvent, SseParser};
+use super::http::answer::status_error;
 use super::http::client::{client, header_map, lost, parse_url, send_error};
 use super::mux::{Callers, Command, MAX_PENDING, Mux};
 use super::{Inbox, MAX_RESULT_BYTES, OutgoingRequest, Transport};
@@ -44,9 +45,8 @@ impl Sse {
         let (url, headers, client) = (parse_url(&spec.url)?, header_map(&spec.headers)?, client()?);
         let request = client.get(url.clone()).headers(headers.clone()).header(ACCEPT, "text/event-stream");
         let response = oauth::send(request, authorizer.as_ref(), |error| send_error(error, &url)).await?;
-        let status = response.status();
-        if !status.is_success() {
-            return Err(McpError::Http { status: status.as_u16(), body: String::new(), retry_after: None });
+        if !response.status().is_success() {
+            return Err(status_error(response).await);
         }
         let mut events = Events::new(response);
         let endpoint = loop {
@@ -141,19 +141,29 @@ struct Sender {
 }
 
 impl Sender {
-    /// Posts one message; a refusal is told in words, for whoever waits for an answer to it.
-    async fn post(self, body: String) -> Option<(String, String)> {
+    /// Posts one message; where it was not taken, gives it back with the reason, for whoever waits for an answer to it.
+    async fn post(self, body: String) -> Option<(String, McpError)> {
         let request =
             self.client.post(self.endpoint).headers(self.headers).header(CONTENT_TYPE, "application/json");
-        let sent = oauth::send(request.body(body.clone()), self.authorizer.as_ref(), lost);
-        let sent = tokio::time::timeout(POST_DEADLINE, sent).await;
-        match sent {
-            Ok(Ok(response)) if response.status().is_success() => None,
-            Ok(Ok(response)) => {
-                Some((body, format!("it refused a message with HTTP status {}", response.status())))
+        let request = request.body(body.clone());
+        let sent = async {
+            let response = oauth::send(request, self.authorizer.as_ref(), lost).await?;
+            match response.status().is_success() {
+                true => Ok(()),
+                false => Err(status_error(response).await),
             }
-            Ok(Err(error)) => Some((body, error.to_string())),
-            Err(_) => Some((body, format!("it did not take a message for {} s", POST_DEADLINE.as_secs()))),
+        };
+        match tokio::time::timeout(POST_DEADLINE, sent).await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some((body, error)),
+            Err(_) => {
+                let seconds = POST_DEADLINE.as_secs();
+                let cause = Text::new(
+                    format!("it did not take a message for {seconds} s"),
+                    format!("它有 {seconds} 秒没有接收消息"),
+                );
+                Some((body, McpError::Lost { cause, stderr: Vec::new() }))
+            }
         }
     }
 }
@@ -179,8 +189,8 @@ impl Actor {
                     posts.spawn(self.sender.clone().post(message));
                 }
                 Some(posted) = posts.join_next() => {
-                    if let Ok(Some((body, why))) = posted {
-                        self.mux.misread(crate::wire::guess_id(body.as_bytes()), why);
+                    if let Ok(Some((message, error))) = posted {
+                        self.mux.refused(&message, error);
                     }
                 }
                 event = self.events.next() => match event {

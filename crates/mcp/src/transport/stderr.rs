@@ -41,17 +41,22 @@ impl StderrRing {
         Ok(())
     }
 
-    /// The last lines, empty ones left out.
+    /// The last lines.
     pub(crate) fn tail(&self) -> Vec<String> {
         let bytes: Vec<u8> = {
             let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             ring.iter().copied().collect()
         };
-        let text = String::from_utf8_lossy(&bytes);
-        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
-        let tail = &lines[lines.len().saturating_sub(TAIL_LINES)..];
-        tail.iter().map(|line| line.chars().take(TAIL_LINE_CHARS).collect()).collect()
+        last_lines(&bytes)
     }
+}
+
+/// The last lines of what a program wrote, as an error shows them: few, not too long, empty ones left out.
+pub fn last_lines(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let tail = &lines[lines.len().saturating_sub(TAIL_LINES)..];
+    tail.iter().map(|line| line.chars().take(TAIL_LINE_CHARS).collect()).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use toolhub_core::{RawJson, RawObject, Say as _, Source};
 use super::app::App;
 use super::exit::Exit;
 use super::screen::{BAD, GOOD, ODD};
-use super::servers::test_all;
+use super::servers::{exit_of, test_all};
 
 /// What one look found.
 #[derive(Clone, Copy)]
@@ -113,14 +113,15 @@ async fn look(app: &App, report: &mut Report<'_>) -> anyhow::Result<()> {
         );
         report.add("servers", Finding::Good, text);
     }
-    for test in app.interruptible(test_all(app, hub, ids)).await? {
-        // Already on the screen; here it is counted, and kept for `--json`.
+    let tested = app.interruptible(test_all(app, hub, ids)).await?;
+    if report.worst == Exit::Done {
+        report.worst = exit_of(&tested);
+    }
+    for test in tested {
+        // Already on the screen; here it is kept for `--json`.
         let (status, text) = match &test.result {
             Ok(list) => ("ok", format!("{}: {} tools", test.id, list.tools.len())),
-            Err(error) => {
-                report.worst = if report.worst == Exit::Done { Exit::Unreachable } else { report.worst };
-                ("problem", error.brief(lang))
-            }
+            Err(error) => ("problem", error.brief(lang)),
         };
         let check = RawObject::default().with("check", "server").with("id", test.id.as_str());
         report.checks.push(check.with("status", status).with("text", text));

@@ -18,6 +18,7 @@ mod offers;
 mod options;
 mod screen;
 mod server_edit;
+mod server_list;
 mod servers;
 mod start;
 mod status;

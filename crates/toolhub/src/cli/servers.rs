@@ -1,11 +1,13 @@
-//! `toolhub servers`: the MCP servers, listed and tested; changing them is left to `server_edit`.
+//! `toolhub servers`: the MCP servers, tested and asked; showing how they stand is left to `server_list`, changing them
+//! to `server_edit`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use toolhub::{Hub, ServerView, ToolError};
+use toolhub::{Hub, ServerState, ToolError};
+use toolhub_core::lang::Text;
 use toolhub_core::ports::CachedList;
 use toolhub_core::{RawJson, RawObject, Say as _};
 
@@ -16,13 +18,13 @@ use super::import;
 use super::login;
 use super::offers;
 use super::options::{ServersArgs, ServersCommand, TestArgs};
-use super::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
+use super::screen::{BAD, DIM, GOOD, NAME};
 use super::server_edit;
-use super::table::{Cell, lines};
+use super::server_list;
 
 pub(crate) async fn run(app: &App, args: ServersArgs) -> anyhow::Result<Exit> {
     match args.command {
-        None | Some(ServersCommand::List) => list(app).await,
+        None | Some(ServersCommand::List) => server_list::run(app).await,
         Some(ServersCommand::Add(args)) => server_edit::add(app, args).await,
         Some(ServersCommand::Remove(args)) => server_edit::remove(app, args).await,
         Some(ServersCommand::Test(args)) => test(app, args).await,
@@ -36,81 +38,6 @@ pub(crate) async fn run(app: &App, args: ServersArgs) -> anyhow::Result<Exit> {
         Some(ServersCommand::Import(args)) => import::run(app, &args),
         Some(ServersCommand::Export(args)) => export::run(app, &args),
     }
-}
-
-/// How a server stands, as far as is known without asking it.
-fn state(server: &ServerView) -> &'static str {
-    match &server.list {
-        _ if !server.spec.enabled => "disabled",
-        None => "new",
-        Some(CachedList { failure: Some(_), .. }) => "failed",
-        Some(CachedList { listed_at: Some(_), .. }) => "ready",
-        Some(_) => "new",
-    }
-}
-
-fn failure(server: &ServerView) -> Option<&str> {
-    server.list.as_ref()?.failure.as_ref().map(|(_, why)| why.as_str())
-}
-
-async fn list(app: &App) -> anyhow::Result<Exit> {
-    let lang = app.lang();
-    let hub = app.hub().await?;
-    let servers = hub.servers();
-    if app.screen.json {
-        let all: Vec<RawObject> = servers.iter().map(as_json).collect();
-        app.screen.json(&RawJson::of(&all));
-        return Ok(Exit::Done);
-    }
-    if servers.is_empty() {
-        app.screen.line(lang.pick(
-            "no servers yet; add one with `toolhub servers add NAME -- COMMAND` or `toolhub servers add NAME --url URL`",
-            "还没有服务器；用 `toolhub servers add 名称 -- 命令` 或 `toolhub servers add 名称 --url 地址` 添加",
-        ));
-        return Ok(Exit::Done);
-    }
-    let head = lang
-        .pick(["ID", "TRANSPORT", "STATE", "ERA", "TOOLS", ""], ["名称", "传输", "状态", "世代", "工具", ""]);
-    let mut rows = vec![head.iter().map(|text| Cell::new(*text, BOLD)).collect()];
-    for server in &servers {
-        let state = state(server);
-        let (word, style) = match state {
-            "ready" => (lang.pick("ready", "就绪"), GOOD),
-            "failed" => (lang.pick("failed", "失败"), BAD),
-            "disabled" => (lang.pick("disabled", "停用"), DIM),
-            _ => (lang.pick("new", "未连接过"), ODD),
-        };
-        let list = server.list.as_ref();
-        let tools = list.filter(|list| list.listed_at.is_some()).map(|list| list.tools.len().to_string());
-        rows.push(vec![
-            Cell::new(server.spec.id.as_str(), NAME),
-            Cell::from(server.spec.transport.name()),
-            Cell::new(word, style),
-            Cell::from(
-                list.map(|list| list.era.clone()).filter(|era| !era.is_empty()).unwrap_or("-".to_owned()),
-            ),
-            Cell::from(tools.unwrap_or("-".to_owned())),
-            Cell::from(failure(server).unwrap_or_default()),
-        ]);
-    }
-    for line in lines(&rows, "", app.screen.width()) {
-        app.screen.line(&line);
-    }
-    Ok(Exit::Done)
-}
-
-fn as_json(server: &ServerView) -> RawObject {
-    let list = server.list.as_ref();
-    let tools = list.filter(|list| list.listed_at.is_some()).map(|list| list.tools.len() as u64);
-    RawObject::default()
-        .with("id", server.spec.id.as_str())
-        .with("transport", server.spec.transport.name())
-        .with("state", state(server))
-        .with("era", RawJson::of(&list.map(|list| list.era.as_str()).filter(|era| !era.is_empty())))
-        .with("tools", RawJson::of(&tools))
-        .with("error", RawJson::of(&failure(server)))
-        .with("peer", RawJson::of(&list.map(|list| list.peer.as_str()).filter(|peer| !peer.is_empty())))
-        .with("origin", server.spec.origin.to_string_lossy().into_owned())
 }
 
 /// What to say of a server that is not configured.
@@ -180,8 +107,7 @@ async fn refresh(app: &App, args: TestArgs) -> anyhow::Result<Exit> {
     if app.screen.json {
         app.screen.json(&RawJson::of(&changes));
     }
-    let failed = tested.iter().any(|test| test.result.is_err());
-    Ok(if failed { Exit::Unreachable } else { Exit::Done })
+    Ok(exit_of(&tested))
 }
 
 async fn logs(app: &App, id: &str) -> anyhow::Result<Exit> {
@@ -201,7 +127,7 @@ async fn test(app: &App, args: TestArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     let ids = chosen(app, hub, args.ids)?;
     if ids.is_empty() {
-        return list(app).await;
+        return server_list::run(app).await;
     }
     let tested = app.interruptible(test_all(app, hub, ids)).await?;
     if app.screen.json {
@@ -227,22 +153,29 @@ pub(crate) struct Tested {
     pub(crate) id: String,
     pub(crate) took: Duration,
     pub(crate) result: Result<CachedList, ToolError>,
+    /// The version of MCP it speaks.
+    version: Option<String>,
+    /// The last lines it wrote to its standard error.
+    stderr: Vec<String>,
 }
 
 impl Tested {
     fn as_json(&self, app: &App) -> RawObject {
         let list = self.result.as_ref().ok();
         let error = self.result.as_ref().err();
+        let say = |texts: &[Text]| -> Vec<String> { texts.iter().map(|text| text.say(app.lang())).collect() };
         RawObject::default()
             .with("id", self.id.as_str())
             .with("success", self.result.is_ok())
             .with("era", RawJson::of(&list.map(|list| &list.era)))
             .with("peer", RawJson::of(&list.map(|list| &list.peer)))
             .with("tools", RawJson::of(&list.map(|list| list.tools.len())))
-            .with("skipped", RawJson::of(&list.map(|list| &list.skipped)))
+            .with("version", RawJson::of(&self.version))
+            .with("skipped", RawJson::of(&list.map(|list| say(&list.skipped))))
             .with("duration_ms", self.took.as_millis() as u64)
             .with("error", RawJson::of(&error.map(|error| error.say(app.lang()))))
             .with("error_kind", RawJson::of(&error.map(ToolError::kind)))
+            .with("stderr", RawJson::of(&self.stderr))
     }
 
     fn show(&self, app: &App) {
@@ -255,7 +188,7 @@ impl Tested {
                     format!("{tools} 个工具（{peer}，{era}，{millis} 毫秒）"),
                 );
                 app.screen.line(&format!("{GOOD}✓{GOOD:#} {NAME}{id}{NAME:#}  {text}"));
-                for skipped in &list.skipped {
+                for skipped in list.skipped.iter().map(|skipped| skipped.say(lang)) {
                     app.screen.warn(
                         &lang.pick(format!("`{id}` skipped {skipped}"), format!("`{id}` 跳过 {skipped}")),
                     );
@@ -263,9 +196,12 @@ impl Tested {
             }
             Err(error) => {
                 app.screen.line(&format!("{BAD}✗{BAD:#} {NAME}{id}{NAME:#}  {}", error.brief(lang)));
-                for line in error.last_words() {
-                    app.screen.line(&format!("    {DIM}{line}{DIM:#}"));
-                }
+            }
+        }
+        // What a server that serves well has to say is for those who want to see more.
+        if self.result.is_err() || app.global.verbose > 0 {
+            for line in &self.stderr {
+                app.screen.line(&format!("    {DIM}{line}{DIM:#}"));
             }
         }
     }
@@ -276,7 +212,17 @@ pub(crate) async fn test_all(app: &App, hub: &Hub, ids: Vec<String>) -> Vec<Test
     let one = |id: String| async move {
         let started = Instant::now();
         let result = hub.list_server(&id).await?;
-        Some(Tested { id, took: started.elapsed(), result })
+        let took = started.elapsed();
+        let view = hub.servers().into_iter().find(|view| view.spec.id.as_str() == id)?;
+        let version = match view.state {
+            ServerState::Connected { version, .. } => Some(version),
+            _ => None,
+        };
+        let stderr = match &result {
+            Err(error) if view.stderr.is_empty() => error.last_words().to_vec(),
+            _ => view.stderr,
+        };
+        Some(Tested { id, took, result, version, stderr })
     };
     let mut under_way: FuturesUnordered<_> = ids.into_iter().map(one).collect();
     let mut tested = Vec::new();

@@ -84,12 +84,13 @@ fn warn_of_failures(app: &App, hub: &Hub) {
         let id = &server.spec.id;
         let Some(list) = server.list.filter(|_| server.spec.enabled) else { continue };
         if let (Some((_, why)), None) = (&list.failure, list.listed_at) {
+            let why = why.say(lang);
             app.screen.warn(&lang.pick(
                 format!("the tools of `{id}` are not known: {why}; see `toolhub servers test {id}`"),
                 format!("`{id}` 的工具未知：{why}；见 `toolhub servers test {id}`"),
             ));
         }
-        for skipped in &list.skipped {
+        for skipped in list.skipped.iter().map(|skipped| skipped.say(lang)) {
             app.screen
                 .warn(&lang.pick(format!("`{id}` skipped {skipped}"), format!("`{id}` 跳过 {skipped}")));
         }

@@ -33,6 +33,8 @@ const TABLES: [(&str, &[&str]); 5] = [
         ],
     ),
 ];
+const OAUTH: [&str; 7] =
+    ["client_id", "client_secret", "client_metadata_url", "issuer", "scopes", "redirect_port", "grant"];
 const HINTS: [&str; 8] = [
     "read_only",
     "destructive",
@@ -73,6 +75,9 @@ struct Finder<'a> {
 impl Finder<'_> {
     fn table(&mut self, table: &dyn TableLike, keys: &[&str]) {
         self.check(table, keys);
+        if let Some(oauth) = table.get("oauth").and_then(Item::as_table_like) {
+            self.check(oauth, &OAUTH);
+        }
         let hints = table.get("hints").and_then(Item::as_table_like);
         for (_, item) in hints.into_iter().flat_map(TableLike::iter) {
             if let Some(hints) = item.as_table_like() {
@@ -106,13 +111,35 @@ mod tests {
     use super::*;
     use toolhub_core::Lang;
 
+    fn notes(text: &str) -> Vec<String> {
+        unknown_keys(Path::new("t.toml"), text).iter().map(|note| note.say(Lang::En)).collect()
+    }
+
+    #[test]
+    fn slips_in_a_login_are_named_however_it_is_written() {
+        let check = |text: &str, expect: &[&str]| assert_eq!(notes(text), expect, "{text}");
+        check(
+            "[[servers]]\nid = \"a\"\noauth = { clientid = \"x\", scopes = [], foo = 1 }\n",
+            &[
+                "`t.toml`, line 3, column 11: `clientid` means nothing here; did you mean `client_id`?",
+                "`t.toml`, line 3, column 40: `foo` means nothing here",
+            ],
+        );
+        check(
+            "[[servers]]\nid = \"a\"\n[servers.oauth]\nredirect_prot = 1\ngrant = \"x\"\n",
+            &[
+                "`t.toml`, line 4, column 1: `redirect_prot` means nothing here; did you mean `redirect_port`?",
+            ],
+        );
+        let all: String = OAUTH.iter().map(|key| format!("oauth.{key} = 1\n")).collect();
+        check(&format!("[[servers]]\nid = \"a\"\n{all}"), &[]);
+    }
+
     #[test]
     fn slips_are_named_with_their_place() {
         let text = "lang = \"zh\"\n[limits]\ncal = \"30s\"\n[limit]\n[llm]\nmodel = 1\n[[servers]]\nid = \"a\"\nhints = { x = { readonly = true } }\n";
-        let notes: Vec<String> =
-            unknown_keys(Path::new("t.toml"), text).iter().map(|note| note.say(Lang::En)).collect();
         assert_eq!(
-            notes,
+            notes(text),
             [
                 "`t.toml`, line 1, column 1: `lang` means nothing here",
                 "`t.toml`, line 4, column 2: `limit` means nothing here; did you mean `limits`?",

@@ -1,35 +1,9 @@
 //! `${…}` in other clients' values, and what it is called here. Nothing is ever filled in.
 
-/// A variable in our form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Variable<'a> {
-    pub(super) name: &'a str,
-    pub(super) default: Option<&'a str>,
-}
+use std::convert::Infallible;
 
-impl<'a> Variable<'a> {
-    /// What stands between `${` and `}`, read as our form.
-    pub(super) fn inside(inside: &'a str) -> Option<Self> {
-        let (name, default) = match inside.split_once(":-") {
-            Some((name, default)) => (name, Some(default)),
-            None => (inside, None),
-        };
-        is_name(name).then_some(Self { name, default })
-    }
-
-    /// A text that is one variable and nothing else.
-    pub(super) fn whole(text: &'a str) -> Option<Self> {
-        let inside = text.strip_prefix("${")?.strip_suffix('}')?;
-        Self::inside(inside).filter(|_| !inside.contains('}'))
-    }
-}
-
-/// Whether this can be the name of a variable here.
-pub(super) fn is_name(name: &str) -> bool {
-    let mut characters = name.chars();
-    characters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
-        && characters.all(|rest| rest.is_ascii_alphanumeric() || rest == '_')
-}
+use super::super::expand;
+pub(super) use super::super::expand::{Variable, is_name};
 
 /// A name made into one that a variable can have: `api-key` becomes `API_KEY`.
 pub(super) fn as_name(text: &str) -> String {
@@ -48,23 +22,8 @@ pub(super) fn ours(name: &str, default: Option<&str>) -> String {
 
 /// The text with each `${…}` replaced where `replace` knows another; what it does not know stays.
 pub(super) fn map_braced(text: &str, replace: &mut dyn FnMut(&str) -> Option<String>) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${") {
-        out.push_str(before);
-        let Some((inside, tail)) = after.split_once('}') else {
-            out.push_str("${");
-            rest = after;
-            continue;
-        };
-        match replace(inside) {
-            Some(other) => out.push_str(&other),
-            None => out += &format!("${{{inside}}}"),
-        }
-        rest = tail;
-    }
-    out.push_str(rest);
-    out
+    let Ok(mapped) = expand::map_braced::<Infallible>(text, &mut |inside| Ok(replace(inside)));
+    mapped
 }
 
 /// The text with each bare `$NAME` replaced; what is in braces stays.

@@ -189,31 +189,36 @@ impl Inner {
         })
     }
 
-    /// What an error status means.
-    pub(super) async fn status_error(&self, status: StatusCode, response: Response) -> McpError {
-        let header = |name: &str| {
-            response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
-        };
-        let location = header("location");
-        let retry_after =
-            header("retry-after").and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
-        let body = read_body(response, ERROR_BODY_BYTES).await.unwrap_or_default();
+    /// What an error status means for a message of this session.
+    pub(super) async fn status_error(&self, response: Response) -> McpError {
         // Legacy servers say 404 of a session they forgot (2025-11-25, transports: session management).
-        if status == StatusCode::NOT_FOUND && self.session.load().is_some() {
+        if response.status() == StatusCode::NOT_FOUND && self.session.load().is_some() {
             return McpError::SessionExpired;
         }
-        // A modern server explains itself in the body, under an id or none.
-        if let Some(error) = wire::error_in(&body) {
-            return error;
-        }
-        let mut text: String = String::from_utf8_lossy(&body).chars().take(ERROR_BODY_CHARS).collect();
-        text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        if let Some(location) = location {
-            text = format!("it points to {location}, which is not followed to another origin");
-        }
-        let retry_after = retry_after.map(|span| span.min(MAX_RETRY_AFTER));
-        McpError::Http { status: status.as_u16(), body: text, retry_after }
+        status_error(response).await
     }
+}
+
+/// What an error status means.
+pub(in crate::transport) async fn status_error(response: Response) -> McpError {
+    let status = response.status();
+    let header =
+        |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let location = header("location");
+    let retry_after =
+        header("retry-after").and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
+    let body = read_body(response, ERROR_BODY_BYTES).await.unwrap_or_default();
+    // A modern server explains itself in the body, under an id or none.
+    if let Some(error) = wire::error_in(&body) {
+        return error;
+    }
+    let mut text: String = String::from_utf8_lossy(&body).chars().take(ERROR_BODY_CHARS).collect();
+    text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some(location) = location {
+        text = format!("it points to {location}, which is not followed to another origin");
+    }
+    let retry_after = retry_after.map(|span| span.min(MAX_RETRY_AFTER));
+    McpError::Http { status: status.as_u16(), body: text, retry_after }
 }
 
 pub(super) fn content_type(response: &Response) -> String {

@@ -1,6 +1,6 @@
 //! Streamable HTTP: every message is a POST of its own. Reading what comes back is left to `answer`.
 
-mod answer;
+pub(super) mod answer;
 pub(crate) mod client;
 
 use std::sync::Arc;
@@ -224,7 +224,7 @@ impl Inner {
         let response = self.send(request.headers(extra).body(body)).await?;
         match response.status() {
             status if status.is_success() => Ok(response),
-            status => Err(self.status_error(status, response).await),
+            _ => Err(self.status_error(response).await),
         }
     }
 

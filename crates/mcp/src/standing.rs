@@ -1,0 +1,121 @@
+//! How a server stands: what is known of its connection and its past, and how that is told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, Shared};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tokio_util::sync::DropGuard;
+use toolhub_core::lang::{Lang, Say as _, Text};
+
+use crate::breaker::{Advice, Breaker};
+use crate::connection::Connection;
+use crate::era::Era;
+use crate::error::McpError;
+use crate::inquiry::Flight;
+
+/// How a server stands.
+#[derive(Debug, Clone)]
+pub enum ServerState {
+    /// Not connected: nobody needed it yet, or it went away.
+    Idle,
+    /// Connected.
+    Connected {
+        /// The era it speaks.
+        era: Era,
+        /// The version of MCP.
+        version: String,
+        /// What it calls itself.
+        peer: String,
+    },
+    /// The last try failed.
+    Failed(Text),
+    /// It failed too often, and is left alone for a while.
+    LeftAlone {
+        /// Why it failed last.
+        cause: Text,
+        /// How much longer.
+        left: Duration,
+    },
+}
+
+/// An attempt to connect that is under way.
+pub(crate) struct Attempt {
+    pub(crate) waiting: Shared<BoxFuture<'static, Result<Arc<Connection>, McpError>>>,
+    pub(crate) abort: AbortHandle,
+}
+
+/// A connection, and what runs for it until it is dropped.
+pub(crate) struct Live {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) _helpers: DropGuard,
+}
+
+/// All that changes about a server.
+#[derive(Default)]
+pub(crate) struct Standing {
+    pub(crate) live: Option<Live>,
+    /// Cleared by the attempt itself when it ends.
+    pub(crate) connecting: Option<Attempt>,
+    /// The last listing that was begun.
+    pub(crate) listing: Option<Flight>,
+    pub(crate) era: Option<Era>,
+    pub(crate) breaker: Breaker,
+    pub(crate) last_error: Option<McpError>,
+    pub(crate) in_flight: usize,
+    pub(crate) last_used: Option<Instant>,
+}
+
+impl Standing {
+    /// The connection, if it still works.
+    pub(crate) fn open(&self) -> Option<&Arc<Connection>> {
+        self.live.as_ref().map(|live| &live.connection).filter(|connection| connection.is_open())
+    }
+
+    /// What to tell whoever asks.
+    pub(crate) fn told(&self) -> ServerState {
+        match (self.open(), &self.last_error, self.breaker.advice(Instant::now())) {
+            (Some(connection), ..) => {
+                let greeting = connection.greeting.clone();
+                ServerState::Connected { era: greeting.era, version: greeting.version, peer: greeting.peer }
+            }
+            (None, Some(error), Advice::LeaveAlone(left)) => {
+                ServerState::LeftAlone { cause: error.text(), left }
+            }
+            (None, Some(error), _) => ServerState::Failed(error.text()),
+            (None, None, _) => ServerState::Idle,
+        }
+    }
+
+    /// Why it is not tried now.
+    pub(crate) fn left_alone(&self, left: Duration) -> McpError {
+        let last = |lang| self.last_error.as_ref().map(|error| error.say(lang)).unwrap_or_default();
+        let (last, last_zh) = (last(Lang::En), last(Lang::Zh));
+        let (failures, seconds) = (self.breaker.failures(), left.as_secs() + 1);
+        McpError::hopeless(Text::new(
+            format!(
+                "it failed {failures} times in a row and is left alone for {seconds} s more; last: {last}"
+            ),
+            format!("它连续失败 {failures} 次，再过 {seconds} 秒才会重试；最近一次：{last_zh}"),
+        ))
+    }
+
+    /// Notes how a request over a connection ended: a server that breaks off counts as failing, one that answers,
+    /// whatever it answers, does not.
+    pub(crate) fn note(&mut self, error: Option<&McpError>) {
+        match error {
+            Some(McpError::Lost { .. }) => {
+                self.breaker.fail(Instant::now(), fastrand::f64());
+                self.last_error = error.cloned();
+            }
+            Some(McpError::Connect { .. } | McpError::TimedOut(_) | McpError::SessionExpired) => {}
+            Some(_) | None => self.breaker.succeed(),
+        }
+    }
+
+    /// Whether nothing is under way and nobody asked for anything in that time.
+    pub(crate) fn unused_for(&self, idle: Duration) -> bool {
+        self.in_flight == 0 && self.last_used.is_none_or(|at| at.elapsed() >= idle)
+    }
+}

@@ -1,0 +1,222 @@
+//! `toolhub servers list`: how the servers stand, as far as is known without asking them. A run of the program is
+//! short, so that is mostly what was kept of earlier runs; what ended with them, such as how often a program was
+//! started again, is told only where this run knows it.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use toolhub::{Hub, ServerState, ServerView};
+use toolhub_core::ports::CachedList;
+use toolhub_core::{Lang, RawJson, RawObject, Say as _};
+use toolhub_mcp::last_lines;
+
+use super::app::App;
+use super::exit::Exit;
+use super::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
+use super::table::{Cell, lines};
+
+pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
+    let lang = app.lang();
+    let hub = app.hub().await?;
+    let servers = hub.servers();
+    if app.screen.json {
+        let all: Vec<RawObject> = servers.iter().map(|server| as_json(hub, server, lang)).collect();
+        app.screen.json(&RawJson::of(&all));
+        return Ok(Exit::Done);
+    }
+    if servers.is_empty() {
+        app.screen.line(lang.pick(
+            "no servers yet; add one with `toolhub servers add NAME -- COMMAND` or `toolhub servers add NAME --url URL`",
+            "还没有服务器；用 `toolhub servers add 名称 -- 命令` 或 `toolhub servers add 名称 --url 地址` 添加",
+        ));
+        return Ok(Exit::Done);
+    }
+    let head = lang
+        .pick(["ID", "TRANSPORT", "STATE", "ERA", "TOOLS", ""], ["名称", "传输", "状态", "世代", "工具", ""]);
+    let mut rows = vec![head.iter().map(|text| Cell::new(*text, BOLD)).collect()];
+    rows.extend(servers.iter().map(|server| row(server, lang)));
+    let mut table = lines(&rows, "", app.screen.width()).into_iter();
+    table.by_ref().take(1).for_each(|head| app.screen.line(&head));
+    for (line, server) in table.zip(&servers) {
+        app.screen.line(&line);
+        if app.global.verbose > 0 {
+            for detail in details(hub, server, lang) {
+                app.screen.line(&format!("    {DIM}{detail}{DIM:#}"));
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn row(server: &ServerView, lang: Lang) -> Vec<Cell> {
+    let (word, style) = match state(server) {
+        "connected" => (lang.pick("connected", "已连接"), GOOD),
+        "ready" => (lang.pick("ready", "就绪"), GOOD),
+        "failed" => (lang.pick("failed", "失败"), BAD),
+        "left_alone" => (lang.pick("left alone", "暂停重试"), BAD),
+        "disabled" => (lang.pick("disabled", "停用"), DIM),
+        _ => (lang.pick("new", "未连接过"), ODD),
+    };
+    let dash = || "-".to_owned();
+    vec![
+        Cell::new(server.spec.id.as_str(), NAME),
+        Cell::from(server.spec.transport.name()),
+        Cell::new(word, style),
+        Cell::from(era(server).map_or_else(dash, str::to_owned)),
+        Cell::from(tools(server).map_or_else(dash, |tools| tools.to_string())),
+        Cell::from(failure(server, lang).unwrap_or_default()),
+    ]
+}
+
+/// How a server stands, in one word for programs: how its connection is in this run, else what earlier runs left.
+fn state(server: &ServerView) -> &'static str {
+    match (&server.state, &server.list) {
+        _ if !server.spec.enabled => "disabled",
+        (ServerState::Connected { .. }, _) => "connected",
+        (ServerState::LeftAlone { .. }, _) => "left_alone",
+        (ServerState::Failed(_), _) | (_, Some(CachedList { failure: Some(_), .. })) => "failed",
+        (_, Some(CachedList { listed_at: Some(_), .. })) => "ready",
+        (ServerState::Idle, _) => "new",
+    }
+}
+
+fn failure(server: &ServerView, lang: Lang) -> Option<String> {
+    match &server.state {
+        ServerState::Failed(cause) | ServerState::LeftAlone { cause, .. } => Some(cause.say(lang)),
+        ServerState::Idle | ServerState::Connected { .. } => {
+            server.list.as_ref()?.failure.as_ref().map(|(_, why)| why.say(lang))
+        }
+    }
+}
+
+fn era(server: &ServerView) -> Option<&str> {
+    match (&server.state, &server.list) {
+        (ServerState::Connected { era, .. }, _) => Some(era.name()),
+        (_, Some(list)) if !list.era.is_empty() => Some(&list.era),
+        _ => None,
+    }
+}
+
+fn tools(server: &ServerView) -> Option<usize> {
+    server.list.as_ref().filter(|list| list.listed_at.is_some()).map(|list| list.tools.len())
+}
+
+fn peer(server: &ServerView) -> Option<&str> {
+    server.list.as_ref().map(|list| list.peer.as_str()).filter(|peer| !peer.is_empty())
+}
+
+/// How often it was started again, where it was started in this run at all.
+fn restarts(server: &ServerView) -> Option<u32> {
+    let connected = matches!(server.state, ServerState::Connected { .. });
+    (connected || server.restarts > 0).then_some(server.restarts)
+}
+
+/// The last lines it wrote to its standard error: now, or when it last ran and wrote any.
+fn stderr(hub: &Hub, server: &ServerView) -> Vec<String> {
+    if !server.stderr.is_empty() {
+        return server.stderr.clone();
+    }
+    let kept = std::fs::read(hub.places().log_of(server.spec.id.as_str()));
+    kept.map(|bytes| last_lines(&bytes)).unwrap_or_default()
+}
+
+fn listed_at(server: &ServerView) -> Option<SystemTime> {
+    server.list.as_ref()?.listed_at
+}
+
+fn details(hub: &Hub, server: &ServerView, lang: Lang) -> Vec<String> {
+    let mut facts: Vec<String> = peer(server).map(str::to_owned).into_iter().collect();
+    if let ServerState::Connected { version, .. } = &server.state {
+        facts.push(format!("MCP {version}"));
+    }
+    if let Some(at) = listed_at(server) {
+        let ago = ago(at, lang);
+        facts.push(lang.pick(format!("listed {ago} ago"), format!("{ago}前列出")));
+    }
+    if let Some(restarts) = restarts(server) {
+        facts.push(lang.pick(format!("restarts: {restarts}"), format!("重启次数：{restarts}")));
+    }
+    let facts = Some(facts.join(lang.pick(", ", "，"))).filter(|facts| !facts.is_empty());
+    let said = stderr(hub, server);
+    let title = (!said.is_empty()).then(|| lang.pick("stderr:", "标准错误：").to_owned());
+    facts.into_iter().chain(title).chain(said.into_iter().map(|line| format!("  {line}"))).collect()
+}
+
+/// How long ago a moment was, roughly.
+fn ago(at: SystemTime, lang: Lang) -> String {
+    let seconds = SystemTime::now().duration_since(at).unwrap_or_default().as_secs();
+    match seconds {
+        0..=119 => lang.pick(format!("{seconds} s"), format!("{seconds} 秒")),
+        120..=7199 => lang.pick(format!("{} min", seconds / 60), format!("{} 分钟", seconds / 60)),
+        7200..=172_799 => lang.pick(format!("{} h", seconds / 3600), format!("{} 小时", seconds / 3600)),
+        _ => lang.pick(format!("{} days", seconds / 86400), format!("{} 天", seconds / 86400)),
+    }
+}
+
+fn as_json(hub: &Hub, server: &ServerView, lang: Lang) -> RawObject {
+    let millis = |at: SystemTime| at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+    RawObject::default()
+        .with("id", server.spec.id.as_str())
+        .with("transport", server.spec.transport.name())
+        .with("state", state(server))
+        .with("era", RawJson::of(&era(server)))
+        .with("tools", RawJson::of(&tools(server)))
+        .with("error", RawJson::of(&failure(server, lang)))
+        .with("peer", RawJson::of(&peer(server)))
+        .with("origin", server.spec.origin.to_string_lossy().into_owned())
+        .with("listed_at_ms", RawJson::of(&listed_at(server).map(millis)))
+        .with("restarts", RawJson::of(&restarts(server)))
+        .with("stderr", RawJson::of(&stderr(hub, server)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use toolhub_core::ServerId;
+    use toolhub_core::lang::Text;
+    use toolhub_mcp::Era;
+    use toolhub_mcp::config::{ServerSpec, StdioSpec, TransportSpec};
+
+    use super::*;
+
+    /// What this run knows comes before what earlier ones left.
+    #[test]
+    fn a_server_is_told_as_it_stands_now() {
+        let spec = ServerSpec::new(
+            ServerId::new("s"),
+            TransportSpec::Stdio(StdioSpec::default()),
+            "mcp.json".into(),
+        );
+        let list = CachedList {
+            fingerprint: String::new(),
+            era: "legacy".to_owned(),
+            peer: "peer 1".to_owned(),
+            listed_at: Some(SystemTime::now()),
+            ttl: None,
+            tools: Vec::new(),
+            skipped: Vec::new(),
+            failure: None,
+        };
+        let old = Text::new("old", "旧");
+        let failed = CachedList { failure: Some((SystemTime::now(), old)), ..list.clone() };
+        let never = CachedList { listed_at: None, ..failed.clone() };
+        let new = || Text::new("new", "新");
+        let connected =
+            ServerState::Connected { era: Era::Modern, version: "v".to_owned(), peer: "p".to_owned() };
+        let left_alone = ServerState::LeftAlone { cause: new(), left: Duration::from_secs(1) };
+        let check =
+            |state: ServerState, list: Option<&CachedList>, expect: (&str, Option<&str>, Option<&str>)| {
+                let stderr = Vec::new();
+                let view = ServerView { spec: spec.clone(), state, list: list.cloned(), restarts: 0, stderr };
+                let failure = failure(&view, Lang::Zh);
+                assert_eq!((self::state(&view), era(&view), failure.as_deref()), expect, "{view:?}");
+            };
+        check(ServerState::Idle, None, ("new", None, None));
+        check(ServerState::Idle, Some(&list), ("ready", Some("legacy"), None));
+        check(ServerState::Idle, Some(&failed), ("failed", Some("legacy"), Some("旧")));
+        check(ServerState::Idle, Some(&never), ("failed", Some("legacy"), Some("旧")));
+        check(ServerState::Failed(new()), Some(&list), ("failed", Some("legacy"), Some("新")));
+        check(left_alone, Some(&failed), ("left_alone", Some("legacy"), Some("新")));
+        check(connected, Some(&list), ("connected", Some("modern"), None));
+    }
+}

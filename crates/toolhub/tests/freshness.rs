@@ -1,0 +1,148 @@
+//! Lists of a hub that runs for long: renewed when their time is over, asked for once by many, and never a reason to
+//! start a program.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolhub::ToolCall;
+use toolhub_core::ports::{CachedList, ToolListStore as _};
+use toolhub_store::SqliteStore;
+use toolhub_testkit::TestHub;
+use toolhub_testkit::scripted::{HttpServer, Journal, Script};
+
+/// Longer than a list of ten minutes keeps, whatever the jitter.
+const LATER: Duration = Duration::from_secs(11 * 60 + 1);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server whose list keeps ten minutes, and has a tool more each time, up to three.
+fn growing(script: Script) -> Script {
+    let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
+    let list = |names: &[&str]| {
+        let tools: Vec<Value> = names.iter().map(|name| tool(name)).collect();
+        json!([{"reply": {"resultType": "complete", "tools": tools, "ttlMs": 600_000}}])
+    };
+    let lists = json!([list(&["a"]), list(&["a", "b"]), list(&["a", "b", "c"])]);
+    script.on("tools/list", lists).on("tools/call:a", json!([{"text": "ok"}]))
+}
+
+/// Lets time go by at once, for everything that waits for the clock; servers do not notice.
+async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
+/// Does `work` while the hub follows its servers.
+async fn following(hub: &TestHub, work: impl Future<Output = ()>) {
+    tokio::select! {
+        () = hub.follow() => {}
+        () = work => {}
+    }
+}
+
+/// Waits until the catalog has a tool.
+async fn known(hub: &TestHub, tool: &str) {
+    let found = async {
+        while hub.catalog().named(tool).next().is_none() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, found).await.is_ok(), "{:?}", hub.events.texts());
+}
+
+#[tokio::test]
+async fn a_server_over_http_is_asked_again_when_its_list_has_kept_its_time() {
+    for script in [Script::modern(), Script::legacy()] {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("journal");
+        let server = HttpServer::start(&growing(script).journal(&journal));
+        let hub = TestHub::builder().entry("s", json!({"url": server.url})).build().await;
+        following(&hub, async {
+            assert!(hub.call(ToolCall::new("a", json!({}))).await.success());
+            pass(LATER / 2).await;
+            assert!(hub.call(ToolCall::new("a", json!({}))).await.success());
+            assert_eq!(Journal::read(&journal).count_method("tools/list"), 1, "it is fresh still");
+            pass(LATER / 2).await;
+            known(&hub, "b").await;
+            // Its connection is long gone, for want of use; it is made anew.
+            pass(LATER).await;
+            known(&hub, "c").await;
+        })
+        .await;
+        assert_eq!(Journal::read(&journal).count_method("tools/list"), 3);
+        hub.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_program_is_asked_while_it_runs_and_not_kept_running_for_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let script = growing(Script::legacy()).journal(&journal);
+    let settings = "[[servers]]\nid = \"s\"\nidle_timeout = \"15m\"\n";
+    let hub = TestHub::builder().server("s", &script).settings(settings).build().await;
+    following(&hub, async {
+        assert!(hub.call(ToolCall::new("a", json!({}))).await.success());
+        pass(LATER).await;
+        known(&hub, "b").await;
+        pass(Duration::from_secs(15 * 60) - LATER).await;
+        Journal::read(&journal).wait_for_async(|seen| !seen.events("eof").is_empty(), PATIENCE).await;
+    })
+    .await;
+    assert_eq!(Journal::read(&journal).events("start").len(), 1);
+    hub.close().await;
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_run_is_not_started_to_be_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let other = HttpServer::start(&growing(Script::modern()));
+    let builder = TestHub::builder().server("s", &growing(Script::both()).journal(&journal));
+    let mut hub = builder.entry("other", json!({"url": other.url})).build().await;
+    hub.list_again().await;
+    // The next hub comes an hour later.
+    let store = SqliteStore::open(&hub.folder().join("home")).unwrap();
+    for (server, list) in store.load().await.unwrap() {
+        let listed_at = list.listed_at.map(|at| at - Duration::from_secs(3600));
+        store.save(&server, &CachedList { listed_at, ..list }).await.unwrap();
+    }
+    hub.restart().await;
+    following(&hub, async {
+        // The other one is asked at once.
+        known(&hub, "b").await;
+        let seen = Journal::read(&journal);
+        assert_eq!((seen.events("start").len(), seen.count_method("tools/list")), (1, 1));
+        // Somebody needs this one: now that it runs, its list is renewed too.
+        assert!(hub.call(ToolCall::new("a", json!({})).at("s")).await.success());
+        Journal::read(&journal).wait_for_async(|seen| seen.count_method("tools/list") == 2, PATIENCE).await;
+    })
+    .await;
+    assert_eq!(Journal::read(&journal).events("start").len(), 2);
+    hub.close().await;
+}
+
+#[tokio::test]
+async fn a_list_that_many_want_is_asked_for_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let slow = json!([{"delay_ms": 300}]);
+    let script = Script::both().plain_tool("t").on("tools/list", slow).journal(&journal);
+    let hub = TestHub::builder().server("s", &script).build().await;
+    let calls = (0..30).map(|_| hub.call(ToolCall::new("t", json!({}))));
+    for outcome in futures_util::future::join_all(calls).await {
+        assert!(outcome.success(), "{outcome:?}");
+    }
+    assert_eq!(Journal::read(&journal).count_method("tools/list"), 1);
+    // One that gives up does not take the list from the others; when all have, the server is told.
+    let (gave_up, waited) = tokio::join!(
+        tokio::time::timeout(Duration::from_millis(50), hub.list_server("s")),
+        hub.list_server("s")
+    );
+    assert!(gave_up.is_err() && waited.unwrap().is_ok());
+    assert_eq!(Journal::read(&journal).count_method("tools/list"), 2);
+    assert!(tokio::time::timeout(Duration::from_millis(50), hub.list_server("s")).await.is_err());
+    let told = |seen: &Journal| seen.count_method("notifications/cancelled") == 1;
+    Journal::read(&journal).wait_for_async(told, PATIENCE).await;
+    hub.close().await;
+}

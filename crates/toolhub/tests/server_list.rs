@@ -1,0 +1,74 @@
+//! What `servers list` and its kin show of servers: what is known from before, and only what is true.
+
+use serde_json::json;
+use toolhub_testkit::CommandLine;
+use toolhub_testkit::scripted::Script;
+
+fn cli() -> CommandLine {
+    CommandLine::new(env!("CARGO_BIN_EXE_toolhub"))
+}
+
+/// A reason that one run kept is shown by the next in its own language, whatever language the first one spoke.
+#[test]
+fn reasons_are_kept_in_both_languages() {
+    let english = "program `toolhub-test-none` was not found: install it, or give its full path";
+    let chinese = "找不到程序 `toolhub-test-none`：请安装它，或给出完整路径";
+    for spoken in ["en", "zh"] {
+        let mut cli = cli();
+        cli.entry("gone", json!({"command": "toolhub-test-none"}));
+        let odd = Script::legacy().plain_tool("good").tool(json!({"name": "bad", "inputSchema": []}));
+        cli.server("odd", &odd);
+        assert_eq!(cli.run(&["--lang", spoken, "servers", "test"]).code, Some(3));
+        let shown = cli.run(&["--lang", "zh", "servers", "list"]);
+        assert!(shown.stdout.contains(chinese) && !shown.stdout.contains("not found"), "{shown:?}");
+        let shown = cli.run(&["--lang", "zh", "servers", "list", "--json"]).json();
+        assert_eq!(shown[0]["error"], chinese);
+        let shown = cli.run(&["--lang", "en", "servers", "list"]);
+        assert!(shown.stdout.contains(english) && !shown.stdout.contains("找不到"), "{shown:?}");
+        let shown = cli.run(&["--lang", "zh", "tools"]);
+        assert!(shown.stderr.contains("`odd` 跳过 `bad`：`inputSchema` 不是对象"), "{shown:?}");
+        let shown = cli.run(&["--lang", "en", "tools"]);
+        assert!(shown.stderr.contains("`odd` skipped `bad`: `inputSchema` is a list"), "{shown:?}");
+    }
+}
+
+/// The last words of a program are shown to those who want to see more, also by a run that did not start it.
+#[test]
+fn last_words_are_shown_when_asked_for() {
+    let mut cli = cli();
+    let chatty = Script::modern().plain_tool("t").set("stderr", json!(["warming up", "热身完毕"]));
+    cli.server("chatty", &chatty);
+    cli.server("dies", &Script::legacy().on("*", json!([{"stderr": "out of paper"}, {"exit": 7}])));
+    let tested = cli.run(&["servers", "test", "chatty"]);
+    assert!(tested.code == Some(0) && !tested.stdout.contains("warming up"), "{tested:?}");
+    let tested = cli.run(&["servers", "test", "chatty", "-v"]);
+    assert!(tested.stdout.ends_with("\n    warming up\n    热身完毕\n"), "{tested:?}");
+    let tested = cli.run(&["servers", "test", "--json"]).json();
+    let of = |id: &str| tested.as_array().unwrap().iter().find(|one| one["id"] == id).unwrap().clone();
+    assert_eq!(
+        (&of("chatty")["stderr"], &of("chatty")["version"]),
+        (&json!(["warming up", "热身完毕"]), &json!("2026-07-28"))
+    );
+    assert_eq!(of("dies")["stderr"].as_array().unwrap().last(), Some(&json!("out of paper")), "{tested}");
+    assert_eq!(of("dies")["version"], json!(null));
+
+    let listed = cli.run(&["servers", "list", "--json"]).json();
+    let keys = ["id", "transport", "state", "era", "tools", "error"];
+    assert!(keys.iter().all(|key| listed[1].get(key).is_some()), "{listed}");
+    assert_eq!((&listed[0]["state"], &listed[1]["state"]), (&json!("ready"), &json!("failed")));
+    assert_eq!(listed[0]["stderr"], json!(["warming up", "热身完毕"]));
+    assert_eq!(listed[1]["listed_at_ms"], json!(null));
+    assert_eq!(
+        listed[0].get("restarts"),
+        Some(&json!(null)),
+        "this run started nothing, and knows of no other"
+    );
+    let listed = cli.run(&["servers", "list"]);
+    assert!(!listed.stdout.contains("warming up"), "{listed:?}");
+    let listed = cli.run(&["servers", "list", "-v"]);
+    assert!(listed.stdout.contains("scripted 0.1.0, listed "), "{listed:?}");
+    assert!(listed.stdout.contains("    stderr:\n      warming up\n      热身完毕\n"), "{listed:?}");
+    assert!(listed.stdout.contains("      out of paper\n"), "{listed:?}");
+    let listed = cli.run(&["servers", "list", "-v", "--lang", "zh"]);
+    assert!(listed.stdout.contains("前列出\n    标准错误：\n      warming up"), "{listed:?}");
+}

@@ -1,14 +1,18 @@
 //! The vocabulary of toolhub and the ports between its parts: pure data and traits, no I/O and no runtime.
 
+pub mod approval;
 pub mod call;
+pub mod conversation;
 pub mod error;
 pub mod event;
 pub mod function;
 pub mod json;
 pub mod lang;
+pub mod memory;
 pub mod outcome;
 pub mod ports;
 pub mod source;
+pub mod statistics;
 pub mod tool;
 
 pub use call::{CallId, ToolCall};

@@ -5,10 +5,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::approval::Approvals;
 use crate::call::CallId;
+use crate::conversation::Conversations;
 use crate::error::ToolError;
 use crate::event::{Event, EventKind};
 use crate::json::RawJson;
+use crate::memory::{CallHistory, CallLog};
 use crate::outcome::ToolOutput;
 use crate::source::{ServerId, Source};
 use crate::tool::Tool;
@@ -142,6 +145,7 @@ pub trait ToolVersions: Send + Sync {
 }
 
 /// All that a hub keeps.
-pub trait HubStore: ToolListStore + ToolVersions {}
-
-impl<T: ToolListStore + ToolVersions> HubStore for T {}
+pub trait HubStore: ToolListStore + ToolVersions + CallLog + CallHistory + Conversations + Approvals {
+    /// Waits until everything that was handed over is written; for the end of a program.
+    fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>>;
+}

@@ -40,6 +40,15 @@ pub enum Source {
 }
 
 impl Source {
+    /// The source of that name, as [`Source`] is written.
+    pub fn named(name: &str) -> Self {
+        match name {
+            "native" => Self::Native,
+            "skill" => Self::Skill,
+            id => Self::Server(ServerId::new(id)),
+        }
+    }
+
     /// Which of the three kinds this is.
     pub fn kind(&self) -> SourceKind {
         match self {

@@ -1,0 +1,294 @@
+//! What is remembered of calls: how one began, what came of it, and what may be asked about the past. Keeping it is
+//! a store's business.
+
+use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::call::CallId;
+use crate::error::{Effect, ToolError};
+use crate::json::RawJson;
+use crate::lang::Text;
+use crate::ports::{BoxFuture, StoreError};
+use crate::source::Source;
+use crate::statistics::ToolStatistics;
+use crate::tool::ToolName;
+
+/// Names one remembered call, and is the handle of its full result. Unlike a call's id, which the caller may choose,
+/// it is unique across machines; it sorts by time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RecordId(Arc<str>);
+
+/// Letters that are hard to mistake for one another, sorted as their bytes are.
+const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+impl RecordId {
+    /// An id as it was written down.
+    pub fn new(id: impl Into<Arc<str>>) -> Self {
+        Self(id.into())
+    }
+
+    /// A new id: the time in milliseconds, a count, and a number that other processes do not share.
+    pub fn fresh() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        static PROCESS: std::sync::LazyLock<u64> =
+            std::sync::LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let mut id = String::with_capacity(18);
+        for (number, letters) in [(millis, 9), (count, 3), (*PROCESS, 6)] {
+            for place in (0..letters).rev() {
+                let index = usize::try_from(number >> (5 * place) & 31).unwrap_or_default();
+                id.push(char::from(LETTERS[index]));
+            }
+        }
+        Self(id.into())
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RecordId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// It has begun, and the hub that runs it lives.
+    Running,
+    /// It succeeded.
+    Succeeded,
+    /// It failed.
+    Failed,
+    /// Nobody can tell: it may have taken effect.
+    Unknown,
+}
+
+impl Status {
+    /// Every status.
+    pub const ALL: [Self; 4] = [Self::Running, Self::Succeeded, Self::Failed, Self::Unknown];
+
+    /// Its name, as it is kept and shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The status of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+
+    /// The status of a call that ended with `error`; `may_change` says whether it could have changed anything.
+    pub fn of(error: Option<&ToolError>, may_change: bool) -> Self {
+        match error {
+            None => Self::Succeeded,
+            // The tool itself, or whoever stands before it, said that it failed.
+            Some(
+                ToolError::Failed { .. }
+                | ToolError::Panicked
+                | ToolError::Protocol { .. }
+                | ToolError::HttpStatus { .. },
+            ) => Self::Failed,
+            Some(error) if may_change && error.effect() == Effect::Unknown => Self::Unknown,
+            Some(_) => Self::Failed,
+        }
+    }
+}
+
+/// A call that is about to run.
+#[derive(Debug, Clone)]
+pub struct CallStart {
+    /// Names the record.
+    pub record: RecordId,
+    /// The call's own id.
+    pub call: CallId,
+    /// Which tool, or which capability.
+    pub tool: ToolName,
+    /// The arguments.
+    pub arguments: RawJson,
+    /// The conversation it belongs to.
+    pub conversation: Option<String>,
+    /// What somebody asked for in words, where the call serves such a request.
+    pub request: Option<String>,
+    /// How the candidates are run.
+    pub strategy: String,
+    /// Where the candidates live, first tried first.
+    pub candidates: Vec<Source>,
+    /// Whether it may change anything.
+    pub may_change: bool,
+    /// When it began.
+    pub at: SystemTime,
+}
+
+/// How one try of one candidate ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AttemptStatus {
+    /// It succeeded.
+    Succeeded,
+    /// It failed.
+    Failed,
+    /// It was not needed any more.
+    Cancelled,
+}
+
+impl AttemptStatus {
+    /// Its name, as it is kept and shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The status of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Succeeded, Self::Failed, Self::Cancelled].into_iter().find(|status| status.name() == name)
+    }
+}
+
+/// One try of one candidate, as it is remembered.
+#[derive(Debug, Clone)]
+pub struct AttemptNote {
+    /// Where the candidate lives.
+    pub source: Source,
+    /// Its tool; another name than the call's where it was chosen by capability.
+    pub tool: ToolName,
+    /// How it ended.
+    pub status: AttemptStatus,
+    /// How long it took.
+    pub took: Duration,
+    /// The kind of failure, and what was said.
+    pub error: Option<(String, Text)>,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone)]
+pub struct CallEnd {
+    /// Names the record.
+    pub record: RecordId,
+    /// What became of it.
+    pub status: Status,
+    /// How long it all took.
+    pub took: Duration,
+    /// The kind of failure, and what was said.
+    pub error: Option<(String, Text)>,
+    /// Where the answer came from.
+    pub sources: Vec<Source>,
+    /// What was tried.
+    pub attempts: Vec<AttemptNote>,
+    /// The full output.
+    pub output: Option<RawJson>,
+}
+
+/// Where calls are written down as they happen.
+pub trait CallLog: Send + Sync {
+    /// Writes that a call is about to run, and waits until that outlives a crash. A call that may change something
+    /// must not run where this fails.
+    fn begin(&self, start: CallStart) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Writes what came of a call that was begun, and waits until that outlives a crash.
+    fn finish(&self, end: CallEnd) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Writes a whole call some time soon, without making anybody wait. Under a flood of calls the statistics count
+    /// all, and details may be left out.
+    fn note(&self, start: CallStart, end: CallEnd);
+}
+
+/// A remembered call.
+#[derive(Debug, Clone)]
+pub struct CallRecord {
+    /// How it began.
+    pub start: CallStart,
+    /// What became of it.
+    pub status: Status,
+    /// How long it took, where it ended.
+    pub took: Option<Duration>,
+    /// The kind of failure, and what was said.
+    pub error: Option<(String, Text)>,
+    /// Where the answer came from.
+    pub sources: Vec<Source>,
+    /// What was tried.
+    pub attempts: Vec<AttemptNote>,
+}
+
+/// Which calls are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct CallQuery {
+    /// Of that tool.
+    pub tool: Option<String>,
+    /// Answered, or else tried, at that source.
+    pub source: Option<String>,
+    /// With that status.
+    pub status: Option<Status>,
+    /// Of that conversation.
+    pub conversation: Option<String>,
+    /// With exactly these arguments, as canonical JSON.
+    pub arguments: Option<String>,
+    /// Whose request, arguments or tool contain that text, whatever its case.
+    pub text: Option<String>,
+    /// Begun at or after that moment.
+    pub since: Option<SystemTime>,
+    /// Newer than that record.
+    pub after: Option<RecordId>,
+    /// Older than that record.
+    pub before: Option<RecordId>,
+    /// At most so many, the newest; all where it is `None`.
+    pub limit: Option<usize>,
+}
+
+/// What may be asked about the past.
+pub trait CallHistory: Send + Sync {
+    /// The calls that fit, newest first.
+    fn calls(&self, query: CallQuery) -> BoxFuture<'_, Result<Vec<CallRecord>, StoreError>>;
+
+    /// The full output behind a handle; `None` where there is none of that name.
+    fn output<'a>(&'a self, handle: &'a RecordId) -> BoxFuture<'a, Result<Option<RawJson>, StoreError>>;
+
+    /// How every tool has fared.
+    fn statistics(&self) -> BoxFuture<'_, Result<Vec<ToolStatistics>, StoreError>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn record_ids_sort_by_time_and_are_unique() {
+        let ids: Vec<RecordId> = (0..5_000).map(|_| RecordId::fresh()).collect();
+        assert!(ids.is_sorted(), "{:?}", ids.windows(2).find(|pair| pair[0] >= pair[1]));
+        assert_eq!(ids.iter().collect::<std::collections::HashSet<_>>().len(), ids.len());
+        assert_eq!(ids[0].as_str().len(), 18);
+    }
+
+    #[test]
+    fn only_what_may_have_changed_something_is_unknown() {
+        let timed_out = ToolError::TimedOut { after: Duration::from_secs(1), effect: Effect::Unknown };
+        let check = |error: Option<&ToolError>, may_change, expect| {
+            assert_eq!(Status::of(error, may_change), expect, "{error:?}");
+        };
+        check(None, true, Status::Succeeded);
+        check(Some(&timed_out), true, Status::Unknown);
+        check(Some(&timed_out), false, Status::Failed);
+        check(Some(&ToolError::failed("no")), true, Status::Failed);
+        check(
+            Some(&ToolError::TimedOut { after: Duration::ZERO, effect: Effect::None }),
+            true,
+            Status::Failed,
+        );
+    }
+}

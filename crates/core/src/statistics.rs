@@ -1,0 +1,172 @@
+//! How a tool has fared: successes and failures by day, and how long it takes. What follows from that is the
+//! engine's to say.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::source::Source;
+use crate::tool::ToolName;
+
+/// A day since 1970-01-01, in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Day(pub i64);
+
+impl Day {
+    /// The day of a moment.
+    pub fn of(time: SystemTime) -> Self {
+        let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        Self(i64::try_from(seconds / 86_400).unwrap_or(i64::MAX))
+    }
+}
+
+/// How often a tool succeeded and failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Successes.
+    pub successes: u64,
+    /// Failures.
+    pub failures: u64,
+}
+
+impl Tally {
+    /// All of them.
+    pub fn total(self) -> u64 {
+        self.successes + self.failures
+    }
+
+    /// Counts one more.
+    pub fn count(&mut self, success: bool) {
+        if success {
+            self.successes += 1;
+        } else {
+            self.failures += 1;
+        }
+    }
+}
+
+/// How long successes took, in steps that grow by half an octave: percentiles are right to about a fifth.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Latency(BTreeMap<u8, u64>);
+
+impl Latency {
+    /// The step that a duration falls in.
+    pub fn step(took: Duration) -> u8 {
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);
+        let octave = micros.ilog2();
+        // Past the middle of the octave: from √2 times its beginning, squared to stay in whole numbers.
+        let half = u128::from(micros) * u128::from(micros) >= (1_u128 << (2 * octave + 1));
+        u8::try_from(2 * octave + u32::from(half)).unwrap_or(u8::MAX)
+    }
+
+    /// The duration in the middle of a step.
+    fn middle(step: u8) -> Duration {
+        Duration::from_secs_f64(2_f64.powf(f64::from(step) / 2.0 + 0.25) / 1e6)
+    }
+
+    /// Counts one more.
+    pub fn count(&mut self, took: Duration) {
+        self.add(Self::step(took), 1);
+    }
+
+    /// Adds to one step.
+    pub fn add(&mut self, step: u8, count: u64) {
+        *self.0.entry(step).or_default() += count;
+    }
+
+    /// The steps that have a count, each with it.
+    pub fn steps(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
+        self.0.iter().map(|(step, count)| (*step, *count))
+    }
+
+    /// The time that `share` (0 to 1) of the successes stayed within; `None` without successes.
+    pub fn percentile(&self, share: f64) -> Option<Duration> {
+        let total: u64 = self.0.values().sum();
+        let wanted = (share * total as f64).ceil().max(1.0);
+        let mut seen = 0;
+        for (step, count) in &self.0 {
+            seen += count;
+            if seen as f64 >= wanted {
+                return Some(Self::middle(*step));
+            }
+        }
+        None
+    }
+}
+
+/// How one tool at one source has fared.
+#[derive(Debug, Clone)]
+pub struct ToolStatistics {
+    /// Where it lives.
+    pub source: Source,
+    /// Which.
+    pub tool: ToolName,
+    /// By day.
+    pub days: BTreeMap<Day, Tally>,
+    /// How long its successes took.
+    pub latency: Latency,
+    /// When it last succeeded.
+    pub last_success: Option<SystemTime>,
+    /// When it last failed.
+    pub last_failure: Option<SystemTime>,
+}
+
+impl ToolStatistics {
+    /// A tool that was never used.
+    pub fn new(source: Source, tool: ToolName) -> Self {
+        let (days, latency) = (BTreeMap::new(), Latency::default());
+        Self { source, tool, days, latency, last_success: None, last_failure: None }
+    }
+
+    /// Counts one use.
+    pub fn count(&mut self, success: bool, took: Duration, at: SystemTime) {
+        self.days.entry(Day::of(at)).or_default().count(success);
+        let last = if success { &mut self.last_success } else { &mut self.last_failure };
+        *last = (*last).max(Some(at));
+        if success {
+            self.latency.count(took);
+        }
+    }
+
+    /// Over all days.
+    pub fn tally(&self) -> Tally {
+        self.days.values().fold(Tally::default(), |sum, day| Tally {
+            successes: sum.successes + day.successes,
+            failures: sum.failures + day.failures,
+        })
+    }
+
+    /// When it was last used.
+    pub fn last_used(&self) -> Option<SystemTime> {
+        self.last_success.max(self.last_failure)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_right_to_about_a_fifth() {
+        let mut latency = Latency::default();
+        for millis in 1..=1000 {
+            latency.count(Duration::from_millis(millis));
+        }
+        for (share, expect) in [(0.5, 500.0), (0.9, 900.0), (0.99, 990.0)] {
+            let found = latency.percentile(share).unwrap().as_secs_f64() * 1e3;
+            assert!((found / expect - 1.0).abs() < 0.2, "{share}: {found}");
+        }
+        assert_eq!(Latency::default().percentile(0.5), None);
+        for odd in [Duration::ZERO, Duration::MAX] {
+            latency.count(odd);
+        }
+        assert!(latency.percentile(1.0).unwrap() > Duration::from_secs(3600));
+    }
+
+    #[test]
+    fn steps_grow_with_time() {
+        let steps: Vec<u8> = (0..40).map(|power| Latency::step(Duration::from_micros(1 << power))).collect();
+        assert!(steps.is_sorted() && steps[39] == 78, "{steps:?}");
+        assert_eq!(Latency::step(Duration::from_micros(1449)), 21);
+        assert_eq!(Latency::step(Duration::from_micros(1448)), 20);
+    }
+}

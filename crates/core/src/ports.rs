@@ -148,4 +148,10 @@ pub trait ToolVersions: Send + Sync {
 pub trait HubStore: ToolListStore + ToolVersions + CallLog + CallHistory + Conversations + Approvals {
     /// Waits until everything that was handed over is written; for the end of a program.
     fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// How many noted calls have no details since the store was opened, because there were too many at once or they
+    /// could not be written. A hub tells its owner when this grows.
+    fn lost_details(&self) -> u64 {
+        0
+    }
 }

@@ -1,12 +1,11 @@
 //! Tool lists come back as they were kept, also after the program ended.
 
-#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
-
 use std::time::{Duration, UNIX_EPOCH};
 
-use toolhub_core::ports::{CachedList, ToolListStore as _, ToolVersions as _};
+use toolhub_core::ports::CachedList;
 use toolhub_core::{RawJson, ServerId};
-use toolhub_store::{OpenError, SqliteStore};
+
+use crate::database::Database;
 
 const ODD: &str = r#"{"x":{"b":1,"a":1234567890123456789012345678901234567890}, "name":"奇"}"#;
 
@@ -23,18 +22,16 @@ fn list(tools: &[&str]) -> CachedList {
     }
 }
 
-#[tokio::test]
-async fn lists_survive_a_restart_unchanged() {
-    let folder = tempfile::tempdir().unwrap();
+pub(crate) async fn survive_a_restart(database: Database) {
     let server = ServerId::new("服务");
     {
-        let store = SqliteStore::open(folder.path()).unwrap();
+        let store = database.open().await;
         store.save(&server, &list(&[r#"{"name":"old"}"#, ODD])).await.unwrap();
         store.save(&server, &list(&[ODD, r#"{"name":"second"}"#])).await.unwrap();
         store.save(&ServerId::new("gone"), &list(&[])).await.unwrap();
         store.forget(&ServerId::new("gone"), "f").await.unwrap();
     }
-    let store = SqliteStore::open(folder.path()).unwrap();
+    let store = database.open().await;
     let kept = store.load().await.unwrap();
     assert_eq!(kept.len(), 1);
     let (id, found) = &kept[0];
@@ -43,30 +40,8 @@ async fn lists_survive_a_restart_unchanged() {
     assert_eq!(format!("{found:?}"), format!("{expected:?}"));
 }
 
-#[tokio::test]
-async fn a_newer_database_is_left_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    drop(SqliteStore::open(folder.path()).unwrap());
-    let connection = rusqlite::Connection::open(folder.path().join("toolhub.db")).unwrap();
-    connection.pragma_update(None, "user_version", 99).unwrap();
-    drop(connection);
-    let error = SqliteStore::open(folder.path()).unwrap_err();
-    assert!(matches!(error, OpenError::Newer { found: 99, .. }), "{error}");
-}
-
-#[test]
-fn a_file_that_is_no_database_is_an_error() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("toolhub.db"), "not a database, but some text that is long enough")
-        .unwrap();
-    let error = SqliteStore::open(folder.path()).unwrap_err();
-    assert!(error.to_string().contains("not a database"), "{error}");
-}
-
-#[tokio::test]
-async fn a_changed_definition_is_a_new_version() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(folder.path()).unwrap();
+pub(crate) async fn a_changed_definition_is_a_new_version(database: Database) {
+    let store = database.open().await;
     let server = ServerId::new("s");
     let at = |hours: u64| Some(UNIX_EPOCH + Duration::from_secs(4_000_000_000 + hours * 3600));
     let listed = |text: &str, hours| CachedList { listed_at: at(hours), failure: None, ..list(&[text]) };

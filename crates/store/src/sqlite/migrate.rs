@@ -2,14 +2,17 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::sqlite::OpenError;
+use crate::error::OpenError;
 
 /// Every step there ever was, in order. Never change one that has been released: add another.
-const STEPS: [&str; 2] =
-    [include_str!("migrations/0001_tool_lists.sql"), include_str!("migrations/0002_tool_versions.sql")];
+const STEPS: [&str; 3] = [
+    include_str!("migrations/0001_tool_lists.sql"),
+    include_str!("migrations/0002_tool_versions.sql"),
+    include_str!("migrations/0004_memory.sql"),
+];
 
 /// Brings the database to the newest version.
-pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
     if version(connection)? == STEPS.len() {
         return Ok(());
     }

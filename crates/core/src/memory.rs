@@ -121,7 +121,7 @@ pub struct CallStart {
     /// The arguments.
     pub arguments: RawJson,
     /// The conversation it belongs to.
-    pub conversation: Option<Arc<str>>,
+    pub conversation: Option<String>,
     /// What somebody asked for in words, where the call serves such a request.
     pub request: Option<String>,
     /// How the candidates are run.

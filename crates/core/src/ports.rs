@@ -5,11 +5,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::approval::Approvals;
 use crate::call::CallId;
+use crate::conversation::Conversations;
 use crate::error::ToolError;
 use crate::event::{Event, EventKind};
 use crate::json::RawJson;
 use crate::lang::Text;
+use crate::memory::{CallHistory, CallLog};
 use crate::outcome::ToolOutput;
 use crate::source::{ServerId, Source};
 use crate::tool::{Tool, ToolName};
@@ -162,6 +165,13 @@ pub trait ToolVersions: Send + Sync {
 }
 
 /// All that a hub keeps.
-pub trait HubStore: ToolListStore + ToolVersions {}
+pub trait HubStore: ToolListStore + ToolVersions + CallLog + CallHistory + Conversations + Approvals {
+    /// Waits until everything that was handed over is written; for the end of a program.
+    fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>>;
 
-impl<T: ToolListStore + ToolVersions> HubStore for T {}
+    /// How many noted calls have no details since the store was opened, because there were too many at once or they
+    /// could not be written. A hub tells its owner when this grows.
+    fn lost_details(&self) -> u64 {
+        0
+    }
+}

@@ -43,7 +43,7 @@ impl<'a> Record<'a> {
             call: call.id.clone(),
             tool: call.tool.clone(),
             arguments: call.arguments.clone(),
-            conversation: call.conversation.clone(),
+            conversation: call.conversation.as_deref().map(str::to_owned),
             request: call.request.clone(),
             strategy: route.map(|route| route.strategy.name()).unwrap_or_default().to_owned(),
             candidates: candidates.iter().map(|candidate| candidate.source().clone()).collect(),

@@ -1,8 +1,19 @@
-//! What must outlive a run, in SQLite behind core's ports.
+//! What must outlive a run, behind core's ports: SQLite in the user's data folder, or PostgreSQL by URL.
 
-mod migrate;
+mod counted;
+mod error;
+mod options;
+mod owner;
+mod place;
+mod postgres;
+mod query;
+mod queue;
+mod rows;
 mod sqlite;
-mod tool_lists;
-mod versions;
+mod write;
 
-pub use sqlite::{OpenError, SqliteStore};
+pub use error::OpenError;
+pub use options::{Durability, Retention, StoreOptions};
+pub use place::{PgUrl, StorePlace, open};
+pub use postgres::PgStore;
+pub use sqlite::SqliteStore;

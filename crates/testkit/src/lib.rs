@@ -8,6 +8,8 @@
 pub mod conformance;
 pub mod fake;
 pub mod oauth;
+#[cfg(unix)]
+pub mod postgres;
 #[cfg(target_os = "linux")]
 pub mod processes;
 pub mod scripted;

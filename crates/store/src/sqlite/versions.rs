@@ -4,8 +4,8 @@ use rusqlite::{Transaction, params};
 use toolhub_core::ports::{StoreError, ToolVersion, ToolVersions};
 use toolhub_core::{BoxFuture, RawJson, ServerId, ToolDefinition};
 
-use crate::sqlite::SqliteStore;
-use crate::tool_lists::{from_millis, to_millis};
+use super::SqliteStore;
+use crate::rows::{from_millis, millis};
 
 /// Versions of one tool that are kept.
 const KEPT: usize = 20;
@@ -37,7 +37,7 @@ impl ToolVersions for SqliteStore {
 }
 
 /// Notes the definitions of a fresh list.
-pub(crate) fn note(
+pub(super) fn note(
     transaction: &Transaction<'_>,
     server: &str,
     tools: &[RawJson],
@@ -51,7 +51,7 @@ pub(crate) fn note(
         "DELETE FROM tool_versions WHERE server = ?1 AND name = ?2 AND version NOT IN (
              SELECT version FROM tool_versions WHERE server = ?1 AND name = ?2 ORDER BY last_seen DESC LIMIT ?3)",
     )?;
-    let now = to_millis(now);
+    let now = millis(now);
     for raw in tools {
         let Ok(definition) = ToolDefinition::parse(raw.clone()) else { continue };
         let name = definition.name().as_str();

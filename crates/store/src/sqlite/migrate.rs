@@ -2,17 +2,18 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::sqlite::OpenError;
+use crate::error::OpenError;
 
 /// Every step there ever was, in order. Never change one that has been released: add another.
-const STEPS: [&str; 3] = [
+const STEPS: [&str; 4] = [
     include_str!("migrations/0001_tool_lists.sql"),
     include_str!("migrations/0002_tool_versions.sql"),
     include_str!("migrations/0003_reasons_in_both_languages.sql"),
+    include_str!("migrations/0004_memory.sql"),
 ];
 
 /// Brings the database to the newest version.
-pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
     if version(connection)? == STEPS.len() {
         return Ok(());
     }

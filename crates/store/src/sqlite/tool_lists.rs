@@ -1,14 +1,15 @@
 //! The tool lists of servers, kept between runs.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Transaction, params};
 use toolhub_core::lang::{Lang, Say as _, Text};
 use toolhub_core::ports::{CachedList, StoreError, ToolListStore};
 use toolhub_core::{BoxFuture, RawJson, ServerId};
 
-use crate::sqlite::SqliteStore;
-use crate::versions;
+use super::{SqliteStore, versions};
+use crate::rows::{from_millis, millis};
+use crate::write::Write;
 
 const DELETE: &str = "DELETE FROM tool_lists WHERE server = ?1 AND fingerprint = ?2";
 /// How long a list is kept that nobody renews.
@@ -24,8 +25,8 @@ impl ToolListStore for SqliteStore {
         server: &'a ServerId,
         list: &'a CachedList,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let (server, list) = (server.clone(), list.clone());
-        Box::pin(self.run(move |connection| save(connection, &server, &list)))
+        let write = Write::SaveList(server.clone(), Box::new(list.clone()));
+        Box::pin(async { self.write(write).await.map(drop) })
     }
 
     fn forget<'a>(
@@ -33,11 +34,17 @@ impl ToolListStore for SqliteStore {
         server: &'a ServerId,
         fingerprint: &'a str,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let (server, fingerprint) = (server.clone(), fingerprint.to_owned());
-        Box::pin(
-            self.run(move |connection| connection.execute(DELETE, [server.as_str(), &fingerprint]).map(drop)),
-        )
+        let write = Write::ForgetList(server.clone(), fingerprint.to_owned());
+        Box::pin(async { self.write(write).await.map(drop) })
     }
+}
+
+pub(super) fn forget(
+    transaction: &Transaction<'_>,
+    server: &ServerId,
+    fingerprint: &str,
+) -> rusqlite::Result<bool> {
+    transaction.execute(DELETE, [server.as_str(), fingerprint]).map(|count| count > 0)
 }
 
 fn load(connection: &Connection) -> rusqlite::Result<Vec<(ServerId, CachedList)>> {
@@ -78,14 +85,17 @@ fn load(connection: &Connection) -> rusqlite::Result<Vec<(ServerId, CachedList)>
     Ok(found)
 }
 
-fn save(connection: &mut Connection, server: &ServerId, list: &CachedList) -> rusqlite::Result<()> {
-    let transaction = connection.transaction()?;
+pub(super) fn save(
+    transaction: &Transaction<'_>,
+    server: &ServerId,
+    list: &CachedList,
+) -> rusqlite::Result<()> {
     let server = server.as_str();
     transaction.execute(DELETE, [server, &list.fingerprint])?;
     // Configurations that were changed leave their lists behind.
-    let old = to_millis(SystemTime::now() - KEPT);
+    let old = millis(SystemTime::now() - KEPT);
     transaction.execute("DELETE FROM tool_lists WHERE coalesce(listed_at, failed_at, 0) < ?1", [old])?;
-    let failed_at = list.failure.as_ref().map(|(at, _)| to_millis(*at));
+    let failed_at = list.failure.as_ref().map(|(at, _)| millis(*at));
     let failure = |lang| list.failure.as_ref().map(|(_, why)| why.say(lang));
     let skipped: Vec<[String; 2]> =
         list.skipped.iter().map(|text| [text.say(Lang::En), text.say(Lang::Zh)]).collect();
@@ -96,7 +106,7 @@ fn save(connection: &mut Connection, server: &ServerId, list: &CachedList) -> ru
             list.fingerprint,
             list.era,
             list.peer,
-            list.listed_at.map(to_millis),
+            list.listed_at.map(millis),
             list.ttl.map(|ttl| i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX)),
             RawJson::of(&skipped).get(),
             failed_at,
@@ -116,9 +126,9 @@ fn save(connection: &mut Connection, server: &ServerId, list: &CachedList) -> ru
         }
     }
     if let Some(listed_at) = list.listed_at.filter(|_| list.failure.is_none()) {
-        versions::note(&transaction, server, &list.tools, listed_at)?;
+        versions::note(transaction, server, &list.tools, listed_at)?;
     }
-    transaction.commit()
+    Ok(())
 }
 
 /// What was skipped: pairs of both languages, or, from before those were kept, texts in one.
@@ -130,13 +140,4 @@ fn read_texts(kept: &str) -> Vec<Text> {
             texts.into_iter().map(Text::from).collect()
         }
     }
-}
-
-pub(crate) fn to_millis(time: SystemTime) -> i64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-pub(crate) fn from_millis(millis: i64) -> SystemTime {
-    UNIX_EPOCH + Duration::from_millis(millis.unsigned_abs())
 }

@@ -1,0 +1,70 @@
+//! Statistics of many calls added up in memory, so that a group of calls costs a handful of writes.
+
+use std::collections::HashMap;
+use std::time::SystemTime;
+
+use toolhub_core::memory::{AttemptNote, AttemptStatus};
+use toolhub_core::statistics::{Tally, ToolStatistics};
+use toolhub_core::{Source, ToolName};
+
+/// How tools fared, not yet written.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Counted(HashMap<Source, HashMap<ToolName, ToolStatistics>>);
+
+impl Counted {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Counts what was tried in a call. A try that was no longer needed says nothing about its tool.
+    pub(crate) fn count(&mut self, attempts: &[AttemptNote], at: SystemTime) {
+        for attempt in attempts {
+            let success = match attempt.status {
+                AttemptStatus::Succeeded => true,
+                AttemptStatus::Failed => false,
+                AttemptStatus::Cancelled => continue,
+            };
+            self.of(&attempt.source, &attempt.tool).count(success, attempt.took, at);
+        }
+    }
+
+    /// Adds what another has counted.
+    pub(crate) fn add(&mut self, other: Self) {
+        for more in other.0.into_values().flat_map(HashMap::into_values) {
+            let sum = self.of(&more.source, &more.tool);
+            for (day, tally) in more.days {
+                let day: &mut Tally = sum.days.entry(day).or_default();
+                day.successes += tally.successes;
+                day.failures += tally.failures;
+            }
+            for (step, count) in more.latency.steps() {
+                sum.latency.add(step, count);
+            }
+            sum.last_success = sum.last_success.max(more.last_success);
+            sum.last_failure = sum.last_failure.max(more.last_failure);
+        }
+    }
+
+    /// All of them in one order, the same for everybody: two writers that lock rows in it cannot block each other.
+    pub(crate) fn sorted(&self) -> Vec<&ToolStatistics> {
+        let mut all: Vec<&ToolStatistics> = self.0.values().flat_map(HashMap::values).collect();
+        all.sort_by_key(|one| (one.source.to_string(), one.tool.clone()));
+        all
+    }
+
+    /// The same, for keeps.
+    pub(crate) fn into_sorted(self) -> Vec<ToolStatistics> {
+        let mut all: Vec<ToolStatistics> = self.0.into_values().flat_map(HashMap::into_values).collect();
+        all.sort_by_key(|one| (one.source.to_string(), one.tool.clone()));
+        all
+    }
+
+    /// One tool's, made where there is none yet.
+    pub(crate) fn of(&mut self, source: &Source, tool: &ToolName) -> &mut ToolStatistics {
+        self.0
+            .entry(source.clone())
+            .or_default()
+            .entry(tool.clone())
+            .or_insert_with(|| ToolStatistics::new(source.clone(), tool.clone()))
+    }
+}

@@ -1,0 +1,41 @@
+//! What may be chosen about a store: how safe a write is, and how long things are kept.
+
+use std::time::Duration;
+
+/// What a store may be told; the defaults suit a user's own machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StoreOptions {
+    /// What an acknowledged write outlives, in SQLite. A PostgreSQL server has a setting of its own for that.
+    pub durability: Durability,
+    /// How long things are kept.
+    pub retention: Retention,
+}
+
+/// What an acknowledged write outlives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// The end of the program, however sudden. A loss of power may cost the last moments before it.
+    Program,
+    /// A loss of power too: each group of writes waits for the disk.
+    #[default]
+    Power,
+}
+
+/// How long things are kept. Statistics, conversations and approvals are kept for ever.
+#[derive(Debug, Clone, Copy)]
+pub struct Retention {
+    /// Calls.
+    pub calls: Duration,
+    /// Full results.
+    pub results: Duration,
+    /// All full results together, in bytes; the oldest go first.
+    pub result_bytes: u64,
+}
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { calls: 90 * DAY, results: 30 * DAY, result_bytes: 1 << 30 }
+    }
+}

@@ -1,0 +1,56 @@
+//! Approvals: which definition of a tool its owner agreed to.
+
+use tokio_postgres::Error;
+use tokio_postgres::types::ToSql;
+use toolhub_core::approval::{Approval, Approvals};
+use toolhub_core::ports::StoreError;
+use toolhub_core::{BoxFuture, Source, ToolName};
+
+use super::transact::WriteSession;
+use super::{PgStore, plain, query};
+use crate::query as words;
+use crate::rows::micros;
+use crate::write::Write;
+
+impl Approvals for PgStore {
+    fn approvals(&self) -> BoxFuture<'_, Result<Vec<Approval>, StoreError>> {
+        Box::pin(self.read(|session| async move {
+            query(&session, words::APPROVALS, Vec::new()).await?.iter().map(words::approval_of).collect()
+        }))
+    }
+
+    fn approve(&self, approval: Approval) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async { self.write(Write::Approve(approval)).await.map(drop) })
+    }
+
+    fn revoke<'a>(
+        &'a self,
+        source: &'a Source,
+        tool: &'a ToolName,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.write(Write::Revoke(source.clone(), tool.clone())))
+    }
+}
+
+/// Keeps an approval in place of the one before.
+pub(super) async fn approve(session: &WriteSession, approval: &Approval) -> Result<bool, Error> {
+    let sql = "INSERT INTO approvals VALUES ($1, $2, $3, $4, $5) ON CONFLICT (source, tool) DO UPDATE SET
+        version = excluded.version, definition = excluded.definition, at = excluded.at";
+    let source = approval.source.to_string();
+    let values: [&(dyn ToSql + Sync); 5] = [
+        &plain(&source),
+        &plain(approval.tool.as_str()),
+        &plain(&approval.version),
+        &approval.definition.get(),
+        &micros(approval.at),
+    ];
+    session.client().execute(sql, &values).await?;
+    Ok(true)
+}
+
+/// Takes an approval back; whether there was one.
+pub(super) async fn revoke(session: &WriteSession, source: &Source, tool: &ToolName) -> Result<bool, Error> {
+    let sql = "DELETE FROM approvals WHERE source = $1 AND tool = $2";
+    let source = source.to_string();
+    Ok(session.client().execute(sql, &[&plain(&source), &plain(tool.as_str())]).await? > 0)
+}

@@ -1,0 +1,218 @@
+//! Calls as they are written down: a whole group in one statement each for what began and what ended.
+
+use std::collections::{HashMap, HashSet};
+
+use futures_util::future::try_join4;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error, Statement};
+use toolhub_core::BoxFuture;
+use toolhub_core::memory::{CallEnd, CallLog, CallStart, Status};
+use toolhub_core::ports::StoreError;
+
+use super::transact::WriteSession;
+use super::{PgStore, plain};
+use crate::owner::OwnerId;
+use crate::rows::{Columns as _, EndColumns, arguments_hash, micros, source_list, unescaped};
+use crate::write::{Note, Write};
+
+impl CallLog for PgStore {
+    fn begin(&self, start: CallStart) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async { self.write(Write::Begin(start)).await.map(drop) })
+    }
+
+    fn finish(&self, end: CallEnd) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async { self.write(Write::Finish(end)).await.map(drop) })
+    }
+
+    fn note(&self, start: CallStart, end: CallEnd) {
+        self.queue.note(Note { start, end });
+    }
+}
+
+const INSERT: &str = "INSERT INTO calls (record, call, tool, arguments, arguments_hash, unescaped, conversation, request,
+        strategy, candidates, may_change, began, owner, status, took, error_kind, error, sources, attempts, places)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[],
+        $8::text[], $9::text[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[], $15::bigint[],
+        $16::text[], $17::text[], $18::text[], $19::text[], $20::text[])
+    ON CONFLICT (record) DO NOTHING RETURNING record";
+const UPDATE: &str = "UPDATE calls SET status = new.status, took = new.took, error_kind = new.error_kind,
+        error = new.error, sources = new.sources, attempts = new.attempts, places = new.places
+    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
+        AS new (record, status, took, error_kind, error, sources, attempts, places)
+    WHERE calls.record = new.record AND calls.took IS NULL RETURNING calls.record, calls.began";
+const KNOWN: &str = "SELECT record FROM calls WHERE record = ANY($1::text[])";
+const OUTPUTS: &str =
+    "INSERT INTO results SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[])
+    ON CONFLICT (record) DO NOTHING";
+
+/// The statements, made ready. What is sent one behind the other must not stop to make one ready in between.
+pub(super) struct Statements {
+    insert: Statement,
+    update: Statement,
+    known: Statement,
+    outputs: Statement,
+}
+
+impl Statements {
+    pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
+        let prepare = |sql| client.prepare(sql);
+        let (insert, update, known, outputs) =
+            try_join4(prepare(INSERT), prepare(UPDATE), prepare(KNOWN), prepare(OUTPUTS)).await?;
+        Ok(Self { insert, update, known, outputs })
+    }
+}
+
+/// Writes calls that began, and whole ones; the answer are the records that were not there yet.
+pub(super) async fn insert(
+    session: &WriteSession,
+    begun: &[&CallStart],
+    notes: &[Note],
+    owner: OwnerId,
+) -> Result<HashSet<String>, Error> {
+    if begun.is_empty() && notes.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let running = begun.iter().map(|start| (*start, EndColumns::none(Status::Running)));
+    let whole = notes.iter().map(|note| (&note.start, EndColumns::of(&note.end)));
+    let mut starts = StartArrays::default();
+    let mut ends = EndArrays::default();
+    for (start, end) in running.chain(whole) {
+        starts.push(start, owner);
+        ends.push(end);
+    }
+    let values = [starts.values(), ends.values()].concat();
+    let rows = session.client().query(&session.calls.insert, &values).await?;
+    rows.iter().map(|row| row.text(0)).collect()
+}
+
+/// Writes what came of calls; the answer is when each of those began that had no end yet.
+pub(super) async fn finish(session: &WriteSession, ends: &[&CallEnd]) -> Result<HashMap<String, i64>, Error> {
+    if ends.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let records: Vec<_> = ends.iter().map(|end| plain(end.record.as_str())).collect();
+    let mut arrays = EndArrays::default();
+    ends.iter().for_each(|end| arrays.push(EndColumns::of(end)));
+    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&records];
+    values.extend(arrays.values());
+    let rows = session.client().query(&session.calls.update, &values).await?;
+    rows.iter().map(|row| Ok((row.text(0)?, row.int(1)?))).collect()
+}
+
+/// Which of these calls there are.
+pub(super) async fn known(session: &WriteSession, records: &[&str]) -> Result<HashSet<String>, Error> {
+    if records.is_empty() {
+        return Ok(HashSet::new());
+    }
+    session.client().query(&session.calls.known, &[&records]).await?.iter().map(|row| row.text(0)).collect()
+}
+
+/// Keeps the outputs of calls that began at those times.
+pub(super) async fn keep_outputs(session: &WriteSession, ends: &[(&CallEnd, i64)]) -> Result<(), Error> {
+    let kept: Vec<_> = ends
+        .iter()
+        .filter_map(|(end, began)| Some((&end.record, *began, end.output.as_ref()?.get())))
+        .collect();
+    if kept.is_empty() {
+        return Ok(());
+    }
+    let records: Vec<_> = kept.iter().map(|(record, _, _)| plain(record.as_str())).collect();
+    let began: Vec<i64> = kept.iter().map(|(_, began, _)| *began).collect();
+    let bytes: Vec<i64> =
+        kept.iter().map(|(_, _, output)| i64::try_from(output.len()).unwrap_or(i64::MAX)).collect();
+    let outputs: Vec<&str> = kept.iter().map(|(_, _, output)| *output).collect();
+    session.client().execute(&session.calls.outputs, &[&records, &began, &bytes, &outputs]).await?;
+    Ok(())
+}
+
+/// Columns of calls that began, one array each.
+#[derive(Default)]
+struct StartArrays {
+    texts: [Vec<String>; 6],
+    may_be_null: [Vec<Option<String>>; 3],
+    numbers: [Vec<i64>; 4],
+}
+
+impl StartArrays {
+    fn push(&mut self, start: &CallStart, owner: OwnerId) {
+        let arguments = start.arguments.get();
+        let candidates = source_list(&start.candidates);
+        let texts = [
+            start.record.as_str(),
+            start.call.as_str(),
+            start.tool.as_str(),
+            arguments,
+            &start.strategy,
+            &candidates,
+        ];
+        for (array, text) in self.texts.iter_mut().zip(texts) {
+            array.push(plain(text).into_owned());
+        }
+        let unescaped = unescaped(arguments);
+        let may_be_null = [&unescaped, &start.conversation, &start.request];
+        for (array, text) in self.may_be_null.iter_mut().zip(may_be_null) {
+            array.push(text.as_deref().map(|text| plain(text).into_owned()));
+        }
+        let numbers = [arguments_hash(arguments), i64::from(start.may_change), micros(start.at), owner.0];
+        for (array, number) in self.numbers.iter_mut().zip(numbers) {
+            array.push(number);
+        }
+    }
+
+    fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
+        let [record, call, tool, arguments, strategy, candidates] = &self.texts;
+        let [unescaped, conversation, request] = &self.may_be_null;
+        let [hash, may_change, began, owner] = &self.numbers;
+        vec![
+            record,
+            call,
+            tool,
+            arguments,
+            hash,
+            unescaped,
+            conversation,
+            request,
+            strategy,
+            candidates,
+            may_change,
+            began,
+            owner,
+        ]
+    }
+}
+
+/// Columns of calls that ended, one array each.
+#[derive(Default)]
+struct EndArrays {
+    status: Vec<&'static str>,
+    took: Vec<Option<i64>>,
+    error_kind: Vec<Option<String>>,
+    error: Vec<Option<String>>,
+    sources: Vec<String>,
+    attempts: Vec<String>,
+    places: Vec<String>,
+}
+
+impl EndArrays {
+    fn push(&mut self, end: EndColumns<'_>) {
+        self.status.push(end.status);
+        self.took.push(end.took);
+        self.error_kind.push(end.error_kind.map(|kind| plain(kind).into_owned()));
+        self.error.push(end.error);
+        self.sources.push(end.sources);
+        self.attempts.push(end.attempts);
+        self.places.push(plain(&end.places).into_owned());
+    }
+
+    fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
+        vec![
+            &self.status,
+            &self.took,
+            &self.error_kind,
+            &self.error,
+            &self.sources,
+            &self.attempts,
+            &self.places,
+        ]
+    }
+}

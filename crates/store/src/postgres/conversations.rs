@@ -1,0 +1,45 @@
+//! Conversations: what was said by whom.
+
+use tokio_postgres::Error;
+use toolhub_core::BoxFuture;
+use toolhub_core::conversation::{ConversationSummary, Conversations, Turn, TurnQuery};
+use toolhub_core::memory::RecordId;
+use toolhub_core::ports::StoreError;
+
+use super::transact::WriteSession;
+use super::{PgStore, plain, query};
+use crate::query::{self as words, Dialect};
+use crate::rows::micros;
+use crate::write::Write;
+
+impl Conversations for PgStore {
+    fn say(&self, turn: Turn) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async { self.write(Write::Say(RecordId::fresh(), turn)).await.map(drop) })
+    }
+
+    fn turns(&self, wanted: TurnQuery) -> BoxFuture<'_, Result<Vec<Turn>, StoreError>> {
+        Box::pin(self.read(move |session| {
+            let (sql, values) = words::turns(Dialect::Postgres, &wanted);
+            async move { query(&session, &sql, values).await?.iter().rev().map(words::turn_of).collect() }
+        }))
+    }
+
+    fn conversations(
+        &self,
+        limit: Option<usize>,
+    ) -> BoxFuture<'_, Result<Vec<ConversationSummary>, StoreError>> {
+        Box::pin(self.read(move |session| async move {
+            let sql = words::conversations(limit);
+            query(&session, &sql, Vec::new()).await?.iter().map(words::conversation_of).collect()
+        }))
+    }
+}
+
+/// Adds a turn; whether it was new.
+pub(super) async fn say(session: &WriteSession, key: &RecordId, turn: &Turn) -> Result<bool, Error> {
+    let sql = "INSERT INTO turns VALUES ($1, $2, $3, $4, $5) ON CONFLICT (key) DO NOTHING";
+    let (conversation, text) = (plain(&turn.conversation), plain(&turn.text));
+    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
+        [&key.as_str(), &conversation, &turn.role.name(), &text, &micros(turn.at)];
+    Ok(session.client().execute(sql, &values).await? == 1)
+}

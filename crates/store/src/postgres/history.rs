@@ -1,0 +1,68 @@
+//! What may be asked about past calls.
+
+use tokio_postgres::Error;
+use toolhub_core::memory::{CallHistory, CallQuery, CallRecord, RecordId};
+use toolhub_core::ports::StoreError;
+use toolhub_core::statistics::ToolStatistics;
+use toolhub_core::{BoxFuture, RawJson};
+
+use super::session::Session;
+use super::{PgStore, query, statistics};
+use crate::owner::OwnerId;
+use crate::query::{self as words, Dialect, Value};
+use crate::rows::{Columns as _, call_of, json};
+
+/// The owners that left calls without an end and whose lock is gone. A lock by one number shows as its two halves.
+const DEAD: &str =
+    "SELECT DISTINCT owner FROM calls WHERE status = 'running' AND owner <> $1 AND NOT EXISTS (
+    SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND ((classid::bigint << 32) | objid::bigint) = owner)";
+
+impl CallHistory for PgStore {
+    fn calls(&self, query: CallQuery) -> BoxFuture<'_, Result<Vec<CallRecord>, StoreError>> {
+        let own = self.owner;
+        Box::pin(async move {
+            // What was handed over is seen; where it cannot be written, what is there is told all the same.
+            let _ = self.queue.settle().await;
+            self.read(move |session| {
+                let query = query.clone();
+                async move { calls(&session, &query, &dead(&session, own).await?).await }
+            })
+            .await
+        })
+    }
+
+    fn output<'a>(&'a self, handle: &'a RecordId) -> BoxFuture<'a, Result<Option<RawJson>, StoreError>> {
+        Box::pin(async move {
+            let _ = self.queue.settle().await;
+            let handle = handle.as_str().to_owned();
+            self.read(move |session| {
+                let handle = vec![Value::Text(handle.clone())];
+                async move {
+                    let rows =
+                        query(&session, "SELECT output FROM results WHERE record = $1", handle).await?;
+                    rows.first().map(|row| row.text(0).map(json)).transpose()
+                }
+            })
+            .await
+        })
+    }
+
+    fn statistics(&self) -> BoxFuture<'_, Result<Vec<ToolStatistics>, StoreError>> {
+        Box::pin(async move {
+            let _ = self.queue.settle().await;
+            self.read(|session| async move { statistics::all(&session).await }).await
+        })
+    }
+}
+
+async fn calls(session: &Session, wanted: &CallQuery, dead: &[i64]) -> Result<Vec<CallRecord>, Error> {
+    let (sql, values) = words::calls(Dialect::Postgres, wanted, dead);
+    query(session, &sql, values).await?.iter().map(call_of).collect()
+}
+
+/// The owners that left calls without an end, and live no more.
+pub(super) async fn dead(session: &Session, own: OwnerId) -> Result<Vec<i64>, Error> {
+    session.client.query(DEAD, &[&own.0]).await?.iter().map(|row| row.int(0)).collect()
+}

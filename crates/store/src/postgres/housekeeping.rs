@@ -1,0 +1,61 @@
+//! What is done now and then while nobody waits: old calls and results go, and what dead hubs left is marked.
+
+use std::time::{Duration, SystemTime};
+
+use tokio_postgres::Error;
+
+use super::history;
+use super::transact::WriteSession;
+use crate::options::Retention;
+use crate::owner::OwnerId;
+use crate::rows::{cutoff, micros};
+
+/// How often it is done, by whichever hub comes to it.
+pub(super) const EVERY: Duration = Duration::from_secs(3600);
+/// How long the writer is left alone between two bites.
+pub(super) const BETWEEN: Duration = Duration::from_millis(100);
+/// Rows that are taken in one bite, so that whoever comes in between waits for a moment only.
+const BITE: i64 = 200;
+
+/// Whether there is more to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    More,
+    Done,
+}
+
+/// Does one bite.
+pub(super) async fn keep(
+    session: &WriteSession,
+    owner: OwnerId,
+    retention: &Retention,
+) -> Result<Progress, Error> {
+    let client = session.client();
+    let now = SystemTime::now();
+    // Of several hubs one takes the hour, and gives it back until it is done.
+    let take = "INSERT INTO housekeeping VALUES ('kept_house_at', $1)
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value
+        WHERE housekeeping.value < $2 OR housekeeping.value > excluded.value";
+    if client.execute(take, &[&micros(now), &cutoff(now, EVERY)]).await? == 0 {
+        return Ok(Progress::Done);
+    }
+    let dead = history::dead(session.session(), owner).await?;
+    let mark = "UPDATE calls SET status = 'unknown' WHERE status = 'running' AND owner = ANY($1::bigint[])";
+    client.execute(mark, &[&dead]).await?;
+    let bytes = client.query_one("SELECT coalesce(sum(bytes), 0)::bigint FROM results", &[]).await?;
+    let too_many = bytes.try_get::<_, i64>(0)?.unsigned_abs() > retention.result_bytes;
+    let before = if too_many { i64::MAX } else { cutoff(now, retention.results) };
+    // Where they are too many, a few at a time: a bite of large ones would take more than it must.
+    let bite = if too_many { BITE / 20 } else { BITE };
+    let prune = "DELETE FROM results WHERE began < $2 AND record IN (SELECT record FROM results ORDER BY record LIMIT $1)";
+    let mut gone = client.execute(prune, &[&bite, &before]).await?;
+    let prune =
+        "DELETE FROM calls WHERE began < $2 AND record IN (SELECT record FROM calls ORDER BY record LIMIT $1)
+        AND NOT EXISTS (SELECT 1 FROM results WHERE results.record = calls.record)";
+    gone += client.execute(prune, &[&BITE, &cutoff(now, retention.calls)]).await?;
+    if gone == 0 {
+        return Ok(Progress::Done);
+    }
+    client.execute("DELETE FROM housekeeping WHERE name = 'kept_house_at'", &[]).await?;
+    Ok(Progress::More)
+}

@@ -1,0 +1,47 @@
+//! Migrations: forward only, each applied once, by one hub at a time.
+
+use super::session::{Session, told};
+use crate::error::OpenError;
+
+/// Every step there ever was, in order. Never change one that has been released: add another.
+const STEPS: [&str; 1] = [include_str!("migrations/0001_all.sql")];
+
+/// Any number, so long as nobody else uses it.
+const LOCK: i64 = 0x746f_6f6c_6875_6200;
+
+/// Brings the database to the newest version.
+pub(super) async fn migrate(session: &Session, place: &str) -> Result<(), OpenError> {
+    let failed = |error: tokio_postgres::Error| OpenError::Postgres {
+        place: place.to_owned(),
+        cause: format!("its tables could not be made: {}", told(&error)),
+    };
+    let current = version(session).await.map_err(failed)?;
+    if current > STEPS.len() {
+        return Err(OpenError::Newer { found: current, known: STEPS.len() });
+    }
+    if current == STEPS.len() {
+        return Ok(());
+    }
+    // Of several hubs that start together one migrates, and the others find it done.
+    let begin = format!(
+        "BEGIN; SELECT pg_advisory_xact_lock({LOCK}); CREATE SCHEMA IF NOT EXISTS toolhub;
+         CREATE TABLE IF NOT EXISTS migrations (version BIGINT PRIMARY KEY)"
+    );
+    session.client.batch_execute(&begin).await.map_err(failed)?;
+    let current = version(session).await.map_err(failed)?;
+    for (index, step) in STEPS.iter().enumerate().skip(current) {
+        session.client.batch_execute(step).await.map_err(failed)?;
+        let done = format!("INSERT INTO migrations VALUES ({})", index + 1);
+        session.client.batch_execute(&done).await.map_err(failed)?;
+    }
+    session.client.batch_execute("COMMIT").await.map_err(failed)
+}
+
+async fn version(session: &Session) -> Result<usize, tokio_postgres::Error> {
+    let there = session.client.query_one("SELECT to_regclass('toolhub.migrations') IS NOT NULL", &[]).await?;
+    if !there.try_get::<_, bool>(0)? {
+        return Ok(0);
+    }
+    let row = session.client.query_one("SELECT coalesce(max(version), 0) FROM migrations", &[]).await?;
+    Ok(usize::try_from(row.try_get::<_, i64>(0)?).unwrap_or_default())
+}

@@ -1,0 +1,200 @@
+//! The shared database: one thread with a runtime of its own holds two connections, one that writes in groups and one
+//! that reads. So a wait for the server never depends on how the caller's runtime is set up.
+
+mod approvals;
+mod calls;
+mod conversations;
+mod history;
+mod housekeeping;
+mod migrate;
+mod reader;
+mod session;
+mod statistics;
+mod tls;
+mod tool_lists;
+mod transact;
+mod writer;
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::timeout;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Row};
+use toolhub_core::BoxFuture;
+use toolhub_core::ports::{HubStore, StoreError};
+
+use crate::error::OpenError;
+use crate::options::StoreOptions;
+use crate::owner::OwnerId;
+use crate::place::PgUrl;
+use crate::query::Value;
+use crate::queue::{Bell, Queue, closed};
+use crate::rows::Columns;
+use crate::write::Write;
+use reader::{Ask, Question};
+use session::{Address, Session};
+
+/// Reads that may wait.
+const READS: usize = 256;
+/// How long it may take to open the store.
+const OPEN: Duration = Duration::from_secs(10);
+
+/// A store in a PostgreSQL database, which others may use at the same time.
+#[derive(Debug)]
+pub struct PgStore {
+    queue: Arc<Queue>,
+    reads: Option<mpsc::Sender<Arc<dyn Ask>>>,
+    thread: Option<JoinHandle<()>>,
+    owner: OwnerId,
+    place: String,
+}
+
+impl PgStore {
+    /// Connects, and makes the tables where they are not there. Gives up after ten seconds.
+    pub async fn connect(url: &PgUrl, options: StoreOptions) -> Result<Self, OpenError> {
+        let place = url.to_string();
+        let failed = |cause: String| OpenError::Postgres { place: place.clone(), cause };
+        let address = Address::new(url).map_err(failed)?;
+        let queue = Arc::new(Queue::new(Bell::Task(Notify::new())));
+        let owner = OwnerId::fresh();
+        let (reads, asked) = mpsc::channel(READS);
+        let again = reads.downgrade();
+        let (opened, ready) = oneshot::channel();
+        let work = {
+            let (queue, place) = (Arc::clone(&queue), place.clone());
+            async move {
+                let session = match first_session(&address, &place).await {
+                    Ok(session) => session,
+                    Err(error) => {
+                        let _ = opened.send(Err(error));
+                        return;
+                    }
+                };
+                if opened.send(Ok(())).is_err() {
+                    return;
+                }
+                let writer = writer::Writer::new(queue, owner, address.clone(), options.retention);
+                let reader = reader::Reader::new(address, asked, again);
+                tokio::join!(writer.run(session), reader.run());
+            }
+        };
+        let thread = start(work)?;
+        let store = Self { queue, reads: Some(reads), thread: Some(thread), owner, place: place.clone() };
+        match ready.await {
+            Ok(opened) => opened.map(|()| store),
+            Err(_) => Err(OpenError::Postgres { place, cause: "its thread has ended".to_owned() }),
+        }
+    }
+
+    /// Where it is, without the password.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    async fn write(&self, write: Write) -> Result<bool, StoreError> {
+        self.queue.write(write).await
+    }
+
+    /// Asks the database something. The question is put again where the connection broke.
+    async fn read<T, F, A>(&self, ask: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(Arc<Session>) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        let (question, answer) = Question::with_answer(ask);
+        let reads = self.reads.as_ref().ok_or_else(closed)?;
+        reads.send(question).await.map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())?
+    }
+}
+
+/// A thread with a runtime of its own.
+fn start(work: impl Future<Output = ()> + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(OpenError::Thread)?;
+    let run = move || runtime.block_on(work);
+    std::thread::Builder::new().name("store".to_owned()).spawn(run).map_err(OpenError::Thread)
+}
+
+async fn first_session(address: &Address, place: &str) -> Result<Session, OpenError> {
+    let failed = |cause: String| OpenError::Postgres { place: place.to_owned(), cause };
+    let opening = async {
+        let session = address.connect().await.map_err(failed)?;
+        migrate::migrate(&session, place).await?;
+        Ok(session)
+    };
+    timeout(OPEN, opening)
+        .await
+        .unwrap_or_else(|_| Err(failed(format!("not ready within {} s", OPEN.as_secs()))))
+}
+
+impl HubStore for PgStore {
+    fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.queue.settle())
+    }
+
+    fn lost_details(&self) -> u64 {
+        self.queue.lost()
+    }
+}
+
+impl Drop for PgStore {
+    /// Finishes what is queued, so that nothing that was asked for is lost; not for ever, if the server is gone.
+    fn drop(&mut self) {
+        self.queue.close();
+        drop(self.reads.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A text as PostgreSQL can hold it: it has no NUL, so that is kept as the sign that shows it.
+fn plain(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { Cow::Owned(text.replace('\0', "␀")) } else { Cow::Borrowed(text) }
+}
+
+/// Values as the driver takes them.
+fn parameters(values: Vec<Value>) -> Vec<Box<dyn ToSql + Sync + Send>> {
+    let boxed = |value| -> Box<dyn ToSql + Sync + Send> {
+        match value {
+            Value::Text(text) => Box::new(plain(&text).into_owned()),
+            Value::Int(number) => Box::new(number),
+        }
+    };
+    values.into_iter().map(boxed).collect()
+}
+
+/// Rows of a statement that is made anew each time.
+async fn query(session: &Session, sql: &str, values: Vec<Value>) -> Result<Vec<Row>, Error> {
+    let values = parameters(values);
+    let values: Vec<&(dyn ToSql + Sync)> =
+        values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
+    session.client.query(sql, &values).await
+}
+
+impl Columns for Row {
+    type Error = Error;
+
+    fn text(&self, column: usize) -> Result<String, Error> {
+        self.try_get(column)
+    }
+
+    fn maybe_text(&self, column: usize) -> Result<Option<String>, Error> {
+        self.try_get(column)
+    }
+
+    fn int(&self, column: usize) -> Result<i64, Error> {
+        self.try_get(column)
+    }
+
+    fn maybe_int(&self, column: usize) -> Result<Option<i64>, Error> {
+        self.try_get(column)
+    }
+}

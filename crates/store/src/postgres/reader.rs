@@ -1,0 +1,157 @@
+//! The connection that reads: questions are put one behind the other without waiting, and again where the connection
+//! broke.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_postgres::Error;
+use toolhub_core::BoxFuture;
+use toolhub_core::ports::StoreError;
+
+use super::session::{Address, Session, is_passing, told};
+
+/// How long a question may wait for its answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long to wait before the connection is tried again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Something that somebody wants to know, whatever its answer is made of.
+pub(super) trait Ask: Send + Sync + std::fmt::Debug {
+    /// Asks, and hands the answer on.
+    fn ask(self: Arc<Self>, session: Arc<Session>) -> BoxFuture<'static, Result<(), Error>>;
+    /// Says that there will be no answer.
+    fn give_up(&self, error: StoreError);
+    /// Since when it waits.
+    fn since(&self) -> Instant;
+    /// Whether nobody waits for it any more.
+    fn is_abandoned(&self) -> bool;
+}
+
+/// A question with a place for its answer.
+pub(super) struct Question<T, F> {
+    ask: F,
+    reply: Mutex<Option<oneshot::Sender<Result<T, StoreError>>>>,
+    since: Instant,
+}
+
+impl<T, F> std::fmt::Debug for Question<T, F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Question").field("since", &self.since).finish_non_exhaustive()
+    }
+}
+
+impl<T, F, A> Question<T, F>
+where
+    T: Send + 'static,
+    F: Fn(Arc<Session>) -> A + Send + Sync + 'static,
+    A: Future<Output = Result<T, Error>> + Send + 'static,
+{
+    pub(super) fn with_answer(ask: F) -> (Arc<dyn Ask>, oneshot::Receiver<Result<T, StoreError>>) {
+        let (reply, answer) = oneshot::channel();
+        (Arc::new(Self { ask, reply: Mutex::new(Some(reply)), since: Instant::now() }), answer)
+    }
+
+    fn answer(&self, answer: Result<T, StoreError>) {
+        if let Some(reply) = self.reply.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = reply.send(answer);
+        }
+    }
+}
+
+impl<T, F, A> Ask for Question<T, F>
+where
+    T: Send + 'static,
+    F: Fn(Arc<Session>) -> A + Send + Sync + 'static,
+    A: Future<Output = Result<T, Error>> + Send + 'static,
+{
+    fn ask(self: Arc<Self>, session: Arc<Session>) -> BoxFuture<'static, Result<(), Error>> {
+        Box::pin(async move {
+            let answer = (self.ask)(session).await?;
+            self.answer(Ok(answer));
+            Ok(())
+        })
+    }
+
+    fn give_up(&self, error: StoreError) {
+        self.answer(Err(error));
+    }
+
+    fn since(&self) -> Instant {
+        self.since
+    }
+
+    fn is_abandoned(&self) -> bool {
+        let reply = self.reply.lock().unwrap_or_else(PoisonError::into_inner);
+        reply.as_ref().is_none_or(oneshot::Sender::is_closed)
+    }
+}
+
+/// Owns the connection that reads.
+pub(super) struct Reader {
+    address: Address,
+    asked: mpsc::Receiver<Arc<dyn Ask>>,
+    /// Where a question goes that must be put again. Weak: it must not keep the store open.
+    again: mpsc::WeakSender<Arc<dyn Ask>>,
+    session: Option<Arc<Session>>,
+}
+
+impl Reader {
+    pub(super) fn new(
+        address: Address,
+        asked: mpsc::Receiver<Arc<dyn Ask>>,
+        again: mpsc::WeakSender<Arc<dyn Ask>>,
+    ) -> Self {
+        Self { address, asked, again, session: None }
+    }
+
+    /// Answers until the store is closed.
+    pub(super) async fn run(mut self) {
+        let mut under_way = JoinSet::new();
+        while let Some(question) = self.asked.recv().await {
+            while under_way.try_join_next().is_some() {}
+            if let Some(session) = self.session_for(&*question).await {
+                under_way.spawn(put(question, session, self.again.clone()));
+            }
+        }
+    }
+
+    /// A connection that works, made anew where it must be, for as long as the question can wait.
+    async fn session_for(&mut self, question: &dyn Ask) -> Option<Arc<Session>> {
+        loop {
+            if let Some(session) = self.session.as_ref().filter(|session| !session.client.is_closed()) {
+                return Some(Arc::clone(session));
+            }
+            match self.address.connect().await {
+                Ok(session) => self.session = Some(Arc::new(session)),
+                Err(_) if question.is_abandoned() => return None,
+                Err(error) if question.since().elapsed() + PAUSE > PATIENCE => {
+                    question.give_up(StoreError(format!("PostgreSQL cannot be reached: {error}")));
+                    return None;
+                }
+                Err(_) => sleep(PAUSE).await,
+            }
+        }
+    }
+}
+
+/// Puts a question once.
+async fn put(question: Arc<dyn Ask>, session: Arc<Session>, again: mpsc::WeakSender<Arc<dyn Ask>>) {
+    let left = PATIENCE.saturating_sub(question.since().elapsed());
+    match timeout(left, Arc::clone(&question).ask(session)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => match again.upgrade().filter(|_| is_passing(&error)) {
+            Some(again) if question.since().elapsed() < PATIENCE => {
+                sleep(PAUSE).await;
+                if again.send(Arc::clone(&question)).await.is_err() {
+                    question.give_up(StoreError(told(&error)));
+                }
+            }
+            _ => question.give_up(StoreError(told(&error))),
+        },
+        Err(_) => question.give_up(StoreError(format!("no answer within {} s", PATIENCE.as_secs()))),
+    }
+}

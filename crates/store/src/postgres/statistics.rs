@@ -1,0 +1,117 @@
+//! How tools have fared: counts are added to what is there, so that several hubs may share one database. Rows are taken in
+//! one order by all of them, so that none waits for another in a circle.
+
+use futures_util::future::try_join3;
+use tokio_postgres::{Client, Error, Statement};
+use toolhub_core::statistics::{Day, ToolStatistics};
+use toolhub_core::{Source, ToolName};
+
+use super::plain;
+use super::session::Session;
+use super::transact::WriteSession;
+use crate::counted::Counted;
+use crate::rows::{Columns as _, from_micros, micros};
+
+const DAYS: &str = "INSERT INTO statistics
+    SELECT source, tool, day, sum(successes), sum(failures)
+    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[])
+        AS new (source, tool, day, successes, failures)
+    GROUP BY 1, 2, 3 ORDER BY source COLLATE \"C\", tool COLLATE \"C\", 3
+    ON CONFLICT (source, tool, day) DO UPDATE SET
+        successes = statistics.successes + excluded.successes, failures = statistics.failures + excluded.failures";
+const STEPS: &str = "INSERT INTO latencies
+    SELECT source, tool, step, sum(count)
+    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS new (source, tool, step, count)
+    GROUP BY 1, 2, 3 ORDER BY source COLLATE \"C\", tool COLLATE \"C\", 3
+    ON CONFLICT (source, tool, step) DO UPDATE SET count = latencies.count + excluded.count";
+const LAST: &str = "INSERT INTO last_uses
+    SELECT source, tool, max(success), max(failure)
+    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS new (source, tool, success, failure)
+    GROUP BY 1, 2 ORDER BY source COLLATE \"C\", tool COLLATE \"C\"
+    ON CONFLICT (source, tool) DO UPDATE SET
+        last_success = greatest(last_uses.last_success, excluded.last_success),
+        last_failure = greatest(last_uses.last_failure, excluded.last_failure)";
+
+/// The statements, made ready.
+pub(super) struct Statements {
+    days: Statement,
+    steps: Statement,
+    last: Statement,
+}
+
+impl Statements {
+    pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
+        let (days, steps, last) =
+            try_join3(client.prepare(DAYS), client.prepare(STEPS), client.prepare(LAST)).await?;
+        Ok(Self { days, steps, last })
+    }
+}
+
+/// Adds what was counted.
+pub(super) async fn add(session: &WriteSession, counted: &Counted) -> Result<(), Error> {
+    let mut of_days = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut of_steps = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut of_last = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for one in counted.sorted() {
+        let source = plain(&one.source.to_string()).into_owned();
+        let tool = plain(one.tool.as_str()).into_owned();
+        for (day, tally) in &one.days {
+            of_days.0.push(source.clone());
+            of_days.1.push(tool.clone());
+            of_days.2.push(day.0);
+            of_days.3.push(tally.successes.cast_signed());
+            of_days.4.push(tally.failures.cast_signed());
+        }
+        for (step, count) in one.latency.steps() {
+            of_steps.0.push(source.clone());
+            of_steps.1.push(tool.clone());
+            of_steps.2.push(i64::from(step));
+            of_steps.3.push(count.cast_signed());
+        }
+        of_last.0.push(source);
+        of_last.1.push(tool);
+        of_last.2.push(one.last_success.map(micros));
+        of_last.3.push(one.last_failure.map(micros));
+    }
+    let (client, Statements { days, steps, last }) = (session.client(), &session.statistics);
+    try_join3(
+        client.execute(days, &[&of_days.0, &of_days.1, &of_days.2, &of_days.3, &of_days.4]),
+        client.execute(steps, &[&of_steps.0, &of_steps.1, &of_steps.2, &of_steps.3]),
+        client.execute(last, &[&of_last.0, &of_last.1, &of_last.2, &of_last.3]),
+    )
+    .await?;
+    Ok(())
+}
+
+/// How every tool has fared, sorted by source and name.
+pub(super) async fn all(session: &Session) -> Result<Vec<ToolStatistics>, Error> {
+    let client = &session.client;
+    let (last, days, steps) = try_join3(
+        client.query("SELECT source, tool, last_success, last_failure FROM last_uses", &[]),
+        client.query("SELECT source, tool, day, successes, failures FROM statistics", &[]),
+        client.query("SELECT source, tool, step, count FROM latencies", &[]),
+    )
+    .await?;
+    let mut found = Counted::default();
+    let name = |row: &tokio_postgres::Row| -> Result<_, Error> {
+        Ok((Source::named(&row.text(0)?), ToolName::new(row.text(1)?)))
+    };
+    for row in &last {
+        let (source, tool) = name(row)?;
+        let one = found.of(&source, &tool);
+        one.last_success = row.maybe_int(2)?.map(from_micros);
+        one.last_failure = row.maybe_int(3)?.map(from_micros);
+    }
+    for row in &days {
+        let (source, tool) = name(row)?;
+        let day = found.of(&source, &tool).days.entry(Day(row.int(2)?)).or_default();
+        day.successes = row.int(3)?.unsigned_abs();
+        day.failures = row.int(4)?.unsigned_abs();
+    }
+    for row in &steps {
+        let (source, tool) = name(row)?;
+        let step = u8::try_from(row.int(2)?).unwrap_or(u8::MAX);
+        found.of(&source, &tool).latency.add(step, row.int(3)?.unsigned_abs());
+    }
+    Ok(found.into_sorted())
+}

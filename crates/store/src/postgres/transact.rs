@@ -1,0 +1,138 @@
+//! A group of writes in one transaction: sent without waiting in between, wherever one does not need the answer of
+//! another.
+
+use std::collections::{HashMap, HashSet};
+
+use futures_util::future::{try_join, try_join3};
+use tokio_postgres::{Client, Error};
+use toolhub_core::memory::{CallEnd, CallStart};
+use toolhub_core::ports::StoreError;
+
+use super::session::Session;
+use super::{approvals, calls, conversations, plain, statistics, tool_lists};
+use crate::counted::Counted;
+use crate::owner::OwnerId;
+use crate::rows::{from_micros, micros};
+use crate::write::{Note, Write};
+
+/// A connection with the statements that a group needs.
+pub(super) struct WriteSession {
+    session: Session,
+    pub(super) calls: calls::Statements,
+    pub(super) statistics: statistics::Statements,
+}
+
+impl WriteSession {
+    pub(super) async fn prepare(session: Session) -> Result<Self, Error> {
+        let client = &session.client;
+        let (calls, statistics) =
+            try_join(calls::Statements::prepare(client), statistics::Statements::prepare(client)).await?;
+        Ok(Self { session, calls, statistics })
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.session.client
+    }
+
+    pub(super) fn session(&self) -> &Session {
+        &self.session
+    }
+}
+
+/// Writes all of it or nothing. The answers are those of the writes, in their order. After an error nothing is kept,
+/// unless the connection broke while it was being made permanent; so each write may be done again.
+pub(super) async fn transact(
+    session: &WriteSession,
+    owner: OwnerId,
+    writes: &[&Write],
+    rest: (&[Note], &Counted),
+) -> Result<Vec<Result<bool, StoreError>>, Error> {
+    let done = inside(session, owner, writes, rest).await;
+    if done.is_err() && !session.client().is_closed() {
+        // Where even this fails the connection is given up, and the server does it.
+        let _ = session.client().batch_execute("ROLLBACK").await;
+    }
+    done
+}
+
+async fn inside(
+    session: &WriteSession,
+    owner: OwnerId,
+    writes: &[&Write],
+    (notes, counted): (&[Note], &Counted),
+) -> Result<Vec<Result<bool, StoreError>>, Error> {
+    let begun: Vec<&CallStart> = writes
+        .iter()
+        .filter_map(|write| if let Write::Begin(start) = write { Some(start) } else { None })
+        .collect();
+    let ended: Vec<&CallEnd> = writes
+        .iter()
+        .filter_map(|write| if let Write::Finish(end) = write { Some(end) } else { None })
+        .collect();
+    let (_, new, began) = try_join3(
+        session.client().batch_execute("BEGIN"),
+        calls::insert(session, &begun, notes, owner),
+        calls::finish(session, &ended),
+    )
+    .await?;
+
+    let late: Vec<&str> =
+        ended.iter().map(|end| end.record.as_str()).filter(|record| !began.contains_key(*record)).collect();
+    let known = calls::known(session, &late).await?;
+    let mut answers = Vec::with_capacity(writes.len());
+    for write in writes {
+        answers.push(match write {
+            Write::Begin(start) => Ok(new.contains(start.record.as_str())),
+            Write::Finish(end) if began.contains_key(end.record.as_str()) => Ok(true),
+            Write::Finish(end) if known.contains(end.record.as_str()) => Ok(false),
+            Write::Finish(end) => Err(StoreError(format!("no call `{}` was begun", end.record))),
+            Write::Say(key, turn) => Ok(conversations::say(session, key, turn).await?),
+            Write::Approve(approval) => Ok(approvals::approve(session, approval).await?),
+            Write::Revoke(source, tool) => Ok(approvals::revoke(session, source, tool).await?),
+            Write::SaveList(server, list) => {
+                tool_lists::save(session, server, list).await?;
+                Ok(true)
+            }
+            Write::ForgetList(server, fingerprint) => {
+                Ok(tool_lists::forget(session, server, fingerprint).await?)
+            }
+            Write::Settle => Ok(true),
+        });
+    }
+
+    let (ended, sums) = newly_ended(&ended, notes, (&new, &began));
+    let mut all = counted.clone();
+    all.add(sums);
+    if all.is_empty() {
+        try_join(calls::keep_outputs(session, &ended), session.client().batch_execute("COMMIT")).await?;
+    } else {
+        try_join3(
+            calls::keep_outputs(session, &ended),
+            statistics::add(session, &all),
+            session.client().batch_execute("COMMIT"),
+        )
+        .await?;
+    }
+    Ok(answers)
+}
+
+/// The calls that ended now and not before, with what their tools did; only they count. A group that is done a second
+/// time, because nobody knows whether it was made permanent the first time, finds none.
+fn newly_ended<'a>(
+    ended: &[&'a CallEnd],
+    notes: &'a [Note],
+    (new, began): (&HashSet<String>, &HashMap<String, i64>),
+) -> (Vec<(&'a CallEnd, i64)>, Counted) {
+    let finished = ended.iter().filter_map(|end| Some((*end, *began.get(&*plain(end.record.as_str()))?)));
+    let noted = notes
+        .iter()
+        .filter(|note| new.contains(&*plain(note.start.record.as_str())))
+        .map(|note| (&note.end, micros(note.start.at)));
+    let mut seen = HashSet::new();
+    let all: Vec<_> = finished.chain(noted).filter(|(end, _)| seen.insert(end.record.as_str())).collect();
+    let mut sums = Counted::default();
+    for (end, began) in &all {
+        sums.count(&end.attempts, from_micros(*began));
+    }
+    (all, sums)
+}

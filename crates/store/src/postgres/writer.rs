@@ -1,0 +1,244 @@
+//! The connection that writes: a group of writes in one transaction, then an answer to everybody who waits. While the
+//! server is away, what must be written waits for it, but not for ever.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::time::{sleep, timeout};
+use toolhub_core::ports::StoreError;
+
+use super::housekeeping::{self, Progress};
+use super::session::{Address, Session, is_passing, told};
+use super::transact::{WriteSession, transact};
+use crate::counted::Counted;
+use crate::options::Retention;
+use crate::owner::OwnerId;
+use crate::queue::{Bell, Group, Next, Queue, Urgent};
+use crate::write::{Note, Write};
+
+/// How long a write may wait for its answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a store that is being closed waits for a server that is away.
+const PATIENCE_AT_THE_END: Duration = Duration::from_secs(3);
+/// How long one transaction may take.
+const TRANSACTION: Duration = Duration::from_secs(8);
+/// How long to wait before the connection is tried again, at first and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// Ends of calls that are kept for a server that comes back late.
+const LATE: usize = 1_024;
+/// How often a connection that nobody uses is looked at, so that a lost one is replaced and others see that we live.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Owns the connection that writes.
+pub(super) struct Writer {
+    queue: Arc<Queue>,
+    owner: OwnerId,
+    address: Address,
+    retention: Retention,
+    session: Option<WriteSession>,
+    shows_life: bool,
+    /// Ends of calls whose callers were told that it takes too long; true all the same.
+    late: Vec<Write>,
+    keep_house_at: Instant,
+    pause: Duration,
+}
+
+impl Writer {
+    pub(super) fn new(queue: Arc<Queue>, owner: OwnerId, address: Address, retention: Retention) -> Self {
+        Self {
+            queue,
+            owner,
+            address,
+            retention,
+            session: None,
+            shows_life: false,
+            late: Vec::new(),
+            keep_house_at: Instant::now(),
+            pause: PAUSES.0,
+        }
+    }
+
+    /// Writes until the store is closed and everything is written.
+    pub(super) async fn run(mut self, session: Session) {
+        let _ = self.take(session).await;
+        loop {
+            match self.queue.next(Instant::now()) {
+                Next::Write(group) => self.write(group).await,
+                Next::Wait(until) => self.wait(until).await,
+                Next::End => return,
+            }
+        }
+    }
+
+    async fn wait(&mut self, until: Option<Instant>) {
+        let now = Instant::now();
+        if self.ready().await.is_ok() && self.keep_house_at <= now {
+            return self.keep_house().await;
+        }
+        let until = until.unwrap_or(now + LOOK).min(now + LOOK);
+        if let Bell::Task(bell) = &self.queue.bell {
+            let _ = timeout(until.saturating_duration_since(now), bell.notified()).await;
+        }
+    }
+
+    /// A connection that works, made anew where it must be: one try.
+    async fn ready(&mut self) -> Result<&WriteSession, String> {
+        if self.session.as_ref().is_none_or(|session| session.client().is_closed()) {
+            self.session = None;
+            let session = self.address.connect().await?;
+            self.take(session).await?;
+        }
+        match &self.session {
+            Some(session) => {
+                if !self.shows_life {
+                    self.shows_life =
+                        session.session().show_life(self.owner).await.map_err(|error| told(&error))?;
+                }
+                Ok(session)
+            }
+            None => Err("the connection broke".to_owned()),
+        }
+    }
+
+    async fn take(&mut self, session: Session) -> Result<(), String> {
+        self.shows_life = session.show_life(self.owner).await.map_err(|error| told(&error))?;
+        self.session = Some(WriteSession::prepare(session).await.map_err(|error| told(&error))?);
+        Ok(())
+    }
+
+    async fn write(&mut self, mut group: Group) {
+        let started = Instant::now();
+        loop {
+            group.drop_abandoned();
+            let failure = match self.try_write(&group).await {
+                Ok(answers) => return self.wrote(group, answers, started),
+                Err(Failure::Passing(why)) => why,
+                Err(Failure::Lasting(why)) => return self.write_singly(group, &why).await,
+            };
+            self.expire(&mut group, &failure);
+            if self.queue.is_closed() && started.elapsed() > PATIENCE_AT_THE_END {
+                return;
+            }
+            if group.urgent.is_empty() && (!group.has_notes() || started.elapsed() > PATIENCE) {
+                if group.has_notes() {
+                    self.queue.only_count(&group.notes, group.counted);
+                }
+                return;
+            }
+            sleep(self.pause).await;
+            self.pause = (self.pause * 2).min(PAUSES.1);
+        }
+    }
+
+    fn wrote(&mut self, group: Group, answers: Vec<Result<bool, StoreError>>, started: Instant) {
+        self.pause = PAUSES.0;
+        if group.has_notes() {
+            self.queue.wrote_notes(Instant::now(), started.elapsed());
+        }
+        for (one, answer) in group.urgent.into_iter().zip(answers) {
+            let _ = one.reply.send(answer);
+        }
+    }
+
+    /// Tells those who have waited too long, and keeps what is true all the same.
+    fn expire(&mut self, group: &mut Group, why: &str) {
+        let expired: Vec<Urgent> =
+            group.urgent.extract_if(.., |one| one.since.elapsed() > PATIENCE).collect();
+        for one in expired {
+            let _ = one.reply.send(Err(StoreError(format!("PostgreSQL cannot be reached: {why}"))));
+            if matches!(one.write, Write::Finish(_)) && self.late.len() < LATE {
+                self.late.push(one.write);
+            }
+        }
+    }
+
+    async fn try_write(&mut self, group: &Group) -> Result<Vec<Result<bool, StoreError>>, Failure> {
+        let late = std::mem::take(&mut self.late);
+        let writes: Vec<&Write> = late.iter().chain(group.urgent.iter().map(|one| &one.write)).collect();
+        let done = self.transact(&writes, &group.notes, &group.counted).await;
+        if done.is_err() {
+            self.late = late;
+        }
+        done.map(|mut answers| answers.split_off(answers.len() - group.urgent.len()))
+    }
+
+    /// Does a group that failed as a whole one by one, so that one bad write does not spoil the others.
+    async fn write_singly(&mut self, group: Group, why: &str) {
+        // What is late had its answer; it must not stand in the way of others.
+        let late = std::mem::take(&mut self.late);
+        let has_notes = group.has_notes();
+        let alone = group.urgent.len() == 1 && !has_notes && late.is_empty();
+        for write in &late {
+            let _ = self.transact(&[write], &[], &Counted::default()).await;
+        }
+        let (settles, others): (Vec<_>, Vec<_>) =
+            group.urgent.into_iter().partition(|one| matches!(one.write, Write::Settle));
+        for one in others {
+            let answer = if alone {
+                Err(StoreError(why.to_owned()))
+            } else {
+                match self.transact(&[&one.write], &[], &Counted::default()).await {
+                    Ok(mut answers) => answers.pop().unwrap_or(Ok(true)),
+                    Err(Failure::Passing(why) | Failure::Lasting(why)) => Err(StoreError(why)),
+                }
+            };
+            let _ = one.reply.send(answer);
+        }
+        let notes =
+            if has_notes { self.transact(&[], &group.notes, &group.counted).await } else { Ok(Vec::new()) };
+        match &notes {
+            Ok(_) if has_notes => self.queue.wrote_notes(Instant::now(), Duration::ZERO),
+            Ok(_) => {}
+            Err(_) => self.queue.only_count(&group.notes, group.counted),
+        }
+        for one in settles {
+            let answer = match &notes {
+                Ok(_) => Ok(true),
+                Err(Failure::Passing(why) | Failure::Lasting(why)) => Err(StoreError(why.clone())),
+            };
+            let _ = one.reply.send(answer);
+        }
+    }
+
+    /// One transaction. A connection that did not answer in time is given up: what it will do is not known.
+    async fn transact(
+        &mut self,
+        writes: &[&Write],
+        notes: &[Note],
+        counted: &Counted,
+    ) -> Result<Vec<Result<bool, StoreError>>, Failure> {
+        let owner = self.owner;
+        let session = self.ready().await.map_err(Failure::Passing)?;
+        match timeout(TRANSACTION, transact(session, owner, writes, (notes, counted))).await {
+            Ok(Ok(answers)) => Ok(answers),
+            Ok(Err(error)) if is_passing(&error) => Err(Failure::Passing(told(&error))),
+            Ok(Err(error)) => Err(Failure::Lasting(told(&error))),
+            Err(_) => {
+                self.session = None;
+                Err(Failure::Passing(format!("no answer within {} s", TRANSACTION.as_secs())))
+            }
+        }
+    }
+
+    async fn keep_house(&mut self) {
+        let Some(session) = &self.session else { return };
+        let kept = timeout(TRANSACTION, housekeeping::keep(session, self.owner, &self.retention)).await;
+        let wait = match kept {
+            Ok(Ok(Progress::More)) => housekeeping::BETWEEN,
+            Ok(Ok(Progress::Done) | Err(_)) => housekeeping::EVERY,
+            Err(_) => {
+                self.session = None;
+                housekeeping::EVERY
+            }
+        };
+        self.keep_house_at = Instant::now() + wait;
+    }
+}
+
+/// Why a group was not written.
+enum Failure {
+    /// It may go better later.
+    Passing(String),
+    /// It would fail again.
+    Lasting(String),
+}

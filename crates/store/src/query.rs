@@ -1,0 +1,195 @@
+//! The SQL of a look into the past: which calls, in the words of either database.
+
+use toolhub_core::approval::Approval;
+use toolhub_core::conversation::{ConversationSummary, Role, Turn, TurnQuery};
+use toolhub_core::memory::CallQuery;
+use toolhub_core::{Source, ToolName};
+
+use crate::rows::{COLUMNS, Columns, arguments_hash, from_micros, json, micros, place};
+
+/// Whose SQL is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Sqlite,
+    Postgres,
+}
+
+impl Dialect {
+    /// Whether `column` contains a text, whatever its case.
+    pub(crate) fn contains(self, column: &str, text: &str) -> String {
+        match self {
+            // A function of ours: SQLite's own folding stops at ASCII.
+            Self::Sqlite => format!("folded_contains({column}, {text})"),
+            Self::Postgres => format!("position(lower({text}::text) in lower({column})) > 0"),
+        }
+    }
+
+    fn holds(self, column: &str, text: &str) -> String {
+        match self {
+            Self::Sqlite => format!("instr({column}, {text}) > 0"),
+            Self::Postgres => format!("position({text}::text in {column}) > 0"),
+        }
+    }
+}
+
+/// A value for a place in a statement.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Text(String),
+    Int(i64),
+}
+
+/// A statement under construction: conditions and their values.
+#[derive(Debug)]
+pub(crate) struct Conditions {
+    dialect: Dialect,
+    conditions: Vec<String>,
+    values: Vec<Value>,
+}
+
+impl Conditions {
+    pub(crate) fn new(dialect: Dialect) -> Self {
+        Self { dialect, conditions: Vec::new(), values: Vec::new() }
+    }
+
+    /// Takes a value in; the answer is its place in the statement.
+    fn place(&mut self, value: Value) -> String {
+        self.values.push(value);
+        let number = self.values.len();
+        match self.dialect {
+            Dialect::Sqlite => format!("?{number}"),
+            Dialect::Postgres => format!("${number}"),
+        }
+    }
+
+    /// `left` stands in that relation to a value, where there is one.
+    pub(crate) fn compare(&mut self, left: &str, relation: &str, value: Option<Value>) {
+        if let Some(value) = value {
+            let place = self.place(value);
+            self.conditions.push(format!("{left} {relation} {place}"));
+        }
+    }
+
+    /// One of the columns contains a text, where there is one.
+    pub(crate) fn contains(&mut self, columns: &[&str], text: Option<&str>) {
+        if let Some(text) = text {
+            let place = self.place(Value::Text(text.to_owned()));
+            let each: Vec<String> =
+                columns.iter().map(|column| self.dialect.contains(column, &place)).collect();
+            self.conditions.push(format!("({})", each.join(" OR ")));
+        }
+    }
+
+    /// The clause that holds them all, and the values.
+    pub(crate) fn finish(self) -> (String, Vec<Value>) {
+        let clause = match self.conditions.as_slice() {
+            [] => String::new(),
+            all => format!(" WHERE {}", all.join(" AND ")),
+        };
+        (clause, self.values)
+    }
+}
+
+/// ` LIMIT n`, where there is one.
+pub(crate) fn limit(limit: Option<usize>) -> String {
+    limit.map(|limit| format!(" LIMIT {limit}")).unwrap_or_default()
+}
+
+/// The statement that finds calls, and its values. `dead` are owners that live no more: what they left running
+/// has no known end.
+pub(crate) fn calls(dialect: Dialect, query: &CallQuery, dead: &[i64]) -> (String, Vec<Value>) {
+    let status = match dead {
+        [] => "status".to_owned(),
+        dead => {
+            let dead: Vec<String> = dead.iter().map(i64::to_string).collect();
+            let dead = dead.join(", ");
+            format!("CASE WHEN status = 'running' AND owner IN ({dead}) THEN 'unknown' ELSE status END")
+        }
+    };
+    let text = |text: &Option<String>| text.clone().map(Value::Text);
+    let record = |record: &Option<toolhub_core::memory::RecordId>| {
+        record.as_ref().map(|record| Value::Text(record.as_str().to_owned()))
+    };
+    let mut wanted = Conditions::new(dialect);
+    wanted.compare("tool", "=", text(&query.tool));
+    wanted.compare("conversation", "=", text(&query.conversation));
+    wanted.compare(&status, "=", query.status.map(|status| Value::Text(status.name().to_owned())));
+    let hash = query.arguments.as_deref().map(arguments_hash);
+    wanted.compare("arguments_hash", "=", hash.map(Value::Int));
+    wanted.compare("began", ">=", query.since.map(|since| Value::Int(micros(since))));
+    wanted.compare("record", ">", record(&query.after));
+    wanted.compare("record", "<", record(&query.before));
+    if let Some(source) = &query.source {
+        let at = wanted.place(Value::Text(place(source)));
+        let condition = dialect.holds("places", &at);
+        wanted.conditions.push(condition);
+    }
+    wanted.contains(
+        &["tool", "coalesce(unescaped, arguments)", "coalesce(request, '')"],
+        query.text.as_deref(),
+    );
+    let (clause, values) = wanted.finish();
+    let columns: Vec<&str> =
+        COLUMNS.iter().map(|column| if *column == "status" { status.as_str() } else { *column }).collect();
+    let limit = limit(query.limit);
+    (format!("SELECT {} FROM calls{clause} ORDER BY record DESC{limit}", columns.join(", ")), values)
+}
+
+/// The statement that finds turns, newest first, and its values.
+pub(crate) fn turns(dialect: Dialect, query: &TurnQuery) -> (String, Vec<Value>) {
+    let mut wanted = Conditions::new(dialect);
+    wanted.compare("conversation", "=", query.conversation.clone().map(Value::Text));
+    wanted.compare("role", "=", query.role.map(|role| Value::Text(role.name().to_owned())));
+    wanted.contains(&["text"], query.text.as_deref());
+    let (clause, values) = wanted.finish();
+    let limit = limit(query.limit);
+    let columns = "conversation, role, text, at";
+    (format!("SELECT {columns} FROM turns{clause} ORDER BY at DESC, key DESC{limit}"), values)
+}
+
+/// The turn in a row of [`turns`].
+pub(crate) fn turn_of<C: Columns>(row: &C) -> Result<Turn, C::Error> {
+    Ok(Turn {
+        conversation: row.text(0)?,
+        role: Role::named(&row.text(1)?).unwrap_or(Role::User),
+        text: row.text(2)?,
+        at: from_micros(row.int(3)?),
+    })
+}
+
+/// The statement that lists conversations.
+pub(crate) fn conversations(limit: Option<usize>) -> String {
+    let limit = self::limit(limit);
+    format!(
+        "SELECT conversation, count(*), min(at), max(at),
+             (SELECT text FROM turns AS first WHERE first.conversation = turns.conversation
+              ORDER BY at, key LIMIT 1)
+         FROM turns GROUP BY conversation ORDER BY max(at) DESC, max(key) DESC{limit}"
+    )
+}
+
+/// The conversation in a row of [`conversations`].
+pub(crate) fn conversation_of<C: Columns>(row: &C) -> Result<ConversationSummary, C::Error> {
+    Ok(ConversationSummary {
+        id: row.text(0)?,
+        turns: row.int(1)?.unsigned_abs(),
+        first: from_micros(row.int(2)?),
+        last: from_micros(row.int(3)?),
+        opening: row.text(4)?,
+    })
+}
+
+/// The statement that lists approvals.
+pub(crate) const APPROVALS: &str =
+    "SELECT source, tool, version, definition, at FROM approvals ORDER BY source, tool";
+
+/// The approval in a row of [`APPROVALS`].
+pub(crate) fn approval_of<C: Columns>(row: &C) -> Result<Approval, C::Error> {
+    Ok(Approval {
+        source: Source::named(&row.text(0)?),
+        tool: ToolName::new(row.text(1)?),
+        version: row.text(2)?,
+        definition: json(row.text(3)?),
+        at: from_micros(row.int(4)?),
+    })
+}

@@ -1,0 +1,227 @@
+//! How calls are laid out in columns: the same in every database, written and read in one place.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sha2::{Digest as _, Sha256};
+use toolhub_core::json::canonical;
+use toolhub_core::lang::Text;
+use toolhub_core::memory::{AttemptNote, AttemptStatus, CallEnd, CallRecord, CallStart, RecordId, Status};
+use toolhub_core::{CallId, RawJson, Source, ToolName};
+
+/// The columns that [`call_of`] reads, in its order; `status` stands for an expression, see `query`.
+pub(crate) const COLUMNS: [&str; 16] = [
+    "record",
+    "call",
+    "tool",
+    "arguments",
+    "conversation",
+    "request",
+    "strategy",
+    "candidates",
+    "may_change",
+    "began",
+    "status",
+    "took",
+    "error_kind",
+    "error",
+    "sources",
+    "attempts",
+];
+
+/// A row of either database.
+pub(crate) trait Columns {
+    type Error;
+    fn text(&self, column: usize) -> Result<String, Self::Error>;
+    fn maybe_text(&self, column: usize) -> Result<Option<String>, Self::Error>;
+    fn int(&self, column: usize) -> Result<i64, Self::Error>;
+    fn maybe_int(&self, column: usize) -> Result<Option<i64>, Self::Error>;
+}
+
+/// The call in a row of [`COLUMNS`].
+pub(crate) fn call_of<C: Columns>(row: &C) -> Result<CallRecord, C::Error> {
+    let start = CallStart {
+        record: RecordId::new(row.text(0)?),
+        call: CallId::new(row.text(1)?),
+        tool: ToolName::new(row.text(2)?),
+        arguments: json(row.text(3)?),
+        conversation: row.maybe_text(4)?,
+        request: row.maybe_text(5)?,
+        strategy: row.text(6)?,
+        candidates: sources_of(&row.text(7)?),
+        may_change: row.int(8)? != 0,
+        at: from_micros(row.int(9)?),
+    };
+    let error = row.maybe_text(12)?.zip(row.maybe_text(13)?);
+    Ok(CallRecord {
+        start,
+        status: Status::named(&row.text(10)?).unwrap_or(Status::Unknown),
+        took: row.maybe_int(11)?.map(duration),
+        error: error.map(|(kind, text)| (kind, text_of(&text))),
+        sources: sources_of(&row.text(14)?),
+        attempts: attempts_of(&row.text(15)?),
+    })
+}
+
+/// What an end comes to in columns.
+pub(crate) struct EndColumns<'a> {
+    pub(crate) status: &'static str,
+    pub(crate) took: Option<i64>,
+    pub(crate) error_kind: Option<&'a str>,
+    pub(crate) error: Option<String>,
+    pub(crate) sources: String,
+    pub(crate) attempts: String,
+    pub(crate) places: String,
+}
+
+impl<'a> EndColumns<'a> {
+    /// Of a call that has not ended.
+    pub(crate) fn none(status: Status) -> Self {
+        let empty = || "[]".to_owned();
+        let (sources, attempts, places) = (empty(), empty(), String::new());
+        Self { status: status.name(), took: None, error_kind: None, error: None, sources, attempts, places }
+    }
+
+    pub(crate) fn of(end: &'a CallEnd) -> Self {
+        let (error_kind, error) =
+            end.error.as_ref().map(|(kind, text)| (kind.as_str(), json_text(text))).unzip();
+        Self {
+            status: end.status.name(),
+            took: Some(micros_of(end.took)),
+            error_kind,
+            error,
+            sources: source_list(&end.sources),
+            attempts: attempt_list(&end.attempts),
+            places: places(end),
+        }
+    }
+}
+
+/// Stands around each name in `places`; no name has it.
+const AROUND: char = '\u{1f}';
+
+/// What the filter by source looks for in `places`.
+pub(crate) fn place(source: &str) -> String {
+    format!("{AROUND}{source}{AROUND}")
+}
+
+/// Where a call was answered, or else tried.
+fn places(end: &CallEnd) -> String {
+    let mut places = String::new();
+    let mut add = |source: &Source| {
+        let place = place(&source.to_string());
+        if !places.contains(&place) {
+            places.push_str(&place);
+        }
+    };
+    if end.sources.is_empty() {
+        end.attempts.iter().for_each(|attempt| add(&attempt.source));
+    } else {
+        end.sources.iter().for_each(add);
+    }
+    places
+}
+
+/// Sources as a JSON list of their names.
+pub(crate) fn source_list(sources: &[Source]) -> String {
+    match sources {
+        // What nearly every call has.
+        [Source::Native] => r#"["native"]"#.to_owned(),
+        _ => json_text(&sources.iter().map(ToString::to_string).collect::<Vec<_>>()),
+    }
+}
+
+fn sources_of(list: &str) -> Vec<Source> {
+    let names: Vec<String> = serde_json::from_str(list).unwrap_or_default();
+    names.iter().map(|name| Source::named(name)).collect()
+}
+
+/// An attempt in its column: source, tool, status, microseconds, error.
+type AttemptTuple<S> = (S, S, S, i64, Option<(String, Text)>);
+
+fn attempt_list(attempts: &[AttemptNote]) -> String {
+    let tuples: Vec<_> = attempts
+        .iter()
+        .map(|attempt| {
+            let (source, took) = (attempt.source.to_string(), micros_of(attempt.took));
+            (source, attempt.tool.as_str(), attempt.status.name(), took, &attempt.error)
+        })
+        .collect();
+    json_text(&tuples)
+}
+
+fn attempts_of(list: &str) -> Vec<AttemptNote> {
+    let tuples: Vec<AttemptTuple<String>> = serde_json::from_str(list).unwrap_or_default();
+    tuples
+        .into_iter()
+        .filter_map(|(source, tool, status, took, error)| {
+            Some(AttemptNote {
+                source: Source::named(&source),
+                tool: ToolName::new(tool),
+                status: AttemptStatus::named(&status)?,
+                took: duration(took),
+                error,
+            })
+        })
+        .collect()
+}
+
+fn text_of(json: &str) -> Text {
+    serde_json::from_str(json).unwrap_or_else(|_| Text::from(json))
+}
+
+/// A value as JSON text.
+pub(crate) fn json_text(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
+}
+
+/// Kept JSON as a value.
+pub(crate) fn json(text: String) -> RawJson {
+    RawJson::parse(text).unwrap_or_else(|_| RawJson::null())
+}
+
+/// A number that is the same for every spelling of the same arguments.
+pub(crate) fn arguments_hash(arguments: &str) -> i64 {
+    let canonical = canonical(arguments);
+    let digest = Sha256::digest(canonical.as_deref().unwrap_or(arguments).as_bytes());
+    digest.iter().take(8).fold(0, |hash, byte| (hash << 8) | i64::from(*byte))
+}
+
+/// The arguments as people read them, where they were given with escapes: `"\u4e2d"` is found by `中`.
+pub(crate) fn unescaped(arguments: &str) -> Option<String> {
+    if arguments.contains("\\u") { canonical(arguments) } else { None }
+}
+
+/// A moment in microseconds since 1970.
+pub(crate) fn micros(time: SystemTime) -> i64 {
+    micros_of(time.duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+/// What is older than `span` began before this, in microseconds since 1970.
+pub(crate) fn cutoff(now: SystemTime, span: Duration) -> i64 {
+    now.checked_sub(span).map_or(0, micros)
+}
+
+/// The moment so many microseconds after the beginning of 1970.
+pub(crate) fn from_micros(micros: i64) -> SystemTime {
+    UNIX_EPOCH + duration(micros)
+}
+
+/// A duration in microseconds.
+pub(crate) fn micros_of(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// So many microseconds.
+pub(crate) fn duration(micros: i64) -> Duration {
+    Duration::from_micros(micros.max(0).unsigned_abs())
+}
+
+/// A moment in milliseconds since 1970.
+pub(crate) fn millis(time: SystemTime) -> i64 {
+    micros(time) / 1_000
+}
+
+/// The moment so many milliseconds after the beginning of 1970.
+pub(crate) fn from_millis(millis: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(millis.unsigned_abs())
+}

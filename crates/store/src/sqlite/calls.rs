@@ -1,0 +1,133 @@
+//! Calls as they are written down: begun, finished, or whole.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+use toolhub_core::BoxFuture;
+use toolhub_core::memory::{CallEnd, CallLog, CallStart, Status};
+use toolhub_core::ports::StoreError;
+
+use super::SqliteStore;
+use crate::owner::OwnerId;
+use crate::rows::{EndColumns, arguments_hash, micros, source_list, unescaped};
+use crate::write::{Note, Write};
+
+impl CallLog for SqliteStore {
+    fn begin(&self, start: CallStart) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async { self.write(Write::Begin(start)).await.map(drop) })
+    }
+
+    fn finish(&self, end: CallEnd) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async { self.write(Write::Finish(end)).await.map(drop) })
+    }
+
+    fn note(&self, start: CallStart, end: CallEnd) {
+        self.write_later(Note { start, end });
+    }
+}
+
+const INSERT: &str = "INSERT INTO calls (record, call, tool, arguments, arguments_hash, unescaped,
+        conversation, request, strategy, candidates, may_change, began, owner,
+        status, took, error_kind, error, sources, attempts, places)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
+    ON CONFLICT (record) DO NOTHING";
+
+/// What came of finishing a call.
+pub(super) enum Finished {
+    /// It is finished now.
+    Now {
+        /// When it began.
+        began: i64,
+        /// The bytes of its output.
+        kept: i64,
+    },
+    /// It was finished before.
+    Before,
+    /// Nobody knows of it.
+    NeverBegun,
+}
+
+/// Writes that a call is about to run; whether it was new.
+pub(super) fn begin(connection: &Connection, start: &CallStart, owner: OwnerId) -> rusqlite::Result<bool> {
+    let end = EndColumns::none(Status::Running);
+    insert(connection, start, &end, owner)
+}
+
+/// Writes what came of a call.
+pub(super) fn finish(connection: &Connection, end: &CallEnd) -> rusqlite::Result<Finished> {
+    let columns = EndColumns::of(end);
+    let found = connection
+        .prepare_cached(
+            "UPDATE calls SET status = ?2, took = ?3, error_kind = ?4, error = ?5, sources = ?6, attempts = ?7,
+                 places = ?8
+             WHERE record = ?1 AND took IS NULL RETURNING id, began",
+        )?
+        .query_row(
+            params![
+                end.record.as_str(),
+                columns.status,
+                columns.took,
+                columns.error_kind,
+                columns.error,
+                columns.sources,
+                columns.attempts,
+                columns.places,
+            ],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .optional()?;
+    if let Some((id, began)) = found {
+        return Ok(Finished::Now { began, kept: keep_output(connection, id, began, end)? });
+    }
+    let known =
+        connection.prepare_cached("SELECT 1 FROM calls WHERE record = ?1")?.exists([end.record.as_str()])?;
+    Ok(if known { Finished::Before } else { Finished::NeverBegun })
+}
+
+/// Writes a whole call; the bytes of its output, where it was not there yet.
+pub(super) fn note(connection: &Connection, note: &Note, owner: OwnerId) -> rusqlite::Result<Option<i64>> {
+    if !insert(connection, &note.start, &EndColumns::of(&note.end), owner)? {
+        return Ok(None);
+    }
+    let id = connection.last_insert_rowid();
+    keep_output(connection, id, micros(note.start.at), &note.end).map(Some)
+}
+
+fn insert(
+    connection: &Connection,
+    start: &CallStart,
+    end: &EndColumns<'_>,
+    owner: OwnerId,
+) -> rusqlite::Result<bool> {
+    let arguments = start.arguments.get();
+    let inserted = connection.prepare_cached(INSERT)?.execute(params![
+        start.record.as_str(),
+        start.call.as_str(),
+        start.tool.as_str(),
+        arguments,
+        arguments_hash(arguments),
+        unescaped(arguments),
+        start.conversation,
+        start.request,
+        start.strategy,
+        source_list(&start.candidates),
+        start.may_change,
+        micros(start.at),
+        owner.0,
+        end.status,
+        end.took,
+        end.error_kind,
+        end.error,
+        end.sources,
+        end.attempts,
+        end.places,
+    ])?;
+    Ok(inserted == 1)
+}
+
+fn keep_output(connection: &Connection, id: i64, began: i64, end: &CallEnd) -> rusqlite::Result<i64> {
+    let Some(output) = &end.output else { return Ok(0) };
+    let bytes = i64::try_from(output.get().len()).unwrap_or(i64::MAX);
+    connection
+        .prepare_cached("INSERT INTO results VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")?
+        .execute(params![id, began, bytes, output.get()])?;
+    Ok(bytes)
+}

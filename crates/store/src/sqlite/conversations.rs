@@ -1,0 +1,48 @@
+//! Conversations: what was said by whom.
+
+use rusqlite::{Connection, params, params_from_iter};
+use toolhub_core::BoxFuture;
+use toolhub_core::conversation::{ConversationSummary, Conversations, Turn, TurnQuery};
+use toolhub_core::memory::RecordId;
+use toolhub_core::ports::StoreError;
+
+use super::SqliteStore;
+use crate::query::{self, Dialect};
+use crate::rows::micros;
+use crate::write::Write;
+
+impl Conversations for SqliteStore {
+    fn say(&self, turn: Turn) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async { self.write(Write::Say(RecordId::fresh(), turn)).await.map(drop) })
+    }
+
+    fn turns(&self, query: TurnQuery) -> BoxFuture<'_, Result<Vec<Turn>, StoreError>> {
+        Box::pin(self.run(move |connection| {
+            let (sql, values) = query::turns(Dialect::Sqlite, &query);
+            let mut select = connection.prepare_cached(&sql)?;
+            let rows = select.query_map(params_from_iter(values), |row| query::turn_of(row))?;
+            let mut turns = rows.collect::<rusqlite::Result<Vec<Turn>>>()?;
+            turns.reverse();
+            Ok(turns)
+        }))
+    }
+
+    fn conversations(
+        &self,
+        limit: Option<usize>,
+    ) -> BoxFuture<'_, Result<Vec<ConversationSummary>, StoreError>> {
+        Box::pin(self.run(move |connection| {
+            let mut select = connection.prepare_cached(&query::conversations(limit))?;
+            let rows = select.query_map([], |row| query::conversation_of(row))?;
+            rows.collect()
+        }))
+    }
+}
+
+/// Adds a turn; whether it was new.
+pub(super) fn say(connection: &Connection, key: &RecordId, turn: &Turn) -> rusqlite::Result<bool> {
+    let inserted = connection
+        .prepare_cached("INSERT INTO turns VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING")?
+        .execute(params![key.as_str(), turn.conversation, turn.role.name(), turn.text, micros(turn.at)])?;
+    Ok(inserted == 1)
+}

@@ -1,0 +1,234 @@
+//! The embedded database: one thread reads, and one, started with the first write, writes in groups.
+
+mod approvals;
+mod calls;
+mod conversations;
+mod history;
+mod housekeeping;
+mod migrate;
+mod owner;
+mod statistics;
+mod tool_lists;
+mod versions;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::functions::FunctionFlags;
+use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
+use tokio::sync::oneshot;
+use toolhub_core::BoxFuture;
+use toolhub_core::ports::{HubStore, StoreError};
+
+use crate::error::OpenError;
+use crate::options::{Durability, StoreOptions};
+use crate::owner::OwnerId;
+use crate::queue::{Bell, Queue};
+use crate::rows::Columns;
+use crate::write::{Note, Write};
+
+/// Reads that may wait.
+const READS: usize = 256;
+/// How long another process may hold the database.
+const BUSY: Duration = Duration::from_secs(5);
+/// Statements that are kept ready.
+const STATEMENTS: usize = 64;
+
+type Read = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// A store in one SQLite file.
+#[derive(Debug)]
+pub struct SqliteStore {
+    reads: Option<SyncSender<Read>>,
+    reader: Option<JoinHandle<()>>,
+    /// Started by the first write: a program that only looks needs no second connection.
+    writer: Mutex<Option<JoinHandle<()>>>,
+    queue: Arc<Queue>,
+    owner: OwnerId,
+    folder: PathBuf,
+    file: PathBuf,
+    options: StoreOptions,
+}
+
+impl SqliteStore {
+    /// Opens `toolhub.db` in `folder`, making both where they are not there.
+    pub fn open(folder: &Path) -> Result<Self, OpenError> {
+        Self::open_with(folder, StoreOptions::default())
+    }
+
+    /// The same, as `options` say.
+    pub fn open_with(folder: &Path, options: StoreOptions) -> Result<Self, OpenError> {
+        std::fs::create_dir_all(folder)
+            .map_err(|source| OpenError::Folder { folder: folder.to_owned(), source })?;
+        let file = folder.join("toolhub.db");
+        let mut connection = connect(&file, options.durability)
+            .and_then(|mut connection| migrate::migrate(&mut connection).map(|()| connection))
+            .map_err(|error| damaged(error, &file))?;
+        let (reads, queue) = sync_channel::<Read>(READS);
+        let work = move || {
+            for read in queue {
+                read(&mut connection);
+            }
+        };
+        let reader = spawn("store-reader", work).map_err(OpenError::Thread)?;
+        Ok(Self {
+            reads: Some(reads),
+            reader: Some(reader),
+            writer: Mutex::default(),
+            queue: Arc::new(Queue::new(Bell::Thread(OnceLock::new()))),
+            owner: OwnerId::fresh(),
+            folder: folder.to_owned(),
+            file,
+            options,
+        })
+    }
+
+    /// The database's file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Does a read on its thread.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let gone = || StoreError("its thread has ended".to_owned());
+        let (reply, answer) = oneshot::channel();
+        let read: Read = Box::new(move |connection| {
+            let _ = reply.send(read(connection));
+        });
+        let reads = self.reads.as_ref().ok_or_else(gone)?;
+        reads.try_send(read).map_err(|_| StoreError("too many reads are waiting".to_owned()))?;
+        answer.await.map_err(|_| gone())?.map_err(|error| store_error(&error))
+    }
+
+    /// Writes, and waits until it is done.
+    pub(crate) async fn write(&self, write: Write) -> Result<bool, StoreError> {
+        self.start_writer()?;
+        self.queue.write(write).await
+    }
+
+    /// Writes some time soon.
+    pub(crate) fn write_later(&self, note: Note) {
+        // Without a writer nothing can be written; the queue counts what is lost.
+        let _ = self.start_writer();
+        self.queue.note(note);
+    }
+
+    fn start_writer(&self) -> Result<(), StoreError> {
+        let Bell::Thread(bell) = &self.queue.bell else { return Ok(()) };
+        if bell.get().is_some() {
+            return Ok(());
+        }
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if writer.is_none() {
+            let work = writer::Writer::new(self);
+            let thread = spawn("store-writer", move || work.run())
+                .map_err(|error| StoreError(format!("the writer's thread could not be started: {error}")))?;
+            let _ = bell.set(thread.thread().clone());
+            *writer = Some(thread);
+        }
+        Ok(())
+    }
+}
+
+impl HubStore for SqliteStore {
+    fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.queue.settle())
+    }
+
+    fn lost_details(&self) -> u64 {
+        self.queue.lost()
+    }
+}
+
+impl Drop for SqliteStore {
+    /// Finishes what is queued, so that nothing that was asked for is lost.
+    fn drop(&mut self) {
+        self.queue.close();
+        drop(self.reads.take());
+        let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for thread in [writer.take(), self.reader.take()].into_iter().flatten() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(work)
+}
+
+/// Opens the file and sets the connection up.
+fn connect(file: &Path, durability: Durability) -> Result<Connection, OpenError> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags)?;
+    connection.busy_timeout(BUSY)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    let synchronous = match durability {
+        Durability::Program => "NORMAL",
+        Durability::Power => "FULL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    connection.create_scalar_function("folded_contains", 2, flags, |context| {
+        let text: String = context.get(0)?;
+        let wanted: String = context.get(1)?;
+        Ok(text.to_lowercase().contains(&wanted.to_lowercase()))
+    })?;
+    Ok(connection)
+}
+
+/// Tells a file that is no whole database from one that only could not be opened.
+fn damaged(error: OpenError, file: &Path) -> OpenError {
+    match error {
+        OpenError::Sqlite(source)
+            if matches!(
+                source.sqlite_error_code(),
+                Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
+            ) =>
+        {
+            OpenError::Damaged { file: file.to_owned(), source }
+        }
+        error => error,
+    }
+}
+
+/// What SQLite complains of, with what to do about it where that is known.
+fn store_error(error: &rusqlite::Error) -> StoreError {
+    StoreError(match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "the disk is full: make room, and it will work again".to_owned(),
+        Some(ErrorCode::DatabaseBusy) => "another program holds the database".to_owned(),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            format!("the database is damaged: {error}")
+        }
+        _ => error.to_string(),
+    })
+}
+
+impl Columns for Row<'_> {
+    type Error = rusqlite::Error;
+
+    fn text(&self, column: usize) -> rusqlite::Result<String> {
+        self.get(column)
+    }
+
+    fn maybe_text(&self, column: usize) -> rusqlite::Result<Option<String>> {
+        self.get(column)
+    }
+
+    fn int(&self, column: usize) -> rusqlite::Result<i64> {
+        self.get(column)
+    }
+
+    fn maybe_int(&self, column: usize) -> rusqlite::Result<Option<i64>> {
+        self.get(column)
+    }
+}

@@ -1,0 +1,76 @@
+//! How tools have fared: counts are added to what is there, so that several hubs may share one database.
+
+use rusqlite::{Connection, params};
+use toolhub_core::statistics::{Day, ToolStatistics};
+use toolhub_core::{Source, ToolName};
+
+use crate::counted::Counted;
+use crate::rows::{from_micros, micros};
+
+/// Adds what was counted.
+pub(super) fn add(connection: &Connection, counted: &Counted) -> rusqlite::Result<()> {
+    for one in counted.sorted() {
+        let (source, tool) = (one.source.to_string(), one.tool.as_str());
+        let mut days = connection.prepare_cached(
+            "INSERT INTO statistics VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET
+                 successes = successes + excluded.successes, failures = failures + excluded.failures",
+        )?;
+        for (day, tally) in &one.days {
+            days.execute(params![
+                source,
+                tool,
+                day.0,
+                tally.successes.cast_signed(),
+                tally.failures.cast_signed()
+            ])?;
+        }
+        let mut steps = connection.prepare_cached(
+            "INSERT INTO latencies VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET count = count + excluded.count",
+        )?;
+        for (step, count) in one.latency.steps() {
+            steps.execute(params![source, tool, step, count.cast_signed()])?;
+        }
+        connection
+            .prepare_cached(
+                "INSERT INTO last_uses VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET
+                     last_success = nullif(max(coalesce(last_success, 0), coalesce(excluded.last_success, 0)), 0),
+                     last_failure = nullif(max(coalesce(last_failure, 0), coalesce(excluded.last_failure, 0)), 0)",
+            )?
+            .execute(params![source, tool, one.last_success.map(micros), one.last_failure.map(micros)])?;
+    }
+    Ok(())
+}
+
+/// How every tool has fared, sorted by source and name.
+pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<ToolStatistics>> {
+    let mut found = Counted::default();
+    let mut select =
+        connection.prepare_cached("SELECT source, tool, last_success, last_failure FROM last_uses")?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let one = found.of(&Source::named(row.get_ref(0)?.as_str()?), &name(row)?);
+        one.last_success = row.get::<_, Option<i64>>(2)?.map(from_micros);
+        one.last_failure = row.get::<_, Option<i64>>(3)?.map(from_micros);
+    }
+    let mut select =
+        connection.prepare_cached("SELECT source, tool, day, successes, failures FROM statistics")?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let one = found.of(&Source::named(row.get_ref(0)?.as_str()?), &name(row)?);
+        let day = one.days.entry(Day(row.get(2)?)).or_default();
+        day.successes = row.get::<_, i64>(3)?.unsigned_abs();
+        day.failures = row.get::<_, i64>(4)?.unsigned_abs();
+    }
+    let mut select = connection.prepare_cached("SELECT source, tool, step, count FROM latencies")?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let one = found.of(&Source::named(row.get_ref(0)?.as_str()?), &name(row)?);
+        one.latency.add(row.get(2)?, row.get::<_, i64>(3)?.unsigned_abs());
+    }
+    Ok(found.into_sorted())
+}
+
+fn name(row: &rusqlite::Row<'_>) -> rusqlite::Result<ToolName> {
+    Ok(ToolName::new(row.get_ref(1)?.as_str()?))
+}

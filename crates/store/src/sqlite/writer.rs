@@ -1,0 +1,197 @@
+//! The one thread that writes: a group of writes in one transaction, then an answer to everybody who waits.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, TransactionBehavior};
+use toolhub_core::ports::StoreError;
+
+use super::calls::{self, Finished};
+use super::housekeeping::{self, Housekeeping};
+use super::owner::Life;
+use super::{SqliteStore, approvals, connect, conversations, statistics, store_error, tool_lists};
+use crate::counted::Counted;
+use crate::error::OpenError;
+use crate::options::StoreOptions;
+use crate::owner::OwnerId;
+use crate::queue::{Group, Next, Queue};
+use crate::rows::from_micros;
+use crate::write::{Note, Write};
+
+/// Owns the connection that writes.
+pub(super) struct Writer {
+    queue: Arc<Queue>,
+    owner: OwnerId,
+    life: Life,
+    file: PathBuf,
+    options: StoreOptions,
+    connection: Option<Connection>,
+    housekeeping: Housekeeping,
+}
+
+impl Writer {
+    pub(super) fn new(store: &SqliteStore) -> Self {
+        Self {
+            queue: Arc::clone(&store.queue),
+            owner: store.owner,
+            life: Life::new(&store.folder, store.owner),
+            file: store.file.clone(),
+            options: store.options,
+            connection: None,
+            housekeeping: Housekeeping::new(&store.folder, store.owner, store.options.retention),
+        }
+    }
+
+    /// Writes until the store is closed and everything is written.
+    pub(super) fn run(mut self) {
+        loop {
+            match self.queue.next(Instant::now()) {
+                Next::Write(group) => self.write(group),
+                Next::Wait(until) => self.wait(until),
+                Next::End => return,
+            }
+        }
+    }
+
+    fn wait(&mut self, until: Option<Instant>) {
+        let now = Instant::now();
+        let until = match &mut self.connection {
+            Some(connection) if self.housekeeping.next() <= now => {
+                self.housekeeping.keep(connection);
+                return;
+            }
+            Some(_) => until.map_or(self.housekeeping.next(), |until| until.min(self.housekeeping.next())),
+            None => match until {
+                Some(until) => until,
+                None => return std::thread::park(),
+            },
+        };
+        std::thread::park_timeout(until.saturating_duration_since(now));
+    }
+
+    fn write(&mut self, mut group: Group) {
+        let started = Instant::now();
+        group.drop_abandoned();
+        let writes: Vec<&Write> = group.urgent.iter().map(|one| &one.write).collect();
+        match self.transact(&writes, &group.notes, &group.counted) {
+            Ok(answers) => {
+                if group.has_notes() {
+                    self.queue.wrote_notes(Instant::now(), started.elapsed());
+                }
+                for (one, answer) in group.urgent.into_iter().zip(answers) {
+                    let _ = one.reply.send(answer);
+                }
+            }
+            Err(error) => self.write_singly(group, &error),
+        }
+    }
+
+    /// Does a group that failed as a whole one by one, so that one bad write does not spoil the others.
+    fn write_singly(&mut self, group: Group, error: &WriteError) {
+        let has_notes = group.has_notes();
+        let alone = group.urgent.len() == 1 && !has_notes;
+        let (settles, others): (Vec<_>, Vec<_>) =
+            group.urgent.into_iter().partition(|one| matches!(one.write, Write::Settle));
+        for one in others {
+            let answer = if alone {
+                Err(error.to_store())
+            } else {
+                let answers = self.transact(&[&one.write], &[], &Counted::default());
+                answers.map_or_else(|error| Err(error.to_store()), |mut all| all.pop().unwrap_or(Ok(true)))
+            };
+            let _ = one.reply.send(answer);
+        }
+        let notes = if has_notes { self.transact(&[], &group.notes, &group.counted) } else { Ok(Vec::new()) };
+        match &notes {
+            Ok(_) if has_notes => self.queue.wrote_notes(Instant::now(), Duration::ZERO),
+            Ok(_) => {}
+            Err(_) => self.queue.only_count(&group.notes, group.counted),
+        }
+        for one in settles {
+            let _ = one.reply.send(notes.as_ref().map(|_| true).map_err(WriteError::to_store));
+        }
+    }
+
+    /// Writes all of it or nothing. The answers are those of the writes, in their order.
+    fn transact(
+        &mut self,
+        writes: &[&Write],
+        notes: &[Note],
+        counted: &Counted,
+    ) -> Result<Vec<Result<bool, StoreError>>, WriteError> {
+        if writes.iter().any(|write| matches!(write, Write::Begin(_))) {
+            self.life.show().map_err(WriteError::Life)?;
+        }
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            none => none.insert(connect(&self.file, self.options.durability).map_err(WriteError::Open)?),
+        };
+        // Taken at once: a transaction that reads first may find that it cannot write any more.
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut sums = Counted::default();
+        let mut bytes = 0;
+        let mut answers = Vec::with_capacity(writes.len());
+        for write in writes {
+            answers.push(match write {
+                Write::Begin(start) => Ok(calls::begin(&transaction, start, self.owner)?),
+                Write::Finish(end) => match calls::finish(&transaction, end)? {
+                    Finished::Now { began, kept } => {
+                        sums.count(&end.attempts, from_micros(began));
+                        bytes += kept;
+                        Ok(true)
+                    }
+                    Finished::Before => Ok(false),
+                    Finished::NeverBegun => Err(StoreError(format!("no call `{}` was begun", end.record))),
+                },
+                Write::Say(key, turn) => Ok(conversations::say(&transaction, key, turn)?),
+                Write::Approve(approval) => Ok(approvals::approve(&transaction, approval)?),
+                Write::Revoke(source, tool) => Ok(approvals::revoke(&transaction, source, tool)?),
+                Write::SaveList(server, list) => {
+                    tool_lists::save(&transaction, server, list)?;
+                    Ok(true)
+                }
+                Write::ForgetList(server, fingerprint) => {
+                    Ok(tool_lists::forget(&transaction, server, fingerprint)?)
+                }
+                Write::Settle => Ok(true),
+            });
+        }
+        for note in notes {
+            if let Some(kept) = calls::note(&transaction, note, self.owner)? {
+                sums.count(&note.end.attempts, note.start.at);
+                bytes += kept;
+            }
+        }
+        statistics::add(&transaction, &sums)?;
+        statistics::add(&transaction, counted)?;
+        housekeeping::add_result_bytes(&transaction, bytes)?;
+        transaction.commit()?;
+        Ok(answers)
+    }
+}
+
+/// Why a group could not be written.
+#[derive(Debug)]
+enum WriteError {
+    Sqlite(rusqlite::Error),
+    Open(OpenError),
+    /// The file that shows that this store lives could not be made.
+    Life(std::io::Error),
+}
+
+impl From<rusqlite::Error> for WriteError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl WriteError {
+    fn to_store(&self) -> StoreError {
+        match self {
+            Self::Sqlite(error) | Self::Open(OpenError::Sqlite(error)) => store_error(error),
+            Self::Open(error) => StoreError(error.to_string()),
+            Self::Life(error) => StoreError(format!("the mark of a running hub could not be made: {error}")),
+        }
+    }
+}

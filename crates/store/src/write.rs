@@ -1,0 +1,38 @@
+//! What may be written, as data: a group that fails as a whole can be done again, one by one.
+
+use toolhub_core::approval::Approval;
+use toolhub_core::conversation::Turn;
+use toolhub_core::memory::{CallEnd, CallStart, RecordId};
+use toolhub_core::ports::CachedList;
+use toolhub_core::{ServerId, Source, ToolName};
+
+/// One thing to be written while somebody waits for it. Each may be done twice and counts once.
+#[derive(Debug)]
+pub(crate) enum Write {
+    Begin(CallStart),
+    Finish(CallEnd),
+    /// The key tells one turn from another with the same words.
+    Say(RecordId, Turn),
+    Approve(Approval),
+    Revoke(Source, ToolName),
+    SaveList(ServerId, Box<CachedList>),
+    /// The list that a server had under the configuration of that fingerprint.
+    ForgetList(ServerId, String),
+    /// Nothing: is answered once all that was handed over before is written.
+    Settle,
+}
+
+/// A whole call that nobody waits for.
+#[derive(Debug)]
+pub(crate) struct Note {
+    pub(crate) start: CallStart,
+    pub(crate) end: CallEnd,
+}
+
+impl Note {
+    /// About how much memory it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        let output = self.end.output.as_ref().map_or(0, |output| output.get().len());
+        output + self.start.arguments.get().len() + self.start.request.as_ref().map_or(0, String::len)
+    }
+}

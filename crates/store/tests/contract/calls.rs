@@ -1,0 +1,106 @@
+//! Calls come back as they were written down.
+
+use std::time::Duration;
+
+use toolhub_core::Source;
+use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::memory::{AttemptNote, AttemptStatus, CallEnd, CallQuery, RecordId, Status};
+
+use crate::database::{Database, attempt, find, start, success};
+
+pub(crate) async fn begun_then_finished(database: Database) {
+    let store = database.open().await;
+    let mut begun = start("write_sheet", r#"{"b":1, "a":[1.50]}"#);
+    begun.conversation = Some("c 1".to_owned());
+    begun.request = Some("写一个表".to_owned());
+    store.begin(begun.clone()).await.unwrap();
+    let found = find(&*store, &begun.record).await.unwrap();
+    assert_eq!(found.status, Status::Running);
+    assert_eq!(found.took, None);
+    assert_eq!(format!("{:?}", found.start), format!("{begun:?}"));
+
+    let error = ("timed_out".to_owned(), Text::new("it took too long", "太久了"));
+    let tried =
+        AttemptNote { error: Some(error.clone()), ..attempt("excel", "write", AttemptStatus::Failed) };
+    let end = CallEnd {
+        status: Status::Unknown,
+        error: Some(error),
+        sources: Vec::new(),
+        attempts: vec![tried, attempt("native", "write_sheet", AttemptStatus::Cancelled)],
+        output: None,
+        ..success(&begun, "native", "null")
+    };
+    store.finish(end.clone()).await.unwrap();
+    for store in [store, database.open().await] {
+        let found = find(&*store, &begun.record).await.unwrap();
+        assert_eq!(found.status, Status::Unknown);
+        assert_eq!(found.took, Some(Duration::from_micros(1_234_567)));
+        assert_eq!(format!("{:?}", found.start), format!("{begun:?}"));
+        assert_eq!(found.error.as_ref().unwrap().1.say(Lang::Zh), "太久了");
+        assert_eq!(found.error, end.error);
+        assert_eq!(format!("{:?}", found.attempts), format!("{:?}", end.attempts));
+        assert!(found.sources.is_empty());
+        assert!(store.output(&begun.record).await.unwrap().is_none());
+    }
+}
+
+pub(crate) async fn noted(database: Database) {
+    let store = database.open().await;
+    let begun = start("read_sheet", "{}");
+    let mut end = success(&begun, "excel", "[1]");
+    end.sources = vec![Source::Skill, Source::named("excel")];
+    store.note(begun.clone(), end.clone());
+    // A look sees what was handed over before it.
+    let found = find(&*store, &begun.record).await.unwrap();
+    assert_eq!((found.status, found.took), (Status::Succeeded, Some(end.took)));
+    assert_eq!(found.sources, end.sources);
+    assert_eq!(format!("{:?}", found.start), format!("{begun:?}"));
+    assert_eq!(store.lost_details(), 0);
+}
+
+pub(crate) async fn finished_twice_counts_once(database: Database) {
+    let store = database.open().await;
+    let begun = start("t", "{}");
+    store.begin(begun.clone()).await.unwrap();
+    let end = success(&begun, "native", "1");
+    store.finish(end.clone()).await.unwrap();
+    store.finish(CallEnd { status: Status::Failed, ..end.clone() }).await.unwrap();
+    store.note(begun.clone(), end);
+    assert_eq!(find(&*store, &begun.record).await.unwrap().status, Status::Succeeded);
+    assert_eq!(store.statistics().await.unwrap()[0].tally().total(), 1);
+    assert_eq!(store.calls(CallQuery::default()).await.unwrap().len(), 1);
+}
+
+pub(crate) async fn never_begun(database: Database) {
+    let store = database.open().await;
+    let (lost, good) = (start("t", "{}"), start("t", "{}"));
+    store.begin(good.clone()).await.unwrap();
+    // Side by side, so that they may fall into one group: the bad one must not spoil the good one.
+    let (bad, fine) = (success(&lost, "native", "1"), success(&good, "native", "1"));
+    let (bad, fine) = tokio::join!(store.finish(bad), store.finish(fine));
+    assert!(bad.unwrap_err().to_string().contains(lost.record.as_str()));
+    fine.unwrap();
+    assert_eq!(find(&*store, &good.record).await.unwrap().status, Status::Succeeded);
+    assert_eq!(store.statistics().await.unwrap()[0].tally().total(), 1);
+}
+
+pub(crate) async fn begun_twice(database: Database) {
+    let store = database.open().await;
+    let begun = start("t", "{}");
+    store.begin(begun.clone()).await.unwrap();
+    store.begin(begun.clone()).await.unwrap();
+    assert_eq!(store.calls(CallQuery::default()).await.unwrap().len(), 1);
+}
+
+pub(crate) async fn outputs_by_handle(database: Database) {
+    let store = database.open().await;
+    let (one, two) = (start("t", "{}"), start("t", "{}"));
+    store.begin(one.clone()).await.unwrap();
+    store.finish(success(&one, "native", r#"{"content": [ 1.0, "a" ]}"#)).await.unwrap();
+    store.note(two.clone(), success(&two, "native", "\"two\""));
+    let output =
+        async |record: &RecordId| store.output(record).await.unwrap().map(|json| json.get().to_owned());
+    assert_eq!(output(&one.record).await.as_deref(), Some(r#"{"content": [ 1.0, "a" ]}"#));
+    assert_eq!(output(&two.record).await.as_deref(), Some("\"two\""));
+    assert_eq!(output(&RecordId::new("nobody's")).await, None);
+}

@@ -1,0 +1,69 @@
+//! Conversations: what was said comes back in order.
+
+use toolhub_core::conversation::{Role, Turn, TurnQuery};
+use toolhub_core::ports::HubStore;
+
+use crate::database::{Database, hour};
+
+fn turn(conversation: &str, role: Role, text: &str, hours: u64) -> Turn {
+    Turn { conversation: conversation.to_owned(), role, text: text.to_owned(), at: hour(hours) }
+}
+
+async fn fill(store: &dyn HubStore) -> Vec<Turn> {
+    let turns = vec![
+        turn("a", Role::User, "How is the weather in 京都?", 1),
+        turn("a", Role::Assistant, "I look.", 1),
+        turn("b", Role::User, "Hello", 2),
+        turn("a", Role::Tool, "Sunny", 3),
+        turn("b", Role::Assistant, "hello yourself", 4),
+    ];
+    for turn in &turns {
+        store.say(turn.clone()).await.unwrap();
+    }
+    turns
+}
+
+pub(crate) async fn in_order(database: Database) {
+    let turns = fill(&*database.open().await).await;
+    // The same words twice are two turns.
+    let store = database.open().await;
+    store.say(turns[4].clone()).await.unwrap();
+    let found = store.turns(TurnQuery::default()).await.unwrap();
+    assert_eq!(found[..5], turns[..]);
+    assert_eq!(found[5], turns[4]);
+}
+
+pub(crate) async fn filtered(database: Database) {
+    let store = database.open().await;
+    let turns = fill(&*store).await;
+    let any = TurnQuery::default;
+    let text = |text: &str| Some(text.to_owned());
+    for (query, expect) in [
+        (TurnQuery { conversation: text("a"), ..any() }, vec![0, 1, 3]),
+        (TurnQuery { role: Some(Role::User), ..any() }, vec![0, 2]),
+        (TurnQuery { text: text("HELLO"), ..any() }, vec![2, 4]),
+        (TurnQuery { text: text("京都"), ..any() }, vec![0]),
+        (TurnQuery { limit: Some(2), ..any() }, vec![3, 4]),
+        (TurnQuery { conversation: text("a"), limit: Some(1), ..any() }, vec![3]),
+        (TurnQuery { conversation: text("c"), ..any() }, vec![]),
+    ] {
+        let expect: Vec<Turn> = expect.into_iter().map(|index: usize| turns[index].clone()).collect();
+        assert_eq!(store.turns(query.clone()).await.unwrap(), expect, "{query:?}");
+    }
+}
+
+pub(crate) async fn listed(database: Database) {
+    let store = database.open().await;
+    assert!(store.conversations(None).await.unwrap().is_empty());
+    fill(&*store).await;
+    let found = store.conversations(None).await.unwrap();
+    let shown: Vec<_> = found
+        .iter()
+        .map(|one| (one.id.as_str(), one.opening.as_str(), one.turns, one.first, one.last))
+        .collect();
+    assert_eq!(
+        shown,
+        [("b", "Hello", 2, hour(2), hour(4)), ("a", "How is the weather in 京都?", 3, hour(1), hour(3))]
+    );
+    assert_eq!(store.conversations(Some(1)).await.unwrap()[..], found[..1]);
+}

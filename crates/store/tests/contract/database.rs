@@ -1,0 +1,88 @@
+//! A database of a test's own, of either kind, and calls to put into it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tempfile::TempDir;
+use toolhub_core::memory::{
+    AttemptNote, AttemptStatus, CallEnd, CallQuery, CallRecord, CallStart, RecordId, Status,
+};
+use toolhub_core::ports::HubStore;
+use toolhub_core::{CallId, RawJson, Source, ToolName};
+use toolhub_store::{StoreOptions, StorePlace, open};
+use toolhub_testkit::postgres::PostgresServer;
+
+/// An empty database, gone with the test.
+pub(crate) enum Database {
+    Sqlite(TempDir),
+    Postgres(String),
+}
+
+impl Database {
+    pub(crate) fn sqlite() -> Self {
+        Self::Sqlite(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn postgres() -> Self {
+        Self::Postgres(PostgresServer::shared().new_database())
+    }
+
+    pub(crate) async fn open(&self) -> Arc<dyn HubStore> {
+        let place = match self {
+            Self::Sqlite(folder) => StorePlace::Folder(folder.path().to_owned()),
+            Self::Postgres(url) => StorePlace::Postgres(url.parse().unwrap()),
+        };
+        open(&place, StoreOptions::default()).await.unwrap()
+    }
+}
+
+/// A moment, in hours after the beginning of a day not long ago: what is older than some weeks is not kept.
+pub(crate) fn hour(hours: u64) -> SystemTime {
+    const DAY: u64 = 86_400;
+    static TODAY: LazyLock<u64> =
+        LazyLock::new(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() / DAY);
+    UNIX_EPOCH + Duration::from_secs((*TODAY - 20) * DAY + hours * 3600)
+}
+
+/// A call of `tool`.
+pub(crate) fn start(tool: &str, arguments: &str) -> CallStart {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    CallStart {
+        record: RecordId::fresh(),
+        call: CallId::fresh(),
+        tool: ToolName::new(tool),
+        arguments: RawJson::parse(arguments).unwrap(),
+        conversation: None,
+        request: None,
+        strategy: "first".to_owned(),
+        candidates: vec![Source::named("excel"), Source::Native],
+        may_change: true,
+        at: hour(0) + Duration::from_micros(COUNT.fetch_add(1, Ordering::Relaxed)),
+    }
+}
+
+/// The end of a call that one source answered at once.
+pub(crate) fn success(start: &CallStart, source: &str, output: &str) -> CallEnd {
+    CallEnd {
+        record: start.record.clone(),
+        status: Status::Succeeded,
+        took: Duration::from_micros(1_234_567),
+        error: None,
+        sources: vec![Source::named(source)],
+        attempts: vec![attempt(source, start.tool.as_str(), AttemptStatus::Succeeded)],
+        output: Some(RawJson::parse(output).unwrap()),
+    }
+}
+
+/// One try.
+pub(crate) fn attempt(source: &str, tool: &str, status: AttemptStatus) -> AttemptNote {
+    let took = Duration::from_millis(3);
+    AttemptNote { source: Source::named(source), tool: ToolName::new(tool), status, took, error: None }
+}
+
+/// What is known of one call.
+pub(crate) async fn find(store: &dyn HubStore, record: &RecordId) -> Option<CallRecord> {
+    let all = store.calls(CallQuery::default()).await.unwrap();
+    all.into_iter().find(|call| call.start.record == *record)
+}

@@ -1,0 +1,51 @@
+//! One suite for every database behind core's ports: each test runs on SQLite and on PostgreSQL.
+
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
+mod approvals;
+mod calls;
+mod conversations;
+mod database;
+mod filters;
+mod odd_texts;
+mod owners;
+mod sqlite_file;
+mod statistics;
+mod together;
+mod tool_lists;
+
+use database::Database;
+
+/// Runs each check on both databases, by its name.
+macro_rules! contract {
+    ($($module:ident: $($check:ident)*;)*) => {
+        mod sqlite {
+            $(mod $module {
+                $(#[tokio::test(flavor = "multi_thread")]
+                async fn $check() {
+                    crate::$module::$check(crate::Database::sqlite()).await;
+                })*
+            })*
+        }
+        mod postgres {
+            $(mod $module {
+                $(#[tokio::test(flavor = "multi_thread")]
+                async fn $check() {
+                    crate::$module::$check(crate::Database::postgres()).await;
+                })*
+            })*
+        }
+    };
+}
+
+contract! {
+    approvals: one_for_each_tool;
+    calls: begun_then_finished noted finished_twice_counts_once never_begun begun_twice outputs_by_handle;
+    conversations: in_order filtered listed;
+    filters: each_alone together newest_first follow;
+    odd_texts: kept_as_given searched_whatever_their_case nul long_numbers large;
+    owners: running_while_the_owner_lives finished_after_all;
+    statistics: counted_by_day cancelled_says_nothing the_same_over_many_stores;
+    together: a_hundred_tasks two_stores closed_store_keeps_all;
+    tool_lists: survive_a_restart a_changed_definition_is_a_new_version;
+}

@@ -1,0 +1,125 @@
+//! Texts that break what is not careful.
+
+use toolhub_core::RawJson;
+use toolhub_core::conversation::{Role, Turn, TurnQuery};
+use toolhub_core::memory::CallQuery;
+
+use crate::database::{Database, find, hour, start, success};
+
+const ODD: [&str; 7] = [
+    "京都的天气 🌦️👩‍👩‍👧",
+    "O'Reilly; DROP TABLE calls;--",
+    "\"\\\" \\u0000 %s {}",
+    "",
+    " \t\r\n",
+    "e\u{301} ﷽",
+    "$1 ?1 :a",
+];
+
+pub(crate) async fn kept_as_given(database: Database) {
+    let store = database.open().await;
+    for odd in ODD {
+        let mut call = start(odd, &RawJson::of(&[odd]).to_string());
+        call.request = Some(odd.to_owned());
+        call.conversation = Some(odd.to_owned());
+        odd.clone_into(&mut call.strategy);
+        let end = success(&call, &format!("s{odd}"), &RawJson::of(odd).to_string());
+        store.begin(call.clone()).await.unwrap();
+        store.finish(end.clone()).await.unwrap();
+        let found = find(&*store, &call.record).await.unwrap();
+        assert_eq!(format!("{:?}", found.start), format!("{call:?}"));
+        assert_eq!(found.sources, end.sources);
+        assert_eq!(format!("{:?}", found.attempts), format!("{:?}", end.attempts));
+        let same = CallQuery {
+            tool: Some(odd.to_owned()),
+            conversation: Some(odd.to_owned()),
+            source: Some(format!("s{odd}")),
+            arguments: Some(RawJson::of(&[odd]).to_string()),
+            ..CallQuery::default()
+        };
+        assert_eq!(store.calls(same).await.unwrap().len(), 1, "{odd:?}");
+        assert_eq!(store.output(&call.record).await.unwrap().unwrap().decode::<String>().unwrap(), odd);
+    }
+    let mut tools: Vec<String> =
+        store.statistics().await.unwrap().iter().map(|one| one.tool.to_string()).collect();
+    let mut expect = ODD.map(str::to_owned).to_vec();
+    tools.sort_unstable();
+    expect.sort_unstable();
+    assert_eq!(tools, expect);
+}
+
+pub(crate) async fn searched_whatever_their_case(database: Database) {
+    let store = database.open().await;
+    for text in ["Straße ÉCOLE Ёлка ΣΊΣΥΦΟΣ", "查找：天气"] {
+        let mut call = start("t", "{}");
+        call.request = Some(text.to_owned());
+        store.note(call.clone(), success(&call, "native", "1"));
+    }
+    for (wanted, expect) in [("école", 1), ("ёЛКА", 1), ("天气", 1), ("STRASSE", 0), ("ίσυφ", 1), ("天氣", 0)]
+    {
+        let query = CallQuery { text: Some(wanted.to_owned()), ..CallQuery::default() };
+        assert_eq!(store.calls(query).await.unwrap().len(), expect, "{wanted}");
+    }
+}
+
+/// PostgreSQL has no NUL in its texts: it is kept as `␀`, which is how it would be shown. JSON writes it as an escape, and
+/// so keeps it everywhere.
+pub(crate) async fn nul(database: Database) {
+    let store = database.open().await;
+    let kept = match &database {
+        Database::Sqlite(_) => "a\0b",
+        Database::Postgres(_) => "a␀b",
+    };
+    let odd = "a\0b".to_owned();
+    let mut call = start(&odd, r#"["\u0000"]"#);
+    call.request = Some(odd.clone());
+    call.conversation = Some(odd.clone());
+    store.begin(call.clone()).await.unwrap();
+    let output = RawJson::of(&odd);
+    store.finish(success(&call, &odd, output.get())).await.unwrap();
+    let found = find(&*store, &call.record).await.unwrap();
+    assert_eq!(found.start.tool.as_str(), kept);
+    assert_eq!(found.start.request.as_deref(), Some(kept));
+    assert_eq!(found.start.arguments.get(), r#"["\u0000"]"#);
+    assert_eq!(found.sources[0].to_string(), odd);
+    assert_eq!(found.attempts[0].tool.as_str(), odd);
+    assert_eq!(store.output(&call.record).await.unwrap().unwrap().get(), output.get());
+    let same = CallQuery {
+        tool: Some(odd.clone()),
+        conversation: Some(odd.clone()),
+        source: Some(odd.clone()),
+        text: Some(odd.clone()),
+        ..CallQuery::default()
+    };
+    assert_eq!(store.calls(same).await.unwrap().len(), 1);
+    store
+        .say(Turn { conversation: odd.clone(), role: Role::User, text: odd.clone(), at: hour(0) })
+        .await
+        .unwrap();
+    let turns = store.turns(TurnQuery { conversation: Some(odd), ..TurnQuery::default() }).await.unwrap();
+    assert_eq!(turns[0].text, kept);
+}
+
+pub(crate) async fn long_numbers(database: Database) {
+    let store = database.open().await;
+    let text = r#"{"n":1234567890123456789012345678901234567890,"e":1E+2,"z":-0.0}"#;
+    let call = start("t", text);
+    store.note(call.clone(), success(&call, "native", text));
+    let found = find(&*store, &call.record).await.unwrap();
+    assert_eq!(found.start.arguments.get(), text);
+    assert_eq!(store.output(&call.record).await.unwrap().unwrap().get(), text);
+}
+
+pub(crate) async fn large(database: Database) {
+    let store = database.open().await;
+    let text = RawJson::of(&"界a\"".repeat(1 << 18)).to_string();
+    assert!(text.len() > 1 << 20);
+    let (noted, begun) = (start("t", &text), start("t", "{}"));
+    store.note(noted.clone(), success(&noted, "native", &text));
+    store.begin(begun.clone()).await.unwrap();
+    store.finish(success(&begun, "native", &text)).await.unwrap();
+    for record in [&noted.record, &begun.record] {
+        assert_eq!(store.output(record).await.unwrap().unwrap().get(), text);
+    }
+    assert_eq!(find(&*store, &noted.record).await.unwrap().start.arguments.get(), text);
+}

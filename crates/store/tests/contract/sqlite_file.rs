@@ -1,0 +1,53 @@
+//! The file of SQLite's: what is not ours to touch is left alone.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use toolhub_core::lang::Text;
+use toolhub_core::ports::ToolListStore as _;
+use toolhub_store::{OpenError, SqliteStore};
+
+#[tokio::test]
+async fn a_newer_database_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(SqliteStore::open(folder.path()).unwrap());
+    let connection = rusqlite::Connection::open(folder.path().join("toolhub.db")).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    let error = SqliteStore::open(folder.path()).unwrap_err();
+    assert!(matches!(error, OpenError::Newer { found: 99, .. }), "{error}");
+}
+
+#[test]
+fn a_file_that_is_no_database_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("toolhub.db"), "not a database, but some text that is long enough")
+        .unwrap();
+    let error = SqliteStore::open(folder.path()).unwrap_err();
+    assert!(error.to_string().contains("not a database"), "{error}");
+}
+
+/// A database of a program that knew one language only is taken over: what it has is said as it stands there.
+#[tokio::test]
+async fn lists_from_before_both_languages_are_still_read() {
+    let folder = tempfile::tempdir().unwrap();
+    {
+        let connection = rusqlite::Connection::open(folder.path().join("toolhub.db")).unwrap();
+        for step in ["0001_tool_lists.sql", "0002_tool_versions.sql"] {
+            let file = format!("{}/src/sqlite/migrations/{step}", env!("CARGO_MANIFEST_DIR"));
+            connection.execute_batch(&std::fs::read_to_string(file).unwrap()).unwrap();
+        }
+        connection.pragma_update(None, "user_version", 2).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO tool_lists VALUES
+                 ('s', 'f', 'legacy', 'peer 1', 4000000000000, NULL, '[\"`bad`: no\"]', 5000, 'refused');
+                 INSERT INTO listed_tools VALUES ('s', 'f', 0, '{\"name\":\"t\"}')",
+            )
+            .unwrap();
+    }
+    let store = SqliteStore::open(folder.path()).unwrap();
+    let (_, found) = store.load().await.unwrap().remove(0);
+    assert_eq!(found.tools.len(), 1);
+    assert_eq!(found.skipped, [Text::from("`bad`: no")]);
+    assert_eq!(found.failure, Some((UNIX_EPOCH + Duration::from_secs(5), Text::from("refused"))));
+}

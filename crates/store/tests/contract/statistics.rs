@@ -1,0 +1,64 @@
+//! How tools have fared: the same numbers whichever way a call was written, and whichever store wrote it.
+
+use std::time::Duration;
+
+use toolhub_core::memory::{AttemptNote, AttemptStatus};
+use toolhub_core::statistics::{Day, Tally, ToolStatistics};
+use toolhub_core::{Source, ToolName};
+
+use crate::database::{Database, attempt, hour, start, success};
+
+pub(crate) async fn counted_by_day(database: Database) {
+    let store = database.open().await;
+    let mut expect = ToolStatistics::new(Source::named("excel"), ToolName::new("read_sheet"));
+    for (index, hours) in [0_u64, 1, 30, 31, 200].into_iter().enumerate() {
+        let success_here = index % 3 != 2;
+        let took = Duration::from_millis(1 << index);
+        let status = if success_here { AttemptStatus::Succeeded } else { AttemptStatus::Failed };
+        let mut call = start("any", "{}");
+        call.at = hour(hours);
+        let mut end = success(&call, "excel", "1");
+        end.attempts = vec![AttemptNote { took, ..attempt("excel", "read_sheet", status) }];
+        if index % 2 == 0 {
+            store.note(call, end);
+        } else {
+            store.begin(call).await.unwrap();
+            store.finish(end).await.unwrap();
+        }
+        expect.count(success_here, took, hour(hours));
+    }
+    let found = store.statistics().await.unwrap();
+    assert_eq!(format!("{found:?}"), format!("{:?}", [&expect]));
+    assert_eq!(found[0].days[&Day::of(hour(0))], Tally { successes: 2, failures: 0 });
+    assert_eq!(found[0].last_failure, Some(hour(30)));
+}
+
+pub(crate) async fn cancelled_says_nothing(database: Database) {
+    let store = database.open().await;
+    let call = start("t", "{}");
+    let mut end = success(&call, "native", "1");
+    end.attempts.push(attempt("excel", "t", AttemptStatus::Cancelled));
+    store.note(call, end);
+    let found = store.statistics().await.unwrap();
+    assert_eq!(found.iter().map(|one| one.source.to_string()).collect::<Vec<_>>(), ["native"]);
+}
+
+pub(crate) async fn the_same_over_many_stores(database: Database) {
+    let mut expect = ToolStatistics::new(Source::Native, ToolName::new("t"));
+    for round in 0..3_u64 {
+        let (one, two) = (database.open().await, database.open().await);
+        for store in [&one, &two] {
+            for step in 0..20_u64 {
+                let mut call = start("t", "{}");
+                call.at = hour(round * 24 + step);
+                let mut end = success(&call, "native", "1");
+                end.attempts[0].took = Duration::from_micros(1 << (step % 13));
+                expect.count(true, end.attempts[0].took, call.at);
+                store.note(call, end);
+            }
+        }
+        tokio::try_join!(one.flush(), two.flush()).unwrap();
+    }
+    let found = database.open().await.statistics().await.unwrap();
+    assert_eq!(format!("{found:?}"), format!("{:?}", [&expect]));
+}

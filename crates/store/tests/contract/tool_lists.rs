@@ -1,0 +1,62 @@
+//! Tool lists come back as they were kept, also after the program ended.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use toolhub_core::lang::Text;
+use toolhub_core::ports::CachedList;
+use toolhub_core::{RawJson, ServerId};
+
+use crate::database::Database;
+
+const ODD: &str = r#"{"x":{"b":1,"a":1234567890123456789012345678901234567890}, "name":"奇"}"#;
+
+fn list(tools: &[&str]) -> CachedList {
+    CachedList {
+        fingerprint: "f".to_owned(),
+        era: "legacy".to_owned(),
+        peer: "peer 1".to_owned(),
+        listed_at: Some(UNIX_EPOCH + Duration::from_millis(4_000_000_000_123)),
+        ttl: Some(Duration::from_secs(60)),
+        tools: tools.iter().map(|text| RawJson::parse(*text).unwrap()).collect(),
+        skipped: vec![Text::new("`bad`: no", "`bad`：不行")],
+        failure: Some((UNIX_EPOCH + Duration::from_secs(5), Text::new("refused", "被拒绝"))),
+    }
+}
+
+pub(crate) async fn survive_a_restart(database: Database) {
+    let server = ServerId::new("服务");
+    {
+        let store = database.open().await;
+        store.save(&server, &list(&[r#"{"name":"old"}"#, ODD])).await.unwrap();
+        store.save(&server, &list(&[ODD, r#"{"name":"second"}"#])).await.unwrap();
+        store.save(&ServerId::new("gone"), &list(&[])).await.unwrap();
+        store.forget(&ServerId::new("gone"), "f").await.unwrap();
+    }
+    let store = database.open().await;
+    let kept = store.load().await.unwrap();
+    assert_eq!(kept.len(), 1);
+    let (id, found) = &kept[0];
+    assert_eq!(*id, server);
+    let expected = list(&[ODD, r#"{"name":"second"}"#]);
+    assert_eq!(format!("{found:?}"), format!("{expected:?}"));
+}
+
+pub(crate) async fn a_changed_definition_is_a_new_version(database: Database) {
+    let store = database.open().await;
+    let server = ServerId::new("s");
+    let at = |hours: u64| Some(UNIX_EPOCH + Duration::from_secs(4_000_000_000 + hours * 3600));
+    let listed = |text: &str, hours| CachedList { listed_at: at(hours), failure: None, ..list(&[text]) };
+    store.save(&server, &listed(r#"{"name":"t","description":"old"}"#, 1)).await.unwrap();
+    store.save(&server, &listed(r#"{"description":"old","name":"t"}"#, 2)).await.unwrap();
+    store.save(&server, &listed(r#"{"name":"t","description":"new"}"#, 3)).await.unwrap();
+    let history = store.history(&server, "t").await.unwrap();
+    let seen: Vec<_> =
+        history.iter().map(|one| (one.definition.get(), Some(one.first_seen), Some(one.last_seen))).collect();
+    assert_eq!(
+        seen,
+        [
+            (r#"{"name":"t","description":"new"}"#, at(3), at(3)),
+            (r#"{"name":"t","description":"old"}"#, at(1), at(2)),
+        ]
+    );
+}

@@ -1,0 +1,206 @@
+//! A PostgreSQL server of a test's own, from the system's packages: made in a temporary folder, reached on a free port,
+//! and gone with the test, however that ends.
+
+use std::net::TcpListener;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tempfile::TempDir;
+
+/// Where Debian and its relatives put the programs, one folder for each version.
+const PACKAGES: &str = "/usr/lib/postgresql";
+
+/// A running server.
+#[derive(Debug)]
+pub struct PostgresServer {
+    programs: PathBuf,
+    folder: TempDir,
+    port: u16,
+    user: Option<Account>,
+    /// Stops the server when the pipe to it closes, which even a killed test does.
+    watch: Child,
+}
+
+/// How a server is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// Connections are ended, everything is written down.
+    Fast,
+    /// As if the power had failed: what was written must be found again by recovery.
+    Immediate,
+}
+
+/// PostgreSQL refuses to run as root, so another account is taken then.
+#[derive(Debug, Clone, Copy)]
+struct Account {
+    uid: u32,
+    gid: u32,
+}
+
+impl PostgresServer {
+    /// One for all tests of a program, started by the first that asks.
+    pub fn shared() -> &'static Self {
+        static SERVER: OnceLock<PostgresServer> = OnceLock::new();
+        SERVER.get_or_init(Self::start)
+    }
+
+    /// A new one.
+    #[must_use]
+    pub fn start() -> Self {
+        let programs = programs().expect(
+            "PostgreSQL's server is needed: `cargo xtask postgres` installs it, or says how (Debian: `apt-get install postgresql`)",
+        );
+        let folder = TempDir::with_prefix("toolhub-postgres-").expect("a temporary folder");
+        let user = rustix::process::geteuid().is_root().then(unprivileged);
+        if let Some(Account { uid, gid }) = user {
+            chown(folder.path(), Some(uid), Some(gid)).expect("the folder is given away");
+        }
+        let port = free_port();
+        let watch = watch(&programs, folder.path(), user);
+        let server = Self { programs, folder, port, user, watch };
+        let data = server.data();
+        let data = data.to_str().expect("a temporary folder has a plain name");
+        let locale = ["--encoding=UTF8", "--locale=C.UTF-8", "--auth=trust", "--username=toolhub"];
+        server.run("initdb", &[&["--no-sync", "--pgdata", data], &locale[..]].concat());
+        server.start_again();
+        server
+    }
+
+    /// Starts it after [`PostgresServer::stop`], on the same port.
+    pub fn start_again(&self) {
+        let socket = self.folder.path().display();
+        // Nothing here outlives the machine, so nothing waits for the disk; a killed server still finds all it wrote.
+        let options =
+            format!("-p {} -k {socket} -h 127.0.0.1 -c fsync=off -c max_connections=200", self.port);
+        let log = self.folder.path().join("log");
+        let (data, log) = (self.data(), log.display().to_string());
+        let data = data.display().to_string();
+        self.run("pg_ctl", &["start", "--wait", "--pgdata", &data, "--log", &log, "--options", &options]);
+    }
+
+    /// Stops it; who is connected is cut off.
+    pub fn stop(&self, how: Stop) {
+        let mode = match how {
+            Stop::Fast => "fast",
+            Stop::Immediate => "immediate",
+        };
+        let data = self.data().display().to_string();
+        self.run("pg_ctl", &["stop", "--wait", "--pgdata", &data, "--mode", mode]);
+    }
+
+    /// A new, empty database; the answer is its URL.
+    #[must_use]
+    pub fn new_database(&self) -> String {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("test_{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        let port = self.port.to_string();
+        self.run("createdb", &["--host=127.0.0.1", "--port", &port, "--username=toolhub", &name]);
+        format!("postgres://toolhub@127.0.0.1:{port}/{name}")
+    }
+
+    /// The port on 127.0.0.1.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The folder of its data, with its configuration.
+    #[must_use]
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// Writes a file into its folder of data that the server may read; for certificates.
+    pub fn give(&self, name: &str, content: &str) {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.data().join(name);
+        std::fs::write(&path, content).expect("the file is written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("the file is closed");
+        if let Some(Account { uid, gid }) = self.user {
+            chown(&path, Some(uid), Some(gid)).expect("the file is given away");
+        }
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) {
+        let mut command = command(&self.programs.join(program), self.user);
+        // The server is started by this too, and would keep a pipe open as long as it lives.
+        let said = tempfile::tempfile().expect("a temporary file");
+        let other = said.try_clone().expect("a second handle");
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .stdout(said)
+            .stderr(other);
+        let status = command.status().expect("a program of PostgreSQL starts");
+        if !status.success() {
+            let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+            panic!("`{program} {}` failed ({status})\n{log}", arguments.join(" "));
+        }
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        drop(self.watch.stdin.take());
+        let _ = self.watch.wait();
+    }
+}
+
+/// The programs of the newest version that is installed.
+fn programs() -> Option<PathBuf> {
+    let versions = std::fs::read_dir(PACKAGES).into_iter().flatten().flatten();
+    let newest = versions.filter_map(|entry| {
+        let version: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let programs = entry.path().join("bin");
+        programs.join("initdb").exists().then_some((version, programs))
+    });
+    newest.max().map(|(_, programs)| programs).or_else(|| {
+        let path = std::env::var_os("PATH")?;
+        std::env::split_paths(&path).find(|folder| folder.join("initdb").exists())
+    })
+}
+
+/// Waits for the end of this program, then stops the server and removes what it left.
+fn watch(programs: &Path, folder: &Path, user: Option<Account>) -> Child {
+    let script = r#"trap '' INT TERM HUP
+        read -r _
+        "$0" stop --pgdata "$1/data" --mode immediate
+        rm -rf "$1""#;
+    let mut shell = command(Path::new("sh"), user);
+    shell.args(["-c", script]).arg(programs.join("pg_ctl")).arg(folder).current_dir("/");
+    shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    shell.spawn().expect("`sh` starts")
+}
+
+fn command(program: &Path, user: Option<Account>) -> Command {
+    let mut command = Command::new(program);
+    if let Some(Account { uid, gid }) = user {
+        command.uid(uid).gid(gid);
+    }
+    command
+}
+
+/// The account that the packages made, or else the one that owns nothing.
+fn unprivileged() -> Account {
+    let accounts = std::fs::read_to_string("/etc/passwd").expect("the list of accounts");
+    let find = |wanted: &str| {
+        accounts.lines().find_map(|line| {
+            let mut fields = line.split(':');
+            if fields.next() != Some(wanted) {
+                return None;
+            }
+            Some(Account { uid: fields.nth(1)?.parse().ok()?, gid: fields.next()?.parse().ok()? })
+        })
+    };
+    find("postgres").or_else(|| find("nobody")).expect("an account that is not root")
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    listener.local_addr().expect("its address").port()
+}

@@ -1,5 +1,6 @@
 //! The benchmarks, one file each, and the way a command is measured.
 mod cold_start;
+mod engine;
 mod samples;
 mod servers;
 
@@ -18,6 +19,11 @@ const BENCHMARKS: &[Benchmark] = &[
         name: "cold-start",
         about: "a start with 20 configured servers, none of which may be started",
         run: cold_start::run,
+    },
+    Benchmark {
+        name: "engine",
+        about: "calls per second of a trivial native tool, written down and not",
+        run: engine::run,
     },
     Benchmark {
         name: "servers",

@@ -204,7 +204,7 @@ pub trait CallLog: Send + Sync {
     /// Writes what came of a call that was begun, and waits until that outlives a crash.
     fn finish(&self, end: CallEnd) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Writes a whole call some time soon, without making anybody wait. Under a flood of calls the statistics count
+    /// Writes a whole call some time soon, without making anybody wait; one that was begun has its end by that. Under a flood of calls the statistics count
     /// all, and details may be left out.
     fn note(&self, start: CallStart, end: CallEnd);
 }

@@ -5,6 +5,7 @@ pub mod brief;
 pub mod catalog;
 mod engine;
 mod near;
+pub mod recommend;
 mod record;
 mod retry;
 pub mod router;

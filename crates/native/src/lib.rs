@@ -6,6 +6,7 @@ mod calculator;
 mod clock;
 mod files;
 mod host;
+mod memory;
 mod near;
 mod web;
 
@@ -17,17 +18,21 @@ pub use calculator::calculate;
 pub use clock::{TimeAnswer, TimeRequest, get_time, time_at};
 pub use files::{Folders, list_files, read_file};
 pub use host::NativeHost;
+pub use memory::{HistoryKind, Memory, get_conversation_history, read_result};
 pub use web::{Freshness, SearchChoice, SearchProvider, WebSearch, search_web};
 
-/// All built-in tools; the file tools see `folders` and nothing else, and the web is searched as `web` says.
-pub fn builtin(folders: Folders, web: WebSearch) -> Vec<Arc<dyn NativeTool>> {
-    let folders = Arc::new(folders);
+/// All built-in tools; the file tools see `folders` and nothing else, the web is searched as `web` says, and `memory`
+/// is what can be looked back at.
+pub fn builtin(folders: Folders, web: WebSearch, memory: Memory) -> Vec<Arc<dyn NativeTool>> {
+    let (folders, memory) = (Arc::new(folders), Arc::new(memory));
     vec![
         Arc::new(calculate),
         Arc::new(get_time),
         Arc::new(list_files(Arc::clone(&folders))),
         Arc::new(read_file(folders)),
         Arc::new(search_web(Arc::new(web))),
+        Arc::new(get_conversation_history(Arc::clone(&memory))),
+        Arc::new(read_result(memory)),
     ]
 }
 

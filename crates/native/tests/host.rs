@@ -8,7 +8,7 @@ use toolhub_core::{
     BoxFuture, CallContext, CallId, NativeTool, RawJson, RawObject, Source, Tool, ToolDefinition, ToolError,
     ToolHost, ToolOutput,
 };
-use toolhub_native::{Folders, NativeHost, WebSearch, builtin};
+use toolhub_native::{Folders, Memory, NativeHost, WebSearch, builtin};
 
 /// A tool that always says the same.
 struct Fixed {
@@ -63,7 +63,7 @@ async fn tools_come_and_go() {
 
 #[tokio::test]
 async fn the_built_in_tools_work() {
-    let host = NativeHost::new(builtin(Folders::default(), WebSearch::found(&|_| None)));
+    let host = NativeHost::new(builtin(Folders::default(), WebSearch::found(&|_| None), Memory::default()));
     assert_eq!(names(&host), ["calculate", "get_time", "list_files", "read_file", "search_web"]);
     let tools = host.tools();
     assert_eq!(call(&host, &tools[0], json!({"expression": "0.1 + 0.2"})).await, "0.3");

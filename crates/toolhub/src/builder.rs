@@ -4,16 +4,19 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use tokio::sync::OnceCell;
 use tokio::sync::watch;
 use toolhub_core::lang::{Lang, Say, Text};
+use toolhub_core::memory::CallLog;
 use toolhub_core::ports::{CachedList, HubStore};
 use toolhub_core::{EventSink, NativeTool, ServerId, ToolHost};
 use toolhub_engine::{Deadlines, Engine, Tagger};
 use toolhub_mcp::config::{ConfigError, ServerSpec, TransportSpec};
 use toolhub_mcp::oauth::TokenStore;
 use toolhub_mcp::{ClientHandler, McpHost, Refusal, Server, ServerContext};
-use toolhub_native::{Folders, NativeHost, builtin};
-use toolhub_store::SqliteStore;
+use toolhub_native::{Folders, Memory, NativeHost, builtin};
+
+use toolhub_store::{OpenError, StorePlace};
 
 use crate::hub::Hub;
 use crate::listeners::Listeners;
@@ -28,12 +31,23 @@ pub enum BuildError {
     /// The files' places cannot be told.
     #[error(transparent)]
     Places(#[from] PlacesError),
+    /// The shared store cannot be used.
+    #[error("the store of `[store]` cannot be used: {0}")]
+    Store(OpenError),
 }
 
 impl Say for BuildError {
     fn say(&self, lang: Lang) -> String {
         match self {
             Self::Config(error) => error.say(lang),
+            Self::Store(error) => {
+                let cause =
+                    std::error::Error::source(error).map(|cause| format!(" ({cause})")).unwrap_or_default();
+                lang.pick(
+                    format!("the store of `[store]` cannot be used: {error}{cause}"),
+                    format!("`[store]` 指定的存储无法使用：{error}{cause}"),
+                )
+            }
             Self::Places(error) => match error {
                 PlacesError::NoHome => lang.pick(
                     error.to_string(),
@@ -58,6 +72,7 @@ pub struct HubBuilder {
     listeners: Vec<Arc<dyn EventSink>>,
     handler: Option<Arc<dyn ClientHandler>>,
     one_shot: bool,
+    forgets: bool,
 }
 
 impl std::fmt::Debug for HubBuilder {
@@ -119,6 +134,13 @@ impl HubBuilder {
         self
     }
 
+    /// Remembers nothing, whatever the config says: for a program that keeps its own records.
+    #[must_use]
+    pub fn without_store(mut self) -> Self {
+        self.forgets = true;
+        self
+    }
+
     /// Builds the hub. Reads config and cache, and connects to nothing.
     pub async fn build(self) -> Result<Hub, BuildError> {
         let places = match self.places {
@@ -128,15 +150,18 @@ impl HubBuilder {
         let settings = Settings::read(&places.config)?;
         let (specs, mut notes) = load_servers(&places, &settings)?;
         let events: Arc<dyn EventSink> = Arc::new(Listeners(self.listeners));
-        let store = open_store(&places, &mut notes);
+        let store = if self.forgets { None } else { open_store(&settings, &places, &mut notes).await? };
         let lists = cached_lists(store.as_deref(), &specs, &mut notes).await;
 
         let enabled = specs.iter().filter(|spec| spec.enabled).map(|spec| spec.id.clone()).collect();
         let policy = settings.routing.policy(enabled);
-        let engine = Engine::new(policy, Arc::clone(&events)).tagged_by(Tagger::with(&settings.tags));
+        let mut engine = Engine::new(policy, Arc::clone(&events)).tagged_by(Tagger::with(&settings.tags));
+        if let Some(store) = &store {
+            engine = engine.recording(Arc::clone(store) as Arc<dyn CallLog>);
+        }
         let limits = limits_of(&settings);
 
-        let native = Arc::new(native_host(&settings, &places, self.tools));
+        let native = Arc::new(native_host(&settings, &places, Memory::of(store.clone()), self.tools));
         engine.add_host(&(Arc::clone(&native) as Arc<dyn ToolHost>), limits);
 
         let handler = self.handler.unwrap_or_else(|| Arc::new(Refusal));
@@ -158,7 +183,19 @@ impl HubBuilder {
             engine.add_host(&host, Deadlines { call, cap: limits.cap.max(call) });
         }
         let (lists, lists_kept) = (Mutex::new(lists), watch::Sender::new(0));
-        let hub = Hub { engine, native, servers, lists, lists_kept, store, events, settings, places, notes };
+        let hub = Hub {
+            engine,
+            native,
+            servers,
+            lists,
+            lists_kept,
+            store,
+            recalled: OnceCell::new(),
+            events,
+            settings,
+            places,
+            notes,
+        };
         hub.refresh_catalog();
         Ok(hub)
     }
@@ -170,11 +207,16 @@ fn limits_of(settings: &Settings) -> Deadlines {
     Deadlines { call, cap: settings.limits.call_cap.map_or(usual.cap, |span| span.0).max(call) }
 }
 
-fn native_host(settings: &Settings, places: &Places, added: Vec<Arc<dyn NativeTool>>) -> NativeHost {
+fn native_host(
+    settings: &Settings,
+    places: &Places,
+    memory: Memory,
+    added: Vec<Arc<dyn NativeTool>>,
+) -> NativeHost {
     let host = NativeHost::default();
     if settings.native.enabled {
         let folders = Folders::new(settings.folders(&places.config));
-        for tool in builtin(folders, settings.search_service()) {
+        for tool in builtin(folders, settings.search_service(), memory) {
             if !settings.native.disabled.iter().any(|name| name == tool.definition().name().as_str()) {
                 host.add(tool);
             }
@@ -186,10 +228,17 @@ fn native_host(settings: &Settings, places: &Places, added: Vec<Arc<dyn NativeTo
     host
 }
 
-/// A hub without a store works, it only forgets; so trouble with the store is told, and no reason to stop.
-fn open_store(places: &Places, notes: &mut Vec<Text>) -> Option<Arc<dyn HubStore>> {
-    match SqliteStore::open(&places.home) {
-        Ok(store) => Some(Arc::new(store)),
+/// A hub without its own store works, it only forgets; so trouble with it is told, and no reason to stop. A shared
+/// store was chosen so that calls are on record: without it there is no hub.
+async fn open_store(
+    settings: &Settings,
+    places: &Places,
+    notes: &mut Vec<Text>,
+) -> Result<Option<Arc<dyn HubStore>>, BuildError> {
+    let place = settings.store.place(places).map_err(BuildError::Store)?;
+    match toolhub_store::open(&place, settings.store.options()).await {
+        Ok(store) => Ok(Some(store)),
+        Err(error) if matches!(place, StorePlace::Postgres(_)) => Err(BuildError::Store(error)),
         Err(error) => {
             let cause =
                 std::error::Error::source(&error).map(|cause| format!(" ({cause})")).unwrap_or_default();
@@ -198,7 +247,7 @@ fn open_store(places: &Places, notes: &mut Vec<Text>) -> Option<Arc<dyn HubStore
                 format!("nothing can be kept in `{home}`: {error}{cause}"),
                 format!("无法在 `{home}` 保存数据：{error}{cause}"),
             ));
-            None
+            Ok(None)
         }
     }
 }

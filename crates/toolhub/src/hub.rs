@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use tokio::sync::OnceCell;
 use tokio::sync::watch;
 use toolhub_core::error::UnknownTool;
 use toolhub_core::lang::Text;
@@ -33,6 +34,8 @@ pub struct Hub {
     /// Counts how often a list was kept, for those who must look again then.
     pub(crate) lists_kept: watch::Sender<u64>,
     pub(crate) store: Option<Arc<dyn HubStore>>,
+    /// Whether how tools have fared was read from the store; done when an order first depends on it.
+    pub(crate) recalled: OnceCell<()>,
     pub(crate) events: Arc<dyn EventSink>,
     pub(crate) settings: Settings,
     pub(crate) places: Places,
@@ -72,6 +75,7 @@ impl Hub {
     /// Runs a call. Dropping the future cancels it.
     pub async fn call(&self, call: ToolCall) -> Outcome {
         self.prepare((call.by, call.tool.as_str()), call.source.as_deref(), call.timeout).await;
+        self.recall((call.by, call.tool.as_str())).await;
         let outcome = self.engine.call(call.clone()).await;
         if !matches!(outcome.result, Err(ToolError::UnknownTool(_) | ToolError::NoneCapable { .. })) {
             return outcome;
@@ -95,6 +99,7 @@ impl Hub {
         spare: Option<Duration>,
     ) -> Result<Route, ToolError> {
         self.prepare((request.by, request.tool), request.source, spare).await;
+        self.recall((request.by, request.tool)).await;
         self.engine.explain(request).map_err(|error| self.name_unlisted(error))
     }
 
@@ -187,9 +192,10 @@ impl Hub {
         self.store.is_some()
     }
 
-    /// Ends every connection; no child is left.
+    /// Ends every connection, so that no child is left, and waits until what is to be kept is written.
     pub async fn shutdown(&self) {
         join_all(self.servers.iter().map(|server| server.stop(SHUTDOWN))).await;
+        self.settle(SHUTDOWN).await;
     }
 
     /// Tasks that still run for connections; none after [`Hub::shutdown`].

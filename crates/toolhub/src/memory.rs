@@ -1,22 +1,31 @@
-//! What the hub remembers of calls, and what follows from it: earlier answers, full results, statistics.
+//! What the hub remembers of calls, and what follows from it: earlier answers, full results, statistics, advice.
 
-use toolhub_core::memory::{CallQuery, Status};
+use std::time::Duration;
+
+use toolhub_core::memory::{CallQuery, CallRecord, RecordId, Status};
 use toolhub_core::outcome::Verification;
-use toolhub_core::{CallBy, Outcome, ToolCall, ToolOutput, json};
+use toolhub_core::ports::StoreError;
+use toolhub_core::statistics::ToolStatistics;
+use toolhub_core::{CallBy, Event, EventKind, Outcome, ToolCall, ToolOutput, json};
+use toolhub_engine::recommend::{Advice, Wanted, recommend};
 use toolhub_engine::verify::verify;
 
 use crate::hub::Hub;
 
 /// Earlier answers that a new one is compared with.
 const EARLIER: usize = 5;
+/// Calls that advice is drawn from.
+const LOOKED_AT: usize = 5_000;
 
 impl Hub {
     /// The outcome as a model is shown it: no longer than its kind is worth, the rest behind its handle.
     pub fn shorten(&self, outcome: Outcome) -> Outcome {
         let catalog = self.catalog();
         let place = outcome.source().cloned();
-        let entry =
-            catalog.named(outcome.tool.as_str()).find(|entry| Some(&entry.tool.source) == place.as_ref());
+        let entry = catalog
+            .named(outcome.tool.as_str())
+            .find(|entry| Some(&entry.tool.source) == place.as_ref())
+            .cloned();
         // By capability there is no such tool, and the capability is its tag.
         let tags = entry.map_or_else(|| vec![outcome.tool.to_string()], |entry| entry.tags().to_vec());
         self.settings.limits.result.lengths().shorten(outcome, &tags)
@@ -43,9 +52,107 @@ impl Hub {
         Some(found)
     }
 
+    /// What the same call answered before, newest first. A tool that changes things, or tells the time, answers
+    /// differently by right.
     async fn earlier_answers(&self, call: &ToolCall, outcome: &Outcome) -> Vec<String> {
-        let _ = (call, outcome, EARLIER, Status::Succeeded, CallQuery::default(), json::MAX_DEPTH);
-        Vec::new()
+        let Some(store) = &self.store else { return Vec::new() };
+        let catalog = self.catalog();
+        let steady = catalog.named(call.tool.as_str()).all(|entry| {
+            entry.tool.hints().read_only == Some(true) && !entry.tags().iter().any(|tag| tag == "time")
+        });
+        let Some(arguments) = json::canonical(call.arguments.get()).filter(|_| steady) else {
+            return Vec::new();
+        };
+        let query = CallQuery {
+            tool: Some(call.tool.to_string()),
+            arguments: Some(arguments),
+            status: Some(Status::Succeeded),
+            limit: Some(EARLIER + 1),
+            ..CallQuery::default()
+        };
+        let mut answers = Vec::new();
+        for record in store.calls(query).await.unwrap_or_default() {
+            let id = record.start.record;
+            if outcome.handle.as_ref() == Some(&id) || answers.len() == EARLIER {
+                continue;
+            }
+            if let Ok(Some(output)) = store.output(&id).await
+                && let Some(output) = ToolOutput::from_raw(output)
+            {
+                answers.push(text_of(&output));
+            }
+        }
+        answers
+    }
+
+    /// The calls that fit, newest first.
+    pub async fn calls(&self, query: CallQuery) -> Result<Vec<CallRecord>, StoreError> {
+        match &self.store {
+            Some(store) => store.calls(query).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The full result behind a handle.
+    pub async fn result(&self, handle: &RecordId) -> Result<Option<ToolOutput>, StoreError> {
+        match &self.store {
+            Some(store) => Ok(store.output(handle).await?.and_then(ToolOutput::from_raw)),
+            None => Ok(None),
+        }
+    }
+
+    /// How every tool has fared.
+    pub async fn statistics(&self) -> Result<Vec<ToolStatistics>, StoreError> {
+        match &self.store {
+            Some(store) => store.statistics().await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// What usually works: after a tool, or for a request like this, or at all.
+    pub async fn recommend(&self, wanted: Wanted<'_>, limit: usize) -> Result<Vec<Advice>, StoreError> {
+        let query = CallQuery { limit: Some(LOOKED_AT), ..CallQuery::default() };
+        let calls = self.calls(query).await?;
+        let catalog = self.catalog();
+        let mut advice = recommend(wanted, &calls);
+        // What is gone cannot be called.
+        advice.retain(|one| catalog.named(one.tool.as_str()).next().is_some());
+        advice.truncate(limit);
+        Ok(advice)
+    }
+
+    /// Reads how tools have fared, once, where the order of candidates depends on it.
+    pub(crate) async fn recall(&self, (by, tool): (CallBy, &str)) {
+        let Some(store) = &self.store else { return };
+        if by == CallBy::Name && self.catalog().named(tool).nth(1).is_none() {
+            return;
+        }
+        let read = || async {
+            match store.statistics().await {
+                Ok(statistics) => self.engine.scores().load(statistics),
+                Err(error) => self.fault(&error),
+            }
+        };
+        self.recalled.get_or_init(read).await;
+    }
+
+    /// Waits until what is to be kept is written.
+    pub(crate) async fn settle(&self, patience: Duration) {
+        let Some(store) = &self.store else { return };
+        match tokio::time::timeout(patience, store.flush()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => self.fault(&error),
+            Err(_) => self.fault(&StoreError("it took too long to write what happened".to_owned())),
+        }
+        let lost = store.lost_details();
+        if lost > 0 {
+            let detail = format!("{lost} calls are in the statistics, but their details could not be kept");
+            self.events.emit(Event::now(None, EventKind::Fault { detail }));
+        }
+    }
+
+    fn fault(&self, error: &StoreError) {
+        self.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
     }
 }
 

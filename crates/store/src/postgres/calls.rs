@@ -34,7 +34,10 @@ const INSERT: &str = "INSERT INTO calls (record, call, tool, arguments, argument
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[],
         $8::text[], $9::text[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[], $15::bigint[],
         $16::text[], $17::text[], $18::text[], $19::text[], $20::text[])
-    ON CONFLICT (record) DO NOTHING RETURNING record";
+    ON CONFLICT (record) DO UPDATE SET status = excluded.status, took = excluded.took,
+        error_kind = excluded.error_kind, error = excluded.error, sources = excluded.sources,
+        attempts = excluded.attempts, places = excluded.places
+    WHERE calls.took IS NULL AND excluded.took IS NOT NULL RETURNING record";
 const UPDATE: &str = "UPDATE calls SET status = new.status, took = new.took, error_kind = new.error_kind,
         error = new.error, sources = new.sources, attempts = new.attempts, places = new.places
     FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
@@ -62,7 +65,8 @@ impl Statements {
     }
 }
 
-/// Writes calls that began, and whole ones; the answer are the records that were not there yet.
+/// Writes calls that began, and whole ones; the answer are the records that were not there yet, or had no
+/// end.
 pub(super) async fn insert(
     session: &WriteSession,
     begun: &[&CallStart],

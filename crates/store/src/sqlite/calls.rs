@@ -28,7 +28,10 @@ const INSERT: &str = "INSERT INTO calls (record, call, tool, arguments, argument
         conversation, request, strategy, candidates, may_change, began, owner,
         status, took, error_kind, error, sources, attempts, places)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
-    ON CONFLICT (record) DO NOTHING";
+    ON CONFLICT (record) DO UPDATE SET status = excluded.status, took = excluded.took,
+        error_kind = excluded.error_kind, error = excluded.error, sources = excluded.sources,
+        attempts = excluded.attempts, places = excluded.places
+    WHERE calls.took IS NULL AND excluded.took IS NOT NULL RETURNING id";
 
 /// What came of finishing a call.
 pub(super) enum Finished {
@@ -48,7 +51,7 @@ pub(super) enum Finished {
 /// Writes that a call is about to run; whether it was new.
 pub(super) fn begin(connection: &Connection, start: &CallStart, owner: OwnerId) -> rusqlite::Result<bool> {
     let end = EndColumns::none(Status::Running);
-    insert(connection, start, &end, owner)
+    Ok(insert(connection, start, &end, owner)?.is_some())
 }
 
 /// Writes what came of a call.
@@ -82,23 +85,23 @@ pub(super) fn finish(connection: &Connection, end: &CallEnd) -> rusqlite::Result
     Ok(if known { Finished::Before } else { Finished::NeverBegun })
 }
 
-/// Writes a whole call; the bytes of its output, where it was not there yet.
+/// Writes a whole call, or the end of one that was begun; the bytes of its output, where it had no end yet.
 pub(super) fn note(connection: &Connection, note: &Note, owner: OwnerId) -> rusqlite::Result<Option<i64>> {
-    if !insert(connection, &note.start, &EndColumns::of(&note.end), owner)? {
+    let Some(id) = insert(connection, &note.start, &EndColumns::of(&note.end), owner)? else {
         return Ok(None);
-    }
-    let id = connection.last_insert_rowid();
+    };
     keep_output(connection, id, micros(note.start.at), &note.end).map(Some)
 }
 
+/// The row, where there was none, or none with an end.
 fn insert(
     connection: &Connection,
     start: &CallStart,
     end: &EndColumns<'_>,
     owner: OwnerId,
-) -> rusqlite::Result<bool> {
+) -> rusqlite::Result<Option<i64>> {
     let arguments = start.arguments.get();
-    let inserted = connection.prepare_cached(INSERT)?.execute(params![
+    let values = params![
         start.record.as_str(),
         start.call.as_str(),
         start.tool.as_str(),
@@ -119,8 +122,8 @@ fn insert(
         end.sources,
         end.attempts,
         end.places,
-    ])?;
-    Ok(inserted == 1)
+    ];
+    connection.prepare_cached(INSERT)?.query_row(values, |row| row.get(0)).optional()
 }
 
 fn keep_output(connection: &Connection, id: i64, began: i64, end: &CallEnd) -> rusqlite::Result<i64> {

@@ -44,6 +44,22 @@ pub(crate) async fn begun_then_finished(database: Database) {
     }
 }
 
+/// A call that is dropped half-way has its end by a note, and only the first end counts.
+pub(crate) async fn begun_then_noted(database: Database) {
+    let store = database.open().await;
+    let begun = start("send_mail", "{}");
+    store.begin(begun.clone()).await.unwrap();
+    let end = CallEnd { status: Status::Unknown, ..success(&begun, "mail", "[]") };
+    store.note(begun.clone(), end.clone());
+    store.flush().await.unwrap();
+    store.note(begun.clone(), CallEnd { status: Status::Succeeded, ..end });
+    let found = find(&*store, &begun.record).await.unwrap();
+    assert_eq!((found.status, found.took.is_some()), (Status::Unknown, true));
+    assert_eq!(store.output(&begun.record).await.unwrap().unwrap().get(), "[]");
+    let tallies: Vec<u64> = store.statistics().await.unwrap().iter().map(|one| one.tally().total()).collect();
+    assert_eq!(tallies.iter().sum::<u64>(), 1, "{tallies:?}");
+}
+
 pub(crate) async fn noted(database: Database) {
     let store = database.open().await;
     let begun = start("read_sheet", "{}");

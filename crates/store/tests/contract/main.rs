@@ -40,7 +40,7 @@ macro_rules! contract {
 
 contract! {
     approvals: one_for_each_tool;
-    calls: begun_then_finished noted finished_twice_counts_once never_begun begun_twice outputs_by_handle;
+    calls: begun_then_finished noted begun_then_noted finished_twice_counts_once never_begun begun_twice outputs_by_handle;
     conversations: in_order filtered listed;
     filters: each_alone together newest_first follow;
     odd_texts: kept_as_given searched_whatever_their_case nul long_numbers large;

@@ -11,16 +11,21 @@ mod explain;
 mod export;
 mod extras;
 mod help;
+mod history;
 mod import;
 mod import_files;
 mod login;
 mod offers;
 mod options;
+mod options_memory;
+mod recommend;
+mod result;
 mod screen;
 mod server_edit;
 mod server_list;
 mod servers;
 mod start;
+mod stats;
 mod status;
 mod table;
 mod tools;
@@ -58,6 +63,10 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
     match command {
         None => start::run(app),
         Some(Command::Call(args)) => call::run(app, args).await,
+        Some(Command::History(args)) => history::run(app, args).await,
+        Some(Command::Stats(args)) => stats::run(app, args).await,
+        Some(Command::Recommend(args)) => recommend::run(app, args).await,
+        Some(Command::Result(args)) => result::run(app, args).await,
         Some(Command::Explain(args)) => explain::run(app, args).await,
         Some(Command::Tools(args)) => tools::run(app, args).await,
         Some(Command::Servers(args)) => servers::run(app, args).await,

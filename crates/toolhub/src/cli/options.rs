@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolhub::Lang;
 use toolhub::settings::Span;
 
+use super::options_memory::{HistoryArgs, RecommendArgs, ResultArgs, StatsArgs};
+
 /// One place for every tool an AI agent can use
 #[derive(Debug, Parser)]
 #[command(
@@ -75,6 +77,14 @@ pub(crate) enum Command {
     Tools(ToolsArgs),
     /// List, add, remove and test MCP servers
     Servers(ServersArgs),
+    /// Show what was called and what came of it
+    History(HistoryArgs),
+    /// Show how tools have fared
+    Stats(StatsArgs),
+    /// Show what usually works: next, for a request, or at all
+    Recommend(RecommendArgs),
+    /// Show the full result of an earlier call
+    Result(ResultArgs),
     /// Check config, servers and data, and say what to do
     Doctor,
     /// Print completions for a shell

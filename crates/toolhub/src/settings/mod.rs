@@ -3,6 +3,7 @@
 mod places;
 mod servers;
 mod span;
+mod store;
 mod toml;
 mod unknown;
 mod web_search;
@@ -10,6 +11,7 @@ mod web_search;
 pub use places::{Places, PlacesError};
 pub use servers::load_servers;
 pub use span::Span;
+pub use store::{DurabilityName, StoreSettings};
 pub use toml::{Limits, NativeSettings, ResultLimits, Routing, ServerExtras, Settings, StrategyName};
 pub use toolhub_mcp::config::ConfigError;
 pub use web_search::WebSearchSettings;

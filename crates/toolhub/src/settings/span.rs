@@ -13,7 +13,7 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a time: write it like `30s`, `500ms`, `2m` or `1h`");
+        let wrong = || format!("`{text}` is not a time: write it like `30s`, `500ms`, `2m`, `1h` or `7d`");
         let text = text.trim();
         let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at(split);
@@ -23,6 +23,7 @@ impl FromStr for Span {
             "" | "s" | "秒" => number,
             "m" | "min" | "分" | "分钟" => number * 60.0,
             "h" | "小时" => number * 3600.0,
+            "d" | "天" => number * 86_400.0,
             _ => return Err(wrong()),
         };
         match Duration::try_from_secs_f64(seconds) {

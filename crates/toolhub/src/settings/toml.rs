@@ -12,6 +12,7 @@ use toolhub_mcp::Era;
 use toolhub_mcp::config::{ConfigError, OAuthSpec};
 
 use super::span::Span;
+use super::store::StoreSettings;
 use super::unknown::unknown_keys;
 use super::web_search::WebSearchSettings;
 
@@ -25,6 +26,8 @@ pub struct Settings {
     pub limits: Limits,
     /// The built-in tools.
     pub native: NativeSettings,
+    /// Where what must outlive a run is kept.
+    pub store: StoreSettings,
     /// Words that stand for a capability, beside those that are built in.
     pub tags: BTreeMap<String, Vec<String>>,
     /// Who searches the web for `search_web`.

@@ -10,11 +10,12 @@ use toolhub_engine::near_names;
 use toolhub_mcp::config::ConfigError;
 
 /// Tables that belong to other parts of toolhub, whose keys are theirs to check.
-const OTHERS: [&str; 8] = ["llm", "search", "agents", "profiles", "auth", "store", "tags", "skills"];
-const TABLES: [(&str, &[&str]); 5] = [
+const OTHERS: [&str; 7] = ["llm", "search", "agents", "profiles", "auth", "tags", "skills"];
+const TABLES: [(&str, &[&str]); 6] = [
     ("routing", &["order", "batch", "strategies"]),
     ("limits", &["call", "call_cap", "connect", "result"]),
     ("native", &["folders", "enabled", "disabled"]),
+    ("store", &["url", "durability", "keep_calls", "keep_results", "result_bytes"]),
     ("web_search", &["provider", "url", "api_key"]),
     (
         "servers",

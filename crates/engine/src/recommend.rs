@@ -1,0 +1,216 @@
+//! What usually works: pure, from the calls that are remembered.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use toolhub_core::ToolName;
+use toolhub_core::lang::Text;
+use toolhub_core::memory::{CallRecord, Status};
+
+use crate::score::at_least;
+use crate::verify::similarity;
+
+/// A call this long after another has nothing to do with it, where they share no conversation.
+const NEXT_WITHIN: Duration = Duration::from_secs(10 * 60);
+/// Requests that are less alike than this are not like one another.
+const ALIKE: f64 = 0.12;
+
+/// What advice is wanted for.
+#[derive(Debug, Clone, Copy)]
+pub enum Wanted<'a> {
+    /// What comes after that tool.
+    After(&'a str),
+    /// What serves a request like this.
+    For(&'a str),
+    /// Whatever works.
+    Anything,
+}
+
+/// A tool worth trying.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Advice {
+    /// Which.
+    pub tool: ToolName,
+    /// From 0 to 1, more is better.
+    pub score: f64,
+    /// How often it was called there, and how often it succeeded.
+    pub calls: u64,
+    /// How often it succeeded there.
+    pub successes: u64,
+    /// Why, in words.
+    pub why: Text,
+}
+
+#[derive(Default)]
+struct Seen {
+    calls: u64,
+    successes: u64,
+    /// Successes, each by how well it fits.
+    weight: f64,
+    /// The request that fits best.
+    best: Option<(f64, String)>,
+}
+
+/// Tools worth trying, best first. `calls` are newest first.
+pub fn recommend(wanted: Wanted<'_>, calls: &[CallRecord]) -> Vec<Advice> {
+    let mut seen: HashMap<&ToolName, Seen> = HashMap::new();
+    let mut total = 0.0;
+    let mut count = |call: &'_ CallRecord, fit: f64, tool: &mut Seen| {
+        let success = call.status == Status::Succeeded;
+        tool.calls += 1;
+        tool.successes += u64::from(success);
+        tool.weight += if success { fit } else { 0.0 };
+        total += fit;
+    };
+    match wanted {
+        Wanted::After(name) => {
+            for (first, next) in followed(calls) {
+                if first.start.tool.as_str() == name && next.start.tool != first.start.tool {
+                    count(next, 1.0, seen.entry(&next.start.tool).or_default());
+                }
+            }
+        }
+        Wanted::For(request) => {
+            for call in calls {
+                let Some(other) = &call.start.request else { continue };
+                let fit = similarity(request, other);
+                if fit >= ALIKE {
+                    let tool = seen.entry(&call.start.tool).or_default();
+                    count(call, fit, tool);
+                    if call.status == Status::Succeeded
+                        && tool.best.as_ref().is_none_or(|(best, _)| fit > *best)
+                    {
+                        tool.best = Some((fit, other.clone()));
+                    }
+                }
+            }
+        }
+        Wanted::Anything => {
+            for call in calls {
+                count(call, 1.0, seen.entry(&call.start.tool).or_default());
+            }
+        }
+    }
+    let mut advice: Vec<Advice> = seen
+        .into_iter()
+        .filter(|(_, tool)| tool.successes > 0)
+        .map(|(name, tool)| {
+            // How often it was chosen there, and how surely it works.
+            let share = tool.weight / f64::max(total, 1.0);
+            let sure = at_least(tool.successes as f64, tool.calls as f64);
+            let score = share.sqrt() * (0.5 + sure / 2.0);
+            Advice {
+                tool: name.clone(),
+                score,
+                calls: tool.calls,
+                successes: tool.successes,
+                why: why(wanted, &tool),
+            }
+        })
+        .collect();
+    advice.sort_by(|left, right| right.score.total_cmp(&left.score).then_with(|| left.tool.cmp(&right.tool)));
+    advice
+}
+
+/// Each call with the one that came next: in its conversation, or else soon after.
+fn followed(calls: &[CallRecord]) -> impl Iterator<Item = (&CallRecord, &CallRecord)> {
+    // Newest first, so the next call stands before.
+    calls.iter().enumerate().filter_map(|(place, call)| {
+        let next =
+            calls[..place].iter().rev().find(|next| next.start.conversation == call.start.conversation)?;
+        let soon = next.start.at.duration_since(call.start.at).is_ok_and(|gap| gap <= NEXT_WITHIN);
+        (call.start.conversation.is_some() || soon).then_some((call, next))
+    })
+}
+
+fn why(wanted: Wanted<'_>, tool: &Seen) -> Text {
+    let (good, calls) = (tool.successes, tool.calls);
+    match (wanted, &tool.best) {
+        (Wanted::After(name), _) => Text::new(
+            format!("came after `{name}` {calls} times, {good} of them successfully"),
+            format!("在 `{name}` 之后用过 {calls} 次，成功 {good} 次"),
+        ),
+        (Wanted::For(_), Some((_, request))) => {
+            let request = toolhub_core::text::cut(request, 60).unwrap_or_else(|| request.clone());
+            Text::new(
+                format!("served requests like “{request}” ({good} of {calls} succeeded)"),
+                format!("处理过类似的请求“{request}”（{calls} 次中成功 {good} 次）"),
+            )
+        }
+        _ => {
+            Text::new(format!("{good} of {calls} calls succeeded"), format!("{calls} 次调用中成功 {good} 次"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{SystemTime, UNIX_EPOCH};
+    use toolhub_core::memory::{CallStart, RecordId};
+    use toolhub_core::{CallId, RawJson};
+
+    /// Calls as a store gives them, from oldest to newest: minute, tool, request, success.
+    fn calls(list: &[(u64, &str, Option<&str>, bool)]) -> Vec<CallRecord> {
+        let at = |minute: u64| -> SystemTime { UNIX_EPOCH + Duration::from_secs(1_000_000 + minute * 60) };
+        list.iter()
+            .rev()
+            .map(|(minute, tool, request, success)| CallRecord {
+                start: CallStart {
+                    record: RecordId::fresh(),
+                    call: CallId::fresh(),
+                    tool: ToolName::new(*tool),
+                    arguments: RawJson::empty_object(),
+                    conversation: None,
+                    request: request.map(str::to_owned),
+                    strategy: "first".to_owned(),
+                    candidates: Vec::new(),
+                    may_change: false,
+                    at: at(*minute),
+                },
+                status: if *success { Status::Succeeded } else { Status::Failed },
+                took: None,
+                error: None,
+                sources: Vec::new(),
+                attempts: Vec::new(),
+            })
+            .collect()
+    }
+
+    fn names(advice: &[Advice]) -> Vec<&str> {
+        advice.iter().map(|one| one.tool.as_str()).collect()
+    }
+
+    #[test]
+    fn what_came_next_and_worked() {
+        let calls = calls(&[
+            (0, "open", None, true),
+            (1, "write", None, true),
+            (10, "open", None, true),
+            (11, "write", None, true),
+            (20, "open", None, true),
+            (21, "read", None, true),
+            (30, "open", None, true),
+            (31, "broken", None, false),
+            // An hour later: another matter.
+            (40, "open", None, true),
+            (100, "other", None, true),
+        ]);
+        assert_eq!(names(&recommend(Wanted::After("open"), &calls)), ["write", "read"]);
+        assert!(recommend(Wanted::After("nobody"), &calls).is_empty());
+    }
+
+    #[test]
+    fn what_served_requests_like_this() {
+        let calls = calls(&[
+            (0, "weather", Some("北京明天的天气怎么样"), true),
+            (1, "weather", Some("上海今天的天气"), true),
+            (2, "calculate", Some("compute the sum of two numbers"), true),
+            (3, "guess", Some("北京明天的天气怎么样"), false),
+        ]);
+        assert_eq!(names(&recommend(Wanted::For("广州明天的天气怎么样？"), &calls)), ["weather"]);
+        assert_eq!(names(&recommend(Wanted::For("the sum of numbers"), &calls)), ["calculate"]);
+        assert!(recommend(Wanted::For("book a flight"), &calls).is_empty());
+        assert_eq!(names(&recommend(Wanted::Anything, &calls))[0], "weather");
+    }
+}

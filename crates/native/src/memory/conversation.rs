@@ -1,0 +1,127 @@
+//! `get_conversation_history`: what was said before, in this conversation or in others.
+
+use std::fmt::Write as _;
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+use toolhub_core::conversation::{Turn, TurnQuery};
+use toolhub_core::lang::Text;
+use toolhub_core::{CallContext, RawJson, RawObject, ToolError, ToolOutput};
+use toolhub_macros::tool;
+
+use super::{Memory, unread};
+
+/// Turns that are given where nobody says how many.
+const USUAL: u32 = 20;
+
+/// What of the history is wanted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HistoryKind {
+    /// The newest turns.
+    #[default]
+    Recent,
+    /// The first turns.
+    First,
+    /// The turns that contain `query`.
+    Search,
+    /// A list of conversations.
+    Conversations,
+}
+
+/// Looks up what was said before: the newest turns of the conversation, its beginning, turns with certain words, or
+/// which conversations there are.
+#[tool(read_only, idempotent, open_world = false, crate = crate::private)]
+pub async fn get_conversation_history(
+    #[state] memory: &Memory,
+    #[doc = "`recent` (default), `first`, `search` (needs `query`) or `conversations`"] kind: Option<
+        HistoryKind,
+    >,
+    #[doc = "Words to look for"] query: Option<String>,
+    #[doc = "Which conversation; left out, the current one, or all where there is none"] conversation: Option<
+        String,
+    >,
+    #[doc = "How many turns at most (20)"]
+    #[schemars(range(min = 1, max = 200))]
+    limit: Option<u32>,
+    context: &CallContext,
+) -> Result<ToolOutput, ToolError> {
+    let store = memory.store()?;
+    let limit = limit.unwrap_or(USUAL) as usize;
+    let query = query.filter(|words| !words.trim().is_empty());
+    let kind = kind.unwrap_or(if query.is_some() { HistoryKind::Search } else { HistoryKind::Recent });
+    if kind == HistoryKind::Conversations {
+        let found = store.conversations(Some(limit)).await.map_err(|error| unread(&error))?;
+        let line = |one: &toolhub_core::conversation::ConversationSummary| {
+            format!("{} {} ({} turns): {}", one.id, time(one.last), one.turns, first_line(&one.opening))
+        };
+        return Ok(listed(&found.iter().map(line).collect::<Vec<_>>(), "conversations"));
+    }
+    if kind == HistoryKind::Search && query.is_none() {
+        return Err(ToolError::failed(Text::new(
+            "`search` needs `query`: the words to look for",
+            "`search` 需要 `query`：要查找的内容",
+        )));
+    }
+    let conversation = conversation.or_else(|| context.conversation.as_deref().map(str::to_owned));
+    // The beginning is the only thing that is not counted from the end.
+    let most = (kind != HistoryKind::First).then_some(limit);
+    let text = query.filter(|_| kind == HistoryKind::Search);
+    let wanted = TurnQuery { conversation, text, role: None, limit: most };
+    let mut turns = store.turns(wanted).await.map_err(|error| unread(&error))?;
+    turns.truncate(limit);
+    Ok(told(&turns))
+}
+
+/// Written by hand: a plain list of words reads better in an error than one branch for each.
+impl schemars::JsonSchema for HistoryKind {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "HistoryKind".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "enum": ["recent", "first", "search", "conversations"]})
+    }
+}
+
+fn told(turns: &[Turn]) -> ToolOutput {
+    let mut text = String::new();
+    let mut list = Vec::with_capacity(turns.len());
+    for turn in turns {
+        let at = time(turn.at);
+        let _ = writeln!(text, "[{at}] {}: {}", turn.role.name(), turn.text);
+        list.push(
+            RawObject::default()
+                .with("conversation", turn.conversation.as_str())
+                .with("role", turn.role.name())
+                .with("text", turn.text.as_str())
+                .with("at", at),
+        );
+    }
+    let text = if text.is_empty() { "nothing was said yet\n".to_owned() } else { text };
+    output(text.trim_end(), RawObject::default().with("turns", RawJson::of(&list)))
+}
+
+fn listed(lines: &[String], key: &str) -> ToolOutput {
+    let text = if lines.is_empty() { "there are none yet".to_owned() } else { lines.join("\n") };
+    output(&text, RawObject::default().with(key, RawJson::of(lines)))
+}
+
+fn output(text: &str, structured: RawObject) -> ToolOutput {
+    let block = RawObject::default().with("type", "text").with("text", text);
+    let members =
+        RawObject::default().with("content", RawJson::of(&[block])).with("structuredContent", structured);
+    ToolOutput::from_raw(members.into_raw()).unwrap_or_else(|| ToolOutput::text(text))
+}
+
+fn time(at: SystemTime) -> String {
+    Timestamp::try_from(at).map(|at| at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()).unwrap_or_default()
+}
+
+fn first_line(text: &str) -> &str {
+    text.trim().lines().next().unwrap_or_default()
+}

@@ -1,0 +1,44 @@
+//! Tools that look back: what was said in conversations, and the full results of earlier calls. Keeping them is a
+//! store's business.
+
+mod conversation;
+mod result;
+
+pub use conversation::{HistoryKind, get_conversation_history};
+pub use result::read_result;
+
+use std::sync::Arc;
+
+use toolhub_core::ToolError;
+use toolhub_core::lang::Text;
+use toolhub_core::ports::{HubStore, StoreError};
+
+/// What can be looked back at: a store, where there is one.
+#[derive(Clone, Default)]
+pub struct Memory(Option<Arc<dyn HubStore>>);
+
+impl Memory {
+    /// What this store holds.
+    pub fn of(store: Option<Arc<dyn HubStore>>) -> Self {
+        Self(store)
+    }
+
+    fn store(&self) -> Result<&dyn HubStore, ToolError> {
+        self.0.as_deref().ok_or_else(|| {
+            ToolError::failed(Text::new(
+                "nothing is remembered, since there is no store; see `toolhub doctor`",
+                "没有可用的存储，因此没有任何记录；见 `toolhub doctor`",
+            ))
+        })
+    }
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Memory").field(&self.0.is_some()).finish()
+    }
+}
+
+fn unread(error: &StoreError) -> ToolError {
+    ToolError::failed(Text::new(error.to_string(), format!("存储无法读取：{error}")))
+}

@@ -1,0 +1,69 @@
+//! `read_result`: the full result of an earlier call, page by page.
+
+use toolhub_core::lang::Text;
+use toolhub_core::memory::RecordId;
+use toolhub_core::text::pages;
+use toolhub_core::{RawJson, RawObject, ToolError, ToolOutput};
+use toolhub_macros::tool;
+
+use super::{Memory, unread};
+
+/// Characters on a page.
+const PAGE: usize = 4_000;
+
+/// Reads the full result of an earlier call whose result was cut, page by page.
+#[tool(read_only, idempotent, open_world = false, crate = crate::private)]
+pub async fn read_result(
+    #[state] memory: &Memory,
+    #[doc = "The handle that came with the cut result"] handle: String,
+    #[doc = "Which page, counted from 1"]
+    #[schemars(range(min = 1))]
+    page: Option<u32>,
+) -> Result<ToolOutput, ToolError> {
+    let found =
+        memory.store()?.output(&RecordId::new(handle.trim())).await.map_err(|error| unread(&error))?;
+    let Some(output) = found.and_then(ToolOutput::from_raw) else {
+        return Err(ToolError::failed(Text::new(
+            format!("there is no result `{handle}`, or it is no longer kept; call the tool again"),
+            format!("没有结果 `{handle}`，或已不再保留；请重新调用该工具"),
+        )));
+    };
+    let text = text_of(&output);
+    let all = pages(&text, PAGE);
+    let (count, wanted) = (all.len().max(1), page.unwrap_or(1) as usize);
+    let Some(shown) = all.get(wanted - 1).copied().or((wanted == 1).then_some("")) else {
+        return Err(ToolError::failed(Text::new(
+            format!("page {wanted} does not exist: there are {count}"),
+            format!("没有第 {wanted} 页：共 {count} 页"),
+        )));
+    };
+    let more = if wanted < count {
+        format!("\n\n(page {wanted} of {count}; read on with page {})", wanted + 1)
+    } else {
+        format!("\n\n(page {wanted} of {count}, the last)")
+    };
+    let mut blocks =
+        vec![RawObject::default().with("type", "text").with("text", format!("{shown}{more}")).into_raw()];
+    if wanted == 1 {
+        // What is not text comes whole, once.
+        let is_text = |block: &RawJson| {
+            block
+                .object()
+                .is_some_and(|members| members.get("type").is_some_and(|kind| kind.get() == "\"text\""))
+        };
+        blocks.extend(output.blocks().into_iter().filter(|block| !is_text(block)));
+    }
+    let structured = RawObject::default().with("page", wanted as u64).with("pages", count as u64);
+    let members =
+        RawObject::default().with("content", RawJson::of(&blocks)).with("structuredContent", structured);
+    ToolOutput::from_raw(members.into_raw()).ok_or(ToolError::Internal)
+}
+
+/// The texts, then the data where it says more.
+fn text_of(output: &ToolOutput) -> String {
+    let (texts, _) = output.texts();
+    match output.structured() {
+        Some(structured) if texts.is_empty() => structured.get().to_owned(),
+        _ => texts.join("\n"),
+    }
+}

@@ -1,0 +1,224 @@
+//! `toolhub history`: what was called, what came of it; filtered, followed, or written to a file.
+
+use std::collections::HashSet;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use toolhub::Hub;
+use toolhub_core::memory::{CallQuery, CallRecord, RecordId, Status};
+use toolhub_core::text::cut;
+use toolhub_core::{RawJson, RawObject, Say as _};
+
+use super::app::App;
+use super::exit::Exit;
+use super::options_memory::HistoryArgs;
+use super::screen::{BAD, DIM, GOOD, NAME, ODD};
+use super::table::{Cell, lines};
+
+/// How often a followed history is looked at.
+const LOOK: Duration = Duration::from_millis(400);
+/// Calls read at once while exporting.
+const PAGE: usize = 500;
+
+pub(crate) async fn run(app: &App, args: HistoryArgs) -> anyhow::Result<Exit> {
+    let hub = app.hub().await?;
+    let query = query(&args);
+    if let Some(file) = &args.export {
+        return export(app, hub, query, file).await;
+    }
+    let limit = args.limit;
+    let found = hub.calls(CallQuery { limit: Some(limit), ..query.clone() }).await?;
+    if args.follow {
+        return follow(app, hub, query, found).await;
+    }
+    if app.screen.json {
+        let all: Vec<RawObject> = found.iter().map(|call| as_json(app, call)).collect();
+        app.screen.json(&RawJson::of(&all));
+        return Ok(Exit::Done);
+    }
+    print(app, &found);
+    let text = match found.len() {
+        0 => app
+            .lang()
+            .pick("nothing was called yet, or nothing fits", "还没有调用，或没有符合条件的")
+            .to_owned(),
+        count if count == limit => app.lang().pick(
+            format!("the newest {count}; more with `-n`"),
+            format!("最近 {count} 次；用 `-n` 查看更多"),
+        ),
+        _ => return Ok(Exit::Done),
+    };
+    app.screen.note(&text);
+    Ok(Exit::Done)
+}
+
+fn query(args: &HistoryArgs) -> CallQuery {
+    CallQuery {
+        tool: args.tool.clone(),
+        source: args.source.clone(),
+        status: args.status.as_deref().and_then(Status::named),
+        conversation: args.conversation.clone(),
+        text: args.text.clone(),
+        since: args.since.and_then(|span| SystemTime::now().checked_sub(span.0)),
+        ..CallQuery::default()
+    }
+}
+
+fn print(app: &App, calls: &[CallRecord]) {
+    let rows: Vec<Vec<Cell>> = calls.iter().map(|call| row(app, call)).collect();
+    for line in lines(&rows, "", app.screen.width()) {
+        app.screen.line(&line);
+    }
+}
+
+fn row(app: &App, call: &CallRecord) -> Vec<Cell> {
+    let lang = app.lang();
+    let (mark, style) = match call.status {
+        Status::Succeeded => (lang.pick("ok", "成功"), GOOD),
+        Status::Failed => (lang.pick("failed", "失败"), BAD),
+        Status::Unknown => (lang.pick("unknown", "未知"), ODD),
+        Status::Running => (lang.pick("running", "进行中"), DIM),
+    };
+    let took = call.took.map(|took| format!("{} ms", took.as_millis())).unwrap_or_default();
+    let places = call.sources.iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
+    let said = match &call.error {
+        Some((_, error)) => error.say(lang).lines().next().unwrap_or_default().to_owned(),
+        None => call.start.arguments.get().to_owned(),
+    };
+    vec![
+        Cell::new(local(call.start.at), DIM),
+        Cell::new(mark, style),
+        Cell::new(call.start.tool.as_str(), NAME),
+        Cell::from(places),
+        Cell::new(took, DIM),
+        Cell::new(call.start.record.as_str(), DIM),
+        Cell::from(cut(&said, 120).unwrap_or(said)),
+    ]
+}
+
+pub(super) fn local(at: SystemTime) -> String {
+    let zone = TimeZone::system();
+    Timestamp::try_from(at)
+        .map(|at| at.to_zoned(zone).strftime("%m-%d %H:%M:%S").to_string())
+        .unwrap_or_default()
+}
+
+/// One call, for programs.
+fn as_json(app: &App, call: &CallRecord) -> RawObject {
+    let lang = app.lang();
+    let start = &call.start;
+    let error = call.error.as_ref();
+    let attempts: Vec<RawObject> = call
+        .attempts
+        .iter()
+        .map(|attempt| {
+            let error = attempt.error.as_ref();
+            RawObject::default()
+                .with("source", attempt.source.to_string())
+                .with("tool", attempt.tool.as_str())
+                .with("status", attempt.status.name())
+                .with("duration_ms", attempt.took.as_millis() as u64)
+                .with("error_kind", RawJson::of(&error.map(|(kind, _)| kind)))
+                .with("error", RawJson::of(&error.map(|(_, text)| text.say(lang))))
+        })
+        .collect();
+    let names = |sources: &[toolhub_core::Source]| {
+        RawJson::of(&sources.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    let at = Timestamp::try_from(start.at).map(|at| at.to_string()).unwrap_or_default();
+    RawObject::default()
+        .with("id", start.record.as_str())
+        .with("call_id", start.call.as_str())
+        .with("tool", start.tool.as_str())
+        .with("arguments", start.arguments.clone())
+        .with("status", call.status.name())
+        .with("source", RawJson::of(&call.sources.first().map(ToString::to_string)))
+        .with("sources", names(&call.sources))
+        .with("candidates", names(&start.candidates))
+        .with("strategy", start.strategy.as_str())
+        .with("may_change", start.may_change)
+        .with("started_at", at)
+        .with("duration_ms", RawJson::of(&call.took.map(|took| took.as_millis() as u64)))
+        .with("error_kind", RawJson::of(&error.map(|(kind, _)| kind)))
+        .with("error", RawJson::of(&error.map(|(_, text)| text.say(lang))))
+        .with("attempts", RawJson::of(&attempts))
+        .with("conversation", RawJson::of(&start.conversation))
+        .with("request", RawJson::of(&start.request))
+}
+
+/// Shows what is there, oldest first, and then every call when it has ended, until somebody stops it.
+async fn follow(app: &App, hub: &Hub, query: CallQuery, first: Vec<CallRecord>) -> anyhow::Result<Exit> {
+    let began = SystemTime::now();
+    let mut shown: HashSet<RecordId> = HashSet::new();
+    let mut show = |calls: Vec<CallRecord>| {
+        for call in calls.into_iter().rev() {
+            if call.status == Status::Running || !shown.insert(call.start.record.clone()) {
+                continue;
+            }
+            if app.screen.json {
+                app.screen.line(as_json(app, &call).into_raw().get());
+            } else {
+                print(app, std::slice::from_ref(&call));
+            }
+        }
+    };
+    // One that began before us may end while we look on.
+    let oldest = first.iter().filter(|call| call.status == Status::Running).map(|call| call.start.at).min();
+    let since = Some(oldest.unwrap_or(began).max(query.since.unwrap_or(SystemTime::UNIX_EPOCH)));
+    show(first);
+    let work = async {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            show(hub.calls(CallQuery { since, ..query.clone() }).await?);
+        }
+    };
+    // Stopping is how this ends, so it is no failure.
+    match app.interruptible(work).await {
+        Ok(result) => result,
+        Err(_) => Ok(Exit::Done),
+    }
+}
+
+/// Writes every call that fits, newest first, one JSON object a line.
+async fn export(app: &App, hub: &Hub, query: CallQuery, file: &Path) -> anyhow::Result<Exit> {
+    let to_screen = file == Path::new("-");
+    // Written whole or not at all.
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut out = if to_screen {
+        None
+    } else {
+        Some(tempfile::NamedTempFile::new_in(folder).with_context(|| format!("`{}`", file.display()))?)
+    };
+    let (mut before, mut count) = (None, 0);
+    loop {
+        let page = CallQuery { before: before.clone(), limit: Some(PAGE), ..query.clone() };
+        let found = hub.calls(page).await?;
+        let Some(last) = found.last() else { break };
+        before = Some(last.start.record.clone());
+        count += found.len();
+        for call in &found {
+            let line = as_json(app, call).into_raw();
+            match &mut out {
+                Some(out) => {
+                    writeln!(out, "{}", line.get()).with_context(|| format!("`{}`", file.display()))?;
+                }
+                None => app.screen.line(line.get()),
+            }
+        }
+    }
+    if let Some(out) = out {
+        out.persist(file).with_context(|| format!("`{}`", file.display()))?;
+        let name = file.display();
+        app.screen.note(
+            &app.lang().pick(
+                format!("{count} calls written to `{name}`"),
+                format!("已将 {count} 次调用写入 `{name}`"),
+            ),
+        );
+    }
+    Ok(Exit::Done)
+}

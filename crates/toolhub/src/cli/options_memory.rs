@@ -1,0 +1,67 @@
+//! What can be written after `history`, `stats`, `recommend` and `result`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use toolhub::settings::Span;
+
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    /// Only calls of this tool
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) tool: Option<String>,
+    /// Only calls that were answered, or else tried, here
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) source: Option<String>,
+    /// Only calls that are: succeeded, failed, unknown or running
+    #[arg(long, value_name = "STATUS", value_parser = ["succeeded", "failed", "unknown", "running"], hide_possible_values = true)]
+    pub(crate) status: Option<String>,
+    /// Only calls of this conversation
+    #[arg(long, value_name = "ID")]
+    pub(crate) conversation: Option<String>,
+    /// Only calls with this text in their tool, arguments or request
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) text: Option<String>,
+    /// Only calls of the last while, such as 30m, 2h or 7d
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<Span>,
+    /// How many at most
+    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 20, hide_default_value = true)]
+    pub(crate) limit: usize,
+    /// Go on, and show calls as they end
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Write all that fit to a file, one JSON object a line; `-` for standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "follow")]
+    pub(crate) export: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
+    /// Only this tool
+    pub(crate) tool: Option<String>,
+    /// Only the tools of this source
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) source: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecommendArgs {
+    /// What you want, in your own words
+    pub(crate) request: Option<String>,
+    /// What usually comes after this tool
+    #[arg(long, value_name = "TOOL", conflicts_with = "request")]
+    pub(crate) after: Option<String>,
+    /// How many at most
+    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 5, hide_default_value = true)]
+    pub(crate) limit: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResultArgs {
+    /// The handle, as `call --json` and `history` show it; or `last`
+    pub(crate) handle: String,
+    /// Only this page, of 4,000 characters each
+    #[arg(long, value_name = "N")]
+    pub(crate) page: Option<usize>,
+}

@@ -1,0 +1,68 @@
+//! `[store]` of `toolhub.toml`: where what must outlive a run is kept, how safely and for how long.
+
+use serde::Deserialize;
+use toolhub_mcp::config::expand;
+use toolhub_store::{Durability, OpenError, Retention, StoreOptions, StorePlace};
+
+use super::places::Places;
+use super::span::Span;
+
+/// `[store]`
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct StoreSettings {
+    /// A PostgreSQL database instead of the data folder; `${VAR}` is filled in from the environment.
+    pub url: Option<String>,
+    /// What an acknowledged write outlives.
+    pub durability: Option<DurabilityName>,
+    /// How long calls are kept.
+    pub keep_calls: Option<Span>,
+    /// How long full results are kept.
+    pub keep_results: Option<Span>,
+    /// How many bytes of full results are kept.
+    pub result_bytes: Option<u64>,
+}
+
+/// What an acknowledged write outlives, as the file names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DurabilityName {
+    /// The end of the program.
+    Program,
+    /// A loss of power.
+    Power,
+}
+
+// The address may hold a password.
+impl std::fmt::Debug for StoreSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoreSettings").field("url", &self.url.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl StoreSettings {
+    /// Where the store is.
+    pub fn place(&self, places: &Places) -> Result<StorePlace, OpenError> {
+        let Some(url) = &self.url else { return Ok(StorePlace::Folder(places.home.clone())) };
+        let lookup = |name: &str| std::env::var(name).ok();
+        let url = expand(url, &lookup)
+            .map_err(|name| OpenError::Url(format!("it uses ${{{name}}}, which is not set")))?;
+        url.parse().map(StorePlace::Postgres)
+    }
+
+    /// How safely and for how long things are kept.
+    pub fn options(&self) -> StoreOptions {
+        let usual = Retention::default();
+        let durability = match self.durability {
+            None => Durability::default(),
+            Some(DurabilityName::Program) => Durability::Program,
+            Some(DurabilityName::Power) => Durability::Power,
+        };
+        let retention = Retention {
+            calls: self.keep_calls.map_or(usual.calls, |span| span.0),
+            results: self.keep_results.map_or(usual.results, |span| span.0),
+            result_bytes: self.result_bytes.unwrap_or(usual.result_bytes),
+        };
+        StoreOptions { durability, retention }
+    }
+}

@@ -1,0 +1,223 @@
+//! What is remembered, through the real program: history, statistics, full results, advice, and what a crash leaves.
+
+use std::io::{BufRead as _, BufReader};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolhub_testkit::CommandLine;
+use toolhub_testkit::scripted::{Journal, Script};
+
+fn cli() -> CommandLine {
+    CommandLine::new(env!("CARGO_BIN_EXE_toolhub"))
+}
+
+fn ok(cli: &CommandLine, args: &[&str]) -> String {
+    let ran = cli.run(args);
+    assert_eq!(ran.code, Some(0), "{args:?} {ran:?}");
+    ran.stdout
+}
+
+fn json_of(cli: &CommandLine, args: &[&str]) -> Value {
+    cli.run(&[args, &["--json"]].concat()).json()
+}
+
+#[test]
+fn calls_are_remembered_and_found_again() {
+    let cli = cli();
+    ok(&cli, &["call", "calculate", "expression=6*7", "--for", "六乘七是多少"]);
+    ok(&cli, &["call", "get_time"]);
+    assert_eq!(cli.run(&["call", "calculate", "expression=1/"]).code, Some(1));
+    let all = json_of(&cli, &["history"]);
+    let tools: Vec<&str> =
+        all.as_array().unwrap().iter().map(|call| call["tool"].as_str().unwrap()).collect();
+    assert_eq!(tools, ["calculate", "get_time", "calculate"]);
+    assert_eq!((&all[0]["status"], &all[2]["status"]), (&json!("failed"), &json!("succeeded")));
+    assert_eq!(all[2]["arguments"], json!({"expression": "6*7"}));
+    let count = |args: &[&str]| json_of(&cli, &[&["history"], args].concat()).as_array().unwrap().len();
+    assert_eq!(count(&["--tool", "calculate"]), 2);
+    assert_eq!(count(&["--status", "failed"]), 1);
+    assert_eq!(count(&["--text", "六乘"]), 1);
+    assert_eq!(count(&["--text", "EXPRESSION"]), 2);
+    assert_eq!(count(&["--since", "1h", "-n", "1"]), 1);
+    assert_eq!(count(&["--source", "native"]), 3);
+    // The full result, by its handle.
+    let handle = all[2]["id"].as_str().unwrap();
+    assert_eq!(ok(&cli, &["result", handle]), "42\n");
+    let missing = cli.run(&["result", "nonsense"]);
+    assert_eq!(missing.code, Some(1));
+    assert!(missing.stderr.contains("no result `nonsense`"), "{missing:?}");
+    // How they fared, and what to try.
+    let stats = json_of(&cli, &["stats", "calculate"]);
+    assert_eq!((&stats[0]["successes"], &stats[0]["failures"]), (&json!(1), &json!(1)));
+    assert!(stats[0]["latency_ms"]["p50"].as_f64().unwrap() > 0.0);
+    assert!(ok(&cli, &["stats"]).contains("get_time"));
+    assert_eq!(json_of(&cli, &["recommend", "七乘八是多少"])[0]["tool"], "calculate");
+    assert_eq!(json_of(&cli, &["recommend", "--after", "calculate"])[0]["tool"], "get_time");
+    assert!(cli.run(&["recommend", "book a table"]).stderr.contains("no request like this"));
+    // All of it, line by line.
+    ok(&cli, &["history", "--export", "all.jsonl"]);
+    let lines = std::fs::read_to_string(cli.folder().join("all.jsonl")).unwrap();
+    let read: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(read.len(), 3);
+}
+
+#[test]
+fn a_long_result_is_cut_for_a_model_and_kept_whole() {
+    let mut cli = cli();
+    let long = "这是一个句子。".repeat(2_000);
+    let script = Script::legacy().plain_tool("tell").on("tools/call:tell", json!([{"text": long}]));
+    cli.server("s", &script);
+    assert_eq!(ok(&cli, &["call", "tell"]).trim_end(), long);
+    let shown = json_of(&cli, &["call", "tell", "--brief"]);
+    let text = shown["result"].as_str().unwrap();
+    assert!(text.chars().count() <= 500 && text.ends_with('。'), "{text}");
+    assert_eq!(shown["_meta"]["truncated"], true);
+    let handle = shown["_meta"]["handle"].as_str().unwrap();
+    assert_eq!(ok(&cli, &["result", handle]).trim_end(), long);
+    let page = json_of(&cli, &["result", handle, "--page", "2"]);
+    assert_eq!(page["pages"], 4);
+    assert!(page["text"].as_str().unwrap().ends_with('。'));
+    // The same for a model.
+    let page = ok(&cli, &["call", "read_result", &format!("handle={handle}"), "page=4"]);
+    assert!(page.contains("(page 4 of 4, the last)"), "{page}");
+    let missing = cli.run(&["call", "read_result", &format!("handle={handle}"), "page=5"]);
+    assert!(missing.stderr.contains("page 5 does not exist: there are 4"), "{missing:?}");
+    let plain = cli.run(&["call", "tell", "--brief"]);
+    assert!(plain.stderr.contains("toolhub result "), "{plain:?}");
+}
+
+#[test]
+fn what_was_under_way_at_a_crash_reads_unknown() {
+    let mut cli = cli();
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let script = Script::legacy()
+        .plain_tool("send_mail")
+        .on("tools/call:send_mail", json!([{"ignore": true}]))
+        .journal(&journal);
+    cli.server("mail", &script);
+    let mut child = cli.command(&["call", "send_mail"]).spawn().unwrap();
+    Journal::read(&journal).wait_for(|seen| seen.count_method("tools/call") == 1, Duration::from_secs(20));
+    // While it runs it is seen to run.
+    assert_eq!(json_of(&cli, &["history"])[0]["status"], "running");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let call = &json_of(&cli, &["history"])[0];
+    assert_eq!((&call["status"], &call["tool"]), (&json!("unknown"), &json!("send_mail")), "{call}");
+    assert_eq!(json_of(&cli, &["history", "--status", "unknown"]).as_array().unwrap().len(), 1);
+    // Children of the killed hub are swept by the next one that starts servers.
+    cli.run(&["servers", "test", "mail"]);
+}
+
+#[test]
+fn a_call_that_is_interrupted_is_written_down() {
+    let mut cli = cli();
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let script = Script::legacy()
+        .plain_tool("send_mail")
+        .on("tools/call:send_mail", json!([{"ignore": true}]))
+        .journal(&journal);
+    cli.server("mail", &script);
+    let mut child = cli.command(&["call", "send_mail"]).spawn().unwrap();
+    Journal::read(&journal).wait_for(|seen| seen.count_method("tools/call") == 1, Duration::from_secs(20));
+    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let call = &json_of(&cli, &["history"])[0];
+    assert_eq!((&call["status"], &call["error_kind"]), (&json!("unknown"), &json!("cancelled")), "{call}");
+}
+
+#[test]
+fn a_history_is_followed() {
+    let cli = cli();
+    ok(&cli, &["call", "calculate", "expression=1"]);
+    let mut follower = cli.command(&["history", "--follow", "--json"]).spawn().unwrap();
+    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+    let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(next()["arguments"]["expression"], "1");
+    ok(&cli, &["call", "calculate", "expression=2"]);
+    ok(&cli, &["call", "calculate", "expression=3"]);
+    assert_eq!(next()["arguments"]["expression"], "2");
+    assert_eq!(next()["arguments"]["expression"], "3");
+    let stopped =
+        std::process::Command::new("kill").args(["-INT", &follower.id().to_string()]).status().unwrap();
+    assert!(stopped.success());
+    assert_eq!(follower.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn answers_are_checked_against_earlier_ones() {
+    let mut cli = cli();
+    let answers = json!([
+        [{"text": "Berlin has 3.7 million people"}],
+        [{"text": "Berlin has 3.7 million people"}],
+        [{"text": "<html>please log in on 2026-02-31</html>"}],
+    ]);
+    let tool =
+        json!({"name": "facts", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}});
+    // One process for all calls would be needed to go through the answers, so each run takes the next by its own script.
+    for (run, answer) in answers.as_array().unwrap().iter().enumerate() {
+        let script = Script::legacy().tool(tool.clone()).on("tools/call:facts", answer);
+        cli.server("s", &script);
+        let shown = json_of(&cli, &["call", "facts", "--verify"]);
+        let (verified, issues) = (&shown["_meta"]["verified"], shown["_meta"]["issues"].as_array().unwrap());
+        match run {
+            0 | 1 => assert_eq!((verified, issues.len()), (&json!(true), 0), "{shown}"),
+            _ => {
+                assert_eq!((verified, issues.len()), (&json!(false), 2), "{shown}");
+                assert!(shown["_meta"]["confidence"].as_f64().unwrap() < 0.3, "{shown}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_written_down_is_not_run() {
+    let mut cli = cli();
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let tool = |name: &str, hints: Value| json!({"name": name, "inputSchema": {"type": "object"}, "annotations": hints});
+    let script = Script::legacy()
+        .tool(tool("send_mail", json!({})))
+        .tool(tool("look", json!({"readOnlyHint": true})))
+        .on("tools/call:look", json!([{"text": "seen"}]))
+        .journal(&journal);
+    cli.server("mail", &script);
+    ok(&cli, &["tools"]);
+    // Somebody else keeps the database open, so that its journal is not folded into it; then that may not grow any
+    // more: as on a full disk, writes fail.
+    let mut follower = cli.command(&["history", "--follow"]).spawn().unwrap();
+    for _ in 0..5 {
+        ok(&cli, &["call", "calculate", "expression=1"]);
+    }
+    let grown = std::fs::metadata(cli.folder().join("home/toolhub.db-wal")).unwrap().len();
+    assert!(grown > 33 * 1024, "{grown}");
+    let limited = |args: &[&str]| {
+        let command = cli.command(args);
+        let mut shell = std::process::Command::new("bash");
+        shell
+            .args(["-c", "trap '' XFSZ; ulimit -f 32; exec \"$@\"", "bash"])
+            .arg(command.get_program())
+            .args(args);
+        shell.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.current_dir(cli.folder()).output().unwrap()
+    };
+    let ran = limited(&["call", "look"]);
+    assert_eq!(String::from_utf8_lossy(&ran.stdout).trim_end(), "seen", "{ran:?}");
+    let ran = limited(&["call", "send_mail"]);
+    let told = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert_eq!(ran.status.code(), Some(1), "{told}");
+    assert!(told.contains("not run: it may change something"), "{told}");
+    let sent = Journal::read(&journal)
+        .messages()
+        .into_iter()
+        .filter(|message| message["params"]["name"] == "send_mail")
+        .count();
+    assert_eq!(sent, 0);
+    // With room again, all is well.
+    follower.kill().unwrap();
+    follower.wait().unwrap();
+    ok(&cli, &["call", "send_mail"]);
+    assert_eq!(json_of(&cli, &["history"])[0]["tool"], "send_mail");
+}

@@ -1,0 +1,18 @@
+//! What recording costs: calls per second of a trivial native tool with the store on, against off.
+use std::fs;
+
+use anyhow::Result;
+
+use crate::{
+    run::{Profile, build, check, program},
+    workspace::Workspace,
+};
+
+pub(super) fn run(workspace: &Workspace) -> Result<()> {
+    let load = build(workspace, "toolhub-testkit", "engine-load", Profile::Release)?;
+    let folder = workspace.target.join("bench/engine");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    check(program(&load).arg(folder))
+}

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use futures_util::future::join_all;
 use serde_json::json;
+use tokio::task::JoinSet;
 use toolhub::{Hub, ToolCall, tool};
 
 const ROUNDS: usize = 7;
@@ -61,10 +61,10 @@ async fn main() -> Result<()> {
 async fn rate(hub: &Arc<Hub>, tool: &'static str, callers: usize) -> Result<f64> {
     let (done, failed) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let started = Instant::now();
-    let tasks = (0..callers).map(|_| {
+    let mut tasks = JoinSet::new();
+    for _ in 0..callers {
         let (hub, done, failed) = (Arc::clone(hub), Arc::clone(&done), Arc::clone(&failed));
-        // Awaited below: the round owns its callers.
-        tokio::task::spawn(async move {
+        tasks.spawn(async move {
             while started.elapsed() < ROUND {
                 let outcome = hub.call(ToolCall::new(tool, json!({}))).await;
                 done.fetch_add(1, Ordering::Relaxed);
@@ -72,10 +72,10 @@ async fn rate(hub: &Arc<Hub>, tool: &'static str, callers: usize) -> Result<f64>
                 // A trivial tool never waits, and others want their turn.
                 tokio::task::yield_now().await;
             }
-        })
-    });
-    for task in join_all(tasks).await {
-        task?;
+        });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended?;
     }
     let failed = failed.load(Ordering::Relaxed);
     ensure!(failed == 0, "{failed} calls failed");

@@ -15,9 +15,9 @@ pub struct StoreOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// The end of the program, however sudden. A loss of power may cost the last moments before it.
-    Program,
-    /// A loss of power too: each group of writes waits for the disk.
     #[default]
+    Program,
+    /// A loss of power too: each group of writes that somebody waits for waits for the disk.
     Power,
 }
 

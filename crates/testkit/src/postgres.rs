@@ -114,7 +114,7 @@ impl PostgresServer {
         self.folder.path().join("data")
     }
 
-    /// Writes a file into its folder of data that the server may read; for certificates.
+    /// Writes a file into its folder of data that the server alone may read: certificates, settings.
     pub fn give(&self, name: &str, content: &str) {
         use std::os::unix::fs::PermissionsExt as _;
         let path = self.data().join(name);

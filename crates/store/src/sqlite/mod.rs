@@ -35,6 +35,10 @@ use crate::write::{Note, Write};
 const READS: usize = 256;
 /// How long another process may hold the database.
 const BUSY: Duration = Duration::from_secs(5);
+/// The log is folded into the file when it has so many pages, of 4 KiB.
+const CHECKPOINT_PAGES: i64 = 4_000;
+/// A log that grew beyond this is cut again.
+const LOG_BYTES: i64 = 64 << 20;
 /// Statements that are kept ready.
 const STATEMENTS: usize = 64;
 
@@ -65,7 +69,7 @@ impl SqliteStore {
         std::fs::create_dir_all(folder)
             .map_err(|source| OpenError::Folder { folder: folder.to_owned(), source })?;
         let file = folder.join("toolhub.db");
-        let mut connection = connect(&file, options.durability)
+        let mut connection = connect(&file)
             .and_then(|mut connection| migrate::migrate(&mut connection).map(|()| connection))
             .map_err(|error| damaged(error, &file))?;
         let (reads, queue) = sync_channel::<Read>(READS);
@@ -163,18 +167,27 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<Jo
     std::thread::Builder::new().name(name.to_owned()).spawn(work)
 }
 
+/// What the next transactions outlive.
+fn set_durability(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
+    let synchronous = match durability {
+        Durability::Program => "NORMAL",
+        Durability::Power => "FULL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)
+}
+
 /// Opens the file and sets the connection up.
-fn connect(file: &Path, durability: Durability) -> Result<Connection, OpenError> {
+fn connect(file: &Path) -> Result<Connection, OpenError> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
     connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    let synchronous = match durability {
-        Durability::Program => "NORMAL",
-        Durability::Power => "FULL",
-    };
-    connection.pragma_update(None, "synchronous", synchronous)?;
+    // The log is folded into the file in larger bites than usual: pages that every group changes are then copied once
+    // for many groups.
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
+    set_durability(&connection, Durability::Program)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;

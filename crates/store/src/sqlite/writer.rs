@@ -10,10 +10,12 @@ use toolhub_core::ports::StoreError;
 use super::calls::{self, Finished};
 use super::housekeeping::{self, Housekeeping};
 use super::owner::Life;
-use super::{SqliteStore, approvals, connect, conversations, statistics, store_error, tool_lists};
+use super::{
+    SqliteStore, approvals, connect, conversations, set_durability, statistics, store_error, tool_lists,
+};
 use crate::counted::Counted;
 use crate::error::OpenError;
-use crate::options::StoreOptions;
+use crate::options::{Durability, StoreOptions};
 use crate::owner::OwnerId;
 use crate::queue::{Group, Next, Queue};
 use crate::rows::from_micros;
@@ -27,6 +29,8 @@ pub(super) struct Writer {
     file: PathBuf,
     options: StoreOptions,
     connection: Option<Connection>,
+    /// What the connection is set to now: nobody waits for notes, so they do not wait for the disk.
+    durability: Durability,
     housekeeping: Housekeeping,
 }
 
@@ -39,6 +43,7 @@ impl Writer {
             file: store.file.clone(),
             options: store.options,
             connection: None,
+            durability: Durability::Program,
             housekeeping: Housekeeping::new(&store.folder, store.owner, store.options.retention),
         }
     }
@@ -125,8 +130,13 @@ impl Writer {
         }
         let connection = match &mut self.connection {
             Some(connection) => connection,
-            none => none.insert(connect(&self.file, self.options.durability).map_err(WriteError::Open)?),
+            none => none.insert(connect(&self.file).map_err(WriteError::Open)?),
         };
+        let wanted = if writes.is_empty() { Durability::Program } else { self.options.durability };
+        if wanted != self.durability {
+            set_durability(connection, wanted)?;
+            self.durability = wanted;
+        }
         // Taken at once: a transaction that reads first may find that it cannot write any more.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut sums = Counted::default();

@@ -1,0 +1,66 @@
+//! Fills a small disk, looks at what still works, makes room, and looks again. Says on stdout what it saw.
+
+use std::path::Path;
+
+use toolhub_core::memory::{CallQuery, Status};
+use toolhub_core::ports::HubStore;
+use toolhub_core::{RawJson, ToolName};
+use toolhub_store::StoreOptions;
+
+use crate::calls::{end, start};
+
+pub(crate) async fn run(folder: &str) {
+    let ballast = Path::new(folder).join("ballast");
+    std::fs::write(&ballast, vec![1; 1 << 20]).unwrap();
+    let tool = ToolName::new("t");
+    let finished = {
+        let store = crate::store(folder, StoreOptions::default()).await;
+        let (mut finished, mut error) = (0, None);
+        for round in 0..10_000 {
+            match call(&*store, &tool, round).await {
+                Ok(()) => finished += 1,
+                Err(why) => {
+                    error = Some(why);
+                    break;
+                }
+            }
+        }
+        println!("full: {}", error.unwrap_or_default());
+        // What nobody waits for fails too, and is told by a count.
+        let noted = start(&tool, 0);
+        store.note(noted.clone(), end(&noted, Status::Succeeded, output()));
+        println!("flush: {}", store.flush().await.is_err());
+        println!("lost: {}", store.lost_details());
+        println!("read: {}", succeeded(&*store).await == finished);
+        println!("still full: {}", call(&*store, &tool, 0).await.is_err());
+
+        std::fs::remove_file(&ballast).unwrap();
+        println!("again: {}", call(&*store, &tool, 0).await.is_ok());
+        println!("counted: {}", store.flush().await.is_ok());
+        finished + 1
+    };
+    let store = crate::store(folder, StoreOptions::default()).await;
+    println!("reopened: {}", succeeded(&*store).await == finished);
+    let counted: u64 = store.statistics().await.unwrap().iter().map(|one| one.tally().successes).sum();
+    println!("statistics: {}", counted == finished as u64 + 1);
+    drop(store);
+    let connection = rusqlite::Connection::open(Path::new(folder).join("toolhub.db")).unwrap();
+    let whole: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    println!("integrity: {whole}");
+}
+
+fn output() -> RawJson {
+    RawJson::of(&"y".repeat(20_000))
+}
+
+async fn call(store: &dyn HubStore, tool: &ToolName, number: u64) -> Result<(), String> {
+    let call = start(tool, number);
+    let ending = end(&call, Status::Succeeded, output());
+    store.begin(call).await.map_err(|error| error.to_string())?;
+    store.finish(ending).await.map_err(|error| error.to_string())
+}
+
+async fn succeeded(store: &dyn HubStore) -> usize {
+    let query = CallQuery { status: Some(Status::Succeeded), ..CallQuery::default() };
+    store.calls(query).await.unwrap().len()
+}

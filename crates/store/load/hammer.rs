@@ -1,0 +1,50 @@
+//! Writes from many tasks without end, and says on stdout what was acknowledged, until somebody kills it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use toolhub_core::memory::Status;
+use toolhub_core::ports::HubStore;
+use toolhub_core::{RawJson, ToolName};
+use toolhub_store::StoreOptions;
+
+use crate::calls::{end, start};
+
+const TASKS: u64 = 32;
+
+pub(crate) async fn run(place: &str) {
+    let store = crate::store(place, StoreOptions::default()).await;
+    println!("ready");
+    let mut tasks = JoinSet::new();
+    for task in 0..TASKS {
+        tasks.spawn(work(Arc::clone(&store), task));
+    }
+    tasks.join_all().await;
+}
+
+async fn work(store: Arc<dyn HubStore>, task: u64) {
+    let tool = ToolName::new(format!("tool_{}", task % 4));
+    for round in 0_u64.. {
+        let call = start(&tool, round);
+        let status = if (task + round).is_multiple_of(3) { Status::Failed } else { Status::Succeeded };
+        let ending = end(&call, status, RawJson::of(&"x".repeat(200)));
+        if task == 0 {
+            store.note(call, ending);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            continue;
+        }
+        if let Err(error) = store.begin(call.clone()).await {
+            println!("refused {}: {error}", call.record);
+            continue;
+        }
+        println!("begun {}", call.record);
+        // Some calls take longer than others, so that some are always under way.
+        tokio::time::sleep(Duration::from_micros((task * 97 + round * 31) % 5_000)).await;
+        println!("finishing {} {}", call.record, status.name());
+        match store.finish(ending).await {
+            Ok(()) => println!("finished {}", call.record),
+            Err(error) => println!("unfinished {}: {error}", call.record),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Puts load on a store: for tests that kill it or fill its disk, and for measuring. Which, its first argument says.
+
+#![expect(clippy::unwrap_used, reason = "a program for tests: what fails must be seen")]
+#![expect(clippy::print_stdout, reason = "it reports on stdout")]
+
+mod calls;
+mod full_disk;
+mod hammer;
+mod measure;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use toolhub_core::ports::HubStore;
+use toolhub_store::{StoreOptions, StorePlace, open};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["hammer", place] => block_on(hammer::run(place)),
+        ["full-disk", folder] => block_on(full_disk::run(folder)),
+        ["measure", place] => measure::run(place),
+        ["measure-intents", place] => measure::intents(place),
+        _ => println!(
+            "usage: store-load hammer PLACE | full-disk FOLDER | measure PLACE | measure-intents PLACE"
+        ),
+    }
+}
+
+fn block_on(work: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work);
+}
+
+/// Opens the store in a folder, or at a URL.
+async fn store(place: &str, options: StoreOptions) -> Arc<dyn HubStore> {
+    let place = match place.parse() {
+        Ok(url) => StorePlace::Postgres(url),
+        Err(_) => StorePlace::Folder(PathBuf::from(place)),
+    };
+    open(&place, options).await.unwrap()
+}

@@ -1,0 +1,102 @@
+//! What recording costs: calls per second with and without it, for work of several sizes, with 1 and 32 callers.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+use toolhub_core::memory::Status;
+use toolhub_core::ports::HubStore;
+use toolhub_core::{RawJson, ToolName};
+use toolhub_store::{Durability, StoreOptions};
+
+use crate::calls::{end, start};
+
+const SPAN: Duration = Duration::from_secs(2);
+const CALLERS: [usize; 2] = [1, 32];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Record {
+    Nothing,
+    Note,
+    BeginAndFinish,
+}
+
+pub(crate) fn run(place: &str) {
+    for micros in [5, 10, 20] {
+        let store = opened(place, StoreOptions::default());
+        for callers in CALLERS {
+            let off = rate(&store, callers, micros, Record::Nothing);
+            let on = rate(&store, callers, micros, Record::Note);
+            let (ratio, lost) = (on / off, store.lost_details());
+            println!(
+                "notes    work {micros:>2} µs, {callers:>2} callers: off {off:>7.0}/s, on {on:>7.0}/s, ratio {ratio:.2}, details lost so far {lost}",
+            );
+        }
+    }
+    intents(place);
+}
+
+fn opened(place: &str, options: StoreOptions) -> Arc<dyn HubStore> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(crate::store(place, options))
+}
+
+/// The same for calls that must be on record before they run.
+pub(crate) fn intents(place: &str) {
+    for durability in [Durability::Program, Durability::Power] {
+        let store = opened(place, StoreOptions { durability, ..StoreOptions::default() });
+        for callers in CALLERS {
+            let off = rate(&store, callers, 10, Record::Nothing);
+            let on = rate(&store, callers, 10, Record::BeginAndFinish);
+            let ratio = on / off;
+            println!(
+                "intents  {durability:?}, {callers:>2} callers: off {off:>7.0}/s, on {on:>7.0}/s, ratio {ratio:.2}"
+            );
+        }
+    }
+}
+
+/// Calls per second of tasks that work for some microseconds and record it.
+fn rate(store: &Arc<dyn HubStore>, callers: usize, micros: u64, record: Record) -> f64 {
+    // As the program has it.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let started = Instant::now();
+        let mut tasks = JoinSet::new();
+        for _ in 0..callers {
+            tasks.spawn(caller(Arc::clone(store), micros, (record, started)));
+        }
+        let done: u64 = tasks.join_all().await.into_iter().sum();
+        done as f64 / started.elapsed().as_secs_f64()
+    })
+}
+
+async fn caller(store: Arc<dyn HubStore>, micros: u64, (record, started): (Record, Instant)) -> u64 {
+    let (tool, output) = (ToolName::new("echo"), RawJson::of("hello"));
+    let mut done = 0_u64;
+    while started.elapsed() < SPAN {
+        let call = start(&tool, done);
+        let ending = end(&call, Status::Succeeded, output.clone());
+        if record == Record::BeginAndFinish {
+            store.begin(call.clone()).await.unwrap();
+        }
+        work(micros);
+        match record {
+            Record::Nothing => drop(black_box((call, ending))),
+            Record::Note => store.note(call, ending),
+            Record::BeginAndFinish => store.finish(ending).await.unwrap(),
+        }
+        done += 1;
+        tokio::task::yield_now().await;
+    }
+    done
+}
+
+/// Work by the processor's own measure: so much is done, however long others keep it waiting.
+fn work(micros: u64) {
+    let mut sum = 0_u64;
+    for step in 0..micros * 1_000 {
+        sum = black_box(sum.wrapping_mul(31).wrapping_add(step));
+    }
+}

@@ -1,0 +1,31 @@
+//! A disk without room, made as a small file system of the child's own.
+
+use std::process::Command;
+
+#[test]
+fn a_full_disk_stops_what_must_be_recorded_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut unshare = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        unshare.args(["--user", "--map-root-user"]);
+    }
+    let script = r#"mount -t tmpfs -o size=4m none "$1" && exec "$0" full-disk "$1""#;
+    unshare.args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_store-load")]).arg(folder.path());
+    let output = unshare.output().expect("`unshare` starts; it is part of util-linux");
+    let said = String::from_utf8(output.stdout).unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{complaint}");
+    let expect = [
+        "full: the store failed: the disk is full: make room, and it will work again",
+        "flush: true",
+        "lost: 1",
+        "read: true",
+        "still full: true",
+        "again: true",
+        "counted: true",
+        "reopened: true",
+        "statistics: true",
+        "integrity: ok",
+    ];
+    assert_eq!(said.lines().collect::<Vec<_>>(), expect);
+}

@@ -1,0 +1,121 @@
+//! A program that is killed while it writes, again and again, on one database.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use toolhub_core::memory::{CallQuery, Status};
+use toolhub_core::ports::HubStore;
+use toolhub_testkit::postgres::PostgresServer;
+
+use crate::open_at;
+
+const KILLS: usize = 50;
+
+/// How far a call had come, as far as was said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Came {
+    Begun,
+    Finishing(Status),
+    Finished(Status),
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_keeps_what_was_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    check(folder.path().to_str().unwrap()).await;
+    let connection = rusqlite::Connection::open(folder.path().join("toolhub.db")).unwrap();
+    let whole: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(whole, "ok");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_keeps_what_was_acknowledged() {
+    check(&PostgresServer::shared().new_database()).await;
+}
+
+async fn check(place: &str) {
+    let mut calls = HashMap::new();
+    for round in 0..KILLS {
+        let lines = hammer_until_killed(place);
+        read(&lines, &mut calls);
+        let store = open_at(place).await.unwrap();
+        nobody_runs(&*store, round).await;
+    }
+    let store = open_at(place).await.unwrap();
+    let kept: HashMap<String, Status> = store
+        .calls(CallQuery::default())
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|call| (call.start.record.to_string(), call.status))
+        .collect();
+    for (record, came) in &calls {
+        let status = kept.get(record).copied();
+        let right = match came {
+            Came::Begun => status == Some(Status::Unknown),
+            Came::Finishing(as_what) => status == Some(Status::Unknown) || status == Some(*as_what),
+            Came::Finished(as_what) => status == Some(*as_what),
+        };
+        assert!(right, "`{record}` came to {came:?} and is kept as {status:?}");
+    }
+    let count = |wanted: fn(&Came) -> bool| calls.values().filter(|came| wanted(came)).count();
+    let (begun, finished) =
+        (count(|came| *came == Came::Begun), count(|came| matches!(came, Came::Finished(_))));
+    assert!(begun >= KILLS && finished >= KILLS, "too little happened: {begun} begun, {finished} finished");
+    // What is counted is what has ended: nothing is counted twice, and nothing is left out.
+    let counted: u64 = store.statistics().await.unwrap().iter().map(|one| one.tally().total()).sum();
+    let ended = kept.values().filter(|status| **status != Status::Unknown).count();
+    assert_eq!(counted, ended as u64);
+}
+
+/// What the program said until it was killed, at a moment that nobody chose.
+fn hammer_until_killed(place: &str) -> Vec<String> {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_store-load"))
+        .args(["hammer", place])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    std::thread::scope(|scope| {
+        let rest = scope.spawn(|| lines.map_while(Result::ok).collect());
+        std::thread::sleep(Duration::from_micros(fastrand::u64(1_000..120_000)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        rest.join().unwrap()
+    })
+}
+
+fn read(lines: &[String], calls: &mut HashMap<String, Came>) {
+    for line in lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["begun", record] => drop(calls.insert(record.to_owned(), Came::Begun)),
+            ["finishing", record, status] => {
+                calls.insert(record.to_owned(), Came::Finishing(Status::named(status).unwrap()));
+            }
+            ["finished", record] => {
+                let Some(Came::Finishing(status)) = calls.get(record).copied() else {
+                    panic!("`{record}` was finished out of the blue");
+                };
+                calls.insert(record.to_owned(), Came::Finished(status));
+            }
+            // The last line may be cut off by the kill.
+            _ => assert!(!line.starts_with("refused") && !line.starts_with("unfinished"), "{line}"),
+        }
+    }
+}
+
+/// Nothing is said to run any more. SQLite knows at once; PostgreSQL when it notices that the connection is gone.
+async fn nobody_runs(store: &dyn HubStore, round: usize) {
+    let running = CallQuery { status: Some(Status::Running), limit: Some(1), ..CallQuery::default() };
+    let started = Instant::now();
+    while !store.calls(running.clone()).await.unwrap().is_empty() {
+        assert!(
+            started.elapsed() < Duration::from_secs(5),
+            "calls of a dead hub still run after kill {round}"
+        );
+    }
+}

@@ -1,0 +1,24 @@
+//! Faults made for real: killed programs, a full disk, a server that goes away, a certificate from a stranger.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
+mod damaged_file;
+mod full_disk;
+mod killed;
+mod server_away;
+mod tls;
+
+use std::sync::Arc;
+
+use toolhub_core::ports::HubStore;
+use toolhub_store::{OpenError, StoreOptions, StorePlace, open};
+
+/// Opens the store in a folder, or at a URL.
+async fn open_at(place: &str) -> Result<Arc<dyn HubStore>, OpenError> {
+    let place = match place.parse() {
+        Ok(url) => StorePlace::Postgres(url),
+        Err(_) => StorePlace::Folder(place.into()),
+    };
+    open(&place, StoreOptions::default()).await
+}

@@ -5,7 +5,7 @@ use crate::{
     commands::{only_flag, unknown},
     deny,
     faults::{self, Passed},
-    peers,
+    peers, postgres,
     run::{self, cargo},
     steps::{Step, run_all},
     tidy,
@@ -23,6 +23,7 @@ pub(crate) fn test(workspace: &Workspace, args: &[String]) -> Result<()> {
     };
     let mut steps = lint_steps(workspace, Mode::Check);
     steps.push(Step::new("peers", "cargo xtask peers", || peers::set_up(workspace)));
+    steps.push(Step::new("postgres", "cargo xtask postgres", postgres::set_up));
     let mut tests = cargo(&workspace.root);
     tests.args(["test", "--workspace"]).args(extra);
     tests.env(PEERS_VARIABLE, peers::folder(workspace));

@@ -3,7 +3,9 @@ use std::fmt;
 
 use anyhow::Result;
 
-use crate::{bench, checks, deny, nearest::nearest, peers, table::Table, tidy, workspace::Workspace};
+use crate::{
+    bench, checks, deny, nearest::nearest, peers, postgres, table::Table, tidy, workspace::Workspace,
+};
 
 pub(crate) struct Command {
     pub(crate) name: &'static str,
@@ -36,6 +38,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         name: "peers",
         about: "set up the MCP servers and SDKs that tests talk to; `--list` shows them",
         run: peers::command,
+    },
+    Command {
+        name: "postgres",
+        about: "see to it that tests can start a PostgreSQL server; as root on Debian, installs it",
+        run: postgres::command,
     },
     Command {
         name: "bench",

@@ -8,6 +8,7 @@ mod deny;
 mod faults;
 mod nearest;
 mod peers;
+mod postgres;
 mod run;
 mod steps;
 mod table;

@@ -30,12 +30,14 @@ pub struct Retention {
     pub results: Duration,
     /// All full results together, in bytes; the oldest go first.
     pub result_bytes: u64,
+    /// How often what is too old is looked for, by whichever hub comes to it.
+    pub every: Duration,
 }
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { calls: 90 * DAY, results: 30 * DAY, result_bytes: 1 << 30 }
+        Self { calls: 90 * DAY, results: 30 * DAY, result_bytes: 1 << 30, every: Duration::from_secs(3600) }
     }
 }

@@ -10,8 +10,6 @@ use crate::options::Retention;
 use crate::owner::OwnerId;
 use crate::rows::{cutoff, micros};
 
-/// How often it is done, by whichever hub comes to it.
-pub(super) const EVERY: Duration = Duration::from_secs(3600);
 /// How long the writer is left alone between two bites.
 pub(super) const BETWEEN: Duration = Duration::from_millis(100);
 /// Rows that are taken in one bite, so that whoever comes in between waits for a moment only.
@@ -36,7 +34,7 @@ pub(super) async fn keep(
     let take = "INSERT INTO housekeeping VALUES ('kept_house_at', $1)
         ON CONFLICT (name) DO UPDATE SET value = excluded.value
         WHERE housekeeping.value < $2 OR housekeeping.value > excluded.value";
-    if client.execute(take, &[&micros(now), &cutoff(now, EVERY)]).await? == 0 {
+    if client.execute(take, &[&micros(now), &cutoff(now, retention.every)]).await? == 0 {
         return Ok(Progress::Done);
     }
     let dead = history::dead(session.session(), owner).await?;

@@ -225,10 +225,10 @@ impl Writer {
         let kept = timeout(TRANSACTION, housekeeping::keep(session, self.owner, &self.retention)).await;
         let wait = match kept {
             Ok(Ok(Progress::More)) => housekeeping::BETWEEN,
-            Ok(Ok(Progress::Done) | Err(_)) => housekeeping::EVERY,
+            Ok(Ok(Progress::Done) | Err(_)) => self.retention.every,
             Err(_) => {
                 self.session = None;
-                housekeeping::EVERY
+                self.retention.every
             }
         };
         self.keep_house_at = Instant::now() + wait;

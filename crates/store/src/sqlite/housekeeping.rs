@@ -10,8 +10,6 @@ use crate::options::Retention;
 use crate::owner::OwnerId;
 use crate::rows::{cutoff, micros};
 
-/// How often it is done, by whichever hub comes to it.
-const EVERY: Duration = Duration::from_secs(3600);
 /// How long the writer is left alone between two bites.
 const BETWEEN: Duration = Duration::from_millis(100);
 /// Rows that are taken in one bite, so that whoever comes in between waits for a moment only.
@@ -45,7 +43,7 @@ impl Housekeeping {
     pub(super) fn keep(&mut self, connection: &mut Connection) {
         let wait = match self.bite(connection) {
             Ok(Progress::More) => BETWEEN,
-            Ok(Progress::Done) | Err(_) => EVERY,
+            Ok(Progress::Done) | Err(_) => self.retention.every,
         };
         self.next = Instant::now() + wait;
     }
@@ -53,7 +51,7 @@ impl Housekeeping {
     fn bite(&self, connection: &mut Connection) -> rusqlite::Result<Progress> {
         let now = SystemTime::now();
         let last = value(connection, "kept_house_at")?;
-        if last > cutoff(now, EVERY) && last <= micros(now) {
+        if last > cutoff(now, self.retention.every) && last <= micros(now) {
             return Ok(Progress::Done);
         }
         let dead = history::dead(connection, &self.folder, self.owner)?;

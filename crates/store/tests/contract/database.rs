@@ -29,11 +29,15 @@ impl Database {
     }
 
     pub(crate) async fn open(&self) -> Arc<dyn HubStore> {
+        self.open_with(StoreOptions::default()).await
+    }
+
+    pub(crate) async fn open_with(&self, options: StoreOptions) -> Arc<dyn HubStore> {
         let place = match self {
             Self::Sqlite(folder) => StorePlace::Folder(folder.path().to_owned()),
             Self::Postgres(url) => StorePlace::Postgres(url.parse().unwrap()),
         };
-        open(&place, StoreOptions::default()).await.unwrap()
+        open(&place, options).await.unwrap()
     }
 }
 

@@ -9,6 +9,7 @@ mod database;
 mod filters;
 mod odd_texts;
 mod owners;
+mod retention;
 mod sqlite_file;
 mod statistics;
 mod together;
@@ -45,7 +46,8 @@ contract! {
     filters: each_alone together newest_first follow;
     odd_texts: kept_as_given searched_whatever_their_case nul long_numbers large;
     owners: running_while_the_owner_lives finished_after_all;
+    retention: old_calls_go old_results_go_before_their_calls too_many_results_go;
     statistics: counted_by_day cancelled_says_nothing the_same_over_many_stores;
-    together: a_hundred_tasks two_stores closed_store_keeps_all;
+    together: a_hundred_tasks a_flood two_stores closed_store_keeps_all;
     tool_lists: survive_a_restart a_changed_definition_is_a_new_version;
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
-use toolhub_core::memory::{CallQuery, Status};
+use toolhub_core::RawJson;
+use toolhub_core::memory::{CallEnd, CallQuery, CallStart, RecordId, Status};
 
 use crate::database::{Database, start, success};
 
@@ -31,6 +32,38 @@ pub(crate) async fn a_hundred_tasks(database: Database) {
     assert!(calls.iter().all(|call| call.status == Status::Succeeded && call.took.is_some()));
     let total: u64 = store.statistics().await.unwrap().iter().map(|one| one.tally().successes).sum();
     assert_eq!(total, 500);
+}
+
+/// More than can be written: every call is counted, and what was left out is told.
+pub(crate) async fn a_flood(database: Database) {
+    const CALLS: usize = 30_000;
+    let store = database.open().await;
+    let call = start("t", "{}");
+    let end = success(&call, "native", "1");
+    for _ in 0..CALLS {
+        let record = RecordId::fresh();
+        let (call, end) =
+            (CallStart { record: record.clone(), ..call.clone() }, CallEnd { record, ..end.clone() });
+        store.note(call, end);
+    }
+    store.flush().await.unwrap();
+    let kept = store.calls(CallQuery::default()).await.unwrap().len();
+    let lost = usize::try_from(store.lost_details()).unwrap();
+    assert!(lost > 0, "30,000 at once fit into no queue");
+    assert_eq!(kept + lost, CALLS);
+    assert_eq!(store.statistics().await.unwrap()[0].tally().total(), CALLS as u64);
+
+    // Large outputs fill the queue by their size.
+    let large = RawJson::of(&"x".repeat(1 << 20));
+    for _ in 0..40 {
+        let call = start("large", "{}");
+        let end = CallEnd { output: Some(large.clone()), ..success(&call, "native", "1") };
+        store.note(call, end);
+    }
+    store.flush().await.unwrap();
+    assert!(store.lost_details() > lost as u64);
+    let counted = store.statistics().await.unwrap();
+    assert_eq!(counted.iter().find(|one| one.tool.as_str() == "large").unwrap().tally().total(), 40);
 }
 
 pub(crate) async fn two_stores(database: Database) {

@@ -97,10 +97,11 @@ fn read(lines: &[String], calls: &mut HashMap<String, Came>) {
                 calls.insert(record.to_owned(), Came::Finishing(Status::named(status).unwrap()));
             }
             ["finished", record] => {
-                let Some(Came::Finishing(status)) = calls.get(record).copied() else {
-                    panic!("`{record}` was finished out of the blue");
-                };
-                calls.insert(record.to_owned(), Came::Finished(status));
+                let came = calls.get_mut(record).unwrap();
+                assert!(matches!(came, Came::Finishing(_)), "`{record}` was finished out of the blue");
+                if let Came::Finishing(status) = *came {
+                    *came = Came::Finished(status);
+                }
             }
             // The last line may be cut off by the kill.
             _ => assert!(!line.starts_with("refused") && !line.starts_with("unfinished"), "{line}"),

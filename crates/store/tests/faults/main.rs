@@ -1,7 +1,7 @@
 //! Faults made for real: killed programs, a full disk, a server that goes away, a certificate from a stranger.
 
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation fails the test")]
 
 mod damaged_file;
 mod full_disk;

@@ -1,0 +1,74 @@
+//! What is old goes by itself, and nothing else.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use toolhub_core::memory::{CallQuery, RecordId};
+use toolhub_core::ports::HubStore;
+use toolhub_store::{Retention, StoreOptions};
+
+use crate::database::{Database, start, success};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn keeping(retention: Retention) -> StoreOptions {
+    let retention = Retention { every: Duration::from_millis(20), ..retention };
+    StoreOptions { retention, ..StoreOptions::default() }
+}
+
+/// Notes a call that began so many days ago, with an output of 1,000 bytes.
+fn note(store: &dyn HubStore, days: u32) -> RecordId {
+    let mut call = start("t", "{}");
+    call.at = SystemTime::now() - days * DAY;
+    let output = format!("\"{}\"", "x".repeat(998));
+    store.note(call.clone(), success(&call, "native", &output));
+    call.record
+}
+
+/// Which of the calls are there, and which have an output.
+async fn there(store: &dyn HubStore, records: &[RecordId]) -> (Vec<bool>, Vec<bool>) {
+    let found = store.calls(CallQuery::default()).await.unwrap();
+    let mut outputs = Vec::new();
+    for record in records {
+        outputs.push(store.output(record).await.unwrap().is_some());
+    }
+    (records.iter().map(|one| found.iter().any(|call| call.start.record == *one)).collect(), outputs)
+}
+
+/// Waits until what is there is what is wanted, and looks once more that it stays so.
+async fn settles(store: &dyn HubStore, records: &[RecordId], wanted: (Vec<bool>, Vec<bool>)) {
+    let started = Instant::now();
+    loop {
+        let found = there(store, records).await;
+        if found == wanted {
+            break;
+        }
+        assert!(started.elapsed() < Duration::from_secs(10), "{found:?}, not {wanted:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // Long enough for some more rounds of it.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(there(store, records).await, wanted);
+}
+
+pub(crate) async fn old_calls_go(database: Database) {
+    let store = database.open_with(keeping(Retention::default())).await;
+    let records = [note(&*store, 100), note(&*store, 89), note(&*store, 95), note(&*store, 0)];
+    let kept = vec![false, true, false, true];
+    settles(&*store, &records, (kept, vec![false, false, false, true])).await;
+    assert_eq!(store.statistics().await.unwrap()[0].tally().total(), 4, "statistics stay");
+}
+
+pub(crate) async fn old_results_go_before_their_calls(database: Database) {
+    let store = database.open_with(keeping(Retention { results: 5 * DAY, ..Retention::default() })).await;
+    let records = [note(&*store, 6), note(&*store, 4), note(&*store, 10)];
+    settles(&*store, &records, (vec![true; 3], vec![false, true, false])).await;
+}
+
+pub(crate) async fn too_many_results_go(database: Database) {
+    let store = database.open_with(keeping(Retention { result_bytes: 30_000, ..Retention::default() })).await;
+    let records: Vec<RecordId> = (0..75).map(|_| note(&*store, 0)).collect();
+    store.flush().await.unwrap();
+    // They go ten at a time, the oldest first.
+    let outputs: Vec<bool> = (0..75).map(|index| index >= 50).collect();
+    settles(&*store, &records, (vec![true; 75], outputs)).await;
+}

@@ -1,0 +1,72 @@
+//! The PostgreSQL server that tests start for themselves: whether its programs are here, and how to get them.
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Result, bail};
+
+use crate::{
+    commands::no_arguments,
+    run::{check, program, read},
+    workspace::Workspace,
+};
+
+/// Where Debian and its relatives put the programs, one folder for each version.
+const PACKAGES: &str = "/usr/lib/postgresql";
+
+pub(crate) fn command(_: &Workspace, args: &[String]) -> Result<()> {
+    no_arguments(args)?;
+    set_up()
+}
+
+/// Makes sure that tests find the server's programs. Starting one, and ending it, is theirs.
+pub(crate) fn set_up() -> Result<()> {
+    if let Some(programs) = find(Path::new(PACKAGES)) {
+        println!("PostgreSQL's programs are in {}", programs.display());
+        return Ok(());
+    }
+    let is_root = read(program("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
+    if !is_root || read(program("apt-get").arg("--version")).is_err() {
+        bail!(
+            "PostgreSQL's server was not found: install it (Debian and Ubuntu: `sudo apt-get install postgresql`), \
+             or put the folder of `initdb` on PATH; it need not run"
+        );
+    }
+    let apt = |args: &[&str]| {
+        let mut apt = program("apt-get");
+        apt.env("DEBIAN_FRONTEND", "noninteractive").args(args);
+        check(&mut apt)
+    };
+    apt(&["update", "--quiet"])?;
+    apt(&["install", "--yes", "--quiet", "--no-install-recommends", "postgresql"])?;
+    match find(Path::new(PACKAGES)) {
+        Some(_) => Ok(()),
+        None => bail!("the package `postgresql` brought no `initdb`"),
+    }
+}
+
+/// The folder with `initdb`: the packages', or one on PATH.
+fn find(packages: &Path) -> Option<PathBuf> {
+    let versions =
+        fs::read_dir(packages).into_iter().flatten().flatten().map(|entry| entry.path().join("bin"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    versions.chain(on_path).find(|folder| folder.join("initdb").exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn found_by_its_program() {
+        let folder = std::env::temp_dir().join(format!("xtask-postgres-{}", std::process::id()));
+        let programs = folder.join("15/bin");
+        fs::create_dir_all(&programs).unwrap();
+        assert_ne!(find(&folder).as_ref(), Some(&programs), "a folder without the program");
+        fs::write(programs.join("initdb"), "").unwrap();
+        assert_eq!(find(&folder), Some(programs));
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -62,6 +62,7 @@ impl StoreSettings {
             calls: self.keep_calls.map_or(usual.calls, |span| span.0),
             results: self.keep_results.map_or(usual.results, |span| span.0),
             result_bytes: self.result_bytes.unwrap_or(usual.result_bytes),
+            ..usual
         };
         StoreOptions { durability, retention }
     }

@@ -12,7 +12,9 @@ use toolhub_store::{Durability, StoreOptions};
 
 use crate::calls::{end, start};
 
-const SPAN: Duration = Duration::from_secs(2);
+/// With and without take turns, so that whatever else the machine does falls on both alike.
+const TURN: Duration = Duration::from_millis(400);
+const TURNS: u32 = 6;
 const CALLERS: [usize; 2] = [1, 32];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -23,11 +25,22 @@ enum Record {
 }
 
 pub(crate) fn run(place: &str) {
+    drop(opened(place, StoreOptions::default()));
+    let mut times: Vec<Duration> = (0..21)
+        .map(|_| {
+            let started = Instant::now();
+            let store = opened(place, StoreOptions::default());
+            let took = started.elapsed();
+            drop(store);
+            took
+        })
+        .collect();
+    times.sort_unstable();
+    println!("open     {:?} in the middle of {}", times[times.len() / 2], times.len());
     for micros in [5, 10, 20] {
         let store = opened(place, StoreOptions::default());
         for callers in CALLERS {
-            let off = rate(&store, callers, micros, Record::Nothing);
-            let on = rate(&store, callers, micros, Record::Note);
+            let (off, on) = rates(&store, callers, micros, Record::Note);
             let (ratio, lost) = (on / off, store.lost_details());
             println!(
                 "notes    work {micros:>2} µs, {callers:>2} callers: off {off:>7.0}/s, on {on:>7.0}/s, ratio {ratio:.2}, details lost so far {lost}",
@@ -47,14 +60,25 @@ pub(crate) fn intents(place: &str) {
     for durability in [Durability::Program, Durability::Power] {
         let store = opened(place, StoreOptions { durability, ..StoreOptions::default() });
         for callers in CALLERS {
-            let off = rate(&store, callers, 10, Record::Nothing);
-            let on = rate(&store, callers, 10, Record::BeginAndFinish);
+            let (off, on) = rates(&store, callers, 10, Record::BeginAndFinish);
             let ratio = on / off;
             println!(
                 "intents  {durability:?}, {callers:>2} callers: off {off:>7.0}/s, on {on:>7.0}/s, ratio {ratio:.2}"
             );
         }
     }
+}
+
+/// Calls per second without recording, and with it.
+fn rates(store: &Arc<dyn HubStore>, callers: usize, micros: u64, record: Record) -> (f64, f64) {
+    let (mut off, mut on) = (0.0, 0.0);
+    for _ in 0..TURNS {
+        off += rate(store, callers, micros, Record::Nothing) / f64::from(TURNS);
+        on += rate(store, callers, micros, record) / f64::from(TURNS);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(store.flush()).unwrap();
+    }
+    (off, on)
 }
 
 /// Calls per second of tasks that work for some microseconds and record it.
@@ -75,7 +99,7 @@ fn rate(store: &Arc<dyn HubStore>, callers: usize, micros: u64, record: Record) 
 async fn caller(store: Arc<dyn HubStore>, micros: u64, (record, started): (Record, Instant)) -> u64 {
     let (tool, output) = (ToolName::new("echo"), RawJson::of("hello"));
     let mut done = 0_u64;
-    while started.elapsed() < SPAN {
+    while started.elapsed() < TURN {
         let call = start(&tool, done);
         let ending = end(&call, Status::Succeeded, output.clone());
         if record == Record::BeginAndFinish {

@@ -12,7 +12,9 @@ use toolhub_store::{Durability, StoreOptions};
 
 use crate::calls::{end, start};
 
-const SPAN: Duration = Duration::from_secs(2);
+/// With and without take turns, so that whatever else the machine does falls on both alike.
+const TURN: Duration = Duration::from_millis(400);
+const TURNS: u32 = 6;
 const CALLERS: [usize; 2] = [1, 32];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -23,14 +25,25 @@ enum Record {
 }
 
 pub(crate) fn run(place: &str) {
+    drop(opened(place, StoreOptions::default()));
+    let mut times: Vec<Duration> = (0..21)
+        .map(|_| {
+            let started = Instant::now();
+            let store = opened(place, StoreOptions::default());
+            let took = started.elapsed();
+            drop(store);
+            took
+        })
+        .collect();
+    times.sort_unstable();
+    println!("open     {:?} in the middle of {}", times[times.len() / 2], times.len());
     for micros in [5, 10, 20] {
         let store = opened(place, StoreOptions::default());
         for callers in CALLERS {
-            let off = rate(&store, callers, micros, Record::Nothing);
-            let on = rate(&store, callers, micros, Record::Note);
-            let (ratio, lost) = (on / off, store.lost_details());
+            let rates = Rates::of(&store, callers, micros, Record::Note);
+            let lost = store.lost_details();
             println!(
-                "notes    work {micros:>2} µs, {callers:>2} callers: off {off:>7.0}/s, on {on:>7.0}/s, ratio {ratio:.2}, details lost so far {lost}",
+                "notes    work {micros:>2} µs, {callers:>2} callers: {rates}, details lost so far {lost}"
             );
         }
     }
@@ -47,14 +60,55 @@ pub(crate) fn intents(place: &str) {
     for durability in [Durability::Program, Durability::Power] {
         let store = opened(place, StoreOptions { durability, ..StoreOptions::default() });
         for callers in CALLERS {
-            let off = rate(&store, callers, 10, Record::Nothing);
-            let on = rate(&store, callers, 10, Record::BeginAndFinish);
-            let ratio = on / off;
-            println!(
-                "intents  {durability:?}, {callers:>2} callers: off {off:>7.0}/s, on {on:>7.0}/s, ratio {ratio:.2}"
-            );
+            let rates = Rates::of(&store, callers, 10, Record::BeginAndFinish);
+            println!("intents  {durability:?}, {callers:>2} callers: {rates}");
         }
     }
+}
+
+/// Calls without recording and with it: how many in a second, and how much of a processor each took.
+#[derive(Default)]
+struct Rates {
+    off: f64,
+    on: f64,
+    off_cost: Duration,
+    on_cost: Duration,
+}
+
+impl Rates {
+    fn of(store: &Arc<dyn HubStore>, callers: usize, micros: u64, record: Record) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let mut rates = Self::default();
+        for _ in 0..TURNS {
+            let before = processor_time();
+            rates.off += rate(store, callers, micros, Record::Nothing) / f64::from(TURNS);
+            let between = processor_time();
+            rates.on += rate(store, callers, micros, record) / f64::from(TURNS);
+            runtime.block_on(store.flush()).unwrap();
+            rates.off_cost += between - before;
+            rates.on_cost += processor_time() - between;
+        }
+        rates
+    }
+}
+
+impl std::fmt::Display for Rates {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { off, on, off_cost, on_cost } = self;
+        let each =
+            |cost: &Duration, rate: &f64| cost.as_secs_f64() * 1e6 / (rate * (TURN * TURNS).as_secs_f64());
+        let (off_cost, on_cost) = (each(off_cost, off), each(on_cost, on));
+        write!(f, "off {off:>7.0}/s, on {on:>7.0}/s, ratio {:.2}; ", on / off)?;
+        write!(f, "processor {off_cost:.1} and {on_cost:.1} µs a call, ratio {:.2}", off_cost / on_cost)
+    }
+}
+
+/// What this program has used of the processor, as Linux tells it: in hundredths of a second.
+fn processor_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    let hundredths: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
+    Duration::from_millis(hundredths * 10)
 }
 
 /// Calls per second of tasks that work for some microseconds and record it.
@@ -75,7 +129,7 @@ fn rate(store: &Arc<dyn HubStore>, callers: usize, micros: u64, record: Record) 
 async fn caller(store: Arc<dyn HubStore>, micros: u64, (record, started): (Record, Instant)) -> u64 {
     let (tool, output) = (ToolName::new("echo"), RawJson::of("hello"));
     let mut done = 0_u64;
-    while started.elapsed() < SPAN {
+    while started.elapsed() < TURN {
         let call = start(&tool, done);
         let ending = end(&call, Status::Succeeded, output.clone());
         if record == Record::BeginAndFinish {

@@ -29,7 +29,7 @@ const NOTES_ALONG: usize = 32;
 const GATHER: Duration = Duration::from_millis(20);
 /// After a group of notes, so many times as long as it took belongs to others: under a flood of calls the processor
 /// is theirs, and the details of some are left out.
-const REST: u32 = 6;
+const REST: u32 = 9;
 
 /// A write with somebody who waits for it.
 #[derive(Debug)]

@@ -89,8 +89,14 @@ pub(super) fn is_passing(error: &Error) -> bool {
         SqlState::TOO_MANY_CONNECTIONS,
         SqlState::READ_ONLY_SQL_TRANSACTION,
     ];
-    // 08: connection, 53: out of resources, 57P: the operator stopped it.
+    // 08: the connection, 57P: somebody stopped the server, or us.
     passing.contains(code) || ["08", "57P"].iter().any(|class| code.code().starts_with(class))
+}
+
+/// Whether another connection must be tried: this one has got to a server that may not write, as after a change of the
+/// leading server.
+pub(super) fn is_misled(error: &Error) -> bool {
+    error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
 }
 
 fn is_broken(error: &Error) -> bool {

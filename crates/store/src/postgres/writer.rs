@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 use toolhub_core::ports::StoreError;
 
 use super::housekeeping::{self, Progress};
-use super::session::{Address, Session, is_passing, told};
+use super::session::{Address, Session, is_misled, is_passing, told};
 use super::transact::{WriteSession, transact};
 use crate::counted::Counted;
 use crate::options::Retention;
@@ -211,7 +211,12 @@ impl Writer {
         let session = self.ready().await.map_err(Failure::Passing)?;
         match timeout(TRANSACTION, transact(session, owner, writes, (notes, counted))).await {
             Ok(Ok(answers)) => Ok(answers),
-            Ok(Err(error)) if is_passing(&error) => Err(Failure::Passing(told(&error))),
+            Ok(Err(error)) if is_passing(&error) => {
+                if is_misled(&error) {
+                    self.session = None;
+                }
+                Err(Failure::Passing(told(&error)))
+            }
             Ok(Err(error)) => Err(Failure::Lasting(told(&error))),
             Err(_) => {
                 self.session = None;

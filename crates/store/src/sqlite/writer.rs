@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use toolhub_core::ports::StoreError;
 
 use super::calls::{self, Finished};
@@ -95,7 +95,7 @@ impl Writer {
     /// Does a group that failed as a whole one by one, so that one bad write does not spoil the others.
     fn write_singly(&mut self, group: Group, error: &WriteError) {
         let has_notes = group.has_notes();
-        let alone = group.urgent.len() == 1 && !has_notes;
+        let alone = error.concerns_all() || (group.urgent.len() == 1 && !has_notes);
         let (settles, others): (Vec<_>, Vec<_>) =
             group.urgent.into_iter().partition(|one| matches!(one.write, Write::Settle));
         for one in others {
@@ -107,14 +107,21 @@ impl Writer {
             };
             let _ = one.reply.send(answer);
         }
-        let notes = if has_notes { self.transact(&[], &group.notes, &group.counted) } else { Ok(Vec::new()) };
+        let notes = match has_notes {
+            false => Ok(true),
+            true if error.concerns_all() => Err(error.to_store()),
+            true => self
+                .transact(&[], &group.notes, &group.counted)
+                .map(|_| true)
+                .map_err(|error| error.to_store()),
+        };
         match &notes {
             Ok(_) if has_notes => self.queue.wrote_notes(Instant::now(), Duration::ZERO),
             Ok(_) => {}
             Err(_) => self.queue.only_count(&group.notes, group.counted),
         }
         for one in settles {
-            let _ = one.reply.send(notes.as_ref().map(|_| true).map_err(WriteError::to_store));
+            let _ = one.reply.send(notes.as_ref().map_err(|why| StoreError(why.0.clone())).copied());
         }
     }
 
@@ -197,6 +204,12 @@ impl From<rusqlite::Error> for WriteError {
 }
 
 impl WriteError {
+    /// Whether every other write would fail too, after as long a wait.
+    fn concerns_all(&self) -> bool {
+        let Self::Sqlite(error) = self else { return matches!(self, Self::Open(_)) };
+        matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+    }
+
     fn to_store(&self) -> StoreError {
         match self {
             Self::Sqlite(error) | Self::Open(OpenError::Sqlite(error)) => store_error(error),

@@ -1,6 +1,10 @@
-//! A file that is damaged is told, and left as it is.
+//! A file that is damaged, or that somebody else holds.
 
 use std::fs;
+use std::time::{Duration, Instant};
+
+use toolhub_core::approval::{Approval, Approvals as _};
+use toolhub_core::{RawJson, Source, ToolName};
 
 use toolhub_store::{OpenError, SqliteStore};
 
@@ -24,4 +28,29 @@ fn a_damaged_database_is_told_and_left_as_it_is() {
     let mut schema = whole;
     schema[100..140].fill(0xee);
     check("a damaged list of tables", &schema);
+}
+
+/// Another program that does not let go: everybody who waits is told after one wait, not one after another.
+#[tokio::test]
+async fn a_held_database_fails_all_who_wait_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    let approve = |tool: &str| {
+        let (source, tool) = (Source::Native, ToolName::new(tool));
+        let (version, definition) = (String::new(), RawJson::null());
+        store.approve(Approval { source, tool, version, definition, at: std::time::SystemTime::now() })
+    };
+    approve("first").await.unwrap();
+    let other = rusqlite::Connection::open(store.file()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let started = Instant::now();
+    let all = tokio::join!(approve("a"), approve("b"), approve("c"), approve("d"));
+    for answer in [all.0, all.1, all.2, all.3] {
+        let error = answer.unwrap_err().to_string();
+        assert!(error.contains("another program holds the database"), "{error}");
+    }
+    assert!(started.elapsed() < Duration::from_secs(14), "{:?}", started.elapsed());
+    other.execute_batch("ROLLBACK").unwrap();
+    approve("again").await.unwrap();
+    assert_eq!(store.approvals().await.unwrap().len(), 2);
 }

@@ -2,33 +2,53 @@
 mod cold_start;
 mod engine;
 mod samples;
+mod search;
 mod servers;
 
 use anyhow::Result;
 
-use crate::{commands::unknown, table::Table, workspace::Workspace};
+use crate::{
+    commands::{no_arguments, unknown},
+    table::Table,
+    workspace::Workspace,
+};
 
 struct Benchmark {
     name: &'static str,
     about: &'static str,
-    run: fn(&Workspace) -> Result<()>,
+    /// Gets what follows the name on the command line.
+    run: fn(&Workspace, &[String]) -> Result<()>,
 }
 
 const BENCHMARKS: &[Benchmark] = &[
     Benchmark {
         name: "cold-start",
         about: "a start with 20 configured servers, none of which may be started",
-        run: cold_start::run,
+        run: |workspace, args| {
+            no_arguments(args)?;
+            cold_start::run(workspace)
+        },
     },
     Benchmark {
         name: "engine",
         about: "calls per second of a trivial native tool, written down and not",
-        run: engine::run,
+        run: |workspace, args| {
+            no_arguments(args)?;
+            engine::run(workspace)
+        },
+    },
+    Benchmark {
+        name: "search",
+        about: "ranking quality and cost; `--data DIR` names the sets, `--json` prints numbers",
+        run: search::run,
     },
     Benchmark {
         name: "servers",
         about: "eight good servers, with and without one that hangs and one that crashes beside them",
-        run: servers::run,
+        run: |workspace, args| {
+            no_arguments(args)?;
+            servers::run(workspace)
+        },
     },
 ];
 
@@ -37,17 +57,19 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
         list();
         return Ok(());
     }
-    let known = || BENCHMARKS.iter().map(|benchmark| benchmark.name);
-    if let Some(stranger) = args.iter().find(|arg| !known().any(|name| name == *arg)) {
-        return Err(unknown("benchmark", stranger, known()));
+    let Some((name, rest)) = args.split_first() else {
+        return BENCHMARKS.iter().try_for_each(|benchmark| start(benchmark, workspace, &[]));
+    };
+    match BENCHMARKS.iter().find(|benchmark| benchmark.name == name) {
+        Some(benchmark) => start(benchmark, workspace, rest),
+        None => Err(unknown("benchmark", name, BENCHMARKS.iter().map(|benchmark| benchmark.name))),
     }
-    for benchmark in BENCHMARKS {
-        if args.is_empty() || args.iter().any(|arg| arg == benchmark.name) {
-            println!("━━ {}: {}", benchmark.name, benchmark.about);
-            (benchmark.run)(workspace)?;
-        }
-    }
-    Ok(())
+}
+
+fn start(benchmark: &Benchmark, workspace: &Workspace, args: &[String]) -> Result<()> {
+    // On stderr, so that what a benchmark prints with `--json` is JSON alone.
+    eprintln!("━━ {}: {}", benchmark.name, benchmark.about);
+    (benchmark.run)(workspace, args)
 }
 
 fn list() {

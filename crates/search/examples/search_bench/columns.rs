@@ -1,0 +1,27 @@
+//! Rows of text in columns that line up.
+
+/// The rows with each column as wide as its widest cell; the first is the head.
+pub(crate) fn columns(rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<String> = row
+            .iter()
+            .enumerate()
+            .map(|(column, cell)| match column {
+                0 => format!("{cell:<wide$}", wide = width(0)),
+                _ => format!("{cell:>wide$}", wide = width(column)),
+            })
+            .collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// A share as percent with one digit.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1}", share * 100.0)
+}

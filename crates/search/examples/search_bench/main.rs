@@ -1,0 +1,67 @@
+//! The search benchmark: quality beside baselines, cost by size, names with typos, and whether none fits.
+#![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+
+mod columns;
+mod names;
+mod none_fits;
+mod quality;
+mod scale;
+mod sets;
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::json;
+use toolhub_search::Settings;
+
+struct Options {
+    data: PathBuf,
+    json: bool,
+    /// Only what an index of so many tools costs.
+    cost: Option<usize>,
+    settings: Settings,
+}
+
+fn main() -> Result<()> {
+    let options = options(std::env::args().skip(1))?;
+    let sets = sets::read_all(&options.data)?;
+    if sets.is_empty() {
+        bail!("`{}` has no folder with tools.jsonl in it", options.data.display());
+    }
+    if let Some(size) = options.cost {
+        println!("{}", serde_json::to_string(&scale::measure_one(&sets, size, &options.settings))?);
+        return Ok(());
+    }
+    let quality = quality::measure(&sets, &options.settings)?;
+    let scale = scale::measure(&options.data, &sets)?;
+    let names = names::measure(&sets, &options.settings);
+    let none_fits = none_fits::measure(&sets, &options.settings);
+    if options.json {
+        let all = json!({"sets": quality, "scale": scale, "names": names, "none_fits": none_fits});
+        println!("{all:#}");
+        return Ok(());
+    }
+    println!("Quality, in percent; the baselines are R@10 / nDCG@10\n\n{}", quality::table(&quality));
+    println!("Cost by number of tools\n\n{}", scale::table(&scale));
+    println!("Found by its name\n\n{}", names::table(&names));
+    println!("Does any tool fit?\n\n{}", none_fits::table(&none_fits));
+    Ok(())
+}
+
+fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options> {
+    let (mut data, mut json, mut cost, mut settings) = (None, false, None, Settings::default());
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--data" => data = Some(PathBuf::from(arguments.next().context("`--data` needs a folder")?)),
+            "--settings" => {
+                let path = arguments.next().context("`--settings` needs a file")?;
+                let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
+                settings = serde_json::from_str(&text).with_context(|| path.clone())?;
+            }
+            "--cost" => cost = Some(arguments.next().context("`--cost` needs a number")?.parse()?),
+            "--json" => json = true,
+            other => bail!("unknown argument `{other}`; there are --data DIR, --settings FILE and --json"),
+        }
+    }
+    Ok(Options { data: data.context("`--data DIR` is needed")?, json, cost, settings })
+}

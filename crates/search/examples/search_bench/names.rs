@@ -1,0 +1,103 @@
+//! Whether every tool of the largest set is found by its own name, as written and with one typo.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use toolhub_search::{Index, Request, Settings};
+
+use crate::columns::{columns, percent};
+use crate::sets::Set;
+
+/// Names with fewer letters are not tried with a typo.
+const SHORTEST: usize = 6;
+
+#[derive(Serialize)]
+pub(crate) struct Found {
+    how: &'static str,
+    names: usize,
+    first: usize,
+    first_three: usize,
+    missed: Vec<String>,
+}
+
+pub(crate) fn measure(sets: &[Set], settings: &Settings) -> Vec<Found> {
+    let Some(set) = sets.iter().max_by_key(|set| set.tools.len()) else { return Vec::new() };
+    let index = Index::new(set.tools(), settings.clone());
+    let mut shared: HashMap<&str, usize> = HashMap::new();
+    for (_, tool) in &set.tools {
+        *shared.entry(tool.name().as_str()).or_default() += 1;
+    }
+    let mut names: Vec<&str> =
+        shared.into_iter().filter(|(_, count)| *count == 1).map(|(name, _)| name).collect();
+    names.sort_unstable();
+    let long: Vec<&str> = names
+        .iter()
+        .copied()
+        .filter(|name| name.chars().filter(|c| c.is_alphabetic()).count() >= SHORTEST)
+        .collect();
+    vec![
+        find(&index, "as written", &names, |name, _| name.to_owned()),
+        find(&index, "in words", &names, |name, _| name.replace(['_', '-', '.'], " ")),
+        find(&index, "one letter left out", &long, |name, at| change(name, at, |_| Vec::new())),
+        find(&index, "one letter doubled", &long, |name, at| change(name, at, |c| vec![c, c])),
+        find(&index, "one letter wrong", &long, |name, at| {
+            change(name, at, |c| vec![if c == 'x' { 'y' } else { 'x' }])
+        }),
+        find(&index, "two letters swapped", &long, swap),
+    ]
+}
+
+fn find(index: &Index, how: &'static str, names: &[&str], write: impl Fn(&str, usize) -> String) -> Found {
+    let mut found = Found { how, names: names.len(), first: 0, first_three: 0, missed: Vec::new() };
+    for (number, name) in names.iter().enumerate() {
+        let written = write(name, number);
+        let ranking = index.rank(&Request::new(&written).limit(3));
+        let rank = ranking.hits.iter().position(|hit| hit.tool.name().as_str() == *name);
+        found.first += usize::from(rank == Some(0));
+        found.first_three += usize::from(rank.is_some());
+        if rank.is_none() && found.missed.len() < 10 {
+            found.missed.push(format!("{written} for {name}"));
+        }
+    }
+    found
+}
+
+/// Changes one letter of a name; which one depends on `seed`, so that all places take part.
+fn change(name: &str, seed: usize, new: impl Fn(char) -> Vec<char>) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    let places: Vec<usize> =
+        (0..letters.len()).filter(|at| letters.get(*at).is_some_and(|c| c.is_alphabetic())).collect();
+    let place = places.get(seed % places.len().max(1)).copied();
+    letters
+        .iter()
+        .enumerate()
+        .flat_map(|(at, c)| if Some(at) == place { new(*c) } else { vec![*c] })
+        .collect()
+}
+
+fn swap(name: &str, seed: usize) -> String {
+    let mut letters: Vec<char> = name.chars().collect();
+    let differ = |at: &usize| match (letters.get(*at), letters.get(at + 1)) {
+        (Some(a), Some(b)) => a.is_alphabetic() && b.is_alphabetic() && a != b,
+        _ => false,
+    };
+    let places: Vec<usize> = (0..letters.len()).filter(differ).collect();
+    if let Some(at) = places.get(seed % places.len().max(1)) {
+        letters.swap(*at, at + 1);
+    }
+    letters.into_iter().collect()
+}
+
+pub(crate) fn table(all: &[Found]) -> String {
+    let mut lines = vec![["name", "tried", "first", "among three"].map(str::to_owned).to_vec()];
+    for found in all {
+        let share = |count: usize| percent(count as f64 / found.names.max(1) as f64);
+        lines.push(vec![
+            found.how.to_owned(),
+            found.names.to_string(),
+            share(found.first),
+            share(found.first_three),
+        ]);
+    }
+    columns(&lines)
+}

@@ -1,0 +1,102 @@
+//! Reads the searchable texts out of a tool's definition: which text belongs to which field.
+
+use serde_json::Value;
+use toolhub_core::Tool;
+
+use crate::field::Field;
+
+/// Nested schemas deeper than this are machinery.
+const DEEPEST: usize = 12;
+
+/// A definition's texts past this size are not read: the beginning says what the tool is for.
+const MOST_BYTES: usize = 48 << 10;
+
+/// Hands every searchable text of `tool` to `sink`.
+pub(crate) fn texts(tool: &Tool, mut sink: impl FnMut(Field, &str)) {
+    let definition = &tool.definition;
+    sink(Field::Name, definition.name().as_str());
+    if let Some(title) = definition.title() {
+        sink(Field::Title, cut(title));
+    }
+    sink(Field::Description, cut(definition.description()));
+    for tag in &tool.tags {
+        sink(Field::Tag, tag);
+    }
+    sink(Field::Source, &tool.source.to_string());
+    let mut walk = Walk { sink: &mut sink, left: MOST_BYTES };
+    walk.schema(&definition.input_schema().value(), 0);
+    if let Some(members) = definition.raw().object() {
+        for key in ["examples", "inputExamples", "input_examples"] {
+            if let Some(examples) = members.get(key) {
+                walk.strings(Field::Example, &examples.value(), 0);
+            }
+        }
+    }
+}
+
+fn cut(text: &str) -> &str {
+    let mut end = text.len().min(MOST_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or(text)
+}
+
+struct Walk<'a, F> {
+    sink: &'a mut F,
+    left: usize,
+}
+
+impl<F: FnMut(Field, &str)> Walk<'_, F> {
+    fn give(&mut self, field: Field, text: &str) {
+        if let Some(left) = self.left.checked_sub(text.len()) {
+            self.left = left;
+            (self.sink)(field, text);
+        }
+    }
+
+    fn schema(&mut self, schema: &Value, depth: usize) {
+        if depth > DEEPEST || self.left == 0 {
+            return;
+        }
+        match schema {
+            Value::Object(members) => {
+                for (key, value) in members {
+                    self.member(key, value, depth);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.schema(item, depth + 1)),
+            _ => {}
+        }
+    }
+
+    fn member(&mut self, key: &str, value: &Value, depth: usize) {
+        match (key, value) {
+            ("properties", Value::Object(properties)) => {
+                for (name, schema) in properties {
+                    self.give(Field::ParameterName, name);
+                    self.schema(schema, depth + 1);
+                }
+            }
+            ("description" | "title" | "const", Value::String(text)) if depth > 0 => {
+                self.give(Field::ParameterText, text);
+            }
+            ("enum", Value::Array(_)) => self.strings(Field::ParameterText, value, depth),
+            ("examples" | "example", _) => self.strings(Field::Example, value, depth),
+            ("default" | "required" | "$schema" | "$id", _) => {}
+            _ => self.schema(value, depth + 1),
+        }
+    }
+
+    fn strings(&mut self, field: Field, value: &Value, depth: usize) {
+        if depth > DEEPEST || self.left == 0 {
+            return;
+        }
+        match value {
+            Value::String(text) => self.give(field, text),
+            Value::Array(items) => items.iter().for_each(|item| self.strings(field, item, depth + 1)),
+            Value::Object(members) => members.values().for_each(|item| self.strings(field, item, depth + 1)),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The Chinese–English dictionary: unpacked when a request first needs it, read as sorted lines.
+
+use std::collections::HashMap;
+use std::io::Read as _;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use flate2::read::GzDecoder;
+
+/// CC-CEDICT, cut down; see `data/README.md`.
+const PACKED: &[u8] = include_bytes!("../data/cedict.txt.gz");
+
+/// Our own words of software and services, which come first.
+const TOOL_WORDS: &str = include_str!("../data/tool_words.txt");
+
+/// The longest headword, in characters.
+const LONGEST: usize = 6;
+
+static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(Dictionary::unpack);
+
+/// Headwords with their glosses.
+#[derive(Debug, Default)]
+pub(crate) struct Dictionary {
+    text: String,
+    /// Where each line starts; the lines are sorted by headword.
+    starts: Vec<u32>,
+    /// Which lines begin with a character.
+    by_character: HashMap<char, Range<u32>>,
+    tool_words: HashMap<&'static str, &'static str>,
+}
+
+/// What is known of a Chinese word: glosses separated by semicolons, the most usual first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Glosses<'a> {
+    /// From our own table.
+    pub(crate) tool: &'a str,
+    /// From the dictionary.
+    pub(crate) general: &'a str,
+}
+
+impl<'a> Glosses<'a> {
+    /// Every gloss, ours first.
+    pub(crate) fn iter(self) -> impl Iterator<Item = &'a str> {
+        self.tool.split(';').chain(self.general.split(';')).filter(|gloss| !gloss.is_empty())
+    }
+
+    fn is_empty(self) -> bool {
+        self.tool.is_empty() && self.general.is_empty()
+    }
+}
+
+/// One word of a Chinese text that was cut into words.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Segment<'a> {
+    pub(crate) word: &'a str,
+    /// Empty for a character that no headword covers.
+    pub(crate) glosses: Glosses<'static>,
+}
+
+impl Dictionary {
+    /// The one dictionary; the first call takes some milliseconds.
+    pub(crate) fn get() -> &'static Self {
+        &DICTIONARY
+    }
+
+    fn unpack() -> Self {
+        let mut text = String::new();
+        // The bytes are part of the program; a test reads them to the end.
+        if GzDecoder::new(PACKED).read_to_string(&mut text).is_err() {
+            return Self::default();
+        }
+        let mut starts = vec![0];
+        starts
+            .extend(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at as u32 + 1));
+        starts.pop();
+        let entries = TOOL_WORDS.lines().filter(|line| !line.starts_with('#'));
+        let tool_words = entries.filter_map(|line| line.split_once('\t')).collect();
+        let mut by_character: HashMap<char, Range<u32>> = HashMap::new();
+        for (number, start) in (0..).zip(&starts) {
+            if let Some(first) = text.get(*start as usize..).and_then(|line| line.chars().next()) {
+                by_character.entry(first).or_insert(number..number).end = number + 1;
+            }
+        }
+        Self { text, starts, by_character, tool_words }
+    }
+
+    fn line(&self, start: u32) -> (&str, &str) {
+        let rest = self.text.get(start as usize..).unwrap_or_default();
+        let (headword, rest) = rest.split_once('\t').unwrap_or_default();
+        (headword, rest.split_once('\n').map_or(rest, |(glosses, _)| glosses))
+    }
+
+    /// The glosses of a headword; empty for a word that is not known.
+    pub(crate) fn glosses(&self, word: &str) -> Glosses<'_> {
+        let general = word.chars().next().and_then(|first| {
+            let lines = self.by_character.get(&first)?;
+            let starts = self.starts.get(lines.start as usize..lines.end as usize)?;
+            let place = starts.binary_search_by(|start| self.line(*start).0.cmp(word)).ok()?;
+            starts.get(place).map(|start| self.line(*start).1)
+        });
+        let tool = self.tool_words.get(word).copied().unwrap_or_default();
+        Glosses { tool, general: general.unwrap_or_default() }
+    }
+
+    /// Cuts a stretch of Chinese into words: as few as possible, and among those the most even.
+    pub(crate) fn segment<'a>(&'static self, han: &'a str) -> Vec<Segment<'a>> {
+        let starts: Vec<usize> = han.char_indices().map(|(at, _)| at).chain([han.len()]).collect();
+        let count = starts.len() - 1;
+        // best[i]: the cost of the text from i on, and where the first word of it ends.
+        let mut best: Vec<(u32, usize, Glosses<'static>)> = vec![(0, count, Glosses::default()); count + 1];
+        for from in (0..count).rev() {
+            let mut choice = (u32::MAX, from + 1, Glosses::default());
+            for to in from + 1..=count.min(from + LONGEST) {
+                let (Some(start), Some(end)) = (starts.get(from), starts.get(to)) else { continue };
+                let word = han.get(*start..*end).unwrap_or_default();
+                let glosses = self.glosses(word);
+                if glosses.is_empty() && to > from + 1 {
+                    continue;
+                }
+                let own = match to - from {
+                    1 if glosses.is_empty() => 40,
+                    1 => 30,
+                    2 => 19,
+                    _ => 20,
+                };
+                let rest = best.get(to).map_or(0, |(cost, ..)| *cost);
+                if own + rest < choice.0 {
+                    choice = (own + rest, to, glosses);
+                }
+            }
+            if let Some(slot) = best.get_mut(from) {
+                *slot = choice;
+            }
+        }
+        let mut segments = Vec::new();
+        let mut at = 0;
+        while at < count {
+            let Some((_, to, glosses)) = best.get(at) else { break };
+            let (Some(start), Some(end)) = (starts.get(at), starts.get(*to)) else { break };
+            segments.push(Segment { word: han.get(*start..*end).unwrap_or_default(), glosses: *glosses });
+            at = *to;
+        }
+        segments
+    }
+}

@@ -1,0 +1,139 @@
+//! One tool as the index keeps it: which terms stand in which fields, and how long the fields are.
+
+use std::mem;
+
+use toolhub_core::Tool;
+
+use crate::definition;
+use crate::dictionary::Dictionary;
+use crate::field::{FIELD_COUNT, Field};
+use crate::names::key_of;
+use crate::text::{Run, Stemmer, Term, TermMap, is_stop_gram, runs};
+
+/// How many glosses of a Chinese word are kept.
+const TRANSLATIONS: usize = 3;
+
+/// A term of a document, with how often it stands in each field.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Occurrence {
+    pub(crate) term: Term,
+    /// At most 255 each, which is far past where more of them matter.
+    pub(crate) counts: [u8; FIELD_COUNT],
+}
+
+/// An analysed tool.
+#[derive(Debug)]
+pub(crate) struct Document {
+    pub(crate) tool: Tool,
+    /// The name without punctuation, in small letters.
+    pub(crate) name_key: Box<str>,
+    /// Sorted by term.
+    pub(crate) occurrences: Box<[Occurrence]>,
+    /// Terms in each field, repetitions counted.
+    pub(crate) lengths: [u32; FIELD_COUNT],
+    /// Whether there is Chinese in it.
+    pub(crate) chinese: bool,
+}
+
+impl Document {
+    /// How often `term` stands in each field.
+    pub(crate) fn counts(&self, term: Term) -> Option<&[u8; FIELD_COUNT]> {
+        let place = self.occurrences.binary_search_by_key(&term, |occurrence| occurrence.term).ok()?;
+        self.occurrences.get(place).map(|occurrence| &occurrence.counts)
+    }
+}
+
+/// Makes documents of tools.
+#[derive(Default)]
+pub(crate) struct Analyzer {
+    stemmer: Stemmer,
+    counts: TermMap<[u8; FIELD_COUNT]>,
+    lengths: [u32; FIELD_COUNT],
+    chinese: bool,
+}
+
+impl Analyzer {
+    /// The document of a tool.
+    pub(crate) fn document(&mut self, tool: Tool) -> Document {
+        self.counts.clear();
+        definition::texts(&tool, |field, text| {
+            self.add(field, text);
+            if matches!(field, Field::Name | Field::Title | Field::Description | Field::Tag) {
+                self.add_translation(text);
+            }
+        });
+        let mut occurrences: Vec<Occurrence> =
+            self.counts.iter().map(|(term, counts)| Occurrence { term: *term, counts: *counts }).collect();
+        occurrences.sort_unstable_by_key(|occurrence| occurrence.term);
+        let name_key = key_of(tool.name().as_str()).into();
+        Document {
+            tool,
+            name_key,
+            occurrences: occurrences.into(),
+            lengths: mem::take(&mut self.lengths),
+            chinese: mem::take(&mut self.chinese),
+        }
+    }
+
+    /// Chinese texts also stand in the index in English, so that an English request finds them.
+    fn add_translation(&mut self, text: &str) {
+        let Self { stemmer, counts, lengths, .. } = self;
+        let index = Field::Translation.index();
+        runs(text, |run| {
+            let Run::Han(han) = run else { return };
+            for segment in Dictionary::get().segment(han) {
+                if is_stop_gram(segment.word) {
+                    continue;
+                }
+                if let Some(l) = lengths.get_mut(index) {
+                    *l += 1;
+                }
+                for word in segment.glosses.iter().take(TRANSLATIONS).flat_map(|gloss| gloss.split(' ')) {
+                    if let Some(term) = stemmer.term(word)
+                        && let Some(count) = counts.entry(term).or_default().get_mut(index)
+                    {
+                        *count = count.saturating_add(1);
+                    }
+                }
+            }
+        });
+    }
+
+    fn add(&mut self, field: Field, text: &str) {
+        let Self { stemmer, counts, lengths, chinese } = self;
+        let (Some(length), index) = (lengths.get_mut(field.index()), field.index()) else { return };
+        let mut count = |term: Term| {
+            *length = length.saturating_add(1);
+            if let Some(count) = counts.entry(term).or_default().get_mut(index) {
+                *count = count.saturating_add(1);
+            }
+        };
+        runs(text, |run| match run {
+            Run::Word(word) => stemmer.term(word).into_iter().for_each(&mut count),
+            Run::Compound(whole) => count(Term::of(whole)),
+            Run::Han(han) => {
+                *chinese = true;
+                grams(han, |gram| {
+                    if !is_stop_gram(gram) {
+                        count(Term::of(gram));
+                    }
+                });
+            }
+        });
+    }
+}
+
+/// Every character and every pair of neighbours.
+pub(crate) fn grams(han: &str, mut sink: impl FnMut(&str)) {
+    let starts: Vec<usize> = han.char_indices().map(|(index, _)| index).chain([han.len()]).collect();
+    for window in starts.windows(2) {
+        if let [start, end] = window {
+            han.get(*start..*end).into_iter().for_each(&mut sink);
+        }
+    }
+    for window in starts.windows(3) {
+        if let [start, _, end] = window {
+            han.get(*start..*end).into_iter().for_each(&mut sink);
+        }
+    }
+}

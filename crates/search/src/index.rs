@@ -1,0 +1,79 @@
+//! The index: an immutable snapshot of analysed tools, cheap to share and to change by one source.
+
+use std::sync::Arc;
+
+use toolhub_core::{Source, Tool};
+
+use crate::document::{Analyzer, Document};
+use crate::meaning::{Meaning, MeaningError, Vectors};
+use crate::rank::{self, Ranking, Request};
+use crate::settings::Settings;
+use crate::tables::Tables;
+
+/// The tools that can be found. A clone shares everything.
+#[derive(Debug, Clone)]
+pub struct Index {
+    /// Sorted by source and name, so that the order in which sources came does not matter.
+    pub(crate) documents: Arc<[Arc<Document>]>,
+    pub(crate) tables: Arc<Tables>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) vectors: Option<Vectors>,
+}
+
+impl Index {
+    /// An index of these tools.
+    pub fn new(tools: impl IntoIterator<Item = Tool>, settings: Settings) -> Self {
+        let mut analyzer = Analyzer::default();
+        let documents = tools.into_iter().map(|tool| Arc::new(analyzer.document(tool))).collect();
+        Self::of(documents, Arc::new(settings))
+    }
+
+    fn of(mut documents: Vec<Arc<Document>>, settings: Arc<Settings>) -> Self {
+        documents.sort_by(|a, b| (&a.tool.source, a.tool.name()).cmp(&(&b.tool.source, b.tool.name())));
+        let tables = Arc::new(Tables::build(&documents, &settings));
+        Self { documents: documents.into(), tables, settings, vectors: None }
+    }
+
+    /// The same index with the tools of one source replaced. The others are not analysed again, nor is their
+    /// meaning asked for again.
+    pub fn replace_source(
+        &self,
+        source: &Source,
+        tools: impl IntoIterator<Item = Tool>,
+    ) -> Result<Self, MeaningError> {
+        let mut analyzer = Analyzer::default();
+        let kept = self.documents.iter().filter(|document| document.tool.source != *source).cloned();
+        let fresh = tools.into_iter().map(|tool| Arc::new(analyzer.document(tool)));
+        let mut index = Self::of(kept.chain(fresh).collect(), Arc::clone(&self.settings));
+        if let Some(vectors) = &self.vectors {
+            index.vectors = Some(vectors.renewed(&self.documents, &index.documents)?);
+        }
+        Ok(index)
+    }
+
+    /// The same index with a model beside the words. Takes as long as the model needs for every tool.
+    pub fn with_meaning(mut self, model: Arc<dyn Meaning>) -> Result<Self, MeaningError> {
+        self.vectors = Some(Vectors::of(model, &self.documents)?);
+        Ok(self)
+    }
+
+    /// The best tools for a request, and whether any fits.
+    pub fn rank(&self, request: &Request<'_>) -> Ranking<'_> {
+        rank::rank(self, request)
+    }
+
+    /// How many tools there are.
+    pub fn len(&self) -> usize {
+        self.documents.len()
+    }
+
+    /// Whether there is no tool.
+    pub fn is_empty(&self) -> bool {
+        self.documents.is_empty()
+    }
+
+    /// How scores are made.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+}

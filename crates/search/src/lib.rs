@@ -1,0 +1,32 @@
+//! Ranks tools for a request: names, words, two languages, and whether any tool fits at all.
+
+mod definition;
+mod dictionary;
+mod document;
+mod explain;
+mod field;
+mod fit;
+mod history;
+mod index;
+mod meaning;
+pub mod metrics;
+mod names;
+mod postings;
+mod query;
+mod quotes;
+mod rank;
+mod related;
+mod settings;
+mod tables;
+mod text;
+mod vocabulary;
+mod words;
+
+pub use explain::Parts;
+pub use field::Field;
+pub use fit::Evidence;
+pub use history::Past;
+pub use index::Index;
+pub use meaning::{Meaning, MeaningError};
+pub use rank::{Hit, Ranking, Request};
+pub use settings::Settings;

@@ -1,0 +1,143 @@
+//! How good a ranking is: recall, nDCG, mean reciprocal rank and latencies over many requests.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// The ranks that are looked at for nDCG and the mean reciprocal rank.
+const DEPTH: usize = 10;
+
+/// Gathers the results of requests, one by one.
+#[derive(Debug, Default, Clone)]
+pub struct Tally {
+    queries: usize,
+    recall: [f64; 3],
+    ndcg: f64,
+    reciprocal: f64,
+    latencies: Vec<Duration>,
+}
+
+/// What a set of requests came to. Shares go from 0 to 1.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// How many requests there were.
+    pub queries: usize,
+    /// The share of right tools that stood first.
+    #[serde(rename = "recall@1")]
+    pub recall_1: f64,
+    /// The share of right tools among the first five.
+    #[serde(rename = "recall@5")]
+    pub recall_5: f64,
+    /// The share of right tools among the first ten.
+    #[serde(rename = "recall@10")]
+    pub recall_10: f64,
+    /// Right tools among the first ten, the higher the better placed.
+    #[serde(rename = "ndcg@10")]
+    pub ndcg_10: f64,
+    /// The mean of one over the rank of the first right tool.
+    pub mrr: f64,
+    /// How long a request took.
+    pub latency_ms: Latencies,
+    /// How long the index took to build.
+    pub index_ms: f64,
+}
+
+/// Latencies in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Latencies {
+    /// Half of the requests were quicker.
+    pub p50: f64,
+    /// 99 of 100 requests were quicker.
+    pub p99: f64,
+}
+
+impl Tally {
+    /// Adds one request: what was found, best first, what would have been right, and how long it took. A request
+    /// without a right answer says nothing about a ranking and is left out.
+    pub fn add<T: PartialEq>(&mut self, found: &[T], right: &[T], took: Duration) {
+        if right.is_empty() {
+            return;
+        }
+        self.queries += 1;
+        self.latencies.push(took);
+        let is_right = |tool: &&T| right.contains(tool);
+        for (recall, depth) in self.recall.iter_mut().zip([1, 5, DEPTH]) {
+            *recall += found.iter().take(depth).filter(is_right).count() as f64 / right.len() as f64;
+        }
+        let gain = |rank: usize| 1.0 / (rank as f64 + 2.0).log2();
+        let top =
+            || found.iter().take(DEPTH).enumerate().filter(|(_, tool)| is_right(tool)).map(|(rank, _)| rank);
+        let ideal: f64 = (0..right.len().min(DEPTH)).map(gain).sum();
+        self.ndcg += top().map(gain).sum::<f64>() / ideal;
+        self.reciprocal += top().next().map_or(0.0, |rank| 1.0 / (rank as f64 + 1.0));
+    }
+
+    /// The means over all requests so far.
+    pub fn report(&self, index: Duration) -> Report {
+        let share = |sum: f64| if self.queries == 0 { 0.0 } else { sum / self.queries as f64 };
+        let [recall_1, recall_5, recall_10] = self.recall.map(share);
+        let mut latencies = self.latencies.clone();
+        latencies.sort_unstable();
+        let percentile = |part: f64| {
+            let place = (part * latencies.len() as f64).ceil() as usize;
+            latencies.get(place.saturating_sub(1)).map_or(0.0, |took| milliseconds(*took))
+        };
+        Report {
+            queries: self.queries,
+            recall_1,
+            recall_5,
+            recall_10,
+            ndcg_10: share(self.ndcg),
+            mrr: share(self.reciprocal),
+            latency_ms: Latencies { p50: percentile(0.50), p99: percentile(0.99) },
+            index_ms: milliseconds(index),
+        }
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-9
+    }
+
+    #[test]
+    fn two_requests_make_means() {
+        let mut tally = Tally::default();
+        tally.add(&["a", "b", "c"], &["a"], Duration::from_millis(1));
+        tally.add(&["x", "b", "c"], &["c", "z"], Duration::from_millis(3));
+        let report = tally.report(Duration::from_millis(7));
+        assert_eq!(report.queries, 2);
+        assert!(near(report.recall_1, 0.5));
+        assert!(near(report.recall_5, 0.75));
+        assert!(near(report.mrr, (1.0 + 1.0 / 3.0) / 2.0));
+        let second = (1.0 / 4_f64.log2()) / (1.0 + 1.0 / 3_f64.log2());
+        assert!(near(report.ndcg_10, (1.0 + second) / 2.0));
+        assert!(near(report.latency_ms.p50, 1.0) && near(report.latency_ms.p99, 3.0));
+    }
+
+    #[test]
+    fn nothing_measured_is_zero() {
+        let mut tally = Tally::default();
+        tally.add(&["a"], &[], Duration::from_millis(1));
+        let report = tally.report(Duration::ZERO);
+        assert_eq!(report.queries, 0);
+        assert!(near(report.recall_10, 0.0));
+    }
+
+    #[test]
+    fn json_has_the_published_shape() {
+        let report = serde_json::to_value(Tally::default().report(Duration::ZERO)).unwrap();
+        let keys: Vec<&str> = report.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(
+            keys,
+            ["queries", "recall@1", "recall@5", "recall@10", "ndcg@10", "mrr", "latency_ms", "index_ms"]
+        );
+    }
+}

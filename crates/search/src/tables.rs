@@ -1,0 +1,28 @@
+//! What is made of the documents to search them, always together: postings, names, vocabulary.
+
+use std::sync::Arc;
+
+use crate::document::Document;
+use crate::names::Names;
+use crate::postings::Postings;
+use crate::settings::Settings;
+use crate::vocabulary::Vocabulary;
+
+/// The tables over one list of documents.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    pub(crate) postings: Postings,
+    pub(crate) names: Names,
+    pub(crate) vocabulary: Vocabulary,
+}
+
+impl Tables {
+    /// The tables of these documents.
+    pub(crate) fn build(documents: &[Arc<Document>], settings: &Settings) -> Self {
+        Self {
+            postings: Postings::build(documents, settings),
+            names: Names::build(documents),
+            vocabulary: Vocabulary::build(documents),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Text as the index sees it: runs of letters cut into words, identifiers into their parts, Chinese into characters.
+
+mod letters;
+mod scan;
+mod stem;
+mod stop;
+mod term;
+
+pub(crate) use letters::letters_of;
+pub(crate) use scan::{Run, Script, is_han, runs};
+pub(crate) use stem::Stemmer;
+pub(crate) use stop::{is_request_word, is_stop_gram, is_stop_word};
+pub(crate) use term::{Term, TermMap};

@@ -1,0 +1,13 @@
+//! The set of letters of a word, for a quick look whether two words can be near each other at all.
+
+/// The letters of a word as bits. One typo changes at most two of them.
+pub(crate) fn letters_of(word: &str) -> u64 {
+    word.chars().fold(0, |letters, c| {
+        letters
+            | 1 << match c {
+                'a'..='z' => u32::from(c) - u32::from('a'),
+                '0'..='9' => 26 + u32::from(c) - u32::from('0'),
+                other => 36 + u32::from(other) % 28,
+            }
+    })
+}

@@ -1,0 +1,176 @@
+//! Cuts text into runs: a word or a part of an identifier, or a stretch of Chinese.
+
+/// Longer stretches of letters are keys, hashes and encoded bytes, not words.
+const LONGEST_WORD: usize = 48;
+
+/// A stretch of text that is looked at as one.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Run<'a> {
+    /// A word or one part of an identifier, in small letters.
+    Word(&'a str),
+    /// A whole identifier whose parts were also given: `readfile` of `readFile`.
+    Compound(&'a str),
+    /// Chinese, Japanese or Korean writing, in which words stand without spaces.
+    Han(&'a str),
+}
+
+/// How a term is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Script {
+    /// In characters without spaces.
+    Han,
+    /// In words with spaces between them.
+    Spaced,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Lower,
+    Upper,
+    Digit,
+}
+
+/// Whether a character belongs to a script written without spaces.
+pub(crate) fn is_han(c: char) -> bool {
+    matches!(c,
+        '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}'
+        | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3134f}' | '々')
+}
+
+/// Full-width letters and digits, common in Chinese text, as their usual forms.
+fn usual(c: char) -> char {
+    match c {
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
+        '’' | '‘' => '\'',
+        _ => c,
+    }
+}
+
+/// Hands every run of `text` to `sink`, in order.
+pub(crate) fn runs(text: &str, mut sink: impl FnMut(Run<'_>)) {
+    let mut letters: Vec<char> = Vec::new();
+    let mut han = String::new();
+    let mut parts = Parts::default();
+    for c in text.chars().map(usual) {
+        if is_han(c) {
+            parts.give(&mut letters, &mut sink);
+            han.push(c);
+            continue;
+        }
+        if !han.is_empty() {
+            sink(Run::Han(&han));
+            han.clear();
+        }
+        if c.is_alphanumeric() {
+            letters.push(c);
+        } else {
+            parts.give(&mut letters, &mut sink);
+        }
+    }
+    parts.give(&mut letters, &mut sink);
+    if !han.is_empty() {
+        sink(Run::Han(&han));
+    }
+}
+
+/// The buffers in which a word is cut into its parts.
+#[derive(Default)]
+struct Parts {
+    part: String,
+    whole: String,
+}
+
+impl Parts {
+    fn give(&mut self, letters: &mut Vec<char>, sink: &mut impl FnMut(Run<'_>)) {
+        if letters.is_empty() {
+            return;
+        }
+        if letters.len() <= LONGEST_WORD {
+            self.cut(letters, sink);
+        }
+        letters.clear();
+    }
+
+    fn cut(&mut self, letters: &[char], sink: &mut impl FnMut(Run<'_>)) {
+        self.part.clear();
+        self.whole.clear();
+        let mut count = 0;
+        let mut previous = None;
+        for (index, c) in letters.iter().enumerate() {
+            let kind = kind(*c);
+            let next = letters.get(index + 1).map(|c| self::kind(*c));
+            if previous.is_some_and(|previous| is_border(previous, kind, next)) {
+                sink(Run::Word(&self.part));
+                self.part.clear();
+                count += 1;
+            }
+            for small in c.to_lowercase() {
+                self.part.push(small);
+                self.whole.push(small);
+            }
+            previous = Some(kind);
+        }
+        sink(Run::Word(&self.part));
+        if count > 0 {
+            sink(Run::Compound(&self.whole));
+        }
+    }
+}
+
+fn kind(c: char) -> Kind {
+    if c.is_numeric() {
+        Kind::Digit
+    } else if c.is_uppercase() {
+        Kind::Upper
+    } else {
+        Kind::Lower
+    }
+}
+
+/// `readFile` is cut before F, `HTTPServer` before S, `base64` before 6; `IDs` and `PDFs` stay whole.
+fn is_border(previous: Kind, kind: Kind, next: Option<Kind>) -> bool {
+    match (previous, kind) {
+        (Kind::Lower, Kind::Upper) => true,
+        (Kind::Upper, Kind::Upper) => next == Some(Kind::Lower),
+        (a, b) => (a == Kind::Digit) != (b == Kind::Digit),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: &[&str]) {
+        let mut found = Vec::new();
+        runs(text, |run| {
+            found.push(match run {
+                Run::Word(word) => word.to_owned(),
+                Run::Compound(whole) => format!("={whole}"),
+                Run::Han(han) => format!("#{han}"),
+            });
+        });
+        assert_eq!(found, expect, "{text}");
+    }
+
+    #[test]
+    fn identifiers_are_cut() {
+        check("read_data_from_excel", &["read", "data", "from", "excel"]);
+        check("readDataFromExcel", &["read", "data", "from", "excel", "=readdatafromexcel"]);
+        check("HTTPServer2", &["http", "server", "2", "=httpserver2"]);
+        check("aws.s3-list", &["aws", "s", "3", "=s3", "list"]);
+        check("Read the FILE!", &["read", "the", "file"]);
+    }
+
+    #[test]
+    fn chinese_stands_apart() {
+        check("帮我打开README文件", &["#帮我打开", "readme", "#文件"]);
+        check("ＰＤＦ文档", &["pdf", "#文档"]);
+    }
+
+    #[test]
+    fn what_is_not_a_word_is_left_out() {
+        check(&"x".repeat(300), &[]);
+        check("", &[]);
+        check("🙂 — …", &[]);
+    }
+}

@@ -1,0 +1,46 @@
+//! Stems: `searching`, `searches` and `searched` are one word.
+
+use std::collections::HashMap;
+
+use rust_stemmers::{Algorithm, Stemmer as Snowball};
+
+use super::{Term, is_stop_word};
+
+/// A cache that grew past this holds mostly words seen once.
+const CACHED_WORDS: usize = 200_000;
+
+/// Finds stems, and remembers them: a catalog uses the same few thousand words again and again.
+pub(crate) struct Stemmer {
+    snowball: Snowball,
+    /// Nothing for a stop word.
+    known: HashMap<String, Option<Term>>,
+}
+
+impl Default for Stemmer {
+    fn default() -> Self {
+        Self { snowball: Snowball::create(Algorithm::English), known: HashMap::new() }
+    }
+}
+
+impl Stemmer {
+    /// The stem of a word in small letters.
+    pub(crate) fn stem(&self, word: &str) -> String {
+        if word.len() <= 3 || !word.is_ascii() {
+            return word.to_owned();
+        }
+        self.snowball.stem(word).into_owned()
+    }
+
+    /// The term of a word's stem; none for a stop word.
+    pub(crate) fn term(&mut self, word: &str) -> Option<Term> {
+        if let Some(term) = self.known.get(word) {
+            return *term;
+        }
+        let term = (!is_stop_word(word)).then(|| Term::of(&self.stem(word)));
+        if self.known.len() >= CACHED_WORDS {
+            self.known.clear();
+        }
+        self.known.insert(word.to_owned(), term);
+        term
+    }
+}

@@ -1,0 +1,60 @@
+//! The words that tool names are made of, to understand a misspelt one.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::document::Document;
+use crate::text::{Run, letters_of, runs};
+
+/// In shorter words, one other letter makes another word.
+const SHORTEST: usize = 5;
+/// Longer ones are identifiers.
+const LONGEST: usize = 24;
+
+#[derive(Debug)]
+struct Word {
+    letters: u64,
+    text: Box<str>,
+}
+
+/// The words of all names.
+#[derive(Debug, Default)]
+pub(crate) struct Vocabulary {
+    words: Vec<Word>,
+}
+
+impl Vocabulary {
+    /// The words in the names of these documents.
+    pub(crate) fn build(documents: &[Arc<Document>]) -> Self {
+        let mut seen: HashSet<Box<str>> = HashSet::new();
+        for document in documents {
+            runs(document.tool.name().as_str(), |run| {
+                if let Run::Word(word) = run
+                    && (SHORTEST..=LONGEST).contains(&word.len())
+                    && word.is_ascii()
+                    && !seen.contains(word)
+                {
+                    seen.insert(word.into());
+                }
+            });
+        }
+        let mut words: Vec<Word> =
+            seen.into_iter().map(|text| Word { letters: letters_of(&text), text }).collect();
+        words.sort_unstable_by(|a, b| a.text.cmp(&b.text));
+        Self { words }
+    }
+
+    /// The word of a name that is one letter away from `word`.
+    pub(crate) fn near(&self, word: &str) -> Option<&str> {
+        if !(SHORTEST..=LONGEST).contains(&word.len()) || !word.bytes().all(|byte| byte.is_ascii_lowercase())
+        {
+            return None;
+        }
+        let letters = letters_of(word);
+        let near = self.words.iter().filter(|other| {
+            other.text.len().abs_diff(word.len()) <= 1 && (other.letters ^ letters).count_ones() <= 2
+        });
+        let mut near = near.filter(|other| strsim::osa_distance(&other.text, word) == 1);
+        near.next().map(|other| &*other.text)
+    }
+}

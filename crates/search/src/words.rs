@@ -1,0 +1,92 @@
+//! What the words of a request give: to every document roughly and fast, to a few exactly and part by part.
+
+use crate::document::Document;
+use crate::explain::Parts;
+use crate::field::{FIELD_COUNT, Field};
+use crate::index::Index;
+use crate::postings::norms;
+use crate::query::{MOST_SENTENCES, Query, Wanted};
+
+/// What having each wanted term fully would add to a score.
+pub(crate) fn worth_of(index: &Index, query: &Query) -> Vec<f32> {
+    let postings = &index.tables.postings;
+    let worth =
+        |wanted: &Wanted| wanted.weight * postings.rarity(postings.of(wanted.term).len(), wanted.script);
+    query.wanted.iter().map(worth).collect()
+}
+
+pub(crate) fn scores_by_words(index: &Index, query: &Query, worth: &[f32]) -> Vec<f32> {
+    let mut scores = vec![0.0_f32; index.documents.len()];
+    for (wanted, worth) in query.wanted.iter().zip(worth) {
+        for posting in index.tables.postings.of(wanted.term) {
+            if let Some(score) = scores.get_mut(posting.document as usize) {
+                *score += worth * posting.impact;
+            }
+        }
+    }
+    scores
+}
+
+/// What the words of the request give a document. Both lists are sorted by term and walked together.
+pub(crate) fn parts_by_words(index: &Index, document: &Document, wanted: &[Wanted], worth: &[f32]) -> Parts {
+    let norms = norms(document, index.tables.postings.average(), &index.settings);
+    let mut parts = Parts::default();
+    let mut sentences = [0.0_f32; MOST_SENTENCES];
+    let (mut asked_of_name, mut name) = (0.0, 0.0);
+    let mut wanted = wanted.iter().zip(worth).peekable();
+    for occurrence in &document.occurrences {
+        let in_name = occurrence.counts.first().is_some_and(|count| *count > 0);
+        let rarity = if in_name { index.tables.postings.rarity_of(occurrence.term) } else { 0.0 };
+        name += rarity;
+        while wanted.next_if(|(wanted, _)| wanted.term < occurrence.term).is_some() {}
+        let Some((wanted, worth)) = wanted.next_if(|(wanted, _)| wanted.term == occurrence.term) else {
+            continue;
+        };
+        asked_of_name += rarity * wanted.weight.min(1.0);
+        let gain = add_term(
+            &mut parts,
+            &occurrence.counts,
+            &norms,
+            Term { wanted, worth: *worth, saturation: index.settings.saturation },
+        );
+        for (number, sum) in sentences.iter_mut().enumerate() {
+            if wanted.sentences >> number & 1 == 1 {
+                *sum += gain;
+            }
+        }
+    }
+    let by_words = parts.sum();
+    let best_sentence = sentences.iter().copied().fold(0.0, f32::max);
+    let covered = if name > 0.0 { (asked_of_name / name).min(1.0) } else { 0.0 };
+    let focused = by_words + index.settings.sentence * best_sentence;
+    parts.focus = focused * (1.0 + index.settings.name_coverage * covered) - by_words;
+    parts
+}
+
+#[derive(Clone, Copy)]
+struct Term<'a> {
+    wanted: &'a Wanted,
+    worth: f32,
+    saturation: f32,
+}
+
+/// Adds what one term gains to the parts, shared among the fields it stands in.
+fn add_term(
+    parts: &mut Parts,
+    counts: &[u8; FIELD_COUNT],
+    norms: &[f32; FIELD_COUNT],
+    term: Term<'_>,
+) -> f32 {
+    let shares = || counts.iter().zip(norms).map(|(count, norm)| f32::from(*count) * norm);
+    let frequency: f32 = shares().sum();
+    if frequency <= 0.0 {
+        return 0.0;
+    }
+    let gain = term.worth * frequency / (term.saturation + frequency);
+    for (field, share) in Field::ALL.into_iter().zip(shares()) {
+        if share > 0.0 {
+            parts.add(term.wanted.origin, field, gain * share / frequency);
+        }
+    }
+    gain
+}

@@ -1,0 +1,105 @@
+//! What must hold for every text: no panic, one order, and a change that equals a rebuild.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use proptest::prelude::*;
+use toolhub_core::{RawJson, ServerId, Source, Tool, ToolDefinition};
+use toolhub_search::{Index, Request, Settings};
+
+#[derive(Debug, Clone)]
+struct Made {
+    server: u8,
+    name: String,
+    description: String,
+    parameter: String,
+    tag: String,
+}
+
+fn server(number: u8) -> Source {
+    Source::Server(ServerId::new(format!("server{number}")))
+}
+
+fn tool(made: &Made) -> Tool {
+    let definition = serde_json::json!({
+        "name": format!("n{}", made.name),
+        "description": made.description,
+        "inputSchema": {"type": "object", "properties": {made.parameter.clone(): {"description": made.description}}},
+    });
+    let mut tool = Tool::new(server(made.server), ToolDefinition::parse(RawJson::of(&definition)).unwrap());
+    tool.tags = vec![made.tag.clone()];
+    tool
+}
+
+/// Words that meet each other, odd Unicode, and both languages.
+fn text() -> impl Strategy<Value = String> {
+    let word = prop_oneof![
+        4 => prop::sample::select(vec!["read", "file", "weather", "bookTicket", "s3", "天气", "查询火车票", "“", "'", "."]),
+        1 => Just("\u{feff}\u{202e}é\u{301}ǅßİ"),
+    ];
+    prop_oneof![
+        3 => prop::collection::vec(word, 0..8).prop_map(|words| words.join(" ")),
+        1 => "\\PC{0,40}",
+        1 => any::<String>(),
+    ]
+}
+
+fn made() -> impl Strategy<Value = Made> {
+    (0..3_u8, text(), text(), text(), text()).prop_map(|(server, name, description, parameter, tag)| Made {
+        server,
+        name,
+        description,
+        parameter,
+        tag,
+    })
+}
+
+fn order(index: &Index, request: &str) -> Vec<(String, String, u32)> {
+    let ranking = index.rank(&Request::new(request).limit(50));
+    assert!(ranking.confidence.is_finite());
+    ranking
+        .hits
+        .iter()
+        .map(|hit| (hit.tool.source.to_string(), hit.tool.name().to_string(), hit.score.to_bits()))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn replacing_a_source_equals_a_rebuild(
+        before in prop::collection::vec(made(), 0..12),
+        after in prop::collection::vec(made(), 0..6),
+        changed in 0..3_u8,
+        request in text(),
+    ) {
+        let after: Vec<Made> = after.into_iter().map(|made| Made { server: changed, ..made }).collect();
+        let old = Index::new(before.iter().map(tool), Settings::default());
+        let replaced = old.replace_source(&server(changed), after.iter().map(tool)).unwrap();
+        let kept = before.iter().filter(|made| made.server != changed);
+        let rebuilt = Index::new(kept.chain(&after).map(tool), Settings::default());
+        prop_assert_eq!(replaced.len(), rebuilt.len());
+        prop_assert_eq!(order(&replaced, &request), order(&rebuilt, &request));
+    }
+
+    #[test]
+    fn the_order_of_sources_changes_nothing(made in prop::collection::vec(made(), 0..12), request in text()) {
+        let forward = Index::new(made.iter().map(tool), Settings::default());
+        let mut by_server = made.clone();
+        by_server.sort_by_key(|made| std::cmp::Reverse(made.server));
+        let other = Index::new(by_server.iter().map(tool), Settings::default());
+        prop_assert_eq!(order(&forward, &request), order(&other, &request));
+        prop_assert_eq!(order(&forward, &request), order(&forward, &request));
+    }
+
+    #[test]
+    fn hits_are_sorted_and_explained(made in prop::collection::vec(made(), 0..12), request in text()) {
+        let index = Index::new(made.iter().map(tool), Settings::default());
+        let hits = index.rank(&Request::new(&request).limit(50)).hits;
+        for pair in hits.windows(2) {
+            prop_assert!(pair[0].score + 1e-2 >= pair[1].score);
+        }
+        for hit in hits {
+            prop_assert!(hit.score.is_finite() && (hit.parts.sum() - hit.score).abs() < 1e-2);
+        }
+    }
+}

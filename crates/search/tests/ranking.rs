@@ -1,0 +1,248 @@
+//! Ranking over small catalogs: names, words, both languages, history, meaning, and when none fits.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+
+use toolhub_core::{RawJson, ServerId, Source, Tool, ToolDefinition, ToolName};
+use toolhub_search::{Index, Meaning, MeaningError, Past, Request, Settings};
+
+fn tool(source: &str, name: &str, description: &str) -> Tool {
+    let definition = serde_json::json!({"name": name, "description": description});
+    with_definition(source, &definition)
+}
+
+fn with_definition(source: &str, definition: &serde_json::Value) -> Tool {
+    let definition = ToolDefinition::parse(RawJson::of(definition)).unwrap();
+    Tool::new(Source::Server(ServerId::new(source)), definition)
+}
+
+fn office() -> Vec<Tool> {
+    vec![
+        tool("excel", "read_data_from_excel", "Read the cells of a worksheet"),
+        tool("excel", "write_data_to_excel", "Write values into the cells of a worksheet"),
+        tool("excel", "createChart", "Create a chart in a worksheet"),
+        tool("mail", "send_email", "Send a message to one or more recipients"),
+        tool("mail", "list_mailboxes", "List the folders of the mail account"),
+        tool("weather", "get_forecast", "Weather forecast for a city over the next days"),
+        tool("travel", "train_ticket_booking", "Book train tickets between two cities"),
+        tool("travel", "hotel_search", "Find hotels with free rooms"),
+        tool("homes", "house_renting", "Find houses to rent by place and price"),
+        tool("files", "rename_file", "Give a file another name"),
+        tool("files", "delete_file", "Delete a file"),
+        tool("文档", "summarize_doc", "总结一篇文档的主要内容"),
+    ]
+}
+
+fn index() -> Index {
+    Index::new(office(), Settings::default())
+}
+
+fn first(index: &Index, request: &str) -> String {
+    let ranking = index.rank(&Request::new(request));
+    ranking.hits.first().map(|hit| hit.tool.name().to_string()).unwrap_or_default()
+}
+
+#[track_caller]
+fn check(request: &str, expect: &str) {
+    assert_eq!(first(&index(), request), expect, "{request}");
+}
+
+#[test]
+fn a_named_tool_comes_first() {
+    check("read_data_from_excel", "read_data_from_excel");
+    check("readDataFromExcel", "read_data_from_excel");
+    check("read data from excel", "read_data_from_excel");
+    check("excel__createChart", "createChart");
+    check("please call create_chart for the hotel weather email", "createChart");
+    check("用 rename_file 处理一下天气预报", "rename_file");
+}
+
+#[test]
+fn a_typo_in_a_name_is_forgiven() {
+    check("raed_data_from_excel", "read_data_from_excel");
+    check("send_emial", "send_email");
+    check("hotelsearch", "hotel_search");
+    check("get_forcast", "get_forecast");
+}
+
+#[test]
+fn a_typo_in_a_word_is_forgiven() {
+    check("show me the forecaat for tomorrow", "get_forecast");
+}
+
+#[test]
+fn words_find_their_tool() {
+    check("what will the weather be like in Kyoto", "get_forecast");
+    check("remove this file from the disk", "delete_file");
+    check("I need an apartment", "house_renting");
+}
+
+#[test]
+fn chinese_finds_english_tools() {
+    check("明天北京的天气怎么样", "get_forecast");
+    check("帮我订一张去上海的火车票", "train_ticket_booking");
+    check("把这个文件重命名", "rename_file");
+    check("给张三发送一封邮件", "send_email");
+}
+
+#[test]
+fn english_finds_chinese_tools() {
+    check("summary of a document", "summarize_doc");
+    let only_chinese =
+        Index::new([tool("a", "t1", "查询天气预报"), tool("a", "t2", "预订酒店房间")], Settings::default());
+    assert_eq!(first(&only_chinese, "weather forecast for Paris"), "t1");
+    assert_eq!(first(&only_chinese, "reserve a hotel room"), "t2");
+}
+
+#[test]
+fn parameters_tags_and_examples_are_searched() {
+    let mut tagged = tool("a", "one", "Does a thing");
+    tagged.tags = vec!["astronomy".to_owned()];
+    let schema = serde_json::json!({"type": "object", "properties": {
+        "iban": {"type": "string", "description": "Account to debit"},
+        "mode": {"enum": ["urgent", "batch"]},
+    }});
+    let paying = with_definition(
+        "a",
+        &serde_json::json!({"name": "two", "description": "Does a thing", "inputSchema": schema}),
+    );
+    let shown = with_definition(
+        "a",
+        &serde_json::json!({"name": "three", "description": "Does a thing", "examples": ["chess opening"]}),
+    );
+    let index = Index::new([tagged, paying, shown], Settings::default());
+    assert_eq!(first(&index, "astronomy"), "one");
+    assert_eq!(first(&index, "which IBAN to debit"), "two");
+    assert_eq!(first(&index, "urgent"), "two");
+    assert_eq!(first(&index, "a chess opening"), "three");
+}
+
+#[test]
+fn what_is_quoted_counts_less() {
+    check("rename the file to \"weather forecast for the city.txt\"", "rename_file");
+}
+
+#[test]
+fn none_fits_is_said() {
+    let index = index();
+    let foreign =
+        ["sing me a lullaby about dragons", "factorise the polynomial over a finite field", "给我讲个笑话"];
+    for request in foreign {
+        let ranking = index.rank(&Request::new(request));
+        assert!(ranking.fitting().is_empty(), "{request}: {} {:?}", ranking.confidence, ranking.evidence);
+    }
+    let served = [
+        "weather forecast for Kyoto",
+        "send an email to Bob",
+        "send_emial",
+        "查询天气预报",
+        "delete the file a.txt",
+    ];
+    for request in served {
+        let ranking = index.rank(&Request::new(request));
+        assert!(!ranking.fitting().is_empty(), "{request}: {} {:?}", ranking.confidence, ranking.evidence);
+    }
+}
+
+#[test]
+fn nothing_is_found_for_nothing() {
+    for request in ["", "   ", "🙂", "the of and", "\u{0}\u{202e}"] {
+        let index = index();
+        let ranking = index.rank(&Request::new(request));
+        assert!(ranking.hits.is_empty() && !ranking.fits, "{request:?}");
+    }
+    let empty = Index::new([], Settings::default());
+    assert!(empty.is_empty() && empty.rank(&Request::new("weather")).hits.is_empty());
+}
+
+#[test]
+fn the_parts_make_the_score() {
+    let index = index();
+    let past = [past("get_forecast", 3.0, Some(1.0))];
+    for request in ["weather forecast", "明天天气", "get_forecast", "an apartment"] {
+        for hit in index.rank(&Request::new(request).past(&past)).hits {
+            assert!((hit.parts.sum() - hit.score).abs() < 1e-3, "{request}: {hit:?}");
+        }
+    }
+    let by_name = index.rank(&Request::new("get_forecast"));
+    assert!(by_name.hits[0].parts.named > 0.0);
+    let by_dictionary = index.rank(&Request::new("天气"));
+    assert!(by_dictionary.hits[0].parts.cross_language > 0.0);
+    assert!(index.rank(&Request::new("apartment")).hits[0].parts.related > 0.0);
+}
+
+fn past(name: &str, similar_successes: f32, success_rate: Option<f32>) -> Past {
+    Past {
+        source: Source::Server(ServerId::new("weather")),
+        name: ToolName::new(name),
+        similar_successes,
+        success_rate,
+    }
+}
+
+#[test]
+fn the_past_lifts_and_breaks_ties() {
+    let twins =
+        || ["alpha", "beta", "gamma"].map(|name| tool("weather", name, "Weather forecast for a city"));
+    let index = Index::new(twins(), Settings::default());
+    let order = |past: &[Past]| -> Vec<String> {
+        let ranking = index.rank(&Request::new("weather forecast").past(past));
+        ranking.hits.iter().map(|hit| hit.tool.name().to_string()).collect()
+    };
+    assert_eq!(order(&[]), ["alpha", "beta", "gamma"]);
+    assert_eq!(order(&[past("gamma", 4.0, None)]), ["gamma", "alpha", "beta"]);
+    assert_eq!(
+        order(&[past("alpha", 0.0, Some(0.1)), past("gamma", 0.0, Some(0.9))]),
+        ["gamma", "beta", "alpha"]
+    );
+    assert_eq!(order(&[past("unknown", 9.0, None)]), ["alpha", "beta", "gamma"]);
+    assert_eq!(order(&[past("beta", f32::NAN, Some(f32::NAN))]).len(), 3);
+}
+
+/// Places texts by the letters they have: crude, and enough to see that vectors are asked for and used.
+#[derive(Debug)]
+struct Letters;
+
+impl Meaning for Letters {
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Box<[f32]>>, MeaningError> {
+        let vector = |text: &&str| {
+            let mut counts = [0.0_f32; 26];
+            for byte in text.bytes().filter(u8::is_ascii_lowercase) {
+                counts[usize::from(byte - b'a')] += 1.0;
+            }
+            let length = counts.iter().map(|count| count * count).sum::<f32>().sqrt().max(1.0);
+            counts.map(|count| count / length).into()
+        };
+        Ok(texts.iter().map(vector).collect())
+    }
+}
+
+#[test]
+fn meaning_is_one_part_and_follows_a_change() {
+    let index = index().with_meaning(Arc::new(Letters)).unwrap();
+    let meaning = |index: &Index, name: &str| {
+        let ranking = index.rank(&Request::new("zyzzyva quiz jazz").limit(100));
+        ranking.hits.iter().find(|hit| hit.tool.name().as_str() == name).map(|hit| hit.parts.meaning)
+    };
+    assert!(meaning(&index, "hotel_search").is_some_and(|part| part > 0.0));
+    let source = Source::Server(ServerId::new("travel"));
+    let changed = index.replace_source(&source, [tool("travel", "jazz_quiz", "zyzzyva quiz jazz")]).unwrap();
+    assert_eq!(meaning(&changed, "hotel_search"), None);
+    assert!(meaning(&changed, "jazz_quiz") > meaning(&changed, "delete_file"));
+}
+
+/// Forgets the last text.
+#[derive(Debug)]
+struct Forgetful;
+
+impl Meaning for Forgetful {
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Box<[f32]>>, MeaningError> {
+        Ok(texts.iter().skip(1).map(|_| Box::from([1.0])).collect())
+    }
+}
+
+#[test]
+fn a_model_that_gives_too_little_is_refused() {
+    let error = index().with_meaning(Arc::new(Forgetful)).unwrap_err();
+    assert_eq!(error.to_string(), "the model gave 11 vectors for 12 texts");
+}

@@ -1,0 +1,50 @@
+//! The search benchmark: finds the data, and runs the program of the search crate that measures.
+use std::path::absolute;
+
+use anyhow::Result;
+
+use crate::{
+    run::{self, cargo},
+    workspace::Workspace,
+};
+
+/// The sets that are known, with where each is published.
+const SETS: &[(&str, &str)] = &[
+    ("metatool_single, metatool_multi", "MetaTool (github HowieHwong/MetaTool)"),
+    ("bfcl", "Berkeley Function Calling Leaderboard (the Python package bfcl-eval)"),
+    ("sealtools", "Seal-Tools (github fairyshine/Seal-Tools)"),
+    ("acebench_en, acebench_zh", "ACEBench (github chenchen0103/ACEBench)"),
+    ("ultratool_dev_en, _zh, _zh2en", "UltraTool (github JoeYing1019/UltraTool)"),
+    ("toucan_catalogue", "Toucan (github TheAgentArk/Toucan)"),
+];
+
+pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
+    if !args.iter().any(|arg| arg == "--data") {
+        println!("No data: name a folder with `--data DIR`. In it, a folder for each set with `tools.jsonl`");
+        println!(
+            "(`id, name, description, parameters`) and `queries.jsonl` (`id, query, relevant`). Known sets:"
+        );
+        for (sets, place) in SETS {
+            println!("  {sets}: {place}");
+        }
+        return Ok(());
+    }
+    let mut command = cargo(&workspace.root);
+    command.args([
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "toolhub-search",
+        "--example",
+        "search_bench",
+        "--",
+    ]);
+    let mut is_path = false;
+    for arg in args {
+        // Paths are meant from where the chore was called, and the program runs in the project's root.
+        command.arg(if is_path { absolute(arg)? } else { arg.into() });
+        is_path = arg == "--data" || arg == "--settings";
+    }
+    run::check(&mut command)
+}

@@ -23,18 +23,33 @@ pub use host::NativeHost;
 pub use memory::{HistoryKind, Memory, get_conversation_history, read_result};
 pub use web::{Freshness, SearchChoice, SearchProvider, WebSearch, search_web};
 
-/// All built-in tools; the file tools see `folders` and nothing else, the web is searched as `web` says, and `memory`
-/// is what can be looked back at.
-pub fn builtin(folders: Folders, web: WebSearch, memory: Memory) -> Vec<Arc<dyn NativeTool>> {
-    let (folders, memory) = (Arc::new(folders), Arc::new(memory));
+/// What the built-in tools may use.
+#[derive(Debug)]
+pub struct Rooms {
+    /// What the file tools see; nothing else.
+    pub folders: Folders,
+    /// Who searches the web.
+    pub web: WebSearch,
+    /// What can be looked back at.
+    pub memory: Memory,
+    /// Who finds tools.
+    pub finder: Finder,
+}
+
+/// All built-in tools.
+pub fn builtin(rooms: Rooms) -> Vec<Arc<dyn NativeTool>> {
+    let (folders, memory) = (Arc::new(rooms.folders), Arc::new(rooms.memory));
+    let finder = Arc::new(rooms.finder);
     vec![
         Arc::new(calculate),
         Arc::new(get_time),
         Arc::new(list_files(Arc::clone(&folders))),
         Arc::new(read_file(folders)),
-        Arc::new(search_web(Arc::new(web))),
+        Arc::new(search_web(Arc::new(rooms.web))),
         Arc::new(get_conversation_history(Arc::clone(&memory))),
         Arc::new(read_result(memory)),
+        Arc::new(search_tools(Arc::clone(&finder))),
+        Arc::new(describe_tool(finder)),
     ]
 }
 

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use toolhub_core::finder::{Search, ToolFinder};
 use toolhub_core::ports::Silence;
 use toolhub_core::{
     BoxFuture, CallContext, CallId, NativeTool, RawJson, RawObject, Source, Tool, ToolDefinition, ToolError,
     ToolHost, ToolOutput,
 };
-use toolhub_native::{Folders, Memory, NativeHost, WebSearch, builtin};
+use toolhub_native::{Finder, Folders, Memory, NativeHost, Rooms, WebSearch, builtin};
 
 /// A tool that always says the same.
 struct Fixed {
@@ -61,16 +62,55 @@ async fn tools_come_and_go() {
     assert!(came.starts_with("unknown_tool: there is no tool `b`"), "{came}");
 }
 
+/// Knows no tools.
+struct Nobody;
+
+impl ToolFinder for Nobody {
+    fn search<'a>(&'a self, _: &'a str, _: usize) -> BoxFuture<'a, Search> {
+        Box::pin(std::future::ready(Search::default()))
+    }
+
+    fn describe(&self, _: &str) -> Vec<RawObject> {
+        Vec::new()
+    }
+
+    fn near(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+fn rooms() -> Rooms {
+    Rooms {
+        folders: Folders::default(),
+        web: WebSearch::found(&|_| None),
+        memory: Memory::default(),
+        finder: Finder::new(Arc::new(Nobody)),
+    }
+}
+
 #[tokio::test]
 async fn the_built_in_tools_work() {
-    let host = NativeHost::new(builtin(Folders::default(), WebSearch::found(&|_| None), Memory::default()));
-    assert_eq!(names(&host), ["calculate", "get_time", "list_files", "read_file", "search_web"]);
+    let host = NativeHost::new(builtin(rooms()));
+    assert_eq!(
+        names(&host),
+        [
+            "calculate",
+            "describe_tool",
+            "get_conversation_history",
+            "get_time",
+            "list_files",
+            "read_file",
+            "read_result",
+            "search_tools",
+            "search_web"
+        ]
+    );
     let tools = host.tools();
     assert_eq!(call(&host, &tools[0], json!({"expression": "0.1 + 0.2"})).await, "0.3");
-    let came = call(&host, &tools[1], json!({"zone": "北京", "at": "2026-01-01T00:00Z"})).await;
+    let came = call(&host, &tools[3], json!({"zone": "北京", "at": "2026-01-01T00:00Z"})).await;
     assert_eq!(came, "2026-01-01 08:00:00 +08:00 (Asia/Shanghai, Thursday)");
     assert!(
-        call(&host, &tools[3], json!({"path": "a"})).await.starts_with("tool_failed: no folder may be read")
+        call(&host, &tools[5], json!({"path": "a"})).await.starts_with("tool_failed: no folder may be read")
     );
     for tool in &tools {
         let hints = tool.hints();

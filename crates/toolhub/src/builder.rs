@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::OnceCell;
 use tokio::sync::watch;
+use toolhub_core::finder::ToolFinder;
 use toolhub_core::lang::{Lang, Say, Text};
 use toolhub_core::memory::CallLog;
 use toolhub_core::ports::{CachedList, HubStore};
@@ -14,10 +15,12 @@ use toolhub_engine::{Deadlines, Engine, Tagger};
 use toolhub_mcp::config::{ConfigError, ServerSpec, TransportSpec};
 use toolhub_mcp::oauth::TokenStore;
 use toolhub_mcp::{ClientHandler, McpHost, Refusal, Server, ServerContext};
-use toolhub_native::{Folders, Memory, NativeHost, builtin};
+use toolhub_native::{Finder as NativeFinder, Folders, Memory, NativeHost, Rooms, builtin};
+use toolhub_search::Settings as SearchSettings;
 
 use toolhub_store::{OpenError, StorePlace};
 
+use crate::finder::Finder;
 use crate::hub::Hub;
 use crate::listeners::Listeners;
 use crate::settings::{Places, PlacesError, Settings, load_servers};
@@ -159,9 +162,17 @@ impl HubBuilder {
         if let Some(store) = &store {
             engine = engine.recording(Arc::clone(store) as Arc<dyn CallLog>);
         }
+        let engine = Arc::new(engine);
+        let finder = Arc::new(Finder::new(Arc::clone(&engine), store.clone(), SearchSettings::default()));
         let limits = limits_of(&settings);
 
-        let native = Arc::new(native_host(&settings, &places, Memory::of(store.clone()), self.tools));
+        let rooms = Rooms {
+            folders: Folders::new(settings.folders(&places.config)),
+            web: settings.search_service(),
+            memory: Memory::of(store.clone()),
+            finder: NativeFinder::new(Arc::clone(&finder) as Arc<dyn ToolFinder>),
+        };
+        let native = Arc::new(native_host(&settings, rooms, self.tools));
         engine.add_host(&(Arc::clone(&native) as Arc<dyn ToolHost>), limits);
 
         let handler = self.handler.unwrap_or_else(|| Arc::new(Refusal));
@@ -185,6 +196,7 @@ impl HubBuilder {
         let (lists, lists_kept) = (Mutex::new(lists), watch::Sender::new(0));
         let hub = Hub {
             engine,
+            finder,
             native,
             servers,
             lists,
@@ -207,16 +219,10 @@ fn limits_of(settings: &Settings) -> Deadlines {
     Deadlines { call, cap: settings.limits.call_cap.map_or(usual.cap, |span| span.0).max(call) }
 }
 
-fn native_host(
-    settings: &Settings,
-    places: &Places,
-    memory: Memory,
-    added: Vec<Arc<dyn NativeTool>>,
-) -> NativeHost {
+fn native_host(settings: &Settings, rooms: Rooms, added: Vec<Arc<dyn NativeTool>>) -> NativeHost {
     let host = NativeHost::default();
     if settings.native.enabled {
-        let folders = Folders::new(settings.folders(&places.config));
-        for tool in builtin(folders, settings.search_service(), memory) {
+        for tool in builtin(rooms) {
             if !settings.native.disabled.iter().any(|name| name == tool.definition().name().as_str()) {
                 host.add(tool);
             }

@@ -9,6 +9,7 @@ use futures_util::future::join_all;
 use tokio::sync::OnceCell;
 use tokio::sync::watch;
 use toolhub_core::error::UnknownTool;
+use toolhub_core::finder::{Search, ToolFinder as _};
 use toolhub_core::lang::Text;
 use toolhub_core::ports::{CachedList, HubStore, StoreError, ToolVersion};
 use toolhub_core::{
@@ -20,6 +21,7 @@ use toolhub_mcp::{McpError, Server, ServerState};
 use toolhub_native::NativeHost;
 
 use crate::builder::HubBuilder;
+use crate::finder::Finder;
 use crate::settings::{Places, Settings};
 
 /// How long servers may take to go when the hub is shut down.
@@ -27,7 +29,8 @@ const SHUTDOWN: Duration = Duration::from_secs(5);
 
 /// Every tool in one place.
 pub struct Hub {
-    pub(crate) engine: Engine,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) finder: Arc<Finder>,
     pub(crate) native: Arc<NativeHost>,
     pub(crate) servers: Vec<Arc<Server>>,
     pub(crate) lists: Mutex<HashMap<ServerId, CachedList>>,
@@ -85,6 +88,11 @@ impl Hub {
             return self.with_unlisted(self.engine.call(call).await);
         }
         self.with_unlisted(outcome)
+    }
+
+    /// The best tools for a request in words, among those that are known.
+    pub async fn search(&self, request: &str, limit: usize) -> Search {
+        self.finder.search(request, limit).await
     }
 
     /// Decides who would serve a call, and runs nothing.

@@ -6,6 +6,7 @@ mod browser;
 mod call;
 mod completions;
 mod doctor;
+mod eval_search;
 mod exit;
 mod explain;
 mod export;
@@ -17,6 +18,7 @@ mod import_files;
 mod login;
 mod offers;
 mod options;
+mod options_eval;
 mod options_memory;
 mod recommend;
 mod result;
@@ -30,6 +32,7 @@ mod status;
 mod table;
 mod tools;
 mod tools_diff;
+mod tools_search;
 mod trace;
 mod transfer;
 
@@ -41,6 +44,7 @@ use clap::FromArgMatches as _;
 use app::App;
 use exit::Exit;
 use options::{Cli, Command};
+use options_eval::EvalCommand;
 
 /// Runs one command.
 pub(crate) async fn run(args: Vec<OsString>) -> ExitCode {
@@ -63,6 +67,9 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
     match command {
         None => start::run(app),
         Some(Command::Call(args)) => call::run(app, args).await,
+        Some(Command::Eval(args)) => match args.command {
+            EvalCommand::Search(args) => eval_search::run(app, &args),
+        },
         Some(Command::History(args)) => history::run(app, args).await,
         Some(Command::Stats(args)) => stats::run(app, args).await,
         Some(Command::Recommend(args)) => recommend::run(app, args).await,

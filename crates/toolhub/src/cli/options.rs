@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolhub::Lang;
 use toolhub::settings::Span;
 
+use super::options_eval::EvalArgs;
 use super::options_memory::{HistoryArgs, RecommendArgs, ResultArgs, StatsArgs};
 
 /// One place for every tool an AI agent can use
@@ -85,6 +86,8 @@ pub(crate) enum Command {
     Recommend(RecommendArgs),
     /// Show the full result of an earlier call
     Result(ResultArgs),
+    /// Measure how well toolhub works on a set of your own
+    Eval(EvalArgs),
     /// Check config, servers and data, and say what to do
     Doctor,
     /// Print completions for a shell
@@ -167,6 +170,26 @@ pub(crate) enum ToolsCommand {
     Show(ShowArgs),
     /// Show what changed in a tool's definition
     Diff(ShowArgs),
+    /// Find tools for what you want to do
+    Search(SearchArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SearchArgs {
+    /// What the tool should do, in your own words, or its name
+    pub(crate) query: String,
+    /// How many at most
+    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 10, hide_default_value = true)]
+    pub(crate) limit: usize,
+    /// Show what each score is made of
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Show the nearest even where none fits
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Only what is known already; connect to nothing
+    #[arg(long)]
+    pub(crate) cached: bool,
 }
 
 #[derive(Debug, Args)]

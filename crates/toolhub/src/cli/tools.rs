@@ -12,12 +12,13 @@ use super::exit::{Exit, UsageError};
 use super::options::{ShowArgs, ToolsArgs, ToolsCommand};
 use super::screen::{BOLD, DIM, NAME};
 use super::table::{Cell, fold, lines, wrapped};
-use super::tools_diff;
+use super::{tools_diff, tools_search};
 
 pub(crate) async fn run(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
     match args.command {
         Some(ToolsCommand::Show(args)) => show(app, args).await,
         Some(ToolsCommand::Diff(args)) => tools_diff::run(app, args).await,
+        Some(ToolsCommand::Search(args)) => tools_search::run(app, args).await,
         None | Some(ToolsCommand::List) => list(app, args).await,
     }
 }
@@ -128,7 +129,7 @@ fn plural(count: usize, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
-fn first_line(text: &str) -> &str {
+pub(super) fn first_line(text: &str) -> &str {
     text.trim().lines().next().unwrap_or_default().trim()
 }
 

@@ -1,0 +1,195 @@
+//! `toolhub eval search`: how good the ranking is on a set of tools and requests, also of two settings side by side.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use toolhub_core::{Lang, RawJson, RawObject, Source, Tool, ToolDefinition};
+use toolhub_search::metrics::{Report, Tally};
+use toolhub_search::{Index, Request, Settings};
+
+use super::app::App;
+use super::exit::{Exit, UsageError};
+use super::options_eval::EvalSearchArgs;
+use super::screen::BOLD;
+use super::table::{Cell, lines};
+
+/// Tools that are looked at for each request.
+const DEPTH: usize = 10;
+/// How often the progress bar moves.
+const MOVE: Duration = Duration::from_millis(100);
+
+/// A request, and the ids of the tools that are right for it.
+#[derive(Deserialize)]
+struct Asked {
+    query: String,
+    relevant: Vec<String>,
+}
+
+/// The set: tools by id, and requests.
+struct Set {
+    tools: Vec<Tool>,
+    /// The id of each definition.
+    ids: HashMap<*const ToolDefinition, String>,
+    asked: Vec<Asked>,
+}
+
+pub(crate) fn run(app: &App, args: &EvalSearchArgs) -> anyhow::Result<Exit> {
+    let lang = app.lang();
+    let set = Set::read(args, lang)?;
+    let usual = Settings::default();
+    let mut columns = vec![(lang.pick("now", "当前").to_owned(), set.measure(app, usual)?)];
+    if let Some(file) = &args.compare {
+        let other = read_settings(file, lang)?;
+        columns.push((file.display().to_string(), set.measure(app, other)?));
+    }
+    app.screen.hide_status();
+    if app.screen.json {
+        let shown = match columns.as_slice() {
+            [(_, only)] => RawJson::of(only),
+            _ => {
+                let mut all = RawObject::default();
+                for (name, report) in &columns {
+                    all.set(name.clone(), RawJson::of(report));
+                }
+                all.into_raw()
+            }
+        };
+        app.screen.json(&shown);
+    } else {
+        print(app, &columns);
+    }
+    Ok(Exit::Done)
+}
+
+impl Set {
+    fn read(args: &EvalSearchArgs, lang: Lang) -> Result<Self, UsageError> {
+        let (mut tools, mut ids) = (Vec::new(), HashMap::new());
+        for (number, line) in read_lines(&args.tools, lang)? {
+            let (id, tool) = read_tool(&line).ok_or_else(|| wrong_line(&args.tools, number, lang))?;
+            ids.insert(Arc::as_ptr(&tool.definition), id);
+            tools.push(tool);
+        }
+        let mut asked = Vec::new();
+        for (number, line) in read_lines(&args.queries, lang)? {
+            asked.push(line.decode::<Asked>().map_err(|_| wrong_line(&args.queries, number, lang))?);
+        }
+        Ok(Self { tools, ids, asked })
+    }
+
+    fn measure(&self, app: &App, settings: Settings) -> anyhow::Result<Report> {
+        let started = Instant::now();
+        let index = Index::new(self.tools.iter().cloned(), settings);
+        let building = started.elapsed();
+        let mut tally = Tally::default();
+        let mut moved = Instant::now();
+        for (done, asked) in self.asked.iter().enumerate() {
+            if moved.elapsed() >= MOVE {
+                app.screen.status(&bar(done, self.asked.len()));
+                moved = Instant::now();
+            }
+            let begun = Instant::now();
+            let ranking = index.rank(&Request::new(&asked.query).limit(DEPTH));
+            let took = begun.elapsed();
+            let found: Vec<&str> = ranking
+                .hits
+                .iter()
+                .filter_map(|hit| self.ids.get(&Arc::as_ptr(&hit.tool.definition)))
+                .map(String::as_str)
+                .collect();
+            let right: Vec<&str> = asked.relevant.iter().map(String::as_str).collect();
+            tally.add(&found, &right, took);
+        }
+        Ok(tally.report(building))
+    }
+}
+
+fn bar(done: usize, all: usize) -> String {
+    let full = done * 30 / all.max(1);
+    format!("{}{} {done}/{all}", "█".repeat(full), "░".repeat(30 - full))
+}
+
+fn print(app: &App, columns: &[(String, Report)]) {
+    type Figure = (&'static str, fn(&Report) -> String);
+    let figures: [Figure; 9] = [
+        ("queries", |report| report.queries.to_string()),
+        ("R@1", |report| percent(report.recall_1)),
+        ("R@5", |report| percent(report.recall_5)),
+        ("R@10", |report| percent(report.recall_10)),
+        ("nDCG@10", |report| percent(report.ndcg_10)),
+        ("MRR", |report| percent(report.mrr)),
+        ("p50", |report| format!("{:.3} ms", report.latency_ms.p50)),
+        ("p99", |report| format!("{:.3} ms", report.latency_ms.p99)),
+        ("index", |report| format!("{:.0} ms", report.index_ms)),
+    ];
+    let heading =
+        std::iter::once(Cell::from("")).chain(columns.iter().map(|(name, _)| Cell::new(name.as_str(), BOLD)));
+    let mut rows: Vec<Vec<Cell>> = if columns.len() > 1 { vec![heading.collect()] } else { Vec::new() };
+    for (name, figure) in figures {
+        let values = columns.iter().map(|(_, report)| Cell::from(figure(report)));
+        rows.push(std::iter::once(Cell::from(name)).chain(values).collect());
+    }
+    for line in lines(&rows, "", None) {
+        app.screen.line(&line);
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1}", share * 100.0)
+}
+
+fn read_lines(file: &Path, lang: Lang) -> Result<Vec<(usize, RawJson)>, UsageError> {
+    let name = file.display();
+    let unread = |error: std::io::Error| {
+        UsageError(
+            lang.pick(format!("`{name}` cannot be read: {error}"), format!("无法读取 `{name}`：{error}")),
+        )
+    };
+    let mut found = Vec::new();
+    for (index, line) in BufReader::new(std::fs::File::open(file).map_err(unread)?).lines().enumerate() {
+        let line = line.map_err(unread)?;
+        if !line.trim().is_empty() {
+            let parsed = RawJson::parse(line).map_err(|_| wrong_line(file, index + 1, lang))?;
+            found.push((index + 1, parsed));
+        }
+    }
+    Ok(found)
+}
+
+fn wrong_line(file: &Path, line: usize, lang: Lang) -> UsageError {
+    let name = file.display();
+    UsageError(lang.pick(
+        format!("line {line} of `{name}` is not what it should be: a tool is `{{\"name\", \"description\", \"inputSchema\"}}`, a query `{{\"query\", \"relevant\": [ids]}}`"),
+        format!("`{name}` 第 {line} 行格式不对：工具应为 `{{\"name\", \"description\", \"inputSchema\"}}`，请求应为 `{{\"query\", \"relevant\": [ids]}}`"),
+    ))
+}
+
+/// A definition with its schema under `inputSchema` or `parameters`, and its id, or else its name.
+fn read_tool(line: &RawJson) -> Option<(String, Tool)> {
+    let mut members = line.object()?;
+    if !members.contains("inputSchema")
+        && let Some(schema) = members.get("parameters").filter(|schema| schema.is_object()).cloned()
+    {
+        members.set("inputSchema", schema);
+    }
+    let text = |key: &str| members.get(key).and_then(|value| value.decode::<String>().ok());
+    let source = text("server").map_or(Source::Native, |server| Source::named(&server));
+    let id = text("id").or_else(|| text("name"))?;
+    let definition = ToolDefinition::parse(members.into_raw()).ok()?;
+    Some((id, Tool::new(source, definition)))
+}
+
+/// Settings as JSON, each left out as it usually is.
+fn read_settings(file: &Path, lang: Lang) -> Result<Settings, UsageError> {
+    let name = file.display();
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        UsageError(
+            lang.pick(format!("`{name}` cannot be read: {error}"), format!("无法读取 `{name}`：{error}")),
+        )
+    })?;
+    serde_json::from_str(&text)
+        .map_err(|error| UsageError(lang.pick(format!("`{name}`: {error}"), format!("`{name}`：{error}"))))
+}

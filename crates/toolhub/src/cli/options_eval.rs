@@ -1,0 +1,30 @@
+//! What can be written after `eval`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Args)]
+pub(crate) struct EvalArgs {
+    #[command(subcommand)]
+    pub(crate) command: EvalCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EvalCommand {
+    /// Measure how well tools are found
+    Search(EvalSearchArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EvalSearchArgs {
+    /// Tools, one JSON definition a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tools: PathBuf,
+    /// Requests, one a line: {"query", "relevant": [ids or names]}
+    #[arg(long, value_name = "FILE")]
+    pub(crate) queries: PathBuf,
+    /// Other settings, as JSON, to measure beside the usual ones
+    #[arg(long, value_name = "FILE")]
+    pub(crate) compare: Option<PathBuf>,
+}

@@ -1,0 +1,86 @@
+//! `toolhub tools search`: the tools that fit a request, and why.
+
+use toolhub_core::finder::{Found, Search};
+use toolhub_core::{RawJson, RawObject};
+
+use super::app::App;
+use super::exit::Exit;
+use super::options::SearchArgs;
+use super::screen::{BOLD, DIM, NAME};
+use super::table::{Cell, lines};
+use super::tools::first_line;
+
+pub(crate) async fn run(app: &App, args: SearchArgs) -> anyhow::Result<Exit> {
+    let hub = app.hub().await?;
+    if !args.cached {
+        app.interruptible(hub.list_missing()).await?;
+    }
+    let found = app.interruptible(hub.search(&args.query, args.limit)).await?;
+    // Whoever wants to know why wants to see what was left out too.
+    let shown = if args.explain || args.all { found.hits.as_slice() } else { found.fitting() };
+    if app.screen.json {
+        let all: Vec<RawObject> = shown.iter().map(|hit| as_json(hit, args.explain)).collect();
+        app.screen.json(&RawJson::of(&all));
+        return Ok(Exit::Done);
+    }
+    print(app, shown, args.explain);
+    verdict(app, &found, shown.is_empty());
+    Ok(Exit::Done)
+}
+
+fn print(app: &App, hits: &[Found], explain: bool) {
+    let rows: Vec<Vec<Cell>> = hits
+        .iter()
+        .map(|hit| {
+            vec![
+                Cell::new(hit.tool.name().as_str(), NAME),
+                Cell::new(hit.tool.source.to_string(), DIM),
+                Cell::from(format!("{:.2}", hit.score)),
+                Cell::from(if explain {
+                    parts(hit)
+                } else {
+                    first_line(hit.tool.definition.description()).to_owned()
+                }),
+            ]
+        })
+        .collect();
+    for line in lines(&rows, "", app.screen.width()) {
+        app.screen.line(&line);
+    }
+}
+
+/// What a score is made of, the largest first.
+fn parts(hit: &Found) -> String {
+    let mut parts: Vec<_> = hit.parts.iter().filter(|(_, value)| value.abs() >= 0.005).collect();
+    parts.sort_by(|left, right| right.1.abs().total_cmp(&left.1.abs()));
+    parts.iter().map(|(name, value)| format!("{name} {value:+.2}")).collect::<Vec<_>>().join("  ")
+}
+
+fn verdict(app: &App, found: &Search, nothing: bool) {
+    let percent = (found.confidence * 100.0).round();
+    let lang = app.lang();
+    if !found.fits {
+        app.screen.note(&lang.pick(
+            format!("{BOLD}no tool fits{BOLD:#} (confidence {percent}%); `--all` shows the nearest"),
+            format!("{BOLD}没有合适的工具{BOLD:#}（置信度 {percent}%）；`--all` 显示最接近的"),
+        ));
+    } else if !nothing {
+        app.screen.note(&lang.pick(
+            format!("confidence {percent}% that the best one fits"),
+            format!("第一个合适的置信度为 {percent}%"),
+        ));
+    }
+}
+
+/// The tool as `tools` shows it, with its score.
+fn as_json(hit: &Found, explain: bool) -> RawObject {
+    let mut shown = hit.tool.describe(&hit.tool.tags).with("score", RawJson::of(&hit.score));
+    if explain {
+        let mut parts = RawObject::default();
+        for (name, value) in &hit.parts {
+            parts.set(*name, RawJson::of(value));
+        }
+        shown.set("parts", parts);
+    }
+    shown
+}

@@ -1,0 +1,158 @@
+//! Finding tools: the search index beside the catalog, brought up to date when it is asked, and what is remembered of
+//! requests as evidence.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use toolhub_core::finder::{Found, Search, ToolFinder};
+use toolhub_core::memory::{CallQuery, Status};
+use toolhub_core::ports::HubStore;
+use toolhub_core::{BoxFuture, RawObject, Source, Tool, ToolName};
+use toolhub_engine::verify::similarity;
+use toolhub_engine::{Catalog, Engine, Entry, Request as RouteRequest, near_names};
+use toolhub_search::{Hit, Index, Past, Request, Settings};
+
+/// Calls that are looked at for requests like this one.
+const LOOKED_AT: usize = 1_000;
+/// Requests that are less alike than this say nothing of one another.
+const ALIKE: f64 = 0.25;
+/// How many near names are offered.
+const NEAR: usize = 3;
+
+/// Finds tools in an engine's catalog.
+pub(crate) struct Finder {
+    engine: Arc<Engine>,
+    store: Option<Arc<dyn HubStore>>,
+    settings: Settings,
+    known: Mutex<Option<Known>>,
+}
+
+/// The index, and what it was made of.
+#[derive(Clone)]
+struct Known {
+    catalog: Arc<Catalog>,
+    index: Index,
+}
+
+impl Finder {
+    pub(crate) fn new(engine: Arc<Engine>, store: Option<Arc<dyn HubStore>>, settings: Settings) -> Self {
+        Self { engine, store, settings, known: Mutex::new(None) }
+    }
+
+    /// The index of the catalog as it is now. Only what changed since it was last asked is read again.
+    fn index(&self) -> Index {
+        let catalog = self.engine.catalog();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = match &*known {
+            Some(known) if Arc::ptr_eq(&known.catalog, &catalog) => return known.index.clone(),
+            Some(known) => self.renewed(known, &catalog),
+            None => self.whole(&catalog),
+        };
+        *known = Some(Known { catalog, index: index.clone() });
+        index
+    }
+
+    fn whole(&self, catalog: &Catalog) -> Index {
+        Index::new(catalog.iter().map(|entry| tagged(entry)), self.settings.clone())
+    }
+
+    fn renewed(&self, known: &Known, catalog: &Catalog) -> Index {
+        let mut index = known.index.clone();
+        for source in changed(&known.catalog, catalog) {
+            let own = catalog.iter().filter(|entry| entry.tool.source == source).map(|entry| tagged(entry));
+            index = match index.replace_source(&source, own) {
+                Ok(index) => index,
+                // Only a model can fail here; words alone always work.
+                Err(_) => return self.whole(catalog),
+            };
+        }
+        index
+    }
+
+    /// What past calls say of tools, for a request like this.
+    async fn past(&self, request: &str) -> Vec<Past> {
+        let Some(store) = &self.store else { return Vec::new() };
+        let query =
+            CallQuery { limit: Some(LOOKED_AT), status: Some(Status::Succeeded), ..CallQuery::default() };
+        let mut similar: HashMap<(Source, ToolName), f32> = HashMap::new();
+        for call in store.calls(query).await.unwrap_or_default() {
+            let Some(other) = &call.start.request else { continue };
+            let alike = similarity(request, other);
+            if alike < ALIKE {
+                continue;
+            }
+            for attempt in call.attempts {
+                *similar.entry((attempt.source, attempt.tool)).or_default() += alike as f32;
+            }
+        }
+        let with_rate = |((source, name), similar_successes): ((Source, ToolName), f32)| {
+            let tally = self.engine.scores().of(&source, &name).tally;
+            let success_rate = (tally.total() > 0).then(|| tally.successes as f32 / tally.total() as f32);
+            Past { source, name, similar_successes, success_rate }
+        };
+        similar.into_iter().map(with_rate).collect()
+    }
+}
+
+/// The sources whose tools are not the same in both.
+fn changed(before: &Catalog, now: &Catalog) -> HashSet<Source> {
+    let by_source = |catalog: &Catalog| {
+        let mut found: HashMap<Source, Vec<*const Entry>> = HashMap::new();
+        for entry in catalog.iter() {
+            found.entry(entry.tool.source.clone()).or_default().push(Arc::as_ptr(entry));
+        }
+        found
+    };
+    let (before, now) = (by_source(before), by_source(now));
+    before.keys().chain(now.keys()).filter(|source| before.get(source) != now.get(source)).cloned().collect()
+}
+
+fn tagged(entry: &Entry) -> Tool {
+    Tool { tags: entry.tags().to_vec(), ..entry.tool.clone() }
+}
+
+fn found(hit: &Hit<'_>) -> Found {
+    let parts = &hit.parts;
+    let parts = [
+        ("named", parts.named),
+        ("name", parts.name),
+        ("description", parts.description),
+        ("parameters", parts.parameters),
+        ("tags", parts.tags),
+        ("source", parts.source),
+        ("examples", parts.examples),
+        ("cross_language", parts.cross_language),
+        ("related", parts.related),
+        ("focus", parts.focus),
+        ("history", parts.history),
+        ("meaning", parts.meaning),
+    ];
+    let parts = parts.map(|(name, value)| (name, f64::from(value))).to_vec();
+    Found { tool: hit.tool.clone(), score: f64::from(hit.score), parts }
+}
+
+impl ToolFinder for Finder {
+    fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, Search> {
+        Box::pin(async move {
+            let past = self.past(request).await;
+            let index = self.index();
+            let ranking = index.rank(&Request::new(request).limit(limit).past(&past));
+            Search {
+                hits: ranking.hits.iter().map(found).collect(),
+                fits: ranking.fits,
+                confidence: f64::from(ranking.confidence),
+            }
+        })
+    }
+
+    fn describe(&self, name: &str) -> Vec<RawObject> {
+        match self.engine.explain(RouteRequest::named(name)) {
+            Ok(route) => route.candidates.iter().map(|candidate| candidate.entry.describe()).collect(),
+            Err(_) => self.engine.catalog().named(name).map(|entry| entry.describe()).collect(),
+        }
+    }
+
+    fn near(&self, name: &str) -> Vec<String> {
+        near_names(name, self.engine.catalog().names(), NEAR)
+    }
+}

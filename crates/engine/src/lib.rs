@@ -12,6 +12,7 @@ mod schema;
 mod schema_cost;
 pub mod score;
 mod strategy;
+pub mod suspicion;
 pub mod synthesis;
 pub mod tags;
 pub mod verify;

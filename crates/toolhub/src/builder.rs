@@ -15,6 +15,7 @@ use toolhub_mcp::{ClientHandler, McpHost, Refusal, Server, ServerContext};
 use toolhub_native::{Folders, NativeHost, builtin};
 use toolhub_store::SqliteStore;
 
+use crate::approvals::Approved;
 use crate::hub::Hub;
 use crate::listeners::Listeners;
 use crate::settings::{Places, PlacesError, Settings, load_servers};
@@ -130,6 +131,7 @@ impl HubBuilder {
         let events: Arc<dyn EventSink> = Arc::new(Listeners(self.listeners));
         let store = open_store(&places, &mut notes);
         let lists = cached_lists(store.as_deref(), &specs, &mut notes).await;
+        let approved = Mutex::new(Approved::load(store.as_deref(), &specs, &mut notes).await);
 
         let enabled = specs.iter().filter(|spec| spec.enabled).map(|spec| spec.id.clone()).collect();
         let policy = settings.routing.policy(enabled);
@@ -158,7 +160,19 @@ impl HubBuilder {
             engine.add_host(&host, Deadlines { call, cap: limits.cap.max(call) });
         }
         let (lists, lists_kept) = (Mutex::new(lists), watch::Sender::new(0));
-        let hub = Hub { engine, native, servers, lists, lists_kept, store, events, settings, places, notes };
+        let hub = Hub {
+            engine,
+            native,
+            servers,
+            lists,
+            lists_kept,
+            store,
+            approved,
+            events,
+            settings,
+            places,
+            notes,
+        };
         hub.refresh_catalog();
         Ok(hub)
     }

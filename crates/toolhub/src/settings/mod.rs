@@ -10,6 +10,8 @@ mod web_search;
 pub use places::{Places, PlacesError};
 pub use servers::load_servers;
 pub use span::Span;
-pub use toml::{Limits, NativeSettings, ResultLimits, Routing, ServerExtras, Settings, StrategyName};
+pub use toml::{
+    ApprovalSettings, Limits, NativeSettings, ResultLimits, Routing, ServerExtras, Settings, StrategyName,
+};
 pub use toolhub_mcp::config::ConfigError;
 pub use web_search::WebSearchSettings;

@@ -11,9 +11,10 @@ use toolhub_mcp::config::ConfigError;
 
 /// Tables that belong to other parts of toolhub, whose keys are theirs to check.
 const OTHERS: [&str; 8] = ["llm", "search", "agents", "profiles", "auth", "store", "tags", "skills"];
-const TABLES: [(&str, &[&str]); 5] = [
+const TABLES: [(&str, &[&str]); 6] = [
     ("routing", &["order", "batch", "strategies"]),
     ("limits", &["call", "call_cap", "connect", "result"]),
+    ("approvals", &["pin"]),
     ("native", &["folders", "enabled", "disabled"]),
     ("web_search", &["provider", "url", "api_key"]),
     (
@@ -29,6 +30,7 @@ const TABLES: [(&str, &[&str]); 5] = [
             "env_pass",
             "hints",
             "tags",
+            "pin",
             "oauth",
         ],
     ),

@@ -14,12 +14,23 @@ pub struct Approval {
     pub source: Source,
     /// Which tool.
     pub tool: ToolName,
-    /// Hash of the canonical definition.
+    /// Hash of the canonical definition: [`crate::tool::ToolDefinition::digest`].
     pub version: String,
     /// The definition, as it was given.
     pub definition: RawJson,
     /// When.
     pub at: SystemTime,
+}
+
+/// What happens to a tool whose definition is not the approved one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pin {
+    /// It can be called, with a warning.
+    #[default]
+    Warn,
+    /// It is held back until it is approved again.
+    Block,
 }
 
 /// Where approvals are kept: at most one for each tool.

@@ -367,8 +367,8 @@ impl Say for ToolError {
                 format!("未执行：该工具可能有副作用，而事先的记录无法写入（{cause}）；请先修复存储，见 `toolhub doctor`"),
             ),
             Self::Quarantined { tool, place } => lang.pick(
-                format!("`{tool}` of {place} is held back: its definition changed since it was approved; see `toolhub tools diff {tool}`, then `toolhub tools approve {tool}`"),
-                format!("{place} 的 `{tool}` 已被隔离：其定义在批准后有改动；先看 `toolhub tools diff {tool}`，再用 `toolhub tools approve {tool}` 批准"),
+                format!("`{tool}` of {place} is held back: it is not what was approved; see `toolhub tools diff {tool} --source {place}`, then `toolhub tools approve {tool} --source {place}`"),
+                format!("{place} 的 `{tool}` 已被隔离：与批准的定义不同；先看 `toolhub tools diff {tool} --source {place}`，再用 `toolhub tools approve {tool} --source {place}` 批准"),
             ),
             Self::Cancelled => lang.pick("cancelled", "已取消").to_owned(),
             Self::Panicked => lang

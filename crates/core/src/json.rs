@@ -1,7 +1,7 @@
 //! JSON that keeps what it was given: raw text inside, typed views outside. Meaning is left to its users.
 
-use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
@@ -176,23 +176,26 @@ impl Serialize for RawObject {
 
 impl<'de> Deserialize<'de> for RawObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
-            type Value = RawObject;
+        deserializer.deserialize_map(Members(PhantomData)).map(Self)
+    }
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
+/// Reads the members of an object in their order; a name that is there twice stays twice.
+struct Members<V>(PhantomData<V>);
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawObject, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(RawObject(members))
-            }
+impl<'de, V: Deserialize<'de>> Visitor<'de> for Members<V> {
+    type Value = Vec<(String, V)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = map.next_entry()? {
+            members.push(member);
         }
-        deserializer.deserialize_map(Members)
+        Ok(members)
     }
 }
 
@@ -253,7 +256,11 @@ pub fn canonical(text: &str) -> Option<String> {
 fn write_canonical(text: &str, out: &mut String) -> bool {
     match text.as_bytes().first() {
         Some(b'{') => {
-            let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(text) else { return false };
+            let mut reader = serde_json::Deserializer::from_str(text);
+            let members = Members::<&RawValue>(PhantomData);
+            let Ok(mut members) = reader.deserialize_map(members) else { return false };
+            // The order of two members of one name means something: readers differ in which one they take.
+            members.sort_by(|(one, _), (other, _)| one.cmp(other));
             out.push('{');
             for (index, (name, value)) in members.iter().enumerate() {
                 if index > 0 {

@@ -112,8 +112,11 @@ pub struct ToolDefinition {
     input_schema: RawJson,
     hints: Hints,
     /// Computed when first asked for: most tools of a large catalog never are.
-    version: OnceLock<Arc<str>>,
+    digest: OnceLock<Arc<str>>,
 }
+
+/// How much of the digest is enough to tell versions apart, where nobody tries to deceive.
+const VERSION_DIGITS: usize = 16;
 
 impl ToolDefinition {
     /// Reads a definition. Only a name and, where there is one, an object as schema are demanded.
@@ -147,7 +150,7 @@ impl ToolDefinition {
             description,
             input_schema,
             hints,
-            version: OnceLock::new(),
+            digest: OnceLock::new(),
             raw,
         })
     }
@@ -182,16 +185,22 @@ impl ToolDefinition {
         self.hints
     }
 
-    /// A short hash that changes when the definition's meaning does.
+    /// A short hash that changes when the definition's meaning does; for people and for history.
     pub fn version(&self) -> &str {
-        self.version.get_or_init(|| version_of(&self.raw))
+        self.digest().get(..VERSION_DIGITS).unwrap_or_default()
+    }
+
+    /// The whole SHA-256 of the canonical definition, in hexadecimal: what an approval is held to, since a short hash
+    /// can be made to fit.
+    pub fn digest(&self) -> &str {
+        self.digest.get_or_init(|| digest_of(&self.raw))
     }
 }
 
-fn version_of(raw: &RawJson) -> Arc<str> {
+fn digest_of(raw: &RawJson) -> Arc<str> {
     let canonical = json::canonical(raw.get()).unwrap_or_else(|| raw.get().to_owned());
     let digest = Sha256::digest(canonical.as_bytes());
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>().into()
+    digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
 }
 
 fn kind_of(json: &str) -> &'static str {
@@ -323,5 +332,11 @@ mod tests {
         let c = define(r#"{"name":"t","description":"e"}"#).unwrap();
         assert_eq!(a.version(), b.version());
         assert_ne!(a.version(), c.version());
+        assert_eq!((a.digest().len(), a.version().len()), (64, 16));
+        assert!(a.digest() == b.digest() && a.digest().starts_with(a.version()));
+        // Whoever reads the first of two members reads something else than whoever reads the last.
+        let twice = define(r#"{"name":"t","description":"e","description":"d"}"#).unwrap();
+        let other = define(r#"{"name":"t","description":"d","description":"e"}"#).unwrap();
+        assert!(twice.digest() != a.digest() && twice.digest() != other.digest());
     }
 }

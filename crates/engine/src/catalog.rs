@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use toolhub_core::{RawJson, RawObject, Source, Tool, ToolError, ToolName};
 
 use crate::schema::Schema;
+use crate::suspicion::{Finding, look_through};
 use crate::tags::Tagger;
 
 /// One tool in the catalog, with its schema compiled when it is first needed.
@@ -17,16 +18,27 @@ pub struct Entry {
     schema: OnceLock<Result<Schema, String>>,
     tagger: Arc<Tagger>,
     tags: OnceLock<Vec<String>>,
+    findings: OnceLock<Vec<Finding>>,
 }
 
 impl Entry {
     fn new(tool: Tool, tagger: &Arc<Tagger>) -> Self {
-        Self { tool, schema: OnceLock::new(), tagger: Arc::clone(tagger), tags: OnceLock::new() }
+        let (schema, tags, findings) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { tool, schema, tagger: Arc::clone(tagger), tags, findings }
     }
 
     /// What the tool is good for; found out when it is first asked.
     pub fn tags(&self) -> &[String] {
         self.tags.get_or_init(|| self.tagger.tags_of(&self.tool))
+    }
+
+    /// What in its definition should make one look twice; looked for when it is first asked. Native tools are code of the
+    /// program itself, whose words need no more trust than that.
+    pub fn findings(&self) -> &[Finding] {
+        if self.tool.source == Source::Native {
+            return &[];
+        }
+        self.findings.get_or_init(|| look_through(&self.tool.definition))
     }
 
     /// The tool as people and programs are shown it.

@@ -13,6 +13,7 @@ mod schema;
 mod schema_cost;
 pub mod score;
 mod strategy;
+pub mod suspicion;
 pub mod synthesis;
 pub mod tags;
 pub mod verify;

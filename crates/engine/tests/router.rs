@@ -240,3 +240,35 @@ proptest::proptest! {
         proptest::prop_assert_eq!(shown(), shown());
     }
 }
+
+#[test]
+fn what_is_not_as_approved_is_told_or_held_back() {
+    use toolhub_core::CallBy;
+    use toolhub_core::tool::{Tool, Trust};
+    let search = |server: &str, trust: Trust| {
+        let host = FakeHost::server(server).tool("search_it", json!({}), &[]);
+        let tool = host.tools()[0].clone();
+        Tool { trust, tags: vec!["search".to_owned()], ..tool }
+    };
+    let decide = |catalog: &Catalog, by: CallBy, source: Option<&str>| {
+        let name = if by == CallBy::Name { "search_it" } else { "search" };
+        let known = Known { catalog, policy: &policy(), scores: &Scores::default() };
+        let route = route(Request { by, source, ..Request::named(name) }, known);
+        route.map_err(|error| error.kind()).map(|route| {
+            let sources: Vec<String> = route.candidates.iter().map(|one| one.source().to_string()).collect();
+            let warned = route.reasons.iter().any(|reason| reason.to_string().contains("changed since"));
+            (sources, warned)
+        })
+    };
+    let one = |source: &str| Ok((vec![source.to_owned()], false));
+    for by in [CallBy::Name, CallBy::Capability] {
+        let held = Catalog::new([search("a", Trust::Quarantined), search("b", Trust::Approved)]);
+        assert_eq!(decide(&held, by, None), one("b"), "another source serves");
+        assert_eq!(decide(&held, by, Some("b")), one("b"));
+        assert_eq!(decide(&held, by, Some("a")), Err("quarantined"), "also where it is named");
+        let alone = Catalog::new([search("a", Trust::Quarantined)]);
+        assert_eq!(decide(&alone, by, None), Err("quarantined"));
+        let changed = Catalog::new([search("a", Trust::Changed)]);
+        assert_eq!(decide(&changed, by, None), Ok((vec!["a".to_owned()], true)));
+    }
+}

@@ -20,6 +20,7 @@ use toolhub_search::Settings as SearchSettings;
 
 use toolhub_store::{OpenError, StorePlace};
 
+use crate::approvals::Approved;
 use crate::finder::Finder;
 use crate::hub::Hub;
 use crate::listeners::Listeners;
@@ -155,6 +156,7 @@ impl HubBuilder {
         let events: Arc<dyn EventSink> = Arc::new(Listeners(self.listeners));
         let store = if self.forgets { None } else { open_store(&settings, &places, &mut notes).await? };
         let lists = cached_lists(store.as_deref(), &specs, &mut notes).await;
+        let approved = Mutex::new(Approved::load(store.as_deref(), &specs, &mut notes).await);
 
         let enabled = specs.iter().filter(|spec| spec.enabled).map(|spec| spec.id.clone()).collect();
         let policy = settings.routing.policy(enabled);
@@ -203,6 +205,7 @@ impl HubBuilder {
             lists_kept,
             store,
             recalled: OnceCell::new(),
+            approved,
             events,
             settings,
             places,

@@ -155,6 +155,10 @@ impl Hub {
         server: &Arc<Server>,
         listed: Result<Listed, McpError>,
     ) -> Result<CachedList, McpError> {
+        // Definitions are about to be held to what was approved, which may have been since this hub began.
+        if listed.is_ok() {
+            self.reload_approvals().await;
+        }
         let before = self.lists().get(server.id()).cloned();
         // Many may have waited for the same listing: the first of them keeps it.
         if let (Ok(Listed { at, .. }), Some(kept)) = (&listed, &before)

@@ -20,6 +20,7 @@ use toolhub_mcp::config::ServerSpec;
 use toolhub_mcp::{McpError, Server, ServerState};
 use toolhub_native::NativeHost;
 
+use crate::approvals::Approved;
 use crate::builder::HubBuilder;
 use crate::finder::Finder;
 use crate::settings::{Places, Settings};
@@ -39,6 +40,7 @@ pub struct Hub {
     pub(crate) store: Option<Arc<dyn HubStore>>,
     /// Whether how tools have fared was read from the store; done when an order first depends on it.
     pub(crate) recalled: OnceCell<()>,
+    pub(crate) approved: Mutex<Approved>,
     pub(crate) events: Arc<dyn EventSink>,
     pub(crate) settings: Settings,
     pub(crate) places: Places,
@@ -79,7 +81,11 @@ impl Hub {
     pub async fn call(&self, call: ToolCall) -> Outcome {
         self.prepare((call.by, call.tool.as_str()), call.source.as_deref(), call.timeout).await;
         self.recall((call.by, call.tool.as_str())).await;
-        let outcome = self.engine.call(call.clone()).await;
+        let mut outcome = self.engine.call(call.clone()).await;
+        // The owner may have approved it since, in another program.
+        if matches!(outcome.result, Err(ToolError::Quarantined { .. })) && self.reload_approvals().await {
+            outcome = self.engine.call(call.clone()).await;
+        }
         if !matches!(outcome.result, Err(ToolError::UnknownTool(_) | ToolError::NoneCapable { .. })) {
             return outcome;
         }
@@ -228,21 +234,22 @@ impl Hub {
         let spec = server.spec();
         let source = Source::Server(spec.id.clone());
         let tools = match self.lists().get(&spec.id) {
-            Some(list) if spec.enabled => tools_of(spec, list),
+            Some(list) if spec.enabled => tools_of(spec, list, &self.approved()),
             _ => Vec::new(),
         };
         self.engine.set_tools(&source, &tools);
     }
 }
 
-fn tools_of(spec: &ServerSpec, list: &CachedList) -> Vec<Tool> {
+fn tools_of(spec: &ServerSpec, list: &CachedList, approved: &Approved) -> Vec<Tool> {
     let definitions = list.tools.iter().filter_map(|raw| ToolDefinition::parse(raw.clone()).ok());
     let allowed = definitions.filter(|definition| spec.allows(definition.name().as_str()));
     allowed
         .map(|definition| {
             let name = definition.name().as_str();
             let (owner_hints, tags) = (spec.hints_of(name), spec.tags_of(name));
-            Tool { owner_hints, tags, ..Tool::new(Source::Server(spec.id.clone()), definition) }
+            let trust = approved.trust(spec, &definition);
+            Tool { owner_hints, tags, trust, ..Tool::new(Source::Server(spec.id.clone()), definition) }
         })
         .collect()
 }

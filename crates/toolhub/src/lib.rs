@@ -19,6 +19,7 @@
 //! # }
 //! ```
 
+mod approvals;
 mod builder;
 mod discovery;
 mod finder;

@@ -10,7 +10,7 @@ use toolhub_core::error::UnknownTool;
 use toolhub_core::lang::Text;
 use toolhub_core::source::SourceKind;
 use toolhub_core::tool::Trust;
-use toolhub_core::{CallBy, RawJson, Say as _, ServerId, Source, ToolError};
+use toolhub_core::{CallBy, RawJson, Say as _, ServerId, Source, Tool, ToolError};
 
 use self::side_by_side::{Choice, Lineup};
 use crate::catalog::{Catalog, Entry};
@@ -148,19 +148,34 @@ fn by_capability<'a>(
     let tagged = known.catalog.tagged(capability).filter(|entry| match (only, &entry.tool.source) {
         (Some(id), Source::Server(server)) => server == id,
         (Some(_), _) => false,
-        (None, _) => entry.tool.trust != Trust::Quarantined,
+        (None, _) => true,
     });
     let group = ordered(tagged, known.policy);
     let have = group.len();
     let fits = |entry: &Arc<Entry>| {
         arguments.is_none_or(|given| entry.knows_all(given) && entry.check(given).is_ok())
     };
-    let fitting: Vec<_> = group.into_iter().filter(|entry| fits(entry)).take(ENOUGH).collect();
+    let mut held_back = None;
+    let mut usable = |entry: &Arc<Entry>| {
+        let usable = entry.tool.trust != Trust::Quarantined;
+        if !usable {
+            held_back.get_or_insert((entry.tool.name().clone(), entry.tool.source.clone()));
+        }
+        usable
+    };
+    let fitting = group.into_iter().filter(|entry| fits(entry));
+    let fitting: Vec<_> = fitting.filter(|entry| usable(entry)).take(ENOUGH).collect();
+    if let (true, Some((tool, place))) = (fitting.is_empty(), held_back) {
+        return Err(ToolError::Quarantined { tool, place });
+    }
     if fitting.is_empty() {
         let known = known.catalog.capabilities().into_iter().map(str::to_owned).collect();
         return Err(ToolError::NoneCapable { capability: capability.to_owned(), have, known });
     }
     let count = fitting.len();
+    for entry in fitting.iter().filter(|entry| entry.tool.trust == Trust::Changed) {
+        reasons.push(changed(&entry.tool));
+    }
     reasons.push(Text::new(
         format!("{count} of {have} tools for `{capability}` accept the arguments"),
         format!("{have} 个 `{capability}` 类工具中有 {count} 个接受这些参数"),
@@ -180,16 +195,13 @@ fn trusted<'a>(
         match entry.tool.trust {
             Trust::Unseen | Trust::Approved => left.push(entry),
             Trust::Changed => {
-                reasons.push(Text::new(
-                    format!("warning: the definition at {place} changed since it was approved"),
-                    format!("警告：{place} 上的定义在批准后有改动"),
-                ));
+                reasons.push(changed(&entry.tool));
                 left.push(entry);
             }
             Trust::Quarantined => {
                 reasons.push(Text::new(
-                    format!("{place} is held back: its definition changed since it was approved"),
-                    format!("{place} 已被隔离：其定义在批准后有改动"),
+                    format!("{place} is held back: it is not what was approved"),
+                    format!("{place} 已被隔离：与批准的定义不同"),
                 ));
                 held_back.get_or_insert((name.clone(), place.clone()));
             }
@@ -199,6 +211,14 @@ fn trusted<'a>(
         Some((tool, place)) if left.is_empty() => Err(ToolError::Quarantined { tool, place }),
         _ => Ok(left),
     }
+}
+
+fn changed(tool: &Tool) -> Text {
+    let (name, place) = (tool.name(), &tool.source);
+    Text::new(
+        format!("warning: the definition of `{name}` at {place} changed since it was approved"),
+        format!("警告：{place} 的 `{name}` 的定义在批准后有改动"),
+    )
 }
 
 /// Reads the call's `source`: the one server it allows, if it allows only one. Says in `reasons` what it means.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
+use toolhub_core::approval::Pin;
 use toolhub_core::lang::Text;
 use toolhub_core::{Hints, ServerId};
 
@@ -69,6 +70,8 @@ pub struct ServerSpec {
     pub hints: BTreeMap<String, Hints>,
     /// What the owner says tools are good for, by name; `*` for all.
     pub tags: BTreeMap<String, Vec<String>>,
+    /// What happens to its tools when they are no longer what was approved.
+    pub pin: Pin,
     /// What the owner says of its login.
     pub oauth: OAuthSpec,
     /// The file it was read from.
@@ -150,6 +153,7 @@ impl ServerSpec {
             tools: None,
             hints: BTreeMap::new(),
             tags: BTreeMap::new(),
+            pin: Pin::default(),
             oauth: OAuthSpec::default(),
             origin,
             from_project: false,

@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use toolhub::{Hub, Outcome, Request, Route, ToolCall, ToolError, ToolOutput};
+use toolhub_core::tool::Trust;
 use toolhub_core::{CallBy, CallId, RawJson, Say as _, ToolName, json};
+use toolhub_engine::suspicion::visible;
 
 use super::app::App;
 use super::arguments::{self, PairError};
@@ -52,6 +54,7 @@ pub(crate) async fn run(app: &App, args: CallArgs) -> anyhow::Result<Exit> {
         Ok(outcome) => outcome?,
         Err(_) => failed(wanted.tool, ToolError::Cancelled, started),
     };
+    warn_of_changes(app, hub, &outcome);
     show(app, &outcome);
     Ok(outcome.result.as_ref().err().map_or(Exit::Done, Exit::from))
 }
@@ -115,6 +118,22 @@ fn schema_for(route: &Route, pairs: &[String]) -> RawJson {
     let mut schemas = schemas.peekable();
     let first = schemas.peek().map(|schema| (*schema).clone());
     schemas.find(|schema| knows(schema)).cloned().or(first).unwrap_or_else(RawJson::empty_object)
+}
+
+/// A tool that is no longer what was approved has been used: that should not go unseen.
+fn warn_of_changes(app: &App, hub: &Hub, outcome: &Outcome) {
+    let catalog = hub.catalog();
+    for attempt in &outcome.attempts {
+        let (name, place) = (&attempt.tool, &attempt.source);
+        let mut named = catalog.named(name.as_str());
+        if named.any(|entry| entry.tool.source == *place && entry.tool.trust == Trust::Changed) {
+            let name = visible(name.as_str());
+            app.screen.warn(&app.lang().pick(
+                format!("`{name}` of {place} changed since it was approved; see `toolhub tools diff {name} --source {place}`"),
+                format!("{place} 的 `{name}` 在批准后有改动；见 `toolhub tools diff {name} --source {place}`"),
+            ));
+        }
+    }
 }
 
 /// The outcome of a call that never got as far as a tool.

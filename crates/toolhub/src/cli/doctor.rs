@@ -1,9 +1,13 @@
 //! `toolhub doctor`: looks at everything that can be wrong, and says what to do.
 
+use toolhub::Hub;
+use toolhub_core::tool::Trust;
 use toolhub_core::{RawJson, RawObject, Say as _, Source};
+use toolhub_engine::Entry;
 
 use super::app::App;
 use super::exit::Exit;
+use super::findings;
 use super::screen::{BAD, GOOD, ODD};
 use super::servers::{exit_of, test_all};
 
@@ -126,8 +130,44 @@ async fn look(app: &App, report: &mut Report<'_>) -> anyhow::Result<()> {
         let check = RawObject::default().with("check", "server").with("id", test.id.as_str());
         report.checks.push(check.with("status", status).with("text", text));
     }
+    approvals(app, hub, report);
     let text =
         lang.pick("model: none is needed for what this version does", "模型：当前版本的功能不需要模型");
     report.add("model", Finding::Good, text);
     Ok(())
+}
+
+/// What was approved, what changed since, and what is suspicious.
+fn approvals(app: &App, hub: &Hub, report: &mut Report<'_>) {
+    let (lang, catalog) = (app.lang(), hub.catalog());
+    let those = |test: fn(&Entry) -> bool| {
+        let mut found = catalog.iter().map(AsRef::as_ref).filter(move |entry| test(entry)).peekable();
+        found.peek().is_some().then(|| findings::names(found, lang))
+    };
+    let count = hub.approvals().len();
+    if count > 0 {
+        let text = lang.pick(format!("approvals: {count} tools"), format!("批准：{count} 个工具"));
+        report.add("approvals", Finding::Good, &text);
+    }
+    if let Some(names) = those(|entry| entry.tool.trust == Trust::Changed) {
+        let text = lang.pick(
+            format!("changed since approved: {names}; see `toolhub tools diff TOOL`, then `toolhub tools approve TOOL`"),
+            format!("批准后有改动：{names}；见 `toolhub tools diff 工具名`，再用 `toolhub tools approve 工具名`"),
+        );
+        report.add("changed", Finding::Odd, &text);
+    }
+    if let Some(names) = those(|entry| entry.tool.trust == Trust::Quarantined) {
+        let text = lang.pick(
+            format!("held back, as it is not what was approved: {names}; see `toolhub tools diff TOOL`, then `toolhub tools approve TOOL`"),
+            format!("因与批准的定义不同而被隔离：{names}；见 `toolhub tools diff 工具名`，再用 `toolhub tools approve 工具名`"),
+        );
+        report.add("quarantined", Finding::Odd, &text);
+    }
+    if let Some(names) = those(|entry| !entry.findings().is_empty()) {
+        let text = lang.pick(
+            format!("suspicious: {names}; see `toolhub tools show TOOL`"),
+            format!("内容可疑：{names}；见 `toolhub tools show 工具名`"),
+        );
+        report.add("suspicious", Finding::Odd, &text);
+    }
 }

@@ -141,6 +141,14 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/tools/diff" => "显示工具定义的变化",
         "/tools/diff tool" => "工具名",
         "/tools/diff source" => "哪个来源的 [默认：会被调用的那个]",
+        "/tools/approve" => "认可工具当前的定义，以便发现之后的改动",
+        "/tools/approve tool" => "工具名",
+        "/tools/approve source" => "哪个来源的（多个来源都有该工具时）",
+        "/tools/approve server" => "该服务器的所有工具",
+        "/tools/approve all" => "所有服务器的所有工具",
+        "/tools/approve revoke" => "撤销批准",
+        "/tools/approve list" => "只显示已批准的工具",
+        "/tools/approve yes" => "可疑的也批准",
         "/servers/import" => "导入其他客户端（如 Claude Code、Cursor、VS Code）的服务器",
         "/servers/import what" => {
             "claude-desktop、claude-code、cursor、vscode、codex、gemini 或 goose；或一个文件 [默认：列出找到的]"

@@ -172,6 +172,8 @@ pub(crate) enum ToolsCommand {
     Diff(ShowArgs),
     /// Find tools for what you want to do
     Search(SearchArgs),
+    /// Agree to tools' definitions as they are, so that a change is noticed
+    Approve(ApproveArgs),
 }
 
 #[derive(Debug, Args)]
@@ -190,6 +192,31 @@ pub(crate) struct SearchArgs {
     /// Only what is known already; connect to nothing
     #[arg(long)]
     pub(crate) cached: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApproveArgs {
+    /// The tool
+    #[arg(required_unless_present_any = ["server", "all", "list"])]
+    pub(crate) tool: Option<String>,
+    /// The source that is meant, where several have the tool
+    #[arg(long, value_name = "SOURCE", requires = "tool")]
+    pub(crate) source: Option<String>,
+    /// All tools of this server
+    #[arg(long, value_name = "SERVER", conflicts_with = "tool")]
+    pub(crate) server: Option<String>,
+    /// All tools of all servers
+    #[arg(long, conflicts_with_all = ["tool", "server"])]
+    pub(crate) all: bool,
+    /// Take the approval back
+    #[arg(long)]
+    pub(crate) revoke: bool,
+    /// Only show what is approved
+    #[arg(long, conflicts_with_all = ["tool", "server", "all", "revoke", "yes"])]
+    pub(crate) list: bool,
+    /// Approve what is suspicious too
+    #[arg(long, conflicts_with = "revoke")]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use toolhub_core::{Lang, RawJson, json};
+use toolhub_engine::suspicion::visible;
 
 use super::options::{Color, Global};
 use super::table::fit;
@@ -54,7 +55,7 @@ impl Screen {
         }
         let width = terminal_width().unwrap_or(80).saturating_sub(1);
         self.status.store(true, Ordering::Relaxed);
-        let _ = write!(std::io::stderr().lock(), "\r\u{1b}[K{}", fit(text, width));
+        let _ = write!(std::io::stderr().lock(), "\r\u{1b}[K{}", fit(&visible(text), width));
     }
 
     /// Takes that line away.
@@ -98,16 +99,16 @@ impl Screen {
         }
     }
 
-    /// Something that may need attention.
+    /// Something that may need attention. It may quote what others wrote, so it is made safe to print.
     pub(crate) fn warn(&self, text: &str) {
         let (word, gap) = self.lang.pick(("warning:", " "), ("警告：", ""));
-        self.note(&format!("{ODD}{word}{ODD:#}{gap}{text}"));
+        self.note(&format!("{ODD}{word}{ODD:#}{gap}{}", visible(text)));
     }
 
-    /// What went wrong.
+    /// What went wrong, made safe to print.
     pub(crate) fn error(&self, text: &str) {
         let (word, gap) = self.lang.pick(("error:", " "), ("错误：", ""));
-        self.to_stderr(&format!("{BAD}{word}{BAD:#}{gap}{text}"));
+        self.to_stderr(&format!("{BAD}{word}{BAD:#}{gap}{}", visible(text)));
     }
 
     pub(crate) fn to_stderr(&self, text: &str) {

@@ -142,7 +142,7 @@ fn details(hub: &Hub, server: &ServerView, lang: Lang) -> Vec<String> {
 }
 
 /// How long ago a moment was, roughly.
-fn ago(at: SystemTime, lang: Lang) -> String {
+pub(super) fn ago(at: SystemTime, lang: Lang) -> String {
     let seconds = SystemTime::now().duration_since(at).unwrap_or_default().as_secs();
     match seconds {
         0..=119 => lang.pick(format!("{seconds} s"), format!("{seconds} 秒")),

@@ -1,6 +1,9 @@
 //! Columns that line up, with Chinese text too.
 
+use std::borrow::Cow;
+
 use anstyle::Style;
+use toolhub_engine::suspicion::visible;
 use unicode_width::UnicodeWidthStr as _;
 
 /// A piece of text and how it looks.
@@ -11,8 +14,17 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
+    /// What others wrote may steer a terminal, so it is made visible here, for all tables.
     pub(crate) fn new(text: impl Into<String>, style: Style) -> Self {
-        Self { text: text.into(), style }
+        let text: String = text.into();
+        match visible(&text) {
+            Cow::Borrowed(_) => Self { text, style },
+            Cow::Owned(text) => Self { text, style },
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_empty()
     }
 }
 

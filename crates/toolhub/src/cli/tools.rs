@@ -4,21 +4,25 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolhub::{Hub, Request};
-use toolhub_core::{RawJson, RawObject, Say as _, Source, json};
+use toolhub_core::tool::Trust;
+use toolhub_core::{RawJson, RawObject, Say as _, Source, ToolError, json};
 use toolhub_engine::Entry;
+use toolhub_engine::suspicion::visible;
 
 use super::app::App;
 use super::exit::{Exit, UsageError};
+use super::findings;
 use super::options::{ShowArgs, ToolsArgs, ToolsCommand};
 use super::screen::{BOLD, DIM, NAME};
 use super::table::{Cell, fold, lines, wrapped};
-use super::{tools_diff, tools_search};
+use super::{tools_approve, tools_diff, tools_search};
 
 pub(crate) async fn run(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
     match args.command {
         Some(ToolsCommand::Show(args)) => show(app, args).await,
         Some(ToolsCommand::Diff(args)) => tools_diff::run(app, args).await,
         Some(ToolsCommand::Search(args)) => tools_search::run(app, args).await,
+        Some(ToolsCommand::Approve(args)) => tools_approve::run(app, args).await,
         None | Some(ToolsCommand::List) => list(app, args).await,
     }
 }
@@ -64,8 +68,11 @@ async fn list(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
         ));
     }
     if app.screen.json {
-        let all: Vec<RawObject> =
-            groups.iter().flat_map(|(_, tools)| tools).map(|entry| entry.describe()).collect();
+        let all: Vec<RawObject> = groups
+            .iter()
+            .flat_map(|(_, tools)| tools)
+            .map(|entry| findings::described(entry, app.lang()))
+            .collect();
         app.screen.json(&RawJson::of(&all));
     } else {
         print(app, &groups);
@@ -104,15 +111,21 @@ fn print(app: &App, groups: &[(Source, Vec<Arc<Entry>>)]) {
     for (source, tools) in groups {
         total += tools.len();
         app.screen.line(&format!("{BOLD}{source}{BOLD:#} {DIM}({}){DIM:#}", tools.len()));
+        let marks: Vec<Cell> = tools.iter().map(|entry| findings::mark(entry, lang)).collect();
+        let any = marks.iter().any(|mark| !mark.is_empty());
         let rows: Vec<Vec<Cell>> = tools
             .iter()
-            .map(|entry| {
+            .zip(marks)
+            .map(|(entry, mark)| {
                 let tool = &entry.tool;
-                vec![
-                    Cell::new(tool.name().as_str(), NAME),
+                let mut row = vec![Cell::new(tool.name().as_str(), NAME)];
+                // Where nothing is wrong there is no need of a column.
+                row.extend(any.then_some(mark));
+                row.extend([
                     Cell::new(entry.tags().iter().take(2).cloned().collect::<Vec<_>>().join(" "), DIM),
                     Cell::from(first_line(tool.definition.description())),
-                ]
+                ]);
+                row
             })
             .collect();
         for line in lines(&rows, "  ", app.screen.width()) {
@@ -123,6 +136,29 @@ fn print(app: &App, groups: &[(Source, Vec<Arc<Entry>>)]) {
         format!("{} from {}", plural(total, "tool"), plural(groups.len(), "source")),
         format!("{} 个来源，共 {total} 个工具", groups.len()),
     ));
+    let all: Vec<&Entry> = groups.iter().flat_map(|(_, tools)| tools).map(AsRef::as_ref).collect();
+    warn_of_changes(app, &all);
+}
+
+/// Says what the marks in the list mean, and what to do about them.
+fn warn_of_changes(app: &App, tools: &[&Entry]) {
+    let lang = app.lang();
+    let those = |test: fn(&Entry) -> bool| {
+        let mut found = tools.iter().copied().filter(|entry| test(entry)).peekable();
+        found.peek().is_some().then(|| findings::names(found, lang))
+    };
+    if let Some(names) = those(|entry| matches!(entry.tool.trust, Trust::Changed | Trust::Quarantined)) {
+        app.screen.warn(&lang.pick(
+            format!("changed since approved: {names}; see `toolhub tools diff TOOL`"),
+            format!("批准后有改动：{names}；见 `toolhub tools diff 工具名`"),
+        ));
+    }
+    if let Some(names) = those(|entry| !entry.findings().is_empty()) {
+        app.screen.warn(&lang.pick(
+            format!("suspicious: {names}; see `toolhub tools show TOOL`"),
+            format!("内容可疑：{names}；见 `toolhub tools show 工具名`"),
+        ));
+    }
 }
 
 fn plural(count: usize, thing: &str) -> String {
@@ -133,22 +169,43 @@ pub(super) fn first_line(text: &str) -> &str {
     text.trim().lines().next().unwrap_or_default().trim()
 }
 
-async fn show(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
-    let hub = app.hub().await?;
+/// The tools of that name, first the one that would be called; also those that are held back, which no call reaches.
+pub(super) async fn named(
+    app: &App,
+    hub: &Hub,
+    args: &ShowArgs,
+) -> anyhow::Result<Result<Vec<Arc<Entry>>, ToolError>> {
     let source = args.source.as_deref();
     let request = Request { source, ..Request::named(&args.tool) };
-    let route = match app.interruptible(hub.explain(request)).await? {
-        Ok(route) => route,
+    let mut found: Vec<Arc<Entry>> = match app.interruptible(hub.explain(request)).await? {
+        Ok(route) => route.candidates.into_iter().map(|candidate| candidate.entry).collect(),
+        Err(ToolError::Quarantined { .. }) => Vec::new(),
+        Err(error) => return Ok(Err(error)),
+    };
+    for entry in hub.catalog().named(&args.tool) {
+        if !found.iter().any(|known| Arc::ptr_eq(known, entry)) {
+            found.push(Arc::clone(entry));
+        }
+    }
+    // `--source native` means native here, though a call would try the others first.
+    let there = |entry: &Arc<Entry>| Some(entry.tool.source.to_string().as_str()) == source;
+    if found.iter().any(there) {
+        found.retain(there);
+    }
+    Ok(Ok(found))
+}
+
+async fn show(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
+    let hub = app.hub().await?;
+    let found = match named(app, hub, &args).await? {
+        Ok(found) => found,
         Err(error) => {
             app.screen.error(&error.say(app.lang()));
             return Ok(Exit::from(&error));
         }
     };
-    // `--source native` means native here, though a call would try the others first.
-    let named =
-        route.candidates.iter().find(|candidate| Some(candidate.source().to_string().as_str()) == source);
-    let Some(candidate) = named.or(route.candidates.first()) else { return Ok(Exit::Failed) };
-    let tool = &candidate.entry.tool;
+    let Some(entry) = found.first() else { return Ok(Exit::Failed) };
+    let tool = &entry.tool;
     let also: Vec<String> = hub
         .catalog()
         .named(&args.tool)
@@ -157,13 +214,13 @@ async fn show(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
         .map(ToString::to_string)
         .collect();
     if app.screen.json {
-        let mut shown = candidate.entry.describe();
+        let mut shown = findings::described(entry, app.lang());
         if !also.is_empty() {
             shown.set("also_in", RawJson::of(&also));
         }
         app.screen.json(&shown.into_raw());
     } else {
-        describe(app, &candidate.entry, &also);
+        describe(app, entry, &also);
     }
     Ok(Exit::Done)
 }
@@ -171,9 +228,10 @@ async fn show(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
 fn describe(app: &App, entry: &Entry, also: &[String]) {
     let (lang, tool) = (app.lang(), &entry.tool);
     let definition = &tool.definition;
-    let title = definition.title().map(|title| format!("  {title}")).unwrap_or_default();
-    app.screen.line(&format!("{BOLD}{}{BOLD:#}  {DIM}({}){DIM:#}{title}", tool.name(), tool.source));
-    for line in definition.description().trim().lines() {
+    let title = definition.title().map(|title| format!("  {}", visible(title))).unwrap_or_default();
+    let name = visible(tool.name().as_str());
+    app.screen.line(&format!("{BOLD}{name}{BOLD:#}  {DIM}({}){DIM:#}{title}", tool.source));
+    for line in visible(definition.description()).trim().lines() {
         for line in fold(line.trim_end(), app.screen.width().map(|width| width.saturating_sub(2))) {
             app.screen.line(&format!("  {line}"));
         }
@@ -209,8 +267,15 @@ fn describe(app: &App, entry: &Entry, also: &[String]) {
         app.screen.line(&format!("{}{}", lang.pick("good for: ", "适用于："), entry.tags().join(", ")));
     }
     app.screen.line(&format!("{}{}", lang.pick("version: ", "版本："), definition.version()));
+    if let Some(standing) = findings::standing(tool.trust, lang) {
+        app.screen.line(&format!("{}{standing}", lang.pick("trust:   ", "信任：")));
+    }
     if !also.is_empty() {
         app.screen.line(&format!("{}{}", lang.pick("also in: ", "也在：  "), also.join(", ")));
+    }
+    if !entry.findings().is_empty() {
+        app.screen.line(lang.pick("suspicious:", "可疑："));
+        findings::show(app, entry.findings(), "  ");
     }
 }
 

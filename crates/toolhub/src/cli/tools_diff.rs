@@ -1,86 +1,133 @@
-//! `toolhub tools diff`: what changed in a tool's definition since it was last listed.
+//! `toolhub tools diff`: what changed in a tool's definition, since it was approved or since it was last listed.
+
+use std::time::SystemTime;
 
 use similar::TextDiff;
-use toolhub::Request;
+use toolhub_core::approval::Approval;
 use toolhub_core::ports::ToolVersion;
-use toolhub_core::{RawJson, RawObject, Say as _, Source, json};
+use toolhub_core::tool::Trust;
+use toolhub_core::{RawJson, RawObject, Say as _, Source, ToolDefinition, json};
+use toolhub_engine::suspicion::visible;
 
 use super::app::App;
 use super::exit::Exit;
 use super::options::ShowArgs;
 use super::screen::{BAD, BOLD, DIM, GOOD};
+use super::server_list::ago;
+use super::tools::named;
 
 pub(crate) async fn run(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
-    let request = Request { source: args.source.as_deref(), ..Request::named(&args.tool) };
-    let route = match app.interruptible(hub.explain(request)).await? {
-        Ok(route) => route,
+    let found = match named(app, hub, &args).await? {
+        Ok(found) => found,
         Err(error) => {
             app.screen.error(&error.say(app.lang()));
             return Ok(Exit::from(&error));
         }
     };
+    // Whoever asks for a change wants the one that changed, though another would be called.
+    let changed = |trust| matches!(trust, Trust::Changed | Trust::Quarantined);
+    let one = found.iter().find(|entry| changed(entry.tool.trust)).or(found.first());
+    let Some(entry) = one else { return Ok(Exit::Failed) };
+    let tool = &entry.tool;
     let mut history = Vec::new();
-    let source = route.candidates.first().map(|candidate| candidate.source().clone());
-    if let Some(Source::Server(server)) = &source {
+    if let Source::Server(server) = &tool.source {
         history = hub.history_of(server, &args.tool).await?;
     }
-    let shown = source.map(|source| source.to_string()).unwrap_or_default();
+    let approval = hub.approval_of(tool).filter(|_| changed(tool.trust));
+    let change = Change { definition: &tool.definition, approval, history: &history };
     if app.screen.json {
-        app.screen.json(&as_json(&args.tool, &shown, &history));
+        app.screen.json(&change.as_json(tool.source.to_string()));
     } else {
-        show(app, &args.tool, &shown, &history);
+        change.show(app, &tool.source);
     }
     Ok(Exit::Done)
 }
 
-/// The lines that differ between the two newest versions, with three lines around them.
-fn difference(history: &[ToolVersion]) -> String {
-    let [new, old, ..] = history else { return String::new() };
-    let (old, new) = (json::pretty(old.definition.get()), json::pretty(new.definition.get()));
+/// The lines that differ between two definitions, with three lines around them.
+pub(super) fn difference(old: &RawJson, new: &RawJson) -> String {
+    let (old, new) = (json::pretty(old.get()), json::pretty(new.get()));
     TextDiff::from_lines(&old, &new).unified_diff().context_radius(3).to_string()
 }
 
-fn as_json(tool: &str, source: &str, history: &[ToolVersion]) -> RawJson {
-    let millis = |time: std::time::SystemTime| {
-        let since = time.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-    };
-    let versions: Vec<RawObject> = history
-        .iter()
-        .map(|one| {
-            RawObject::default()
-                .with("version", one.version.as_str())
-                .with("first_seen_ms", millis(one.first_seen))
-                .with("last_seen_ms", millis(one.last_seen))
-                .with("definition", one.definition.clone())
-        })
-        .collect();
-    RawObject::default()
-        .with("tool", tool)
-        .with("source", source)
-        .with("versions", RawJson::of(&versions))
-        .with("diff", difference(history))
-        .into_raw()
-}
-
-fn show(app: &App, tool: &str, source: &str, history: &[ToolVersion]) {
-    let lang = app.lang();
-    let [new, old, ..] = history else {
-        app.screen.line(&lang.pick(
-            format!("`{tool}` ({source}) has had one definition since it was first listed"),
-            format!("`{tool}`（{source}）自首次列出以来定义没有变化"),
-        ));
-        return;
-    };
-    app.screen
-        .line(&format!("{BOLD}{tool}{BOLD:#} {DIM}({source}){DIM:#}  {} → {}", old.version, new.version));
-    for line in difference(history).lines() {
+/// Shows such lines.
+pub(super) fn show_difference(app: &App, difference: &str, indent: &str) {
+    for line in difference.lines() {
         let style = match line.as_bytes().first() {
             Some(b'+') => GOOD,
             Some(b'-') => BAD,
             _ => DIM,
         };
-        app.screen.line(&format!("{style}{line}{style:#}"));
+        app.screen.line(&format!("{indent}{style}{}{style:#}", visible(line)));
+    }
+}
+
+pub(super) fn millis(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A tool's definition and what it was before.
+struct Change<'a> {
+    definition: &'a ToolDefinition,
+    /// What was approved, where that is something else.
+    approval: Option<Approval>,
+    history: &'a [ToolVersion],
+}
+
+impl Change<'_> {
+    fn difference(&self) -> String {
+        match (&self.approval, self.history) {
+            (Some(approval), _) => difference(&approval.definition, self.definition.raw()),
+            (None, [new, old, ..]) => difference(&old.definition, &new.definition),
+            (None, _) => String::new(),
+        }
+    }
+
+    fn as_json(&self, source: String) -> RawJson {
+        let versions: Vec<RawObject> = self
+            .history
+            .iter()
+            .map(|one| {
+                RawObject::default()
+                    .with("version", one.version.as_str())
+                    .with("first_seen_ms", millis(one.first_seen))
+                    .with("last_seen_ms", millis(one.last_seen))
+                    .with("definition", one.definition.clone())
+            })
+            .collect();
+        let approved = self.approval.as_ref().map(|approval| {
+            RawObject::default()
+                .with("digest", approval.version.as_str())
+                .with("approved_at_ms", millis(approval.at))
+                .with("definition", approval.definition.clone())
+        });
+        RawObject::default()
+            .with("tool", self.definition.name().as_str())
+            .with("source", source)
+            .with("versions", RawJson::of(&versions))
+            .with("approved", RawJson::of(&approved))
+            .with("diff", self.difference())
+            .into_raw()
+    }
+
+    fn show(&self, app: &App, source: &Source) {
+        let (lang, tool) = (app.lang(), visible(self.definition.name().as_str()));
+        let head = match (&self.approval, self.history) {
+            (Some(approval), _) => {
+                let ago = ago(approval.at, lang);
+                lang.pick(format!("approved {ago} ago → now"), format!("{ago}前批准的 → 现在的"))
+            }
+            (None, [new, old, ..]) => format!("{} → {}", old.version, new.version),
+            (None, _) => {
+                app.screen.line(&lang.pick(
+                    format!("`{tool}` ({source}) has had one definition since it was first listed"),
+                    format!("`{tool}`（{source}）自首次列出以来定义没有变化"),
+                ));
+                return;
+            }
+        };
+        app.screen.line(&format!("{BOLD}{tool}{BOLD:#} {DIM}({source}){DIM:#}  {head}"));
+        show_difference(app, &self.difference(), "");
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use toolhub_core::{Event, EventKind, EventSink, Say as _};
+use toolhub_engine::suspicion::visible;
 
 use super::screen::{BAD, DIM, GOOD, Screen};
 
@@ -41,6 +42,6 @@ impl EventSink for Trace {
         };
         let at = format!("{:>6} ms", self.start.elapsed().as_millis());
         let text = event.kind.say(self.screen.lang);
-        self.screen.to_stderr(&format!("{DIM}{at}{DIM:#}  {style}{text}{style:#}"));
+        self.screen.to_stderr(&format!("{DIM}{at}{DIM:#}  {style}{}{style:#}", visible(&text)));
     }
 }

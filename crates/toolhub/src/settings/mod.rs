@@ -12,6 +12,8 @@ pub use places::{Places, PlacesError};
 pub use servers::load_servers;
 pub use span::Span;
 pub use store::{DurabilityName, StoreSettings};
-pub use toml::{Limits, NativeSettings, ResultLimits, Routing, ServerExtras, Settings, StrategyName};
+pub use toml::{
+    ApprovalSettings, Limits, NativeSettings, ResultLimits, Routing, ServerExtras, Settings, StrategyName,
+};
 pub use toolhub_mcp::config::ConfigError;
 pub use web_search::WebSearchSettings;

@@ -28,6 +28,7 @@ pub fn load_servers(
         }
     }
     for spec in &mut servers {
+        spec.pin = settings.approvals.pin;
         if let Some(connect) = settings.limits.connect {
             spec.connect_timeout = connect.0;
         }
@@ -56,6 +57,7 @@ fn apply(extras: &ServerExtras, spec: &mut ServerSpec) {
     spec.tools.clone_from(&extras.tools);
     spec.hints.clone_from(&extras.hints);
     spec.tags.clone_from(&extras.tags);
+    spec.pin = extras.pin.unwrap_or(spec.pin);
     spec.oauth.clone_from(&extras.oauth);
     if let TransportSpec::Stdio(stdio) = &mut spec.transport {
         stdio.env_pass.clone_from(&extras.env_pass);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use toolhub_core::approval::Pin;
 use toolhub_core::lang::Text;
 use toolhub_core::source::SourceKind;
 use toolhub_core::{Hints, ServerId};
@@ -30,6 +31,8 @@ pub struct Settings {
     pub store: StoreSettings,
     /// Words that stand for a capability, beside those that are built in.
     pub tags: BTreeMap<String, Vec<String>>,
+    /// What approvals are good for.
+    pub approvals: ApprovalSettings,
     /// Who searches the web for `search_web`.
     pub web_search: Option<WebSearchSettings>,
     /// What `mcp.json` has no place for.
@@ -137,6 +140,14 @@ impl ResultLimits {
     }
 }
 
+/// `[approvals]`
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+pub struct ApprovalSettings {
+    /// What happens to a tool that is no longer what was approved.
+    pub pin: Pin,
+}
+
 /// `[native]`
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default)]
@@ -187,6 +198,9 @@ pub struct ServerExtras {
     /// What the owner says tools are good for, by name; `*` for all.
     #[serde(default)]
     pub tags: BTreeMap<String, Vec<String>>,
+    /// What happens to its tools when they are no longer what was approved, where that differs from the usual.
+    #[serde(default)]
+    pub pin: Option<Pin>,
     /// How to log in to it.
     #[serde(default)]
     pub oauth: OAuthSpec,
@@ -291,5 +305,8 @@ mod tests {
             "[[servers]]\nid = \"a\"\nera = \"old\"\n",
             "line 3, column 7: unknown variant `old`, expected `legacy` or `modern`",
         );
+        let expected = "unknown variant `never`, expected `warn` or `block`";
+        check("[approvals]\npin = \"never\"\n", &format!("line 2, column 7: {expected}"));
+        check("[[servers]]\nid = \"a\"\npin = \"never\"\n", &format!("line 3, column 7: {expected}"));
     }
 }

@@ -11,9 +11,10 @@ use toolhub_mcp::config::ConfigError;
 
 /// Tables that belong to other parts of toolhub, whose keys are theirs to check.
 const OTHERS: [&str; 7] = ["llm", "search", "agents", "profiles", "auth", "tags", "skills"];
-const TABLES: [(&str, &[&str]); 6] = [
+const TABLES: [(&str, &[&str]); 7] = [
     ("routing", &["order", "batch", "strategies"]),
     ("limits", &["call", "call_cap", "connect", "result"]),
+    ("approvals", &["pin"]),
     ("native", &["folders", "enabled", "disabled"]),
     ("store", &["url", "durability", "keep_calls", "keep_results", "result_bytes"]),
     ("web_search", &["provider", "url", "api_key"]),
@@ -30,6 +31,7 @@ const TABLES: [(&str, &[&str]); 6] = [
             "env_pass",
             "hints",
             "tags",
+            "pin",
             "oauth",
         ],
     ),

@@ -1,0 +1,245 @@
+//! Characters that nobody sees or that steer a terminal, told from those that a script or an emoji needs; and texts
+//! made safe to print.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use toolhub_core::lang::Text;
+
+use super::{Kind, Seen};
+
+/// How much around a strange character is quoted, in characters.
+const AROUND: usize = 24;
+/// How many of a run of strange characters are quoted.
+const OF_A_RUN: usize = 6;
+/// The flags that are written with tag characters.
+const FLAGS: [&str; 3] = ["gbeng", "gbsct", "gbwls"];
+
+/// What is strange about a character where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Strange {
+    Control,
+    Unseen,
+    Direction,
+    Tag,
+    Selector,
+    PrivateUse,
+}
+
+/// One character after another that are strange in the same way.
+#[derive(Debug, Clone)]
+struct Run {
+    strange: Strange,
+    range: Range<usize>,
+    count: usize,
+}
+
+/// The text with every strange character written out, as `<U+200B>`: safe to print on a terminal.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let runs = runs(text);
+    if runs.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut from = 0;
+    for run in runs {
+        out.push_str(&text[from..run.range.start]);
+        text[run.range.clone()].chars().for_each(|character| out.push_str(&name(character)));
+        from = run.range.end;
+    }
+    out.push_str(&text[from..]);
+    Cow::Owned(out)
+}
+
+pub(super) fn name(character: char) -> String {
+    format!("<U+{:04X}>", u32::from(character))
+}
+
+/// One thing seen for each way of being strange.
+pub(super) fn look(text: &str) -> Vec<Seen> {
+    let runs = runs(text);
+    let mut seen: Vec<(Strange, Seen)> = Vec::new();
+    for run in &runs {
+        if seen.iter().any(|(strange, _)| *strange == run.strange) {
+            continue;
+        }
+        let count = runs.iter().filter(|other| other.strange == run.strange).map(|other| other.count).sum();
+        let kind = if run.strange == Strange::Control { Kind::Control } else { Kind::Invisible };
+        let why = why(run.strange, count, &hidden(text, &runs));
+        seen.push((run.strange, Seen { kind, quote: quote(text, run), why }));
+    }
+    seen.into_iter().map(|(_, seen)| seen).collect()
+}
+
+fn why(strange: Strange, count: usize, hidden: &str) -> Text {
+    let (en, zh) = match strange {
+        Strange::Control => {
+            ("control characters, which can rewrite what a terminal shows", "控制字符，可改写终端显示")
+        }
+        Strange::Unseen => ("characters that nobody sees", "不可见字符"),
+        Strange::Direction => (
+            "characters that turn the direction of writing, so that it reads other than it is",
+            "改变书写方向的字符，显示与实际不同",
+        ),
+        Strange::Tag => {
+            ("tag characters, which nobody sees and a model reads", "标签字符：人看不见而模型能读到")
+        }
+        Strange::Selector => (
+            "variation selectors that select nothing, which can carry hidden text",
+            "多余的变体选择符，可夹带隐藏文字",
+        ),
+        Strange::PrivateUse => {
+            ("private-use characters, which mean nothing to others", "私用区字符，对他人没有意义")
+        }
+    };
+    let (hidden_en, hidden_zh) = match (strange, hidden.is_empty()) {
+        (Strange::Tag, false) => (format!(", here `{hidden}`"), format!("，内容为 `{hidden}`")),
+        _ => (String::new(), String::new()),
+    };
+    Text::new(format!("{count} × {en}{hidden_en}"), format!("{count} 个{zh}{hidden_zh}"))
+}
+
+/// What the tag characters of a text spell.
+fn hidden(text: &str, runs: &[Run]) -> String {
+    let tags = runs.iter().filter(|run| run.strange == Strange::Tag);
+    let letters = tags.flat_map(|run| text[run.range.clone()].chars()).filter_map(untagged);
+    letters.take(super::QUOTED).collect()
+}
+
+/// The visible character that a tag character stands for.
+pub(super) fn untagged(character: char) -> Option<char> {
+    let code = u32::from(character).checked_sub(0xE0000)?;
+    char::from_u32(code).filter(|letter| (' '..='~').contains(letter))
+}
+
+/// A run with what stands around it.
+fn quote(text: &str, run: &Run) -> String {
+    let before = text[..run.range.start].char_indices().rev().nth(AROUND - 1).map_or(0, |(at, _)| at);
+    let after =
+        text[run.range.end..].char_indices().nth(AROUND).map_or(text.len(), |(at, _)| run.range.end + at);
+    let strange: String = text[run.range.clone()].chars().take(OF_A_RUN).map(name).collect();
+    let more = if run.count > OF_A_RUN { "…" } else { "" };
+    let flat = |text: &str| visible(text).replace(['\n', '\t', '\r'], " ");
+    format!("{}{strange}{more}{}", flat(&text[before..run.range.start]), flat(&text[run.range.end..after]))
+}
+
+fn runs(text: &str) -> Vec<Run> {
+    let steers = |byte: u8| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t');
+    if text.is_ascii() && !text.bytes().any(steers) {
+        return Vec::new();
+    }
+    let characters: Vec<(usize, char)> = text.char_indices().collect();
+    let right_to_left = characters.iter().any(|(_, character)| is_right_to_left(*character));
+    let mut runs: Vec<Run> = Vec::new();
+    let mut at = 0;
+    while let Some((start, character)) = characters.get(at).copied() {
+        let flag = flag_length(&characters, at);
+        if flag > 0 {
+            at += flag;
+            continue;
+        }
+        at += 1;
+        let around = Around {
+            before: at.checked_sub(2).and_then(|before| Some(characters.get(before)?.1)),
+            after: characters.get(at).map(|(_, after)| *after),
+            right_to_left,
+        };
+        let Some(strange) = around.strange(character) else { continue };
+        let end = start + character.len_utf8();
+        match runs.last_mut() {
+            Some(run) if run.strange == strange && run.range.end == start => {
+                run.range.end = end;
+                run.count += 1;
+            }
+            _ => runs.push(Run { strange, range: start..end, count: 1 }),
+        }
+    }
+    runs
+}
+
+/// How many characters from here are the flag of a part of a country, which is written with tag characters.
+fn flag_length(characters: &[(usize, char)], at: usize) -> usize {
+    if characters.get(at).is_none_or(|(_, character)| *character != '\u{1F3F4}') {
+        return 0;
+    }
+    let letters: String = characters[at + 1..].iter().take(5).filter_map(|(_, tag)| untagged(*tag)).collect();
+    let ends = characters.get(at + 6).is_some_and(|(_, character)| *character == '\u{E007F}');
+    if ends && FLAGS.contains(&letters.as_str()) { 7 } else { 0 }
+}
+
+/// What decides whether a character is strange where it stands.
+struct Around {
+    before: Option<char>,
+    after: Option<char>,
+    right_to_left: bool,
+}
+
+impl Around {
+    fn strange(&self, character: char) -> Option<Strange> {
+        let (before, after) = (self.before.unwrap_or('\0'), self.after.unwrap_or('\0'));
+        match character {
+            '\n' | '\t' => None,
+            '\r' if after == '\n' => None,
+            '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}' => Some(Strange::Control),
+            // Words of scripts without spaces are told apart by it.
+            '\u{200B}' if is_unspaced(before) || is_unspaced(after) => None,
+            // Persian, Urdu and the scripts of India need both joiners; emoji are joined by the second.
+            '\u{200C}' | '\u{200D}' if is_joining(before) => None,
+            '\u{200D}' if is_pictorial(before) && is_pictorial(after) => None,
+            '\u{200E}' | '\u{200F}' | '\u{61C}' if self.right_to_left => None,
+            '\u{200E}' | '\u{200F}' | '\u{61C}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => {
+                Some(Strange::Direction)
+            }
+            '\u{AD}'
+            | '\u{34F}'
+            | '\u{115F}'
+            | '\u{1160}'
+            | '\u{17B4}'
+            | '\u{17B5}'
+            | '\u{180E}'
+            | '\u{200B}'..='\u{200D}'
+            | '\u{2060}'..='\u{2065}'
+            | '\u{206A}'..='\u{206F}'
+            | '\u{3164}'
+            | '\u{FEFF}'
+            | '\u{FFA0}'
+            | '\u{FFF9}'..='\u{FFFB}'
+            | '\u{1D173}'..='\u{1D17A}' => Some(Strange::Unseen),
+            '\u{E0000}'..='\u{E007F}' => Some(Strange::Tag),
+            // One after a picture, a sign, a digit or an ideograph selects its form; more, or after a letter, do not.
+            '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}' => {
+                let selects =
+                    !is_selector(before) && !before.is_ascii_alphabetic() && !before.is_whitespace();
+                (!selects || before == '\0').then_some(Strange::Selector)
+            }
+            '\u{E000}'..='\u{F8FF}' | '\u{F0000}'..='\u{FFFFD}' | '\u{100000}'..='\u{10FFFD}' => {
+                Some(Strange::PrivateUse)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn is_selector(character: char) -> bool {
+    matches!(character, '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}')
+}
+
+/// Thai, Lao, Burmese, Khmer.
+fn is_unspaced(character: char) -> bool {
+    matches!(character, '\u{E00}'..='\u{EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}')
+}
+
+/// Scripts whose letters change with their neighbours: Arabic and its kin, those of India, Mongolian.
+fn is_joining(character: char) -> bool {
+    matches!(character, '\u{600}'..='\u{8FF}' | '\u{900}'..='\u{DFF}' | '\u{1800}'..='\u{18AF}' | '\u{FB50}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFE}')
+}
+
+fn is_right_to_left(character: char) -> bool {
+    matches!(character, '\u{590}'..='\u{8FF}' | '\u{FB1D}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFE}' | '\u{10800}'..='\u{10FFF}' | '\u{1E800}'..='\u{1EFFF}')
+        && character != '\u{61C}'
+}
+
+/// Emoji, what they are made from, and the selector that may end one.
+fn is_pictorial(character: char) -> bool {
+    matches!(character, '\u{A9}' | '\u{AE}' | '\u{2190}'..='\u{2BFF}' | '\u{3030}' | '\u{303D}' | '\u{FE0F}' | '\u{1F000}'..='\u{1FAFF}')
+}

@@ -1,0 +1,150 @@
+//! Words that are meant for the model and not for whoever reads the definition. Which words is data, in `phrases.tsv`;
+//! they are looked for in the text as it is read, whatever it was dressed up in.
+
+use std::ops::Range;
+use std::sync::{LazyLock, OnceLock};
+
+use aho_corasick::AhoCorasick;
+use regex::Regex;
+use toolhub_core::lang::Text;
+
+use super::characters::untagged;
+use super::letters::plain;
+use super::{Kind, Seen, quote_of};
+
+const TABLE: &str = include_str!("phrases.tsv");
+
+static PHRASES: LazyLock<Phrases> = LazyLock::new(|| Phrases::read(TABLE));
+
+struct Phrases {
+    rows: Vec<Row>,
+    /// Finds the key words of all rows in one pass, so that most texts need no pattern at all.
+    keys: Option<AhoCorasick>,
+    /// Which row each key word belongs to, and which of its groups.
+    owners: Vec<(usize, u32)>,
+}
+
+struct Row {
+    kind: Kind,
+    /// One bit for each group of key words, of which one must be there.
+    groups: u32,
+    pattern: &'static str,
+    /// Compiled when its key word is first met.
+    compiled: OnceLock<Option<Regex>>,
+    why: Text,
+}
+
+impl Phrases {
+    fn read(table: &'static str) -> Self {
+        let mut keys = Vec::new();
+        let (mut rows, mut owners) = (Vec::new(), Vec::new());
+        for line in table.lines().filter(|line| !line.starts_with('#')) {
+            let [kind, words, pattern, en, zh] = line.split('\t').collect::<Vec<_>>()[..] else { continue };
+            let Some(kind) = Kind::named(kind) else { continue };
+            let mut groups = 0;
+            for (place, group) in words.split(';').enumerate() {
+                let bit = 1 << place;
+                groups |= bit;
+                for word in group.split(',') {
+                    keys.push(word);
+                    owners.push((rows.len(), bit));
+                }
+            }
+            rows.push(Row { kind, groups, pattern, compiled: OnceLock::new(), why: Text::new(en, zh) });
+        }
+        Self { rows, owners, keys: AhoCorasick::new(&keys).ok() }
+    }
+}
+
+/// What a text tells the model.
+pub(super) fn look(text: &str) -> Vec<Seen> {
+    let phrases = &*PHRASES;
+    let Some(keys) = &phrases.keys else { return Vec::new() };
+    let read = as_read(text, |_, _| {});
+    let mut met = vec![0_u32; phrases.rows.len()];
+    for key in keys.find_overlapping_iter(&read) {
+        if let Some((row, group)) = phrases.owners.get(key.pattern().as_usize()) {
+            met[*row] |= group;
+        }
+    }
+    let candidates = phrases.rows.iter().zip(met).filter(|(row, met)| row.groups == *met);
+    let seen = candidates.filter_map(|(row, _)| {
+        let pattern = row.compiled.get_or_init(|| compile(row.pattern)).as_ref()?;
+        let found = pattern.find(&read)?;
+        Some(Seen { kind: row.kind, quote: quote_of(original(text, found.range())), why: row.why.clone() })
+    });
+    seen.collect()
+}
+
+/// The edge of a word is that of an English one: Chinese has none, and the tables of all scripts take long to compile.
+fn compile(pattern: &str) -> Option<Regex> {
+    Regex::new(&pattern.replace(r"\b", r"(?-u:\b)")).ok()
+}
+
+/// A text as it is read: small plain letters, one blank between words, nothing that nobody sees. `step` hears how long it
+/// is before each character of the original, and where that stands.
+fn as_read(original: &str, mut step: impl FnMut(usize, usize)) -> String {
+    let mut read = String::with_capacity(original.len());
+    for (at, character) in original.char_indices() {
+        step(read.len(), at);
+        if character.is_ascii_alphanumeric() {
+            read.push(character.to_ascii_lowercase());
+            continue;
+        }
+        let character = untagged(character).unwrap_or(character);
+        if character.is_whitespace() {
+            if !read.ends_with(' ') {
+                read.push(' ');
+            }
+        } else if is_read(character) {
+            read.extend(plain(character).to_lowercase());
+        }
+    }
+    read
+}
+
+/// What stands in the original where something was found in the text as it is read.
+fn original(text: &str, found: Range<usize>) -> &str {
+    let (mut start, mut end) = (0, text.len());
+    as_read(text, |length, at| {
+        if length <= found.start {
+            start = at;
+        }
+        if length >= found.end {
+            end = end.min(at);
+        }
+    });
+    text.get(start..end).unwrap_or_default()
+}
+
+/// Whether a character says something: marks for bold text and for code do not, and those that nobody sees.
+fn is_read(character: char) -> bool {
+    !matches!(
+        character,
+        '*' | '`'
+            | '\u{AD}'
+            | '\u{34F}'
+            | '\u{180E}'
+            | '\u{200B}'..='\u{200F}'
+            | '\u{202A}'..='\u{202E}'
+            | '\u{2060}'..='\u{206F}'
+            | '\u{FE00}'..='\u{FE0F}'
+            | '\u{FEFF}'
+            | '\u{E0000}'..='\u{E01EF}'
+    ) && !character.is_control()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sound() {
+        let lines = TABLE.lines().filter(|line| !line.starts_with('#')).count();
+        assert_eq!(PHRASES.rows.len(), lines, "a line has five columns and a known kind");
+        assert!(PHRASES.keys.is_some());
+        for row in &PHRASES.rows {
+            assert!(compile(row.pattern).is_some(), "{}", row.pattern);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Texts that are strange by their shape: pushed out of sight by blanks, too long to be words, addresses that carry
+//! something.
+
+use toolhub_core::lang::Text;
+
+use super::{Kind, Seen, quote_of};
+
+/// Blanks in a row that push what follows out of a window.
+const WIDE: usize = 48;
+/// Empty lines that do.
+const HIGH: usize = 8;
+/// Letters and digits in a row that are no word.
+const BLOB: usize = 96;
+
+pub(super) fn look(text: &str) -> Vec<Seen> {
+    out_of_sight(text).into_iter().chain(encoded(text)).chain(address(text)).collect()
+}
+
+fn is_blank(character: char) -> bool {
+    character.is_whitespace() || matches!(character, '\u{2800}' | '\u{200B}' | '\u{3164}')
+}
+
+/// Text behind many blanks or many empty lines.
+fn out_of_sight(text: &str) -> Option<Seen> {
+    let (mut blanks, mut lines) = (0, 0);
+    for (at, character) in text.char_indices() {
+        if is_blank(character) {
+            lines += usize::from(character == '\n');
+            blanks = if character == '\n' { 0 } else { blanks + 1 };
+            continue;
+        }
+        if (blanks >= WIDE || lines >= HIGH) && text[..at].chars().any(|before| !is_blank(before)) {
+            let (en, zh) = if lines >= HIGH {
+                (format!("text behind {lines} line breaks"), format!("{lines} 个换行之后的文字"))
+            } else {
+                (format!("text behind {blanks} blanks"), format!("{blanks} 个空白之后的文字"))
+            };
+            return Some(Seen {
+                kind: Kind::OutOfSight,
+                quote: quote_of(&text[at..]),
+                why: Text::new(format!("{en}, out of sight"), format!("{zh}，容易被忽略")),
+            });
+        }
+        (blanks, lines) = (0, 0);
+    }
+    None
+}
+
+/// A run of letters and digits that is no word: base64, or bytes in hexadecimal.
+fn encoded(text: &str) -> Option<Seen> {
+    let belongs = |character: char| {
+        character.is_ascii_alphanumeric() || matches!(character, '+' | '/' | '-' | '_' | '=')
+    };
+    let blob =
+        text.split(|character: char| !belongs(character)).find(|run| run.len() >= BLOB && is_encoded(run))?;
+    let length = blob.len();
+    Some(Seen {
+        kind: Kind::Encoded,
+        quote: quote_of(&blob[..48]) + "…",
+        why: Text::new(
+            format!("{length} characters of encoded text that you cannot read"),
+            format!("{length} 个字符的编码内容，无法直接读懂"),
+        ),
+    })
+}
+
+fn is_encoded(run: &str) -> bool {
+    let count = |test: fn(&u8) -> bool| run.bytes().filter(test).count();
+    let digits = count(u8::is_ascii_digit);
+    let hexadecimal = run.bytes().all(|byte| byte.is_ascii_hexdigit()) && digits > 0;
+    let mixed =
+        count(u8::is_ascii_uppercase) * 10 > run.len() && count(u8::is_ascii_lowercase) * 10 > run.len();
+    // Names joined by strokes are long too, but have few digits.
+    hexadecimal
+        || (mixed && digits * 20 > run.len() && count(|byte| matches!(byte, b'-' | b'_')) * 12 < run.len())
+}
+
+/// An address with a password in it.
+fn address(text: &str) -> Option<Seen> {
+    let found = text.match_indices("://").find_map(|(at, _)| {
+        let scheme = text[..at].rsplit(|character: char| !character.is_ascii_alphanumeric()).next()?;
+        let rest = &text[at + 3..];
+        let place = rest
+            .split(|c: char| c.is_whitespace() || matches!(c, '/' | '"' | '\'' | '`' | '<' | ')' | '?'))
+            .next()?;
+        let (login, _) = place.rsplit_once('@')?;
+        let (_, password) = login.split_once(':')?;
+        (scheme.starts_with("http") && is_secret(password))
+            .then(|| &text[at - scheme.len()..at + 3 + place.len()])
+    })?;
+    let hidden = found
+        .split_once("://")
+        .and_then(|(scheme, rest)| Some(format!("{scheme}://…@{}", rest.rsplit_once('@')?.1)));
+    Some(Seen {
+        kind: Kind::Address,
+        quote: quote_of(&hidden.unwrap_or_default()),
+        why: Text::new("an address with a password in it", "地址中含有密码"),
+    })
+}
+
+/// Whether a password is one, and not the word for one.
+fn is_secret(password: &str) -> bool {
+    let word = password.to_ascii_lowercase();
+    let placeholder = ["pass", "pwd", "secret", "token", "key", "xxx", "***", "..."];
+    !word.is_empty()
+        && !word.contains(['{', '<', '[', '$', '%'])
+        && !placeholder.iter().any(|part| word.contains(part))
+}

@@ -1,0 +1,166 @@
+//! Every text of a definition with its place, names of members included, in one pass and within bounds.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use toolhub_core::RawJson;
+
+/// As much text as is looked through; an honest definition has a thousandth of it.
+const MAX_BYTES: usize = 512 * 1024;
+
+/// What is met on the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Text<'a> {
+    /// A text, or the name of a member.
+    Written(&'a str),
+    /// The name of a member that is there for the second time.
+    Twice(&'a str),
+    /// The rest is not looked at.
+    TooLong,
+}
+
+/// Shows `meet` every text with its place.
+pub(super) fn texts(raw: &RawJson, meet: &mut dyn FnMut(&str, Text<'_>)) {
+    let mut walk = Walk { meet, place: String::new(), left: MAX_BYTES };
+    let mut reader = serde_json::Deserializer::from_str(raw.get());
+    // What is no JSON cannot come here; and what was met before a fault was met.
+    let _ = Value(&mut walk).deserialize(&mut reader);
+}
+
+struct Walk<'m> {
+    meet: &'m mut dyn FnMut(&str, Text<'_>),
+    place: String,
+    left: usize,
+}
+
+impl Walk<'_> {
+    fn met(&mut self, text: &str) {
+        if self.left == 0 {
+            return;
+        }
+        let end = text.floor_char_boundary(self.left);
+        (self.meet)(&self.place, Text::Written(&text[..end]));
+        self.left = self.left.saturating_sub(text.len());
+        if self.left == 0 {
+            (self.meet)(&self.place, Text::TooLong);
+        }
+    }
+
+    /// Does something with the place of a member or an item.
+    fn inside<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.place.len();
+        // A place is for people; a name that goes on for ever is not.
+        let step = &step[..step.floor_char_boundary(80)];
+        if before > 0 && !step.starts_with('[') {
+            self.place.push('.');
+        }
+        self.place.push_str(step);
+        let done = work(self);
+        self.place.truncate(before);
+        done
+    }
+}
+
+struct Value<'w, 'm>(&'w mut Walk<'m>);
+
+impl<'de> DeserializeSeed<'de> for Value<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Value<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        self.0.met(text);
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let mut index = 0_usize;
+        while self.0.inside(&format!("[{index}]"), |walk| items.next_element_seed(Value(walk)))?.is_some() {
+            index += 1;
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        let mut names: HashSet<String> = HashSet::new();
+        while let Some(name) = members.next_key::<String>()? {
+            let twice = names.contains(&name);
+            self.0.inside(&name, |walk| {
+                walk.met(&name);
+                if twice {
+                    (walk.meet)(&walk.place, Text::Twice(&name));
+                }
+                members.next_value_seed(Value(walk))
+            })?;
+            names.insert(name);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn met(text: &str) -> Vec<String> {
+        let mut all = Vec::new();
+        texts(&RawJson::parse(text).unwrap(), &mut |place, text| all.push(format!("{place}: {text:?}")));
+        all
+    }
+
+    #[test]
+    fn every_text_is_met_with_its_place() {
+        let met_there = met(r#"{"a":[1,"x",{"b":"y"}],"n":12345678901234567890123,"a":null}"#);
+        assert_eq!(
+            met_there,
+            [
+                "a: Written(\"a\")",
+                "a[1]: Written(\"x\")",
+                "a[2].b: Written(\"b\")",
+                "a[2].b: Written(\"y\")",
+                "n: Written(\"n\")",
+                "a: Written(\"a\")",
+                "a: Twice(\"a\")",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_goes_on_for_ever_is_said_to() {
+        let long = RawJson::of(&vec!["好".repeat(MAX_BYTES / 8); 4]);
+        let mut all = Vec::new();
+        texts(&long, &mut |_, text| all.push(text == Text::TooLong));
+        assert_eq!(all, [false, false, false, true], "the fourth text is not looked at");
+    }
+}

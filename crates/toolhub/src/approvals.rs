@@ -1,0 +1,168 @@
+//! Approvals: which definitions the owner agreed to, and how each tool of a server stands to them.
+
+use std::collections::HashMap;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use toolhub_core::approval::{Approval, Pin};
+use toolhub_core::lang::Text;
+use toolhub_core::ports::{HubStore, StoreError};
+use toolhub_core::tool::Trust;
+use toolhub_core::{Event, EventKind, Source, Tool, ToolDefinition, ToolName};
+use toolhub_mcp::config::ServerSpec;
+
+use crate::hub::Hub;
+
+/// What the owner agreed to, as far as that is known.
+#[derive(Debug, Default)]
+pub(crate) struct Approved {
+    by_source: HashMap<Source, HashMap<ToolName, Approval>>,
+    /// Whether it could not be read: then nobody knows what was approved, and what is pinned is held back.
+    unknown: bool,
+}
+
+impl Approved {
+    fn new(approvals: Vec<Approval>) -> Self {
+        let mut approved = Self::default();
+        approvals.into_iter().for_each(|approval| approved.put(approval));
+        approved
+    }
+
+    fn put(&mut self, approval: Approval) {
+        let tools = self.by_source.entry(approval.source.clone()).or_default();
+        tools.insert(approval.tool.clone(), approval);
+    }
+
+    fn get(&self, source: &Source, tool: &str) -> Option<&Approval> {
+        self.by_source.get(source)?.get(tool)
+    }
+
+    /// What was approved, for a hub that is being built.
+    pub(crate) async fn load(
+        store: Option<&dyn HubStore>,
+        servers: &[ServerSpec],
+        notes: &mut Vec<Text>,
+    ) -> Self {
+        // Only servers' tools are approved, so without servers there is nothing to look up.
+        if servers.is_empty() {
+            return Self::default();
+        }
+        let read = match store {
+            Some(store) => store.approvals().await,
+            None => Err(StoreError("there is none".to_owned())),
+        };
+        match read {
+            Ok(approvals) => Self::new(approvals),
+            Err(error) => {
+                if servers.iter().any(|server| server.pin == Pin::Block) {
+                    notes.push(Text::new(
+                        format!("what was approved cannot be read, so pinned tools are held back: {error}"),
+                        format!("无法读取批准记录，已固定的工具暂被隔离：{error}"),
+                    ));
+                }
+                Self { unknown: true, ..Self::default() }
+            }
+        }
+    }
+
+    /// How a definition stands to the approved one.
+    pub(crate) fn trust(&self, server: &ServerSpec, definition: &ToolDefinition) -> Trust {
+        if self.unknown && server.pin == Pin::Block {
+            return Trust::Quarantined;
+        }
+        let source = Source::Server(server.id.clone());
+        let Some(approval) = self.get(&source, definition.name().as_str()) else { return Trust::Unseen };
+        match (agrees(approval, definition), server.pin) {
+            (true, _) => Trust::Approved,
+            (false, Pin::Warn) => Trust::Changed,
+            (false, Pin::Block) => Trust::Quarantined,
+        }
+    }
+}
+
+/// Whether a definition is what was approved. The same text needs no hash, which spares most starts the work.
+fn agrees(approval: &Approval, definition: &ToolDefinition) -> bool {
+    approval.definition.get() == definition.raw().get() || approval.version == definition.digest()
+}
+
+impl Hub {
+    pub(crate) fn approved(&self) -> MutexGuard<'_, Approved> {
+        self.approved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All approvals, by source and tool.
+    pub fn approvals(&self) -> Vec<Approval> {
+        let mut all: Vec<Approval> =
+            self.approved().by_source.values().flat_map(HashMap::values).cloned().collect();
+        all.sort_by(|one, other| (&one.source, &one.tool).cmp(&(&other.source, &other.tool)));
+        all
+    }
+
+    /// What was approved of a tool, whether or not it is still that.
+    pub fn approval_of(&self, tool: &Tool) -> Option<Approval> {
+        self.approved().get(&tool.source, tool.name().as_str()).cloned()
+    }
+
+    /// Agrees to a tool's definition as it is.
+    pub async fn approve(&self, tool: &Tool) -> Result<(), StoreError> {
+        let approval = Approval {
+            source: tool.source.clone(),
+            tool: tool.name().clone(),
+            version: tool.definition.digest().to_owned(),
+            definition: tool.definition.raw().clone(),
+            at: SystemTime::now(),
+        };
+        self.kept_approvals()?.approve(approval.clone()).await?;
+        self.approved().put(approval);
+        self.refresh_source(&tool.source);
+        Ok(())
+    }
+
+    /// Takes an approval back; whether there was one.
+    pub async fn revoke(&self, source: &Source, tool: &ToolName) -> Result<bool, StoreError> {
+        let revoked = self.kept_approvals()?.revoke(source, tool).await?;
+        if let Some(tools) = self.approved().by_source.get_mut(source) {
+            tools.remove(tool);
+        }
+        self.refresh_source(source);
+        Ok(revoked)
+    }
+
+    /// Reads again what was approved, which another program may have changed; whether something had.
+    pub(crate) async fn reload_approvals(&self) -> bool {
+        let Some(store) = &self.store else { return false };
+        let approvals = match store.approvals().await {
+            Ok(approvals) => approvals,
+            Err(error) => {
+                // What was known stays: that is no worse than not to have looked.
+                self.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
+                return false;
+            }
+        };
+        let key =
+            |approval: &Approval| (approval.source.clone(), approval.tool.clone(), approval.version.clone());
+        let mut read: Vec<_> = approvals.iter().map(key).collect();
+        read.sort();
+        let new = Approved::new(approvals);
+        let known: Vec<_> = self.approvals().iter().map(key).collect();
+        let changed = read != known || self.approved().unknown;
+        if changed {
+            *self.approved() = new;
+            self.servers.iter().for_each(|server| self.refresh_server(server));
+        }
+        changed
+    }
+
+    fn kept_approvals(&self) -> Result<&dyn HubStore, StoreError> {
+        self.store
+            .as_deref()
+            .ok_or_else(|| StoreError("nothing can be kept; see `toolhub doctor`".to_owned()))
+    }
+
+    fn refresh_source(&self, source: &Source) {
+        let host = self.servers.iter().find(|server| Source::Server(server.id().clone()) == *source);
+        if let Some(server) = host {
+            self.refresh_server(server);
+        }
+    }
+}

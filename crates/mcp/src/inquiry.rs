@@ -100,7 +100,7 @@ impl Server {
             .unwrap_or_else(|_| Err(McpError::TimedOut(patience).while_connecting(connection.stderr_tail())));
         self.note(result.as_ref().err());
         let listing = result?;
-        let skipped = listing.skipped.iter().map(ToString::to_string).collect();
+        let skipped = listing.skipped.clone();
         self.emit(EventKind::Listed { server: self.id().clone(), tools: listing.tools.len(), skipped });
         let (era, peer) = (connection.greeting.era, connection.greeting.peer.clone());
         Ok(Listed { listing, at: SystemTime::now(), era, peer })

@@ -234,7 +234,7 @@ impl Server {
                     }
                     standing.last_error = Some(error.clone());
                 }
-                self.emit(EventKind::ConnectFailed { server, cause: error.to_string() });
+                self.emit(EventKind::ConnectFailed { server, cause: error.text() });
                 Err(error)
             }
         }

@@ -115,9 +115,7 @@ impl Hub {
         }
         let unlisted = match unknown.server {
             Some(_) => Vec::new(),
-            None => {
-                unlisted.into_iter().map(|(server, cause)| (server.id().clone(), cause.to_string())).collect()
-            }
+            None => unlisted.into_iter().map(|(server, cause)| (server.id().clone(), cause)).collect(),
         };
         ToolError::UnknownTool(Box::new(UnknownTool { unlisted, ..*unknown }))
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
+use tokio::time::Instant;
 use toolhub_core::{
     BoxFuture, CallContext, EventKind, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput,
 };
@@ -32,6 +33,7 @@ impl McpHost {
     ) -> Result<RawJson, McpError> {
         let _in_use = self.server.hold(Purpose::Work);
         let mut connection = self.server.connection().await?;
+        let began = Instant::now();
         context.sending();
         let mut result = call_over(&connection, tool, arguments, context).await;
         // The server did not look at the request, so asking again is safe (2025-11-25, session management).
@@ -40,7 +42,7 @@ impl McpHost {
             connection = self.server.connection().await?;
             result = call_over(&connection, tool, arguments, context).await;
         }
-        self.server.note(result.as_ref().err());
+        self.server.note(began, result.as_ref().err());
         result
     }
 }

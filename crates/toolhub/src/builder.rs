@@ -15,6 +15,7 @@ use toolhub_mcp::{ClientHandler, McpHost, Refusal, Server, ServerContext};
 use toolhub_native::{Folders, NativeHost, builtin};
 use toolhub_store::SqliteStore;
 
+use crate::failures::past_of;
 use crate::hub::Hub;
 use crate::listeners::Listeners;
 use crate::settings::{Places, PlacesError, Settings, load_servers};
@@ -148,8 +149,8 @@ impl HubBuilder {
                 if let TransportSpec::Stdio(stdio) = &mut spec.transport {
                     stdio.log_file = Some(places.log_of(spec.id.as_str()));
                 }
-                let era = lists.get(&spec.id).and_then(|list| list.era.parse().ok());
-                Arc::new(Server::new(spec, era, context.clone()))
+                let past = past_of(lists.get(&spec.id));
+                Arc::new(Server::new(spec, past, context.clone()))
             })
             .collect();
         for server in &servers {

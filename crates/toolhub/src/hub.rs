@@ -71,8 +71,10 @@ impl Hub {
 
     /// Runs a call. Dropping the future cancels it.
     pub async fn call(&self, call: ToolCall) -> Outcome {
-        self.prepare((call.by, call.tool.as_str()), call.source.as_deref(), call.timeout).await;
-        let outcome = self.engine.call(call.clone()).await;
+        self.ask_for(call.source.as_deref());
+        self.prepare(wanted(&call), call.timeout).await;
+        let outcome = self.beside_listings(self.engine.call(call.clone())).await;
+        self.keep_failures().await;
         if !matches!(outcome.result, Err(ToolError::UnknownTool(_) | ToolError::NoneCapable { .. })) {
             return outcome;
         }
@@ -94,7 +96,7 @@ impl Hub {
         request: Request<'_>,
         spare: Option<Duration>,
     ) -> Result<Route, ToolError> {
-        self.prepare((request.by, request.tool), request.source, spare).await;
+        self.prepare(request, spare).await;
         self.engine.explain(request).map_err(|error| self.name_unlisted(error))
     }
 
@@ -187,6 +189,7 @@ impl Hub {
 
     /// Ends every connection; no child is left.
     pub async fn shutdown(&self) {
+        self.keep_failures().await;
         join_all(self.servers.iter().map(|server| server.stop(SHUTDOWN))).await;
     }
 
@@ -217,6 +220,12 @@ impl Hub {
         };
         self.engine.set_tools(&source, &tools);
     }
+}
+
+/// What a call asks of the router.
+fn wanted(call: &ToolCall) -> Request<'_> {
+    let (by, source, arguments) = (call.by, call.source.as_deref(), Some(&call.arguments));
+    Request { by, source, arguments, ..Request::named(call.tool.as_str()) }
 }
 
 fn tools_of(spec: &ServerSpec, list: &CachedList) -> Vec<Tool> {

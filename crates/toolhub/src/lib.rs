@@ -21,6 +21,7 @@
 
 mod builder;
 mod discovery;
+mod failures;
 mod freshness;
 mod hub;
 mod listeners;

@@ -1,14 +1,13 @@
 //! Connections over time: questions of servers, changes, streams that break, servers that keep failing.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolhub::{ClientHandler, HandlerAnswer, RawJson, ServerState, ToolCall, ToolError};
+use toolhub::{ClientHandler, HandlerAnswer, RawJson, ToolCall};
 use toolhub_core::{BoxFuture, ServerId};
+use toolhub_testkit::TestHub;
 use toolhub_testkit::scripted::{HttpServer, Journal, Script};
-use toolhub_testkit::{CommandLine, TestHub};
 
 /// Answers an elicitation with a name, and knows nothing else.
 struct Octocat;
@@ -132,66 +131,6 @@ async fn a_broken_stream_is_taken_up_where_it_broke() {
     hub.close().await;
 }
 
-/// A server that plays `bad` until the file `healthy` is there, and is well from then on.
-fn until_healthy(folder: &Path, bad: &Script) -> Value {
-    let (healthy, flag) = (Script::legacy().plain_tool("t").write(folder), folder.join("healthy"));
-    let run = format!(
-        "if [ -e '{}' ]; then s='{}'; else s='{}'; fi; exec '{}' stdio \"$s\"",
-        flag.display(),
-        healthy.display(),
-        bad.write(folder).display(),
-        toolhub_testkit::scripted::binary().display()
-    );
-    json!({"command": "sh", "args": ["-c", run]})
-}
-
-#[tokio::test]
-async fn a_server_that_keeps_dying_is_left_alone_and_comes_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let dies = Script::legacy().plain_tool("t").on("tools/call:t", json!([{"exit": 1}]));
-    let hub = TestHub::builder().entry("s", until_healthy(folder.path(), &dies)).build().await;
-    for _ in 0..5 {
-        let outcome = hub.call(ToolCall::new("t", json!({}))).await;
-        assert!(matches!(outcome.result, Err(ToolError::ConnectionFailed { .. })), "{outcome:?}");
-    }
-    let quick = Instant::now();
-    let outcome = hub.call(ToolCall::new("t", json!({}))).await;
-    let error = outcome.result.unwrap_err().to_string();
-    assert!(error.contains("it failed 5 times in a row and is left alone for"), "{error}");
-    assert!(quick.elapsed() < Duration::from_millis(200), "{:?}", quick.elapsed());
-    assert!(matches!(hub.servers()[0].state, ServerState::LeftAlone { .. }), "{:?}", hub.servers()[0].state);
-    // Asked for by name it is tried at once, and a success clears its past.
-    std::fs::write(folder.path().join("healthy"), "").unwrap();
-    hub.list_server("s").await.unwrap().unwrap();
-    assert!(hub.call(ToolCall::new("t", json!({}))).await.success());
-    hub.close().await;
-}
-
-/// Through the program, run after run: a server that crashes whenever it is asked is shown as failed with the cause,
-/// leaves its neighbour alone, and is shown as ready when it has recovered.
-#[test]
-fn a_server_that_crashes_in_a_loop_is_shown_until_it_recovers() {
-    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
-    cli.entry("crashes", until_healthy(cli.folder(), &Script::legacy().on("*", json!([{"exit": 7}]))));
-    cli.server("good", &Script::both().plain_tool("echo"));
-    let shown = |cli: &CommandLine| {
-        let listed = cli.run(&["servers", "list", "--json"]).json();
-        (listed[0]["state"].clone(), listed[0]["error"].clone(), listed[1]["state"].clone())
-    };
-    for _ in 0..6 {
-        let failed = cli.run(&["call", "t", "--source", "crashes"]);
-        assert_eq!(failed.code, Some(3), "{failed:?}");
-        let well = cli.run(&["call", "echo", "n:=1"]);
-        assert_eq!((well.code, well.stdout.as_str()), (Some(0), "{\"n\":1}\n"), "{well:?}");
-        let cause = "its process ended with exit code 7";
-        assert_eq!(shown(&cli), (json!("failed"), json!(cause), json!("ready")));
-    }
-    std::fs::write(cli.folder().join("healthy"), "").unwrap();
-    let called = cli.run(&["call", "t", "--source", "crashes"]);
-    assert_eq!(called.code, Some(0), "{called:?}");
-    assert_eq!(shown(&cli), (json!("ready"), json!(null), json!("ready")));
-}
-
 #[tokio::test]
 async fn a_child_that_nobody_uses_is_stopped() {
     let folder = tempfile::tempdir().unwrap();
@@ -230,6 +169,8 @@ async fn bad_servers_do_not_delay_good_ones() {
                     .await
                     .success()
             );
+            // Nor does it matter that nobody says whose tool it is.
+            assert!(hub.call(ToolCall::new(format!("tool_{id}"), json!({}))).await.success());
         }
         started.elapsed()
     };

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use futures_util::future::join_all;
 use toolhub_core::lang::Text;
 use toolhub_core::ports::CachedList;
-use toolhub_core::{Event, EventKind, RawJson, ServerId, Source, ToolError};
-use toolhub_engine::{Request, Route};
+use toolhub_core::{CallBy, Event, EventKind, RawJson, ServerId, Source, ToolError};
+use toolhub_engine::{Request, Route, Strategy};
 use toolhub_mcp::{Listed, McpError, Offer, Server};
 
 use crate::failures::unknown;
@@ -37,7 +37,12 @@ impl Hub {
         }
         let within = |patience: Duration| Some(spare.map_or(patience, |spare| spare.min(patience)));
         match self.engine.explain(request) {
-            Ok(route) => self.list_all(self.before(&route, new), within(GLANCE)).await,
+            Ok(route) => {
+                let in_turn = request.by == CallBy::Name && route.strategy == Strategy::First;
+                // Where several are asked side by side, whoever is good for it may be one of them.
+                let wanted = if in_turn { self.before(&route, new) } else { new };
+                self.list_all(wanted, within(GLANCE)).await;
+            }
             Err(ToolError::UnknownTool(_) | ToolError::NoneCapable { have: 0, .. }) => {
                 // The caller wants that server and no other: whatever happened before, it is tried again.
                 if failed.iter().any(named) {

@@ -146,7 +146,7 @@ pub struct UnknownTool {
     /// Where a tool of that name does exist.
     pub elsewhere: Vec<Source>,
     /// Servers whose tools are not known, because they could not be listed, each with the reason.
-    pub unlisted: Vec<(ServerId, String)>,
+    pub unlisted: Vec<(ServerId, Text)>,
 }
 
 /// One thing about the arguments that does not fit.
@@ -415,6 +415,7 @@ impl Say for UnknownTool {
             );
         }
         for (server, cause) in self.unlisted.iter().take(most) {
+            let cause = cause.say(lang);
             text += &lang.pick(
                 format!("; the tools of server `{server}` are not known: {cause}"),
                 format!("；服务器 `{server}` 的工具未知：{cause}"),

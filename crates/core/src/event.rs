@@ -63,7 +63,7 @@ pub enum EventKind {
         /// Which.
         server: ServerId,
         /// Why.
-        cause: String,
+        cause: Text,
     },
     /// A server's tools are known.
     Listed {
@@ -72,7 +72,7 @@ pub enum EventKind {
         /// How many tools it has.
         tools: usize,
         /// Tools that could not be used, each with the reason.
-        skipped: Vec<String>,
+        skipped: Vec<Text>,
     },
     /// A candidate is being tried.
     AttemptStarted {
@@ -161,15 +161,19 @@ impl Say for EventKind {
                 format!("connected to `{server}` ({peer}, {era}) in {} ms", took.as_millis()),
                 format!("已连接 `{server}`（{peer}，{era}），用时 {} 毫秒", took.as_millis()),
             ),
-            Self::ConnectFailed { server, cause } => lang.pick(
-                format!("could not connect to `{server}`: {cause}"),
-                format!("无法连接 `{server}`：{cause}"),
-            ),
+            Self::ConnectFailed { server, cause } => {
+                let cause = cause.say(lang);
+                lang.pick(
+                    format!("could not connect to `{server}`: {cause}"),
+                    format!("无法连接 `{server}`：{cause}"),
+                )
+            }
             Self::Listed { server, tools, skipped } => {
                 let mut text = lang
                     .pick(format!("`{server}` has {tools} tools"), format!("`{server}` 有 {tools} 个工具"));
                 if !skipped.is_empty() {
-                    let list = skipped.join("; ");
+                    let list = skipped.iter().map(|skipped| skipped.say(lang)).collect::<Vec<_>>();
+                    let list = list.join(lang.pick("; ", "；"));
                     text += &lang.pick(format!(", skipped: {list}"), format!("，跳过：{list}"));
                 }
                 text

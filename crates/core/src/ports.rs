@@ -112,8 +112,22 @@ pub struct CachedList {
     pub tools: Vec<RawJson>,
     /// Tools that could not be used, each with the reason.
     pub skipped: Vec<Text>,
-    /// Why the last try to list failed, and when, if it came after the list.
+    /// Why the server last failed, and when, if it has not served since.
     pub failure: Option<(SystemTime, Text)>,
+    /// How often in a row it could not be connected or broke off; 0 where it answered, if only with an error.
+    pub failures: u32,
+    /// When a call last could not wait until it was listed.
+    pub late_at: Option<SystemTime>,
+}
+
+impl CachedList {
+    /// What is wrong with the server, as far as is known: why it failed; or, where nothing else is known of it, that a
+    /// call could not wait for it.
+    pub fn trouble(&self) -> Option<Text> {
+        let failure = self.failure.as_ref().map(|(_, why)| why.clone());
+        let late = || Text::new("it was too slow for a call to wait for it", "它太慢，调用没有等它");
+        failure.or_else(|| self.late_at.filter(|_| self.listed_at.is_none()).map(|_| late()))
+    }
 }
 
 /// A store that could not be read or written.

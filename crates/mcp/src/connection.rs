@@ -10,7 +10,7 @@ use crate::doorman::Doorman;
 use crate::era::{Era, modern_meta};
 use crate::error::McpError;
 use crate::headers;
-use crate::transport::{OnProgress, OutgoingRequest, StderrRing, Transport};
+use crate::transport::{OnLeaving, OnProgress, OutgoingRequest, StderrRing, Transport};
 use crate::wire;
 
 /// How often one request may be answered with a question.
@@ -29,6 +29,7 @@ pub(crate) struct Ask {
     pub(crate) params: RawObject,
     pub(crate) name: Option<String>,
     pub(crate) headers: Vec<(String, String)>,
+    pub(crate) on_leaving: Option<OnLeaving>,
     pub(crate) on_progress: Option<OnProgress>,
 }
 
@@ -39,7 +40,7 @@ impl Channel {
 
     /// Asks as it stands; `meta` is what the era adds.
     pub(crate) async fn ask(&self, ask: Ask, mut meta: RawObject) -> Result<RawJson, McpError> {
-        let Ask { method, mut params, name, headers, on_progress } = ask;
+        let Ask { method, mut params, name, headers, on_leaving, on_progress } = ask;
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         if on_progress.is_some() {
             meta.set("progressToken", id);
@@ -48,7 +49,8 @@ impl Channel {
             params.set("_meta", meta);
         }
         let body = wire::request(id, method, &params);
-        self.transport.request(OutgoingRequest { id, method, name, body, headers, on_progress }).await
+        let request = OutgoingRequest { id, method, name, body, headers, on_leaving, on_progress };
+        self.transport.request(request).await
     }
 
     pub(crate) async fn notify(&self, method: &str) -> Result<(), McpError> {
@@ -121,7 +123,7 @@ impl Connection {
         &self,
         tool: &ToolDefinition,
         arguments: &RawJson,
-        on_progress: OnProgress,
+        (on_leaving, on_progress): (OnLeaving, OnProgress),
     ) -> Result<RawJson, McpError> {
         let name = tool.name().as_str();
         let headers = match self.greeting.era {
@@ -136,6 +138,7 @@ impl Connection {
             params,
             name: Some(name.to_owned()),
             headers,
+            on_leaving: Some(on_leaving),
             on_progress: Some(on_progress),
         })
         .await

@@ -35,6 +35,13 @@ pub enum McpError {
         /// How long it asks to be left alone.
         retry_after: Option<Duration>,
     },
+    /// It failed too often, and is not tried for a while.
+    LeftAlone {
+        /// How often, for how long, and how to try it all the same.
+        cause: Text,
+        /// The last lines of its standard error.
+        stderr: Vec<String>,
+    },
     /// It no longer knows the session; the request was not looked at.
     SessionExpired,
     /// It wants to know who is calling, and nobody is logged in.
@@ -63,7 +70,9 @@ pub enum McpError {
 impl Say for McpError {
     fn say(&self, lang: Lang) -> String {
         match self {
-            Self::Connect { cause, .. } | Self::Lost { cause, .. } => cause.say(lang),
+            Self::Connect { cause, .. } | Self::Lost { cause, .. } | Self::LeftAlone { cause, .. } => {
+                cause.say(lang)
+            }
             Self::Http { status, .. } => {
                 lang.pick(format!("HTTP status {status}"), format!("HTTP 状态 {status}"))
             }
@@ -104,6 +113,24 @@ impl McpError {
         Self::connect(cause)
     }
 
+    /// The last lines of its standard error, where there are any.
+    pub(crate) fn stderr(&self) -> &[String] {
+        match self {
+            Self::Connect { stderr, .. } | Self::Lost { stderr, .. } | Self::LeftAlone { stderr, .. } => {
+                stderr
+            }
+            _ => &[],
+        }
+    }
+
+    /// The same failure, where there is no use in trying again at once.
+    pub(crate) fn for_good(self) -> Self {
+        match self {
+            Self::Connect { cause, stderr, .. } => Self::Connect { cause, stderr, lasting: true },
+            other => other,
+        }
+    }
+
     pub(crate) fn unreadable(detail: impl Into<String>) -> Self {
         Self::Unreadable { detail: detail.into() }
     }
@@ -117,6 +144,9 @@ impl McpError {
             }
             Self::Lost { cause, stderr } => {
                 ToolError::ConnectionFailed { server, cause, stderr, effect: Effect::Unknown, lasting: false }
+            }
+            Self::LeftAlone { cause, stderr } => {
+                ToolError::ConnectionFailed { server, cause, stderr, effect: Effect::None, lasting: true }
             }
             Self::Http { status, body, retry_after } => {
                 ToolError::HttpStatus { server, status, body, retry_after }

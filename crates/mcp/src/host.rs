@@ -1,8 +1,9 @@
 //! The tools of one MCP server as the engine sees them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use serde::Deserialize;
+use tokio::time::Instant;
 use toolhub_core::{
     BoxFuture, CallContext, EventKind, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput,
 };
@@ -10,7 +11,7 @@ use toolhub_core::{
 use crate::connection::Connection;
 use crate::error::McpError;
 use crate::supervisor::{Purpose, Server};
-use crate::transport::OnProgress;
+use crate::transport::{OnLeaving, OnProgress};
 
 /// Calls tools of one server, connecting it when that is needed.
 #[derive(Debug)]
@@ -32,26 +33,21 @@ impl McpHost {
     ) -> Result<RawJson, McpError> {
         let _in_use = self.server.hold(Purpose::Work);
         let mut connection = self.server.connection().await?;
-        context.sending();
-        let mut result = call_over(&connection, tool, arguments, context).await;
+        let (began, heard) = (Instant::now(), (announcer(context), reporter(context)));
+        let call = |connection: Arc<Connection>| {
+            let heard = heard.clone();
+            async move { connection.call_tool(&tool.definition, arguments, heard).await }
+        };
+        let mut result = call(Arc::clone(&connection)).await;
         // The server did not look at the request, so asking again is safe (2025-11-25, session management).
         if matches!(result, Err(McpError::SessionExpired)) {
             self.server.forget(&connection);
             connection = self.server.connection().await?;
-            result = call_over(&connection, tool, arguments, context).await;
+            result = call(connection).await;
         }
-        self.server.note(result.as_ref().err());
+        self.server.note(began, result.as_ref().err());
         result
     }
-}
-
-async fn call_over(
-    connection: &Arc<Connection>,
-    tool: &Tool,
-    arguments: &RawJson,
-    context: &CallContext,
-) -> Result<RawJson, McpError> {
-    connection.call_tool(&tool.definition, arguments, reporter(context)).await
 }
 
 #[derive(Deserialize)]
@@ -62,6 +58,12 @@ struct Progress {
     total: Option<f64>,
     #[serde(default)]
     message: Option<String>,
+}
+
+/// Says once that the call leaves, however many requests it takes.
+fn announcer(context: &CallContext) -> OnLeaving {
+    let (context, once) = (context.clone(), Once::new());
+    Arc::new(move || once.call_once(|| context.sending()))
 }
 
 fn reporter(context: &CallContext) -> OnProgress {

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared, WeakShared};
+use tokio::time::Instant;
 use toolhub_core::{EventKind, RawJson};
 
 use crate::config::TransportSpec;
@@ -90,6 +91,7 @@ impl Server {
     async fn list_now(self: Arc<Self>) -> Result<Listed, McpError> {
         let patience = self.spec().connect_timeout;
         let mut connection = self.connection().await?;
+        let began = Instant::now();
         let mut listed = tokio::time::timeout(patience, listing::list(&connection)).await;
         if matches!(listed, Ok(Err(McpError::SessionExpired))) {
             self.forget(&connection);
@@ -98,9 +100,9 @@ impl Server {
         }
         let result = listed
             .unwrap_or_else(|_| Err(McpError::TimedOut(patience).while_connecting(connection.stderr_tail())));
-        self.note(result.as_ref().err());
+        self.note(began, result.as_ref().err());
         let listing = result?;
-        let skipped = listing.skipped.iter().map(ToString::to_string).collect();
+        let skipped = listing.skipped.clone();
         self.emit(EventKind::Listed { server: self.id().clone(), tools: listing.tools.len(), skipped });
         let (era, peer) = (connection.greeting.era, connection.greeting.peer.clone());
         Ok(Listed { listing, at: SystemTime::now(), era, peer })

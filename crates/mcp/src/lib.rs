@@ -26,6 +26,6 @@ pub use handler::{ClientHandler, HandlerAnswer, Refusal};
 pub use host::McpHost;
 pub use inquiry::Listed;
 pub use listing::{Listing, Offer};
-pub use standing::ServerState;
+pub use standing::{Past, ServerState};
 pub use supervisor::{Server, ServerContext};
 pub use transport::last_lines;

@@ -1,15 +1,16 @@
 //! How a server stands: what is known of its connection and its past, and how that is told.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_util::future::{BoxFuture, Shared};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
+use toolhub_core::ServerId;
 use toolhub_core::lang::{Lang, Say as _, Text};
 
-use crate::breaker::{Advice, Breaker};
+use crate::breaker::{Advice, Breaker, Moment};
 use crate::connection::Connection;
 use crate::era::Era;
 use crate::error::McpError;
@@ -37,7 +38,20 @@ pub enum ServerState {
         cause: Text,
         /// How much longer.
         left: Duration,
+        /// How often in a row it failed.
+        failures: u32,
     },
+}
+
+/// How a server fared, as it is remembered between runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Past {
+    /// The era it spoke.
+    pub era: Option<Era>,
+    /// How often in a row it could not be connected or broke off.
+    pub failures: u32,
+    /// When it last did, and why.
+    pub last_failure: Option<(SystemTime, Text)>,
 }
 
 /// An attempt to connect that is under way.
@@ -68,6 +82,25 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
+    /// A server that was not connected in this run yet.
+    pub(crate) fn after(past: Past) -> Self {
+        let Past { era, failures, last_failure } = past;
+        let (breaker, last_error) = match last_failure.filter(|_| failures > 0) {
+            Some((at, cause)) => {
+                (Breaker::restore(failures, at, Moment::now()), Some(McpError::connect(cause)))
+            }
+            None => (Breaker::default(), None),
+        };
+        Self { era, breaker, last_error, ..Self::default() }
+    }
+
+    /// What is worth remembering.
+    pub(crate) fn past(&self) -> Past {
+        let cause = self.last_error.as_ref().map(McpError::text);
+        let last_failure = self.breaker.failed_at().zip(cause);
+        Past { era: self.era, failures: self.breaker.failures(), last_failure }
+    }
+
     /// The connection, if it still works.
     pub(crate) fn open(&self) -> Option<&Arc<Connection>> {
         self.live.as_ref().map(|live| &live.connection).filter(|connection| connection.is_open())
@@ -76,12 +109,12 @@ impl Standing {
     /// What to tell whoever asks.
     pub(crate) fn told(&self) -> ServerState {
         match (self.open(), &self.last_error, self.breaker.advice(Instant::now())) {
+            (_, Some(error), Advice::LeaveAlone(left)) => {
+                ServerState::LeftAlone { cause: error.text(), left, failures: self.breaker.failures() }
+            }
             (Some(connection), ..) => {
                 let greeting = connection.greeting.clone();
                 ServerState::Connected { era: greeting.era, version: greeting.version, peer: greeting.peer }
-            }
-            (None, Some(error), Advice::LeaveAlone(left)) => {
-                ServerState::LeftAlone { cause: error.text(), left }
             }
             (None, Some(error), _) => ServerState::Failed(error.text()),
             (None, None, _) => ServerState::Idle,
@@ -89,28 +122,43 @@ impl Standing {
     }
 
     /// Why it is not tried now.
-    pub(crate) fn left_alone(&self, left: Duration) -> McpError {
+    pub(crate) fn left_alone(&self, server: &ServerId, left: Duration) -> McpError {
         let last = |lang| self.last_error.as_ref().map(|error| error.say(lang)).unwrap_or_default();
         let (last, last_zh) = (last(Lang::En), last(Lang::Zh));
         let (failures, seconds) = (self.breaker.failures(), left.as_secs() + 1);
-        McpError::hopeless(Text::new(
+        let cause = Text::new(
             format!(
-                "it failed {failures} times in a row and is left alone for {seconds} s more; last: {last}"
+                "it failed {failures} times in a row and is left alone for {seconds} s more \
+                 (`toolhub servers test {server}` tries it at once); last: {last}"
             ),
-            format!("它连续失败 {failures} 次，再过 {seconds} 秒才会重试；最近一次：{last_zh}"),
-        ))
+            format!(
+                "它连续失败 {failures} 次，再过 {seconds} 秒才会重试\
+                 （`toolhub servers test {server}` 立即重试）；最近一次：{last_zh}"
+            ),
+        );
+        let stderr = self.last_error.as_ref().map(|error| error.stderr().to_vec()).unwrap_or_default();
+        McpError::LeftAlone { cause, stderr }
+    }
+
+    /// Notes that it could not be connected, or did not serve a request that began then. Of those that were under way
+    /// together when it broke off, the first counts.
+    pub(crate) fn fail(&mut self, began: Instant, error: &McpError) {
+        if !self.breaker.failed_since(began) {
+            self.breaker.fail(Moment::now());
+        }
+        self.last_error = Some(error.clone());
     }
 
     /// Notes how a request over a connection ended: a server that breaks off counts as failing, one that answers,
     /// whatever it answers, does not.
-    pub(crate) fn note(&mut self, error: Option<&McpError>) {
+    pub(crate) fn note(&mut self, began: Instant, error: Option<&McpError>) {
         match error {
-            Some(McpError::Lost { .. }) => {
-                self.breaker.fail(Instant::now(), fastrand::f64());
-                self.last_error = error.cloned();
+            Some(error @ (McpError::Lost { .. } | McpError::Connect { .. })) => self.fail(began, error),
+            Some(McpError::LeftAlone { .. } | McpError::TimedOut(_) | McpError::SessionExpired) => {}
+            Some(_) | None => {
+                self.breaker.succeed();
+                self.last_error = None;
             }
-            Some(McpError::Connect { .. } | McpError::TimedOut(_) | McpError::SessionExpired) => {}
-            Some(_) | None => self.breaker.succeed(),
         }
     }
 

@@ -22,7 +22,7 @@ use crate::handler::ClientHandler;
 use crate::handshake::Meeting;
 use crate::news::follow;
 use crate::oauth::{Authorizer, Guard, OAuthError, Surroundings, TokenStore};
-use crate::standing::{Attempt, Live, ServerState, Standing};
+use crate::standing::{Attempt, Live, Past, ServerState, Standing};
 use crate::transport::StderrRing;
 
 /// What the hub lends its servers.
@@ -64,9 +64,9 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// A server that is not connected yet; `known` is the era it spoke last time.
-    pub fn new(spec: ServerSpec, known: Option<Era>, context: ServerContext) -> Self {
-        let standing = Mutex::new(Standing { era: known, ..Standing::default() });
+    /// A server that is not connected yet, with what is remembered of it.
+    pub fn new(spec: ServerSpec, past: Past, context: ServerContext) -> Self {
+        let standing = Mutex::new(Standing::after(past));
         let tasks = TaskTracker::new();
         let (store, events) = (Arc::clone(&context.logins), Arc::clone(&context.events));
         let guard = Guard::of(&spec, Surroundings { store, events, tasks: tasks.clone() }).map(Arc::new);
@@ -122,6 +122,34 @@ impl Server {
         self.standing().last_error.clone()
     }
 
+    /// How it fared, for those who remember it.
+    pub fn past(&self) -> Past {
+        self.standing().past()
+    }
+
+    /// How much longer its past speaks against trying it.
+    pub fn avoided_for(&self) -> Option<Duration> {
+        match self.standing().breaker.advice(Instant::now()) {
+            Advice::Go => None,
+            Advice::Wait(left) | Advice::LeaveAlone(left) => Some(left),
+        }
+    }
+
+    /// Why it is not tried for a while, where it is not.
+    pub fn left_alone(&self) -> Option<McpError> {
+        let standing = self.standing();
+        match standing.breaker.advice(Instant::now()) {
+            Advice::LeaveAlone(left) => Some(standing.left_alone(self.id(), left)),
+            Advice::Go | Advice::Wait(_) => None,
+        }
+    }
+
+    /// Whether it is connected, or will be if all goes well.
+    pub fn is_being_met(&self) -> bool {
+        let standing = self.standing();
+        standing.connecting.is_some() || standing.open().is_some()
+    }
+
     /// How often it was started again after the first time.
     pub fn restarts(&self) -> u32 {
         self.connects.borrow().saturating_sub(1)
@@ -142,13 +170,16 @@ impl Server {
     pub(crate) async fn connection(self: &Arc<Self>) -> Result<Arc<Connection>, McpError> {
         let connecting = {
             let mut standing = self.standing();
+            // A server over HTTP may be left alone though nothing tells that its connection is of no use.
+            if let (None, Advice::LeaveAlone(left)) =
+                (&standing.connecting, standing.breaker.advice(Instant::now()))
+            {
+                return Err(standing.left_alone(self.id(), left));
+            }
             if let Some(connection) = standing.open() {
                 return Ok(Arc::clone(connection));
             }
             if standing.connecting.is_none() {
-                if let Advice::LeaveAlone(left) = standing.breaker.advice(Instant::now()) {
-                    return Err(standing.left_alone(left));
-                }
                 // A task of its own: a waiter that gives up does not take the attempt away from the others.
                 let task = self.tasks.spawn(Arc::clone(self).connect());
                 let abort = task.abort_handle();
@@ -173,13 +204,13 @@ impl Server {
     }
 
     /// Lets the server be tried at once, whatever it did before: somebody asked for it by name.
-    pub fn forgive(&self) {
-        self.standing().breaker.succeed();
+    pub fn ask_for(&self) {
+        self.standing().breaker.ask_for();
     }
 
-    /// Notes how a request over a connection ended.
-    pub(crate) fn note(&self, error: Option<&McpError>) {
-        self.standing().note(error);
+    /// Notes how a request over a connection ended that began then.
+    pub(crate) fn note(&self, began: Instant, error: Option<&McpError>) {
+        self.standing().note(began, error);
     }
 
     async fn connect(self: Arc<Self>) -> Result<Arc<Connection>, McpError> {
@@ -224,17 +255,21 @@ impl Server {
             }
             Err(error) => {
                 let tail = stderr.lock().unwrap_or_else(PoisonError::into_inner).tail();
-                let error = error.while_connecting(tail);
+                let mut error = error.while_connecting(tail);
                 {
                     let mut standing = self.standing();
                     standing.connecting = None;
                     // Nothing is wrong with a server that waits for a login.
-                    if !matches!(error, McpError::LoginNeeded { .. }) {
-                        standing.breaker.fail(Instant::now(), fastrand::f64());
+                    if matches!(error, McpError::LoginNeeded { .. }) {
+                        standing.last_error = Some(error.clone());
+                    } else {
+                        standing.fail(started, &error);
                     }
-                    standing.last_error = Some(error.clone());
+                    if let Advice::LeaveAlone(_) = standing.breaker.advice(Instant::now()) {
+                        error = error.for_good();
+                    }
                 }
-                self.emit(EventKind::ConnectFailed { server, cause: error.to_string() });
+                self.emit(EventKind::ConnectFailed { server, cause: error.text() });
                 Err(error)
             }
         }

@@ -21,6 +21,7 @@ use toolhub_search::Settings as SearchSettings;
 use toolhub_store::{OpenError, StorePlace};
 
 use crate::approvals::Approved;
+use crate::failures::past_of;
 use crate::finder::Finder;
 use crate::hub::Hub;
 use crate::listeners::Listeners;
@@ -186,8 +187,8 @@ impl HubBuilder {
                 if let TransportSpec::Stdio(stdio) = &mut spec.transport {
                     stdio.log_file = Some(places.log_of(spec.id.as_str()));
                 }
-                let era = lists.get(&spec.id).and_then(|list| list.era.parse().ok());
-                Arc::new(Server::new(spec, era, context.clone()))
+                let past = past_of(lists.get(&spec.id));
+                Arc::new(Server::new(spec, past, context.clone()))
             })
             .collect();
         for server in &servers {

@@ -1,5 +1,5 @@
 //! Which servers must be listed before a call can be routed, and listing them: all at once, none waiting for
-//! another, and a dead one only now and then.
+//! another, a dead one only now and then, and none for long where somebody else can serve the call.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -7,41 +7,86 @@ use std::time::{Duration, SystemTime};
 use futures_util::future::join_all;
 use toolhub_core::lang::Text;
 use toolhub_core::ports::CachedList;
-use toolhub_core::{CallBy, Event, EventKind, RawJson, ServerId, ToolError};
+use toolhub_core::{CallBy, Event, EventKind, RawJson, ServerId, Source, ToolError};
+use toolhub_engine::{Request, Route, Strategy};
 use toolhub_mcp::{Listed, McpError, Offer, Server};
 
+use crate::failures::unknown;
 use crate::hub::Hub;
 
-/// A server that could not be listed is left alone this long, unless nobody else can help.
+/// A server that answered with an error or was too slow for a call is not waited for again so soon, unless nobody else
+/// can help. How long one is avoided that cannot be connected is the server's own to say.
 const LEAVE_ALONE: Duration = Duration::from_secs(60);
 /// A list without a time-to-live of its own is taken for fresh this long.
 pub(crate) const FRESH: Duration = Duration::from_secs(3600);
-/// With a candidate known already, servers that were never met may delay a call this long.
+/// Where nobody else can help, one that failed of late may delay a call this long.
 const COURTESY: Duration = Duration::from_secs(5);
+/// Where a candidate is known, those that were never met and come before it may delay a call this long. Many need
+/// longer to start; they are listed while the call runs, and known to the next one.
+const GLANCE: Duration = Duration::from_secs(1);
 
 impl Hub {
     /// Lists whoever was never listed and might serve the call, within what the caller can spare.
-    pub(crate) async fn prepare(
-        &self,
-        (by, tool): (CallBy, &str),
-        source: Option<&str>,
-        spare: Option<Duration>,
-    ) {
-        let (mut new, failed) = self.missing_by_age(source);
+    pub(crate) async fn prepare(&self, request: Request<'_>, spare: Option<Duration>) {
+        let (mut new, failed) = self.missing_by_age(request.source);
+        let named = |server: &Arc<Server>| request.source == Some(server.id().as_str());
         // What came with a project is started only by name, until it was once.
-        new.retain(|server| !server.spec().from_project || source == Some(server.id().as_str()));
-        let known = match by {
-            CallBy::Name => self.catalog().named(tool).next().is_some(),
-            CallBy::Capability => self.catalog().tagged(tool).next().is_some(),
+        new.retain(|server| !server.spec().from_project || named(server));
+        if new.is_empty() && failed.is_empty() {
+            return;
+        }
+        let within = |patience: Duration| Some(spare.map_or(patience, |spare| spare.min(patience)));
+        match self.engine.explain(request) {
+            Ok(route) => {
+                let in_turn = request.by == CallBy::Name && route.strategy == Strategy::First;
+                // Where several are asked side by side, whoever is good for it may be one of them.
+                let wanted = if in_turn { self.before(&route, new) } else { new };
+                self.list_all(wanted, within(GLANCE)).await;
+            }
+            Err(ToolError::UnknownTool(_) | ToolError::NoneCapable { have: 0, .. }) => {
+                // The caller wants that server and no other: whatever happened before, it is tried again.
+                if failed.iter().any(named) {
+                    self.ask_for(request.source);
+                    self.list_all(failed, spare).await;
+                    return;
+                }
+                tokio::join!(self.list_all(new, spare), self.list_all(failed, within(COURTESY)));
+            }
+            // Somebody has the tool, and somebody else's may fit better.
+            Err(_) => self.list_all(new, within(GLANCE)).await,
+        }
+    }
+
+    /// Those that come before everybody the route has: they would be asked first, if they had the tool.
+    fn before(&self, route: &Route, mut servers: Vec<Arc<Server>>) -> Vec<Arc<Server>> {
+        let policy = self.engine.policy();
+        let best = route.candidates.iter().filter_map(|candidate| policy.rank(candidate.source())).min();
+        servers.retain(|server| {
+            let rank = policy.rank(&Source::Server(server.id().clone()));
+            rank.is_some_and(|rank| best.is_none_or(|best| rank < best))
+        });
+        servers
+    }
+
+    /// Does something, and goes on listing those that a call gave up waiting for meanwhile. Nobody waits for them: what
+    /// is learned before the work is done is kept.
+    pub(crate) async fn beside_listings<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut late = self.missing(None);
+        {
+            let lists = self.lists();
+            late.retain(|server| lists.get(server.id()).is_some_and(|list| list.late_at.is_some()));
+        }
+        late.retain(|server| server.is_being_met());
+        if late.is_empty() {
+            return work.await;
+        }
+        let listings = async {
+            self.list_all(late, None).await;
+            std::future::pending().await
         };
-        let within = |patience: Option<Duration>| [patience, spare].into_iter().flatten().min();
-        if known {
-            self.list_all(new, within(Some(COURTESY))).await;
-        } else if source.is_some_and(|id| failed.iter().any(|server| server.id().as_str() == id)) {
-            // The caller wants that server and no other: whatever happened before, it is tried again.
-            self.list_all(failed, spare).await;
-        } else {
-            tokio::join!(self.list_all(new, spare), self.list_all(failed, within(Some(COURTESY))));
+        tokio::select! {
+            done = work => done,
+            never = listings => never,
         }
     }
 
@@ -68,7 +113,7 @@ impl Hub {
     /// Connects one server and lists it, whatever is known of it.
     pub async fn list_server(&self, id: &str) -> Option<Result<CachedList, ToolError>> {
         let server = self.servers.iter().find(|server| server.id().as_str() == id)?;
-        server.forgive();
+        server.ask_for();
         Some(self.list_one(server).await.map_err(|error| error.into_tool_error(server.id())))
     }
 
@@ -83,11 +128,12 @@ impl Hub {
         let missing = self.missing(None);
         let lists = self.lists();
         let why = |server: Arc<Server>| {
-            let failure = lists.get(server.id()).and_then(|list| list.failure.as_ref());
-            let cause = match failure {
-                Some((_, why)) => why.clone(),
-                None if server.spec().from_project => untried(&server),
-                None => Text::new("it has not answered yet", "它尚未回答"),
+            let trouble = lists.get(server.id()).and_then(CachedList::trouble);
+            let cause = match (server.left_alone(), trouble) {
+                (Some(left_alone), _) => left_alone.text(),
+                (None, Some(trouble)) => trouble,
+                (None, None) if server.spec().from_project => untried(&server),
+                (None, None) => Text::new("it has not answered yet", "它尚未回答"),
             };
             (server, cause)
         };
@@ -111,37 +157,49 @@ impl Hub {
         self.usable(source).filter(|server| !known(server)).cloned().collect()
     }
 
-    /// The same, those that failed of late apart.
+    /// The same, those apart that failed or were too slow of late.
     fn missing_by_age(&self, source: Option<&str>) -> (Vec<Arc<Server>>, Vec<Arc<Server>>) {
         let missing = self.missing(source);
         let lists = self.lists();
+        let lately = |at: SystemTime| !older(at, LEAVE_ALONE);
         missing.into_iter().partition(|server| {
-            let failure = lists.get(server.id()).and_then(|list| list.failure.as_ref());
-            failure.is_none_or(|(at, _)| older(*at, LEAVE_ALONE))
+            let list = lists.get(server.id());
+            let refused = list.filter(|list| list.failures == 0).and_then(|list| list.failure.as_ref());
+            let late_at = list.and_then(|list| list.late_at);
+            server.avoided_for().is_none()
+                && !refused.is_some_and(|(at, _)| lately(*at))
+                && !late_at.is_some_and(lately)
         })
     }
 
     fn is_stale(&self, server: &Arc<Server>) -> bool {
         let lists = self.lists();
         let Some(list) = lists.get(server.id()) else { return false };
-        let failed_lately = list.failure.as_ref().is_some_and(|(at, _)| !older(*at, LEAVE_ALONE));
-        !failed_lately && list.listed_at.is_some_and(|at| older(at, list.ttl.unwrap_or(FRESH)))
+        let tried = list.failure.as_ref().map(|(at, _)| *at).max(list.late_at);
+        let tried_lately = tried.is_some_and(|at| !older(at, LEAVE_ALONE));
+        !tried_lately && list.listed_at.is_some_and(|at| older(at, list.ttl.unwrap_or(FRESH)))
     }
 
     async fn list_all(&self, servers: Vec<Arc<Server>>, patience: Option<Duration>) {
         join_all(servers.iter().map(|server| self.list_within(server, patience))).await;
     }
 
-    /// Lists one server; one that is not done in time has failed, and so is left alone for a while.
+    /// Lists one server; one that is not done in time is late, and not waited for again for a while.
     async fn list_within(&self, server: &Arc<Server>, patience: Option<Duration>) {
         let Some(patience) = patience else {
             let _ = self.list_one(server).await;
             return;
         };
-        if tokio::time::timeout(patience, self.list_one(server)).await.is_err() {
-            let late = Err(McpError::TimedOut(patience));
-            let _ = self.keep_listing(server, late).await;
+        if tokio::time::timeout(patience, self.list_one(server)).await.is_ok() {
+            return;
         }
+        let list = {
+            let mut lists = self.lists();
+            let list = lists.entry(server.id().clone()).or_insert_with(|| unknown(server));
+            list.late_at = Some(SystemTime::now());
+            list.clone()
+        };
+        self.save_list(server.id(), &list).await;
     }
 
     pub(crate) async fn list_one(&self, server: &Arc<Server>) -> Result<CachedList, McpError> {
@@ -155,6 +213,10 @@ impl Hub {
         server: &Arc<Server>,
         listed: Result<Listed, McpError>,
     ) -> Result<CachedList, McpError> {
+        // Not to have been tried is no failure.
+        if let Err(McpError::LeftAlone { .. }) = listed {
+            return listed.map(|_| unknown(server));
+        }
         // Definitions are about to be held to what was approved, which may have been since this hub began.
         if listed.is_ok() {
             self.reload_approvals().await;
@@ -176,21 +238,21 @@ impl Hub {
                 tools: listing.tools.clone(),
                 skipped: listing.skipped.clone(),
                 failure: None,
+                failures: 0,
+                late_at: None,
             },
             // What was known stays; that it could not be had again is remembered beside it.
             Err(error) => CachedList {
                 failure: Some((SystemTime::now(), error.text())),
+                failures: server.past().failures,
+                late_at: None,
                 ..before.unwrap_or_else(|| unknown(server))
             },
         };
         self.lists().insert(server.id().clone(), list.clone());
         self.refresh_server(server);
         self.lists_kept.send_modify(|count| *count += 1);
-        if let Some(store) = &self.store
-            && let Err(error) = store.save(server.id(), &list).await
-        {
-            self.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
-        }
+        self.save_list(server.id(), &list).await;
         listed.map(|_| list)
     }
 
@@ -214,19 +276,6 @@ fn untried(server: &Server) -> Text {
         ),
         format!("它来自 `{file}`，从未启动过；如果信任它，请运行 `toolhub servers test {id}`"),
     )
-}
-
-fn unknown(server: &Server) -> CachedList {
-    CachedList {
-        fingerprint: server.spec().fingerprint(),
-        era: String::new(),
-        peer: String::new(),
-        listed_at: None,
-        ttl: None,
-        tools: Vec::new(),
-        skipped: Vec::new(),
-        failure: None,
-    }
 }
 
 /// Whether a moment is longer ago than `span`; one in the future, after a clock was set back, counts as old.

@@ -46,7 +46,12 @@ impl Hub {
                 }
                 // Its list was had by somebody else, or it was started: what is due is looked at anew.
                 _ = kept.changed() => {}
-                _ = connects.changed() => {}
+                _ = connects.changed() => {
+                    // A call did not wait for it: now that it is there, the next one need not.
+                    if self.lists().get(server.id()).is_some_and(|list| list.late_at.is_some()) {
+                        let _ = self.list_one(server).await;
+                    }
+                }
                 () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => {
                     if let Some(listed) = server.refresh().await {
                         let _ = self.keep_listing(server, listed).await;
@@ -61,7 +66,8 @@ impl Hub {
         if !server.spec().enabled || !server.within_reach() {
             return None;
         }
-        due_in(self.lists().get(server.id())?, SystemTime::now(), jitter)
+        let due = due_in(self.lists().get(server.id())?, SystemTime::now(), jitter)?;
+        Some(due.max(server.avoided_for().unwrap_or_default()))
     }
 }
 
@@ -94,6 +100,8 @@ mod tests {
                 tools: Vec::new(),
                 skipped: Vec::new(),
                 failure: failed.map(|second| (at(second), "why".into())),
+                failures: 0,
+                late_at: None,
             };
             let due = due_in(&list, at(now), 0.0);
             assert_eq!(due.map(|due| due.as_secs()), expect, "{ttl:?} {failed:?} {now}");

@@ -79,9 +79,11 @@ impl Hub {
 
     /// Runs a call. Dropping the future cancels it.
     pub async fn call(&self, call: ToolCall) -> Outcome {
-        self.prepare((call.by, call.tool.as_str()), call.source.as_deref(), call.timeout).await;
+        self.ask_for(call.source.as_deref());
+        self.prepare(wanted(&call), call.timeout).await;
         self.recall((call.by, call.tool.as_str())).await;
-        let mut outcome = self.engine.call(call.clone()).await;
+        let mut outcome = self.beside_listings(self.engine.call(call.clone())).await;
+        self.keep_failures().await;
         // The owner may have approved it since, in another program.
         if matches!(outcome.result, Err(ToolError::Quarantined { .. })) && self.reload_approvals().await {
             outcome = self.engine.call(call.clone()).await;
@@ -112,7 +114,7 @@ impl Hub {
         request: Request<'_>,
         spare: Option<Duration>,
     ) -> Result<Route, ToolError> {
-        self.prepare((request.by, request.tool), request.source, spare).await;
+        self.prepare(request, spare).await;
         self.recall((request.by, request.tool)).await;
         self.engine.explain(request).map_err(|error| self.name_unlisted(error))
     }
@@ -134,9 +136,7 @@ impl Hub {
         }
         let unlisted = match unknown.server {
             Some(_) => Vec::new(),
-            None => {
-                unlisted.into_iter().map(|(server, cause)| (server.id().clone(), cause.to_string())).collect()
-            }
+            None => unlisted.into_iter().map(|(server, cause)| (server.id().clone(), cause)).collect(),
         };
         ToolError::UnknownTool(Box::new(UnknownTool { unlisted, ..*unknown }))
     }
@@ -208,6 +208,7 @@ impl Hub {
 
     /// Ends every connection, so that no child is left, and waits until what is to be kept is written.
     pub async fn shutdown(&self) {
+        self.keep_failures().await;
         join_all(self.servers.iter().map(|server| server.stop(SHUTDOWN))).await;
         self.settle(SHUTDOWN).await;
     }
@@ -239,6 +240,12 @@ impl Hub {
         };
         self.engine.set_tools(&source, &tools);
     }
+}
+
+/// What a call asks of the router.
+fn wanted(call: &ToolCall) -> Request<'_> {
+    let (by, source, arguments) = (call.by, call.source.as_deref(), Some(&call.arguments));
+    Request { by, source, arguments, ..Request::named(call.tool.as_str()) }
 }
 
 fn tools_of(spec: &ServerSpec, list: &CachedList, approved: &Approved) -> Vec<Tool> {

@@ -22,6 +22,7 @@
 mod approvals;
 mod builder;
 mod discovery;
+mod failures;
 mod finder;
 mod freshness;
 mod hub;

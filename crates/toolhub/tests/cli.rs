@@ -442,15 +442,19 @@ fn changes_at_the_same_moment_are_all_kept() {
     assert!(ids.iter().all(|id| kept.contains(id.as_str())), "{kept}");
 }
 
-/// A server that never answers may cost the first call some seconds, but not every call.
+/// A server that never answers may cost the first call a second, but not every call.
 #[test]
 fn a_hanging_server_is_waited_for_once() {
     let mut cli = cli();
     cli.entry("hangs", json!({"command": "sleep", "args": ["300"]}));
-    let ran = cli.run(&["call", "calculate", "expression=1", "--timeout", "1s"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    let again = std::time::Instant::now();
-    let ran = cli.run(&["call", "calculate", "expression=1"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(again.elapsed().as_secs() < 4, "{:?}", again.elapsed());
+    let took: Vec<_> = (0..3)
+        .map(|_| {
+            let started = std::time::Instant::now();
+            let ran = cli.run(&["call", "calculate", "expression=1"]);
+            assert_eq!(ran.code, Some(0), "{ran:?}");
+            started.elapsed()
+        })
+        .collect();
+    assert!(took[0].as_millis() > 1000 && took[0].as_secs() < 4, "{took:?}");
+    assert!(took[1..].iter().any(|took| took.as_millis() < 1000), "{took:?}");
 }

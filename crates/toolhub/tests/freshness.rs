@@ -1,6 +1,8 @@
 //! Lists of a hub that runs for long: renewed when their time is over, asked for once by many, and never a reason to
 //! start a program.
 
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -40,12 +42,19 @@ async fn following(hub: &TestHub, work: impl Future<Output = ()>) {
     }
 }
 
-/// Waits until the catalog has a tool.
+/// Waits until the catalog has a tool, and the store too: only then does the hub look at what is due next.
 async fn known(hub: &TestHub, tool: &str) {
+    let store = SqliteStore::open(&hub.folder().join("home")).unwrap();
+    let name = format!("\"{tool}\"");
     let found = async {
         while hub.catalog().named(tool).next().is_none() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+        let kept = |list: &CachedList| list.tools.iter().any(|tool| tool.get().contains(&name));
+        while !store.load().await.unwrap().iter().any(|(_, list)| kept(list)) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
     };
     assert!(tokio::time::timeout(PATIENCE, found).await.is_ok(), "{:?}", hub.events.texts());
 }

@@ -29,6 +29,11 @@ fn reasons_are_kept_in_both_languages() {
         assert!(shown.stderr.contains("`odd` 跳过 `bad`：`inputSchema` 不是对象"), "{shown:?}");
         let shown = cli.run(&["--lang", "en", "tools"]);
         assert!(shown.stderr.contains("`odd` skipped `bad`: `inputSchema` is a list"), "{shown:?}");
+        let shown = cli.run(&["--lang", "zh", "call", "nothing"]);
+        assert!(shown.stderr.contains(&format!("服务器 `gone` 的工具未知：{chinese}")), "{shown:?}");
+        let shown = cli.run(&["--lang", "zh", "servers", "test", "--trace"]);
+        assert!(shown.stderr.contains(&format!("无法连接 `gone`：{chinese}")), "{shown:?}");
+        assert!(shown.stderr.contains("跳过：`bad`：`inputSchema` 不是对象"), "{shown:?}");
     }
 }
 

@@ -269,10 +269,11 @@ async fn twice(n: i64) -> i64 {
 
 #[tokio::test]
 async fn mcp_comes_before_native_and_native_is_the_fallback() {
-    let script = Script::legacy().tool(
-        json!({"name": "twice", "annotations": {"readOnlyHint": true}, "inputSchema": {"type": "object"}}),
-    );
-    let dies = script.clone().on("tools/call:twice", json!([{"exit": 1}]));
+    let tool = |hints| json!({"name": "twice", "annotations": hints, "inputSchema": {"type": "object"}});
+    // Without hints one is tried after the other; with them both begin, and one of them dies.
+    let script = Script::legacy().tool(tool(json!({})));
+    let dies =
+        Script::legacy().tool(tool(json!({"readOnlyHint": true}))).on("tools/call:twice", json!([{"exit": 1}]));
     for (script, source) in [(script, "s"), (dies, "native")] {
         let hub = TestHub::builder().server("s", &script).build().await;
         hub.add_tool(twice);

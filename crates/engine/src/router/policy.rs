@@ -64,7 +64,7 @@ impl Default for Policy {
 
 impl Policy {
     /// Where a source stands in the order; `None` where it is not to be used.
-    pub(super) fn rank(&self, source: &Source) -> Option<(usize, usize)> {
+    pub fn rank(&self, source: &Source) -> Option<(usize, usize)> {
         let kind = self.order.iter().position(|kind| *kind == source.kind())?;
         let server = match source {
             Source::Server(id) => self.servers.iter().position(|server| server == id)?,

@@ -30,6 +30,9 @@ pub(crate) const MAX_RESULT_BYTES: usize = 64 << 20;
 /// Hears of a call's progress: the raw params of the notification.
 pub(crate) type OnProgress = Arc<dyn Fn(&RawJson) + Send + Sync>;
 
+/// Hears that a request leaves: from here on it may take effect.
+pub(crate) type OnLeaving = Arc<dyn Fn() + Send + Sync>;
+
 /// One request on its way out.
 pub(crate) struct OutgoingRequest {
     /// Our id for it.
@@ -42,8 +45,19 @@ pub(crate) struct OutgoingRequest {
     pub(crate) body: String,
     /// Headers beside the usual ones.
     pub(crate) headers: Vec<(String, String)>,
+    /// Who hears that it leaves.
+    pub(crate) on_leaving: Option<OnLeaving>,
     /// Who hears of its progress.
     pub(crate) on_progress: Option<OnProgress>,
+}
+
+impl OutgoingRequest {
+    /// Says that it leaves now.
+    fn leaves(&self) {
+        if let Some(on_leaving) = &self.on_leaving {
+            on_leaving();
+        }
+    }
 }
 
 /// What a server asks or tells of its own accord.

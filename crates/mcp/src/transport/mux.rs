@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use toolhub_core::lang::Text;
 use toolhub_core::{BoxFuture, RawJson, RawObject};
@@ -13,8 +13,10 @@ use super::{Inbox, OnProgress, OutgoingRequest, progress_token};
 use crate::error::McpError;
 use crate::wire::{self, Incoming, NotAMessage};
 
-/// Requests under way at most, and messages that may wait to be sent.
-pub(crate) const MAX_PENDING: usize = 1024;
+/// Requests under way at most; others wait for their turn.
+const MAX_PENDING: usize = 1024;
+/// Messages that may wait to be sent: every request under way, and as many that tell of its end.
+pub(crate) const MAX_QUEUED: usize = 2 * MAX_PENDING;
 /// Questions of the server's that are answered at the same time.
 const MAX_QUESTIONS: usize = 64;
 
@@ -31,32 +33,37 @@ pub(crate) enum Command {
 #[derive(Debug)]
 pub(crate) struct Callers {
     commands: mpsc::Sender<Command>,
+    /// As many as may be under way; who comes first is first.
+    turns: Semaphore,
     open: Arc<AtomicBool>,
 }
 
 impl Callers {
     /// The callers' side, what the actor receives, and the flag the actor lowers when it ends.
     pub(crate) fn new() -> (Self, mpsc::Receiver<Command>, Arc<AtomicBool>) {
-        let (commands, inbound) = mpsc::channel(MAX_PENDING);
-        let open = Arc::new(AtomicBool::new(true));
-        (Self { commands, open: Arc::clone(&open) }, inbound, open)
+        let (commands, inbound) = mpsc::channel(MAX_QUEUED);
+        let (turns, open) = (Semaphore::new(MAX_PENDING), Arc::new(AtomicBool::new(true)));
+        (Self { commands, turns, open: Arc::clone(&open) }, inbound, open)
     }
 
     pub(crate) fn is_open(&self) -> bool {
         self.open.load(Ordering::Acquire)
     }
 
-    /// Sends a request and waits; `gone` tells why nobody is there to take it.
+    /// Waits for a turn, sends a request, and waits for its answer; `gone` tells why nobody is there to take it. One
+    /// that is dropped before it had its turn was never sent.
     pub(crate) fn request<'a>(
         &'a self,
         request: OutgoingRequest,
         gone: impl Fn() -> McpError + Send + 'a,
     ) -> BoxFuture<'a, Result<RawJson, McpError>> {
         Box::pin(async move {
+            let _turn = self.turns.acquire().await.map_err(|_| gone())?;
+            let place = self.commands.reserve().await.map_err(|_| gone())?;
+            request.leaves();
             let (reply, answer) = oneshot::channel();
             let OutgoingRequest { id, method, body, on_progress, .. } = request;
-            let command = Command::Request { id, body, reply, on_progress };
-            self.commands.send(command).await.map_err(|_| gone())?;
+            place.send(Command::Request { id, body, reply, on_progress });
             // Initialize may not be cancelled (2025-11-25, utilities/cancellation), and before it nothing else
             // should be said to a legacy server either.
             let told = !matches!(method, "initialize" | "server/discover" | "ping");
@@ -109,12 +116,9 @@ impl Mux {
     pub(crate) fn obey(&mut self, command: Command) {
         match command {
             Command::Request { id, body, reply, on_progress } => {
+                // Who went away while the queue was full could not say so.
                 if self.pending.len() >= MAX_PENDING {
-                    let _ = reply.send(Err(McpError::busy(Text::new(
-                        format!("{MAX_PENDING} calls are under way already"),
-                        format!("已有 {MAX_PENDING} 个调用在进行"),
-                    ))));
-                    return;
+                    self.pending.retain(|_, pending| !pending.reply.is_closed());
                 }
                 if self.outbound.try_send(body).is_err() {
                     let _ = reply.send(Err(McpError::busy(Text::new(

@@ -17,7 +17,7 @@ use url::Url;
 use super::event_stream::{SseEvent, SseParser};
 use super::http::answer::status_error;
 use super::http::client::{client, header_map, lost, parse_url, send_error};
-use super::mux::{Callers, Command, MAX_PENDING, Mux};
+use super::mux::{Callers, Command, MAX_QUEUED, Mux};
 use super::{Inbox, MAX_RESULT_BYTES, OutgoingRequest, Transport};
 use crate::config::HttpSpec;
 use crate::error::McpError;
@@ -57,7 +57,7 @@ impl Sse {
             }
         };
         let (callers, commands, open) = Callers::new();
-        let (outbound, messages) = mpsc::channel(MAX_PENDING);
+        let (outbound, messages) = mpsc::channel(MAX_QUEUED);
         let sender = Sender { client, endpoint, headers, authorizer };
         let actor = Actor { events, mux: Mux::new(outbound, inbox), commands, messages, sender };
         tasks.spawn(actor.run(open));

@@ -14,7 +14,7 @@ use toolhub_core::lang::Text;
 use toolhub_core::{BoxFuture, RawJson};
 
 use super::lines::{Line, Lines, MAX_LINE_BYTES};
-use super::mux::{Callers, Command, MAX_PENDING, Mux};
+use super::mux::{Callers, Command, MAX_QUEUED, Mux};
 use super::process::{Manners, Process};
 use super::{Inbox, OutgoingRequest, StderrRing, Transport};
 use crate::config::StdioSpec;
@@ -49,7 +49,7 @@ impl Stdio {
             return Err(McpError::connect(Text::new("its pipes could not be opened", "无法打开它的管道")));
         };
         let (callers, commands, open) = Callers::new();
-        let (outbound, lines_out) = mpsc::channel(MAX_PENDING);
+        let (outbound, lines_out) = mpsc::channel(MAX_QUEUED);
         let (failed, write_failure) = oneshot::channel();
         let (drained, stderr_drained) = oneshot::channel();
         tasks.spawn(write(stdin, lines_out, failed));

@@ -22,8 +22,8 @@ impl ToolListStore for PgStore {
     fn load(&self) -> BoxFuture<'_, Result<Vec<(ServerId, CachedList)>, StoreError>> {
         Box::pin(self.read(|session| async move {
             let sql =
-                "SELECT server, fingerprint, era, peer, listed_at, ttl_ms, skipped, failed_at, failure, tools
-                FROM tool_lists ORDER BY server";
+                "SELECT server, fingerprint, era, peer, listed_at, ttl_ms, skipped, failed_at, failure, tools,
+                    failures, late_at FROM tool_lists ORDER BY server";
             query(&session, sql, Vec::new()).await?.iter().map(list_of).collect()
         }))
     }
@@ -86,6 +86,8 @@ fn list_of(row: &Row) -> Result<(ServerId, CachedList), Error> {
         tools: tools.into_iter().filter_map(|tool| RawJson::parse(tool).ok()).collect(),
         skipped: serde_json::from_str(&row.text(6)?).unwrap_or_default(),
         failure: failed_at.zip(failure),
+        failures: u32::try_from(row.int(10)?).unwrap_or(u32::MAX),
+        late_at: row.maybe_int(11)?.map(from_millis),
     };
     Ok((ServerId::new(row.text(0)?), list))
 }
@@ -94,17 +96,18 @@ fn list_of(row: &Row) -> Result<(ServerId, CachedList), Error> {
 pub(super) async fn save(session: &WriteSession, server: &ServerId, list: &CachedList) -> Result<(), Error> {
     // Configurations that were changed leave their lists behind.
     let old = millis(SystemTime::now() - KEPT);
-    let sweep = "DELETE FROM tool_lists WHERE coalesce(listed_at, failed_at, 0) < $1";
+    let sweep = "DELETE FROM tool_lists WHERE coalesce(listed_at, failed_at, late_at, 0) < $1";
     session.client().execute(sweep, &[&old]).await?;
-    let sql = "INSERT INTO tool_lists VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+    let sql = "INSERT INTO tool_lists VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
         ON CONFLICT (server, fingerprint) DO UPDATE SET era = excluded.era, peer = excluded.peer,
             listed_at = excluded.listed_at, ttl_ms = excluded.ttl_ms, skipped = excluded.skipped,
-            failed_at = excluded.failed_at, failure = excluded.failure, tools = excluded.tools";
+            failed_at = excluded.failed_at, failure = excluded.failure, tools = excluded.tools,
+            failures = excluded.failures, late_at = excluded.late_at";
     let (failed_at, failure) =
         list.failure.as_ref().map(|(at, failure)| (millis(*at), json_text(failure))).unzip();
     let ttl = list.ttl.map(|ttl| i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
     let tools: Vec<&str> = list.tools.iter().map(RawJson::get).collect();
-    let values: [&(dyn ToSql + Sync); 10] = [
+    let values: [&(dyn ToSql + Sync); 12] = [
         &plain(server.as_str()),
         &plain(&list.fingerprint),
         &plain(&list.era),
@@ -115,6 +118,8 @@ pub(super) async fn save(session: &WriteSession, server: &ServerId, list: &Cache
         &failed_at,
         &failure,
         &tools,
+        &i64::from(list.failures),
+        &list.late_at.map(millis),
     ];
     session.client().execute(sql, &values).await?;
     match list.listed_at.filter(|_| list.failure.is_none()) {

@@ -12,6 +12,8 @@ use crate::rows::{from_millis, millis};
 use crate::write::Write;
 
 const DELETE: &str = "DELETE FROM tool_lists WHERE server = ?1 AND fingerprint = ?2";
+/// Forgets what is older than a moment.
+const SWEEP: &str = "DELETE FROM tool_lists WHERE coalesce(listed_at, failed_at, late_at, 0) < ?1";
 /// How long a list is kept that nobody renews.
 const KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
 
@@ -49,7 +51,8 @@ pub(super) fn forget(
 
 fn load(connection: &Connection) -> rusqlite::Result<Vec<(ServerId, CachedList)>> {
     let mut lists = connection.prepare(
-        "SELECT server, fingerprint, era, peer, listed_at, ttl_ms, skipped, failed_at, failure, failure_zh
+        "SELECT server, fingerprint, era, peer, listed_at, ttl_ms, skipped, failed_at, failure, failure_zh, failures,
+            late_at
          FROM tool_lists ORDER BY server",
     )?;
     let mut tools = connection.prepare(
@@ -79,6 +82,8 @@ fn load(connection: &Connection) -> rusqlite::Result<Vec<(ServerId, CachedList)>
             tools: definitions,
             skipped: read_texts(&skipped),
             failure: failed_at.zip(failure),
+            failures: row.get(10)?,
+            late_at: row.get::<_, Option<i64>>(11)?.map(from_millis),
         };
         found.push((ServerId::new(server), list));
     }
@@ -94,13 +99,13 @@ pub(super) fn save(
     transaction.execute(DELETE, [server, &list.fingerprint])?;
     // Configurations that were changed leave their lists behind.
     let old = millis(SystemTime::now() - KEPT);
-    transaction.execute("DELETE FROM tool_lists WHERE coalesce(listed_at, failed_at, 0) < ?1", [old])?;
+    transaction.execute(SWEEP, [old])?;
     let failed_at = list.failure.as_ref().map(|(at, _)| millis(*at));
     let failure = |lang| list.failure.as_ref().map(|(_, why)| why.say(lang));
     let skipped: Vec<[String; 2]> =
         list.skipped.iter().map(|text| [text.say(Lang::En), text.say(Lang::Zh)]).collect();
     transaction.execute(
-        "INSERT INTO tool_lists VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        "INSERT INTO tool_lists VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         params![
             server,
             list.fingerprint,
@@ -112,6 +117,8 @@ pub(super) fn save(
             failed_at,
             failure(Lang::En),
             failure(Lang::Zh),
+            list.failures,
+            list.late_at.map(millis),
         ],
     )?;
     {

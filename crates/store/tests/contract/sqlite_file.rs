@@ -50,4 +50,5 @@ async fn lists_from_before_both_languages_are_still_read() {
     assert_eq!(found.tools.len(), 1);
     assert_eq!(found.skipped, [Text::from("`bad`: no")]);
     assert_eq!(found.failure, Some((UNIX_EPOCH + Duration::from_secs(5), Text::from("refused"))));
+    assert_eq!((found.failures, found.late_at), (0, None));
 }

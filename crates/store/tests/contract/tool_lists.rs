@@ -20,13 +20,21 @@ fn list(tools: &[&str]) -> CachedList {
         tools: tools.iter().map(|text| RawJson::parse(*text).unwrap()).collect(),
         skipped: vec![Text::new("`bad`: no", "`bad`：不行")],
         failure: Some((UNIX_EPOCH + Duration::from_secs(5), Text::new("refused", "被拒绝"))),
+        failures: 7,
+        late_at: Some(UNIX_EPOCH + Duration::from_millis(4_000_000_000_456)),
     }
+}
+
+/// Of this one it is known that a call could not wait for it, and nothing else.
+fn late() -> CachedList {
+    CachedList { listed_at: None, failure: None, failures: 0, ..list(&[]) }
 }
 
 pub(crate) async fn survive_a_restart(database: Database) {
     let server = ServerId::new("服务");
     {
         let store = database.open().await;
+        store.save(&ServerId::new("late"), &late()).await.unwrap();
         store.save(&server, &list(&[r#"{"name":"old"}"#, ODD])).await.unwrap();
         store.save(&server, &list(&[ODD, r#"{"name":"second"}"#])).await.unwrap();
         store.save(&ServerId::new("gone"), &list(&[])).await.unwrap();
@@ -34,11 +42,8 @@ pub(crate) async fn survive_a_restart(database: Database) {
     }
     let store = database.open().await;
     let kept = store.load().await.unwrap();
-    assert_eq!(kept.len(), 1);
-    let (id, found) = &kept[0];
-    assert_eq!(*id, server);
-    let expected = list(&[ODD, r#"{"name":"second"}"#]);
-    assert_eq!(format!("{found:?}"), format!("{expected:?}"));
+    let expected = [(ServerId::new("late"), late()), (server, list(&[ODD, r#"{"name":"second"}"#]))];
+    assert_eq!(format!("{kept:?}"), format!("{expected:?}"));
 }
 
 pub(crate) async fn a_changed_definition_is_a_new_version(database: Database) {

@@ -53,6 +53,7 @@ fn row(server: &ServerView, lang: Lang) -> Vec<Cell> {
         "ready" => (lang.pick("ready", "就绪"), GOOD),
         "failed" => (lang.pick("failed", "失败"), BAD),
         "left_alone" => (lang.pick("left alone", "暂停重试"), BAD),
+        "slow" => (lang.pick("slow", "响应慢"), ODD),
         "disabled" => (lang.pick("disabled", "停用"), DIM),
         _ => (lang.pick("new", "未连接过"), ODD),
     };
@@ -63,8 +64,28 @@ fn row(server: &ServerView, lang: Lang) -> Vec<Cell> {
         Cell::new(word, style),
         Cell::from(era(server).map_or_else(dash, str::to_owned)),
         Cell::from(tools(server).map_or_else(dash, |tools| tools.to_string())),
-        Cell::from(failure(server, lang).unwrap_or_default()),
+        Cell::from(remark(server, lang)),
     ]
+}
+
+/// What there is to say of a server that is not well.
+fn remark(server: &ServerView, lang: Lang) -> String {
+    let failure = failure(server, lang).unwrap_or_default();
+    let ServerState::LeftAlone { left, failures, .. } = &server.state else { return failure };
+    let seconds = left.as_secs() + 1;
+    lang.pick(
+        format!("failed {failures} times in a row, tried again in {seconds} s: {failure}"),
+        format!("连续失败 {failures} 次，{seconds} 秒后重试：{failure}"),
+    )
+}
+
+/// Failures in a row, and until when it is left alone for them.
+fn failures(server: &ServerView) -> (u32, Option<SystemTime>) {
+    match (&server.state, &server.list) {
+        (ServerState::LeftAlone { left, failures, .. }, _) => (*failures, Some(SystemTime::now() + *left)),
+        (_, Some(list)) => (list.failures, None),
+        (_, None) => (0, None),
+    }
 }
 
 /// How a server stands, in one word for programs: how its connection is in this run, else what earlier runs left.
@@ -75,6 +96,7 @@ fn state(server: &ServerView) -> &'static str {
         (ServerState::LeftAlone { .. }, _) => "left_alone",
         (ServerState::Failed(_), _) | (_, Some(CachedList { failure: Some(_), .. })) => "failed",
         (_, Some(CachedList { listed_at: Some(_), .. })) => "ready",
+        (_, Some(CachedList { late_at: Some(_), .. })) => "slow",
         (ServerState::Idle, _) => "new",
     }
 }
@@ -83,7 +105,7 @@ fn failure(server: &ServerView, lang: Lang) -> Option<String> {
     match &server.state {
         ServerState::Failed(cause) | ServerState::LeftAlone { cause, .. } => Some(cause.say(lang)),
         ServerState::Idle | ServerState::Connected { .. } => {
-            server.list.as_ref()?.failure.as_ref().map(|(_, why)| why.say(lang))
+            server.list.as_ref()?.trouble().map(|trouble| trouble.say(lang))
         }
     }
 }
@@ -154,6 +176,7 @@ pub(super) fn ago(at: SystemTime, lang: Lang) -> String {
 
 fn as_json(hub: &Hub, server: &ServerView, lang: Lang) -> RawObject {
     let millis = |at: SystemTime| at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+    let (failures, left_alone_until) = failures(server);
     RawObject::default()
         .with("id", server.spec.id.as_str())
         .with("transport", server.spec.transport.name())
@@ -161,6 +184,8 @@ fn as_json(hub: &Hub, server: &ServerView, lang: Lang) -> RawObject {
         .with("era", RawJson::of(&era(server)))
         .with("tools", RawJson::of(&tools(server)))
         .with("error", RawJson::of(&failure(server, lang)))
+        .with("failures", u64::from(failures))
+        .with("left_alone_until_ms", RawJson::of(&left_alone_until.map(millis)))
         .with("peer", RawJson::of(&peer(server)))
         .with("origin", server.spec.origin.to_string_lossy().into_owned())
         .with("listed_at_ms", RawJson::of(&listed_at(server).map(millis)))
@@ -196,14 +221,17 @@ mod tests {
             tools: Vec::new(),
             skipped: Vec::new(),
             failure: None,
+            failures: 0,
+            late_at: None,
         };
         let old = Text::new("old", "旧");
         let failed = CachedList { failure: Some((SystemTime::now(), old)), ..list.clone() };
         let never = CachedList { listed_at: None, ..failed.clone() };
+        let slow = CachedList { late_at: Some(SystemTime::now()), failure: None, ..never.clone() };
         let new = || Text::new("new", "新");
         let connected =
             ServerState::Connected { era: Era::Modern, version: "v".to_owned(), peer: "p".to_owned() };
-        let left_alone = ServerState::LeftAlone { cause: new(), left: Duration::from_secs(1) };
+        let left_alone = ServerState::LeftAlone { cause: new(), left: Duration::from_secs(1), failures: 5 };
         let check =
             |state: ServerState, list: Option<&CachedList>, expect: (&str, Option<&str>, Option<&str>)| {
                 let stderr = Vec::new();
@@ -215,6 +243,7 @@ mod tests {
         check(ServerState::Idle, Some(&list), ("ready", Some("legacy"), None));
         check(ServerState::Idle, Some(&failed), ("failed", Some("legacy"), Some("旧")));
         check(ServerState::Idle, Some(&never), ("failed", Some("legacy"), Some("旧")));
+        check(ServerState::Idle, Some(&slow), ("slow", Some("legacy"), Some("它太慢，调用没有等它")));
         check(ServerState::Failed(new()), Some(&list), ("failed", Some("legacy"), Some("新")));
         check(left_alone, Some(&failed), ("left_alone", Some("legacy"), Some("新")));
         check(connected, Some(&list), ("connected", Some("modern"), None));

@@ -91,7 +91,7 @@ fn warn_of_failures(app: &App, hub: &Hub) {
     for server in hub.servers() {
         let id = &server.spec.id;
         let Some(list) = server.list.filter(|_| server.spec.enabled) else { continue };
-        if let (Some((_, why)), None) = (&list.failure, list.listed_at) {
+        if let (Some(why), None) = (list.trouble(), list.listed_at) {
             let why = why.say(lang);
             app.screen.warn(&lang.pick(
                 format!("the tools of `{id}` are not known: {why}; see `toolhub servers test {id}`"),

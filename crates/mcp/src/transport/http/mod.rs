@@ -116,6 +116,7 @@ impl Transport for Http {
             // A modern server sees the closed stream; a legacy one is told (2025-11-25, utilities/cancellation).
             let told = !self.inner.is_modern() && !matches!(request.method, "initialize" | "server/discover");
             let mut guard = CancelOnDrop { http: self, id: told.then_some(request.id) };
+            request.leaves();
             let response = match self.inner.post(request.body, headers).await {
                 Ok(response) => response,
                 Err(error) => {

@@ -1,0 +1,81 @@
+//! What is remembered of servers that fail, from run to run: a server that is left alone is left alone by all.
+
+use std::sync::Arc;
+
+use toolhub_core::ServerId;
+use toolhub_core::ports::CachedList;
+use toolhub_core::{Event, EventKind};
+use toolhub_mcp::{Past, Server};
+
+use crate::hub::Hub;
+
+impl Hub {
+    /// Keeps how servers fared since that was last kept: that they failed, or that it is over.
+    pub(crate) async fn keep_failures(&self) {
+        for server in &self.servers {
+            if let Some(list) = self.with_news(server) {
+                self.lists_kept.send_modify(|count| *count += 1);
+                self.save_list(server.id(), &list).await;
+            }
+        }
+    }
+
+    /// Lets the server that a call names be tried at once, whatever it did before: its caller wants that one.
+    pub(crate) fn ask_for(&self, source: Option<&str>) {
+        let named = self.servers.iter().find(|server| Some(server.id().as_str()) == source);
+        if let Some(server) = named {
+            server.ask_for();
+        }
+    }
+
+    /// What is known of a server, if it fared otherwise than is known.
+    fn with_news(&self, server: &Arc<Server>) -> Option<CachedList> {
+        let Past { failures, last_failure, .. } = server.past();
+        let mut lists = self.lists();
+        let (known, known_at) = match lists.get(server.id()) {
+            Some(list) => (list.failures, list.failure.as_ref().map(|(at, _)| *at)),
+            None => (0, None),
+        };
+        let newer = last_failure.as_ref().is_some_and(|(at, _)| Some(*at) > known_at);
+        if failures == known && !newer {
+            return None;
+        }
+        let list = lists.entry(server.id().clone()).or_insert_with(|| unknown(server));
+        (list.failures, list.failure) = (failures, last_failure);
+        Some(list.clone())
+    }
+
+    /// Keeps a list for the next run.
+    pub(crate) async fn save_list(&self, server: &ServerId, list: &CachedList) {
+        if let Some(store) = &self.store
+            && let Err(error) = store.save(server, list).await
+        {
+            self.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
+        }
+    }
+}
+
+/// What an earlier run remembered of a server.
+pub(crate) fn past_of(list: Option<&CachedList>) -> Past {
+    list.map_or_else(Past::default, |list| Past {
+        era: list.era.parse().ok(),
+        failures: list.failures,
+        last_failure: list.failure.clone(),
+    })
+}
+
+/// What is known of a server that was never listed.
+pub(crate) fn unknown(server: &Server) -> CachedList {
+    CachedList {
+        fingerprint: server.spec().fingerprint(),
+        era: String::new(),
+        peer: String::new(),
+        listed_at: None,
+        ttl: None,
+        tools: Vec::new(),
+        skipped: Vec::new(),
+        failure: None,
+        failures: 0,
+        late_at: None,
+    }
+}

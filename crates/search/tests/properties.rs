@@ -84,7 +84,7 @@ proptest! {
     #[test]
     fn the_order_of_sources_changes_nothing(made in prop::collection::vec(made(), 0..12), request in text()) {
         let forward = Index::new(made.iter().map(tool), Settings::default());
-        let mut by_server = made.clone();
+        let mut by_server = made;
         by_server.sort_by_key(|made| std::cmp::Reverse(made.server));
         let other = Index::new(by_server.iter().map(tool), Settings::default());
         prop_assert_eq!(order(&forward, &request), order(&other, &request));

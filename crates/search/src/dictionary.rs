@@ -143,3 +143,39 @@ impl Dictionary {
         segments
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_dictionary_reads_to_its_end() {
+        let dictionary = Dictionary::get();
+        assert!(dictionary.starts.len() > 90_000);
+        let headwords: Vec<&str> = dictionary.starts.iter().map(|start| dictionary.line(*start).0).collect();
+        assert!(headwords.is_sorted(), "the search in it needs sorted lines");
+        assert!(headwords.iter().all(|word| !dictionary.glosses(word).is_empty()));
+        assert!(dictionary.tool_words.len() > 350);
+    }
+
+    #[test]
+    fn our_own_glosses_come_first() {
+        let glosses: Vec<&str> = Dictionary::get().glosses("创建").iter().collect();
+        assert_eq!(glosses.first(), Some(&"create"));
+        assert!(glosses.contains(&"establish"));
+        assert!(Dictionary::get().glosses("饕餮饕餮").is_empty());
+    }
+
+    #[test]
+    fn chinese_is_cut_into_words() {
+        let check = |han: &str, expect: &[&str]| {
+            let words: Vec<&str> =
+                Dictionary::get().segment(han).iter().map(|segment| segment.word).collect();
+            assert_eq!(words, expect);
+        };
+        check("查询火车票", &["查询", "火车票"]);
+        check("明天的天气预报", &["明天", "的", "天气预报"]);
+        check("", &[]);
+        check("ㄅ", &["ㄅ"]);
+    }
+}

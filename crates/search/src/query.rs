@@ -25,6 +25,9 @@ const LEAST_RELATED: f32 = 0.3;
 /// Nor do words past this many, as the time must stay bounded.
 const MOST_RELATED: usize = 128;
 
+/// Relatives of less weight change no order and cost time.
+const LEAST_WEIGHT: f32 = 0.04;
+
 /// How a term came into a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
@@ -199,10 +202,13 @@ impl Reader<'_> {
             left -= 1;
             let (weight, sentences) = (wanted.weight * scale, wanted.sentences);
             for (stem, closeness) in Related::get().of(wanted.term) {
-                let share = ((closeness - floor) / (1.0 - floor)).max(0.0);
+                let weight = weight * (closeness - floor) / (1.0 - floor);
+                if weight < LEAST_WEIGHT {
+                    continue;
+                }
                 self.add(Wanted {
                     term: Term::of(stem),
-                    weight: weight * share,
+                    weight,
                     origin: Origin::Related,
                     script: Script::Spaced,
                     sentences,

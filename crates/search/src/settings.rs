@@ -75,7 +75,7 @@ impl Default for Settings {
             name_coverage: 0.25,
             phrase: 0.2,
             history: 0.3,
-            meaning: 1.0,
+            meaning: 3.0,
             fit: 0.25,
         }
     }

@@ -272,8 +272,9 @@ async fn mcp_comes_before_native_and_native_is_the_fallback() {
     let tool = |hints| json!({"name": "twice", "annotations": hints, "inputSchema": {"type": "object"}});
     // Without hints one is tried after the other; with them both begin, and one of them dies.
     let script = Script::legacy().tool(tool(json!({})));
-    let dies =
-        Script::legacy().tool(tool(json!({"readOnlyHint": true}))).on("tools/call:twice", json!([{"exit": 1}]));
+    let dies = Script::legacy()
+        .tool(tool(json!({"readOnlyHint": true})))
+        .on("tools/call:twice", json!([{"exit": 1}]));
     for (script, source) in [(script, "s"), (dies, "native")] {
         let hub = TestHub::builder().server("s", &script).build().await;
         hub.add_tool(twice);

@@ -262,7 +262,15 @@ fn translated(error: &clap::Error) -> Option<String> {
     {
         text += &format!("（{source}）");
     }
-    let near = context(ContextKind::SuggestedSubcommand).or_else(|| context(ContextKind::SuggestedArg));
+    // The likeliest comes last.
+    let near =
+        [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg].into_iter().find_map(
+            |kind| match error.get(kind)? {
+                ContextValue::String(near) => Some(near),
+                ContextValue::Strings(all) => all.last(),
+                _ => None,
+            },
+        );
     if let Some(near) = near {
         text += &format!("；是否想用 `{near}`？");
     }

@@ -9,6 +9,8 @@ use toolhub_core::{
     BoxFuture, CallContext, NativeTool, RawJson, Source, Tool, ToolError, ToolHost, ToolName, ToolOutput,
 };
 
+use crate::tagged::tags_of;
+
 /// Holds native tools by name, and runs them. Tools may be added and removed while calls run; a call that has begun
 /// keeps the tool it began with.
 #[derive(Default)]
@@ -36,7 +38,9 @@ impl NativeHost {
 
     /// Adds a tool, in place of the one of the same name, which is given back.
     pub fn add(&self, code: Arc<dyn NativeTool>) -> Option<Arc<dyn NativeTool>> {
-        let entry = Entry { tool: Tool::new(Source::Native, code.definition()), code };
+        let definition = code.definition();
+        let tags = tags_of(&definition);
+        let entry = Entry { tool: Tool { tags, ..Tool::new(Source::Native, definition) }, code };
         let name = entry.tool.name().clone();
         let before = self.tools.rcu(|tools| {
             let mut tools = BTreeMap::clone(tools);

@@ -9,11 +9,14 @@ mod finding;
 mod host;
 mod memory;
 mod near;
+mod tagged;
 mod web;
 
 use std::sync::Arc;
 
 use toolhub_core::NativeTool;
+
+use tagged::tagged;
 
 pub use calculator::calculate;
 pub use clock::{TimeAnswer, TimeRequest, get_time, time_at};
@@ -47,9 +50,9 @@ pub fn builtin(rooms: Rooms) -> Vec<Arc<dyn NativeTool>> {
         Arc::new(read_file(folders)),
         Arc::new(search_web(Arc::new(rooms.web))),
         Arc::new(get_conversation_history(Arc::clone(&memory))),
-        Arc::new(read_result(memory)),
-        Arc::new(search_tools(Arc::clone(&finder))),
-        Arc::new(describe_tool(finder)),
+        tagged(read_result(memory), &["memory"]),
+        tagged(search_tools(Arc::clone(&finder)), &["tools"]),
+        tagged(describe_tool(finder), &["tools"]),
     ]
 }
 

@@ -1,0 +1,42 @@
+//! Tools that say themselves what they are good for, where their names and texts would say too much.
+
+use std::sync::Arc;
+
+use toolhub_core::json::RawObject;
+use toolhub_core::{BoxFuture, CallContext, NativeTool, RawJson, ToolDefinition, ToolError, ToolOutput};
+
+/// The member of a definition's `_meta` that names what its tool is good for.
+const KEY: &str = "toolhub/tags";
+
+/// A tool that is good for `tags`, whatever its name says.
+pub(crate) fn tagged(tool: impl NativeTool, tags: &'static [&'static str]) -> Arc<dyn NativeTool> {
+    Arc::new(Tagged { tool, tags })
+}
+
+struct Tagged<T> {
+    tool: T,
+    tags: &'static [&'static str],
+}
+
+impl<T: NativeTool> NativeTool for Tagged<T> {
+    fn definition(&self) -> ToolDefinition {
+        let plain = self.tool.definition();
+        let Some(members) = plain.raw().object() else { return plain };
+        let meta = RawObject::default().with(KEY, RawJson::of(self.tags));
+        ToolDefinition::parse(members.with("_meta", meta).into_raw()).unwrap_or(plain)
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: RawJson,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        self.tool.call(arguments, context)
+    }
+}
+
+/// What a definition says its tool is good for; empty where it says nothing.
+pub(crate) fn tags_of(definition: &ToolDefinition) -> Vec<String> {
+    let meta = definition.raw().object().and_then(|members| members.get("_meta")?.object());
+    meta.and_then(|meta| meta.get(KEY)?.decode().ok()).unwrap_or_default()
+}

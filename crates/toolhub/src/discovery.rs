@@ -217,17 +217,14 @@ impl Hub {
         if let Err(McpError::LeftAlone { .. }) = listed {
             return listed.map(|_| unknown(server));
         }
-        // Definitions are about to be held to what was approved, which may have been since this hub began.
-        if listed.is_ok() {
+        if listed.is_ok() && self.kept(server, &listed).is_none() {
+            // Definitions are about to be held to what was approved, perhaps after this hub began.
             self.reload_approvals().await;
         }
-        let before = self.lists().get(server.id()).cloned();
-        // Many may have waited for the same listing: the first of them keeps it.
-        if let (Ok(Listed { at, .. }), Some(kept)) = (&listed, &before)
-            && (kept.listed_at, &kept.failure) == (Some(*at), &None)
-        {
-            return Ok(kept.clone());
+        if let Some(kept) = self.kept(server, &listed) {
+            return Ok(kept);
         }
+        let before = self.lists().get(server.id()).cloned();
         let list = match &listed {
             Ok(Listed { listing, at, era, peer }) => CachedList {
                 fingerprint: server.spec().fingerprint(),
@@ -254,6 +251,14 @@ impl Hub {
         self.lists_kept.send_modify(|count| *count += 1);
         self.save_list(server.id(), &list).await;
         listed.map(|_| list)
+    }
+
+    /// The list that came of a listing, where it is kept already: many may have waited for the same one, and the first
+    /// of them keeps it.
+    fn kept(&self, server: &Server, listed: &Result<Listed, McpError>) -> Option<CachedList> {
+        let Ok(Listed { at, .. }) = listed else { return None };
+        let lists = self.lists();
+        lists.get(server.id()).filter(|kept| (kept.listed_at, &kept.failure) == (Some(*at), &None)).cloned()
     }
 
     /// Forgets what is known of a server that was removed.

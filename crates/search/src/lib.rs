@@ -3,6 +3,7 @@
 mod definition;
 mod dictionary;
 mod document;
+mod encoder;
 mod explain;
 mod field;
 mod fit;
@@ -22,6 +23,7 @@ mod text;
 mod vocabulary;
 mod words;
 
+pub use encoder::SentenceEncoder;
 pub use explain::Parts;
 pub use field::Field;
 pub use fit::Evidence;

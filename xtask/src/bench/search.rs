@@ -44,7 +44,7 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     for arg in args {
         // Paths are meant from where the chore was called, and the program runs in the project's root.
         command.arg(if is_path { absolute(arg)? } else { arg.into() });
-        is_path = arg == "--data" || arg == "--settings";
+        is_path = ["--data", "--model", "--settings"].contains(&arg.as_str());
     }
     run::check(&mut command)
 }

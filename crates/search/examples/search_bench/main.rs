@@ -1,7 +1,8 @@
-//! The search benchmark: quality beside baselines, cost by size, names with typos, and whether none fits.
+//! The search benchmark: quality beside baselines, cost by size, names with typos, whether none fits, and what a model adds.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod columns;
+mod meaning;
 mod names;
 mod none_fits;
 mod quality;
@@ -19,6 +20,8 @@ struct Options {
     json: bool,
     /// Only what an index of so many tools costs.
     cost: Option<usize>,
+    /// Only what the model in this folder adds.
+    model: Option<PathBuf>,
     settings: Settings,
 }
 
@@ -30,6 +33,14 @@ fn main() -> Result<()> {
     }
     if let Some(size) = options.cost {
         println!("{}", serde_json::to_string(&scale::measure_one(&sets, size, &options.settings))?);
+        return Ok(());
+    }
+    if let Some(folder) = &options.model {
+        let rows = meaning::measure(&sets, folder, &options.settings)?;
+        match options.json {
+            true => println!("{:#}", json!({"meaning": rows})),
+            false => println!("With a model, in percent as R@10 / nDCG@10\n\n{}", meaning::table(&rows)),
+        }
         return Ok(());
     }
     let quality = quality::measure(&sets, &options.settings)?;
@@ -49,10 +60,12 @@ fn main() -> Result<()> {
 }
 
 fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options> {
-    let (mut data, mut json, mut cost, mut settings) = (None, false, None, Settings::default());
+    let (mut data, mut json, mut cost, mut model) = (None, false, None, None);
+    let mut settings = Settings::default();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--data" => data = Some(PathBuf::from(arguments.next().context("`--data` needs a folder")?)),
+            "--model" => model = Some(PathBuf::from(arguments.next().context("`--model` needs a folder")?)),
             "--settings" => {
                 let path = arguments.next().context("`--settings` needs a file")?;
                 let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
@@ -60,8 +73,10 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options> {
             }
             "--cost" => cost = Some(arguments.next().context("`--cost` needs a number")?.parse()?),
             "--json" => json = true,
-            other => bail!("unknown argument `{other}`; there are --data DIR, --settings FILE and --json"),
+            other => bail!(
+                "unknown argument `{other}`; there are --data DIR, --model DIR, --settings FILE and --json"
+            ),
         }
     }
-    Ok(Options { data: data.context("`--data DIR` is needed")?, json, cost, settings })
+    Ok(Options { data: data.context("`--data DIR` is needed")?, json, cost, model, settings })
 }

@@ -1,0 +1,87 @@
+//! What a sentence encoder adds on a sample of each set, and what it costs.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Result;
+use serde::Serialize;
+use toolhub_search::metrics::{Report, Tally};
+use toolhub_search::{Index, Request, SentenceEncoder, Settings};
+
+use crate::columns::{columns, percent};
+use crate::sets::{Query, Set};
+
+/// Requests that are taken of a set, evenly over it.
+const SAMPLE: usize = 1000;
+/// The same for the largest set, as its baselines were measured.
+const LARGE_SAMPLE: usize = 2000;
+
+#[derive(Serialize)]
+pub(crate) struct Row {
+    set: String,
+    tools: usize,
+    without: Report,
+    with: Report,
+    /// For the vectors of all tools, by all threads together.
+    vectors_s: f64,
+}
+
+pub(crate) fn measure(sets: &[Set], folder: &Path, settings: &Settings) -> Result<Vec<Row>> {
+    let model = Arc::new(SentenceEncoder::open(folder)?);
+    let mut rows = Vec::new();
+    for set in sets.iter().filter(|set| !set.queries.is_empty()) {
+        let most = if set.name == "metatool_single" { LARGE_SAMPLE } else { SAMPLE };
+        let count = set.queries.len().min(most);
+        let sample: Vec<&Query> =
+            (0..count).filter_map(|at| set.queries.get(at * set.queries.len() / count)).collect();
+        let plain = Index::new(set.tools(), settings.clone());
+        let start = Instant::now();
+        let index = plain.clone().with_meaning(Arc::<SentenceEncoder>::clone(&model))?;
+        let vectors_s = start.elapsed().as_secs_f64();
+        rows.push(Row {
+            set: set.name.clone(),
+            tools: set.tools.len(),
+            without: report(&plain, set, &sample),
+            with: report(&index, set, &sample),
+            vectors_s,
+        });
+    }
+    Ok(rows)
+}
+
+fn report(index: &Index, set: &Set, sample: &[&Query]) -> Report {
+    index.rank(&Request::new("warm up 预热"));
+    let mut tally = Tally::default();
+    for query in sample {
+        let start = Instant::now();
+        let ranking = index.rank(&Request::new(&query.query));
+        let took = start.elapsed();
+        let found: Vec<&str> = ranking.hits.iter().filter_map(|hit| set.id_of(hit.tool)).collect();
+        let right: Vec<&str> = query.relevant.iter().map(String::as_str).collect();
+        tally.add(&found, &right, took);
+    }
+    tally.report(std::time::Duration::ZERO)
+}
+
+pub(crate) fn table(rows: &[Row]) -> String {
+    let head =
+        ["set", "tools", "requests", "without", "with", "ms per tool", "p50 ms without", "p50 ms", "p99 ms"];
+    let mut lines = vec![head.map(str::to_owned).to_vec()];
+    for row in rows {
+        let quality =
+            |report: &Report| format!("{} / {}", percent(report.recall_10), percent(report.ndcg_10));
+        lines.push(vec![
+            row.set.clone(),
+            row.tools.to_string(),
+            row.with.queries.to_string(),
+            quality(&row.without),
+            quality(&row.with),
+            format!("{:.1}", row.vectors_s * 1000.0 / row.tools.max(1) as f64),
+            format!("{:.2}", row.without.latency_ms.p50),
+            format!("{:.1}", row.with.latency_ms.p50),
+            format!("{:.1}", row.with.latency_ms.p99),
+        ]);
+    }
+    columns(&lines)
+}

@@ -1,0 +1,99 @@
+//! A sentence encoder of the BERT family, read from a folder that the user names; runs on the processor, offline.
+
+mod activation;
+mod folder;
+mod network;
+mod shape;
+mod tensors;
+mod wordpiece;
+
+use std::fmt;
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::meaning::{Meaning, MeaningError};
+use folder::Folder;
+use network::Network;
+use shape::Shape;
+use wordpiece::WordPiece;
+
+/// More threads than this gain little and take the machine from others.
+const MOST_THREADS: usize = 8;
+
+/// A vector and which text it is of.
+type Placed = (usize, Box<[f32]>);
+
+/// A model in the layout of sentence-transformers: `config.json`, `model.safetensors`, and `vocab.txt` or
+/// `tokenizer.json`. It has to be a BERT that does not tell capitals from small letters, such as all-MiniLM-L6-v2.
+pub struct SentenceEncoder {
+    words: WordPiece,
+    network: Network,
+    size: usize,
+}
+
+impl SentenceEncoder {
+    /// Reads the model in a folder. All of it is checked here, so that only numbers can go wrong later.
+    pub fn open(folder: impl AsRef<Path>) -> Result<Self, MeaningError> {
+        let folder = Folder::new(folder.as_ref());
+        let shape = Shape::read(&folder)?;
+        let words = WordPiece::read(&folder, &shape)?;
+        let network = Network::read(&folder, &shape)?;
+        Ok(Self { words, network, size: shape.hidden })
+    }
+
+    /// How many numbers a vector has.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    fn vector(&self, text: &str) -> Result<Box<[f32]>, MeaningError> {
+        let mut vector = self.network.run(&self.words.tokens(text));
+        let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
+        if !length.is_finite() || length <= 0.0 {
+            let message = "its weights give no vector with a direction; the file may be damaged";
+            return Err(MeaningError::Model(message.to_owned()));
+        }
+        vector.iter_mut().for_each(|number| *number /= length);
+        Ok(vector)
+    }
+
+    /// Takes texts until none is left, and tells which they were.
+    fn work(&self, texts: &[&str], next: &AtomicUsize) -> Result<Vec<Placed>, MeaningError> {
+        let mut made = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(text) = texts.get(at) else { return Ok(made) };
+            made.push((at, self.vector(text)?));
+        }
+    }
+}
+
+impl fmt::Debug for SentenceEncoder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("SentenceEncoder").field("size", &self.size).finish_non_exhaustive()
+    }
+}
+
+impl Meaning for SentenceEncoder {
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Box<[f32]>>, MeaningError> {
+        let next = AtomicUsize::new(0);
+        let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
+        let helpers = threads.min(texts.len()).saturating_sub(1);
+        let mut made = thread::scope(|scope| {
+            let work = || self.work(texts, &next);
+            // A thread that the system refuses is done without: the others take its texts.
+            let helpers: Vec<_> =
+                (0..helpers).map_while(|_| thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
+            let mut made = work()?;
+            for helper in helpers {
+                let broken = |_| MeaningError::Model("a thread that ran it broke off".to_owned());
+                made.extend(helper.join().map_err(broken)??);
+            }
+            Ok(made)
+        })?;
+        made.sort_unstable_by_key(|(at, _)| *at);
+        Ok(made.into_iter().map(|(_, vector)| vector).collect())
+    }
+}

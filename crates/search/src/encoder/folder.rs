@@ -1,0 +1,60 @@
+//! The folder of a model: its small files, read whole up to a limit, and the errors that name them.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+
+use crate::meaning::MeaningError;
+
+/// The largest vocabularies have some ten megabytes.
+const MOST_BYTES: u64 = 32 << 20;
+
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    pub(super) fn new(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    pub(super) fn open(&self, name: &str) -> Result<File, MeaningError> {
+        File::open(self.path(name)).map_err(|source| self.unreadable(name, source))
+    }
+
+    /// The text of a file; none where there is no such file.
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, MeaningError> {
+        let file = match File::open(self.path(name)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.unreadable(name, error)),
+        };
+        let mut text = String::new();
+        let read = file.take(MOST_BYTES + 1).read_to_string(&mut text);
+        let length = read.map_err(|source| self.unreadable(name, source))?;
+        if u64::try_from(length).is_ok_and(|length| length <= MOST_BYTES) {
+            Ok(Some(text))
+        } else {
+            Err(self.wrong(name, format!("has more than {} MB", MOST_BYTES >> 20)))
+        }
+    }
+
+    /// The JSON of a file; none where there is no such file.
+    pub(super) fn json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, MeaningError> {
+        let read = |text: String| serde_json::from_str(&text).map_err(|error| self.wrong(name, error));
+        self.text(name)?.map(read).transpose()
+    }
+
+    pub(super) fn unreadable(&self, name: &str, source: io::Error) -> MeaningError {
+        MeaningError::File { path: self.path(name).display().to_string(), source }
+    }
+
+    /// The error of a file that is not what it should be.
+    pub(super) fn wrong(&self, name: &str, what: impl std::fmt::Display) -> MeaningError {
+        MeaningError::Model(format!("`{}`: {what}", self.path(name).display()))
+    }
+}

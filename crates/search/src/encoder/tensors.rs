@@ -1,0 +1,174 @@
+//! Reads tensors by name from a file in the safetensors format, one at a time, as 32-bit floats.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek as _, SeekFrom};
+
+use ndarray::{Array1, Array2};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::folder::Folder;
+use crate::meaning::MeaningError;
+
+const NAME: &str = "model.safetensors";
+/// The list of tensors has some hundred bytes for each.
+const MOST_HEADER: u64 = 16 << 20;
+
+pub(super) struct Tensors<'a> {
+    folder: &'a Folder,
+    file: File,
+    /// Where the numbers begin.
+    start: u64,
+    /// How many bytes of numbers there are.
+    length: u64,
+    entries: HashMap<String, Value>,
+}
+
+/// What the list says of a tensor; its offsets count from the start of the numbers.
+#[derive(Deserialize)]
+struct Entry {
+    dtype: String,
+    shape: Vec<usize>,
+    data_offsets: (u64, u64),
+}
+
+/// How a number is written.
+#[derive(Clone, Copy)]
+enum Number {
+    Single,
+    Half,
+    BrainHalf,
+}
+
+impl<'a> Tensors<'a> {
+    pub(super) fn open(folder: &'a Folder) -> Result<Self, MeaningError> {
+        let mut file = folder.open(NAME)?;
+        let unreadable = |source| folder.unreadable(NAME, source);
+        let size = file.metadata().map_err(unreadable)?.len();
+        let mut length = [0; 8];
+        file.read_exact(&mut length).map_err(|source| match source.kind() {
+            ErrorKind::UnexpectedEof => folder.wrong(NAME, "is too short for a safetensors file"),
+            _ => unreadable(source),
+        })?;
+        let header = u64::from_le_bytes(length);
+        if header > MOST_HEADER || header > size.saturating_sub(8) {
+            return Err(folder.wrong(NAME, "is cut short, or no safetensors file"));
+        }
+        let mut list = Vec::new();
+        Read::by_ref(&mut file).take(header).read_to_end(&mut list).map_err(unreadable)?;
+        let entries = serde_json::from_slice(&list)
+            .map_err(|error| folder.wrong(NAME, format_args!("its list of tensors: {error}")))?;
+        Ok(Self { folder, file, start: 8 + header, length: size.saturating_sub(8 + header), entries })
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.entries.contains_key(name)
+    }
+
+    /// A row of numbers.
+    pub(super) fn row(&mut self, name: &str, length: usize) -> Result<Array1<f32>, MeaningError> {
+        self.numbers(name, &[length]).map(Array1::from_vec)
+    }
+
+    /// A matrix with so many rows and columns.
+    pub(super) fn matrix(&mut self, name: &str, shape: (usize, usize)) -> Result<Array2<f32>, MeaningError> {
+        let numbers = self.numbers(name, &[shape.0, shape.1])?;
+        Array2::from_shape_vec(shape, numbers).map_err(|error| self.wrong(name, &error.to_string()))
+    }
+
+    fn numbers(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, MeaningError> {
+        let value = self.entries.get(name).ok_or_else(|| self.wrong(name, "is missing"))?;
+        let entry = Entry::deserialize(value).map_err(|error| self.wrong(name, &error.to_string()))?;
+        let number = Number::named(&entry.dtype)
+            .ok_or_else(|| self.wrong(name, &format!("has `{}`, expected F32, F16 or BF16", entry.dtype)))?;
+        if entry.shape != shape {
+            return Err(self.wrong(name, &format!("has the shape {:?}, expected {shape:?}", entry.shape)));
+        }
+        let (from, to) = entry.data_offsets;
+        let bytes = shape.iter().try_fold(number.bytes(), |bytes, side| bytes.checked_mul(*side));
+        let bytes = bytes.filter(|bytes| to.checked_sub(from) == u64::try_from(*bytes).ok());
+        let Some(bytes) = bytes else {
+            return Err(self.wrong(name, "has offsets that do not fit its shape"));
+        };
+        // Before anything is allocated: what is claimed has to be there.
+        if to > self.length {
+            return Err(self.wrong(name, "lies beyond the end of the file, which is cut short"));
+        }
+        let mut raw = vec![0; bytes];
+        let read =
+            self.file.seek(SeekFrom::Start(self.start + from)).and_then(|_| self.file.read_exact(&mut raw));
+        read.map_err(|source| self.folder.unreadable(NAME, source))?;
+        Ok(number.read(&raw))
+    }
+
+    fn wrong(&self, name: &str, what: &str) -> MeaningError {
+        self.folder.wrong(NAME, format_args!("the tensor `{name}` {what}"))
+    }
+}
+
+impl Number {
+    fn named(dtype: &str) -> Option<Self> {
+        match dtype {
+            "F32" => Some(Self::Single),
+            "F16" => Some(Self::Half),
+            "BF16" => Some(Self::BrainHalf),
+            _ => None,
+        }
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Self::Single => 4,
+            Self::Half | Self::BrainHalf => 2,
+        }
+    }
+
+    fn read(self, raw: &[u8]) -> Vec<f32> {
+        let (fours, _) = raw.as_chunks();
+        let (twos, _) = raw.as_chunks();
+        match self {
+            Self::Single => fours.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect(),
+            Self::Half => twos.iter().map(|bytes| half(u16::from_le_bytes(*bytes))).collect(),
+            Self::BrainHalf => {
+                let wide = |bytes: &[u8; 2]| f32::from_bits(u32::from(u16::from_le_bytes(*bytes)) << 16);
+                twos.iter().map(wide).collect()
+            }
+        }
+    }
+}
+
+/// A number of 16 bits by IEEE 754: a sign, five bits of exponent, ten of fraction.
+fn half(bits: u16) -> f32 {
+    let (sign, exponent, fraction) =
+        (u32::from(bits >> 15) << 31, u32::from(bits >> 10 & 0x1f), u32::from(bits & 0x3ff));
+    let size = match exponent {
+        // Too small for the usual form: the fraction counts in steps of 2^-24.
+        0 => f32::from(bits & 0x3ff) / 16_777_216.0,
+        0x1f => f32::from_bits(0xff << 23 | fraction << 13),
+        _ => f32::from_bits((exponent + 112) << 23 | fraction << 13),
+    };
+    f32::from_bits(size.to_bits() | sign)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::half;
+
+    #[test]
+    fn half_numbers_are_read() {
+        for (bits, expected) in [
+            (0x0000, 0.0),
+            (0x3c00, 1.0),
+            (0xc000, -2.0),
+            (0x3555, 0.333_251_95),
+            (0x7bff, 65504.0),
+            (0x0001, 5.960_464_5e-8),
+            (0x0400, 6.103_515_6e-5),
+            (0xfc00, f32::NEG_INFINITY),
+        ] {
+            assert_eq!(half(bits), expected, "{bits:#x}");
+        }
+        assert!(half(0x7e00).is_nan());
+    }
+}

@@ -43,12 +43,18 @@ pub struct Rooms {
 pub fn builtin(rooms: Rooms) -> Vec<Arc<dyn NativeTool>> {
     let (folders, memory) = (Arc::new(rooms.folders), Arc::new(rooms.memory));
     let finder = Arc::new(rooms.finder);
+    let web = Arc::new(rooms.web);
+    // Without a service it can only say how to get one: by name, not in the place of somebody who can search.
+    let search: Arc<dyn NativeTool> = match web.is_set_up() {
+        true => Arc::new(search_web(web)),
+        false => tagged(search_web(web), &["setup"]),
+    };
     vec![
         Arc::new(calculate),
         Arc::new(get_time),
         Arc::new(list_files(Arc::clone(&folders))),
         Arc::new(read_file(folders)),
-        Arc::new(search_web(Arc::new(rooms.web))),
+        search,
         Arc::new(get_conversation_history(Arc::clone(&memory))),
         tagged(read_result(memory), &["memory"]),
         tagged(search_tools(Arc::clone(&finder)), &["tools"]),

@@ -26,6 +26,7 @@ use crate::finder::Finder;
 use crate::hub::Hub;
 use crate::listeners::Listeners;
 use crate::settings::{Places, PlacesError, Settings, load_servers};
+use crate::unrecorded::Unrecorded;
 
 /// Why a hub could not be built.
 #[derive(Debug, thiserror::Error)]
@@ -162,9 +163,12 @@ impl HubBuilder {
         let enabled = specs.iter().filter(|spec| spec.enabled).map(|spec| spec.id.clone()).collect();
         let policy = settings.routing.policy(enabled);
         let mut engine = Engine::new(policy, Arc::clone(&events)).tagged_by(Tagger::with(&settings.tags));
-        if let Some(store) = &store {
-            engine = engine.recording(Arc::clone(store) as Arc<dyn CallLog>);
-        }
+        let required = !self.forgets && settings.store.required.unwrap_or(true);
+        engine = match &store {
+            Some(store) => engine.recording(Arc::clone(store) as Arc<dyn CallLog>),
+            None if required => engine.recording(Arc::new(Unrecorded(no_store(&places)))),
+            None => engine,
+        };
         let engine = Arc::new(engine);
         let finder = Arc::new(Finder::new(Arc::clone(&engine), store.clone(), SearchSettings::default()));
         let limits = limits_of(&settings);
@@ -215,6 +219,10 @@ impl HubBuilder {
         hub.refresh_catalog();
         Ok(hub)
     }
+}
+
+fn no_store(places: &Places) -> String {
+    format!("the data folder `{}` cannot be used", places.home.display())
 }
 
 fn limits_of(settings: &Settings) -> Deadlines {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use toolhub_core::finder::{Found, Search, ToolFinder};
 use toolhub_core::memory::{CallQuery, Status};
 use toolhub_core::ports::HubStore;
+use toolhub_core::tool::Trust;
 use toolhub_core::{BoxFuture, RawObject, Source, Tool, ToolName};
 use toolhub_engine::verify::similarity;
 use toolhub_engine::{Catalog, Engine, Entry, Request as RouteRequest, near_names};
@@ -53,13 +54,17 @@ impl Finder {
     }
 
     fn whole(&self, catalog: &Catalog) -> Index {
-        Index::new(catalog.iter().map(|entry| tagged(entry)), self.settings.clone())
+        Index::new(
+            catalog.iter().filter(|entry| shown(entry)).map(|entry| tagged(entry)),
+            self.settings.clone(),
+        )
     }
 
     fn renewed(&self, known: &Known, catalog: &Catalog) -> Index {
         let mut index = known.index.clone();
         for source in changed(&known.catalog, catalog) {
-            let own = catalog.iter().filter(|entry| entry.tool.source == source).map(|entry| tagged(entry));
+            let own = catalog.iter().filter(|entry| entry.tool.source == source && shown(entry));
+            let own = own.map(|entry| tagged(entry));
             index = match index.replace_source(&source, own) {
                 Ok(index) => index,
                 // Only a model can fail here; words alone always work.
@@ -107,6 +112,11 @@ fn changed(before: &Catalog, now: &Catalog) -> HashSet<Source> {
     before.keys().chain(now.keys()).filter(|source| before.get(source) != now.get(source)).cloned().collect()
 }
 
+/// What is held back is not shown to a model either: its text may be why it is.
+fn shown(entry: &Entry) -> bool {
+    entry.tool.trust != Trust::Quarantined
+}
+
 fn tagged(entry: &Entry) -> Tool {
     Tool { tags: entry.tags().to_vec(), ..entry.tool.clone() }
 }
@@ -148,7 +158,10 @@ impl ToolFinder for Finder {
     fn describe(&self, name: &str) -> Vec<RawObject> {
         match self.engine.explain(RouteRequest::named(name)) {
             Ok(route) => route.candidates.iter().map(|candidate| candidate.entry.describe()).collect(),
-            Err(_) => self.engine.catalog().named(name).map(|entry| entry.describe()).collect(),
+            Err(_) => {
+                let catalog = self.engine.catalog();
+                catalog.named(name).filter(|entry| shown(entry)).map(|entry| entry.describe()).collect()
+            }
         }
     }
 

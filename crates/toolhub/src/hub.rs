@@ -13,9 +13,9 @@ use toolhub_core::finder::{Search, ToolFinder as _};
 use toolhub_core::lang::Text;
 use toolhub_core::ports::{CachedList, HubStore, StoreError, ToolVersion};
 use toolhub_core::{
-    EventSink, NativeTool, Outcome, ServerId, Source, Tool, ToolCall, ToolDefinition, ToolError,
+    CallBy, EventSink, NativeTool, Outcome, ServerId, Source, Tool, ToolCall, ToolDefinition, ToolError,
 };
-use toolhub_engine::{Catalog, Engine, Request, Route};
+use toolhub_engine::{Catalog, Engine, Entry, Request, Route};
 use toolhub_mcp::config::ServerSpec;
 use toolhub_mcp::{McpError, Server, ServerState};
 use toolhub_native::NativeHost;
@@ -81,6 +81,10 @@ impl Hub {
     pub async fn call(&self, call: ToolCall) -> Outcome {
         self.ask_for(call.source.as_deref());
         self.prepare(wanted(&call), call.timeout).await;
+        // The lists may be old: what is unknown today may have come since.
+        if !self.knows(wanted(&call)) {
+            self.relist_stale(call.source.as_deref(), call.timeout).await;
+        }
         self.recall((call.by, call.tool.as_str())).await;
         let mut outcome = self.beside_listings(self.engine.call(call.clone())).await;
         self.keep_failures().await;
@@ -88,14 +92,18 @@ impl Hub {
         if matches!(outcome.result, Err(ToolError::Quarantined { .. })) && self.reload_approvals().await {
             outcome = self.engine.call(call.clone()).await;
         }
-        if !matches!(outcome.result, Err(ToolError::UnknownTool(_) | ToolError::NoneCapable { .. })) {
-            return outcome;
-        }
-        // The lists may be old: what is unknown today may have come since.
-        if self.relist_stale(call.source.as_deref(), call.timeout).await {
-            return self.with_unlisted(self.engine.call(call).await);
-        }
         self.with_unlisted(outcome)
+    }
+
+    /// Whether any tool has that name, or is good for that; at the one server that may be asked, where there is one.
+    fn knows(&self, request: Request<'_>) -> bool {
+        let catalog = self.catalog();
+        let only = request.source.filter(|id| self.servers.iter().any(|server| server.id().as_str() == *id));
+        let there = |entry: &Arc<Entry>| only.is_none_or(|id| entry.tool.source.to_string() == id);
+        match request.by {
+            CallBy::Name => catalog.named(request.tool).any(there),
+            CallBy::Capability => catalog.tagged(request.tool).any(there),
+        }
     }
 
     /// The best tools for a request in words, among those that are known.

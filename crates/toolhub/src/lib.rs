@@ -30,6 +30,7 @@ mod listeners;
 mod login;
 mod memory;
 pub mod settings;
+mod unrecorded;
 
 pub use builder::{BuildError, HubBuilder};
 pub use hub::{Hub, ServerView};

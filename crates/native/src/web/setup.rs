@@ -90,6 +90,11 @@ impl WebSearch {
         Self { setup, deadline: DEADLINE }
     }
 
+    /// Whether there is somebody to ask.
+    pub fn is_set_up(&self) -> bool {
+        self.target().is_ok()
+    }
+
     pub(super) fn target(&self) -> Result<&Target, SearchFailure> {
         self.setup.as_ref().map_err(Clone::clone)
     }

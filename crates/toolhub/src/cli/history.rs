@@ -21,6 +21,8 @@ use super::table::{Cell, lines};
 
 /// How often a followed history is looked at.
 const LOOK: Duration = Duration::from_millis(400);
+/// Calls that are shown where nobody says how many.
+const USUAL: usize = 20;
 /// Calls read at once while exporting.
 const PAGE: usize = 500;
 
@@ -28,9 +30,9 @@ pub(crate) async fn run(app: &App, args: HistoryArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     let query = query(&args);
     if let Some(file) = &args.export {
-        return export(app, hub, query, file).await;
+        return export(app, hub, query, (file, args.limit)).await;
     }
-    let limit = args.limit;
+    let limit = args.limit.unwrap_or(USUAL);
     let found = hub.calls(CallQuery { limit: Some(limit), ..query.clone() }).await?;
     if args.follow {
         return follow(app, hub, query, found).await;
@@ -184,7 +186,12 @@ async fn follow(app: &App, hub: &Hub, query: CallQuery, first: Vec<CallRecord>) 
 }
 
 /// Writes every call that fits, newest first, one JSON object a line.
-async fn export(app: &App, hub: &Hub, query: CallQuery, file: &Path) -> anyhow::Result<Exit> {
+async fn export(
+    app: &App,
+    hub: &Hub,
+    query: CallQuery,
+    (file, most): (&Path, Option<usize>),
+) -> anyhow::Result<Exit> {
     let to_screen = file == Path::new("-");
     // Written whole or not at all.
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -195,7 +202,8 @@ async fn export(app: &App, hub: &Hub, query: CallQuery, file: &Path) -> anyhow::
     };
     let (mut before, mut count) = (None, 0);
     loop {
-        let page = CallQuery { before: before.clone(), limit: Some(PAGE), ..query.clone() };
+        let left = most.map_or(PAGE, |most| most.saturating_sub(count).min(PAGE));
+        let page = CallQuery { before: before.clone(), limit: Some(left), ..query.clone() };
         let found = hub.calls(page).await?;
         let Some(last) = found.last() else { break };
         before = Some(last.start.record.clone());

@@ -25,9 +25,9 @@ pub(crate) struct HistoryArgs {
     /// Only calls of the last while, such as 30m, 2h or 7d
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<Span>,
-    /// How many at most
-    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 20, hide_default_value = true)]
-    pub(crate) limit: usize,
+    /// How many at most [default: 20; with `--export`, all]
+    #[arg(long, short = 'n', value_name = "COUNT")]
+    pub(crate) limit: Option<usize>,
     /// Go on, and show calls as they end
     #[arg(long, short)]
     pub(crate) follow: bool,

@@ -95,7 +95,11 @@ async fn refresh(app: &App, args: TestArgs) -> anyhow::Result<Exit> {
         let changed =
             names(&|name| before.get(name).is_some_and(|version| after.get(name) != Some(version)), &after);
         let parts = [(added, "added", "新增"), (removed, "removed", "移除"), (changed, "changed", "变化")];
-        let mut told = RawObject::default().with("id", id.as_str());
+        let failure = tested.iter().find(|test| test.id == *id).and_then(|test| test.result.as_ref().err());
+        let mut told = RawObject::default()
+            .with("id", id.as_str())
+            .with("success", failure.is_none())
+            .with("error", RawJson::of(&failure.map(|error| error.say(lang))));
         for (names, en, zh) in &parts {
             told.set(*en, RawJson::of(names));
             if !names.is_empty() && !app.screen.json {

@@ -15,6 +15,8 @@ pub struct StoreSettings {
     pub url: Option<String>,
     /// What an acknowledged write outlives.
     pub durability: Option<DurabilityName>,
+    /// Whether what may change something may only run where it can be written down; yes, unless this says no.
+    pub required: Option<bool>,
     /// How long calls are kept.
     pub keep_calls: Option<Span>,
     /// How long full results are kept.

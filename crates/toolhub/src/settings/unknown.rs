@@ -16,7 +16,7 @@ const TABLES: [(&str, &[&str]); 7] = [
     ("limits", &["call", "call_cap", "connect", "result"]),
     ("approvals", &["pin"]),
     ("native", &["folders", "enabled", "disabled"]),
-    ("store", &["url", "durability", "keep_calls", "keep_results", "result_bytes"]),
+    ("store", &["url", "durability", "required", "keep_calls", "keep_results", "result_bytes"]),
     ("web_search", &["provider", "url", "api_key"]),
     (
         "servers",

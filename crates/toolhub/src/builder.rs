@@ -16,7 +16,6 @@ use toolhub_mcp::config::{ConfigError, ServerSpec, TransportSpec};
 use toolhub_mcp::oauth::TokenStore;
 use toolhub_mcp::{ClientHandler, McpHost, Refusal, Server, ServerContext};
 use toolhub_native::{Finder as NativeFinder, Folders, Memory, NativeHost, Rooms, builtin};
-use toolhub_search::Settings as SearchSettings;
 
 use toolhub_store::{OpenError, StorePlace};
 
@@ -170,7 +169,8 @@ impl HubBuilder {
             None => engine,
         };
         let engine = Arc::new(engine);
-        let finder = Arc::new(Finder::new(Arc::clone(&engine), store.clone(), SearchSettings::default()));
+        let model = settings.search.model_folder(&places.config);
+        let finder = Arc::new(Finder::new(Arc::clone(&engine), store.clone(), model));
         let limits = limits_of(&settings);
 
         let rooms = Rooms {

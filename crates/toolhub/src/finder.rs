@@ -2,16 +2,17 @@
 //! requests as evidence.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolhub_core::finder::{Found, Search, ToolFinder};
 use toolhub_core::memory::{CallQuery, Status};
 use toolhub_core::ports::HubStore;
 use toolhub_core::tool::Trust;
-use toolhub_core::{BoxFuture, RawObject, Source, Tool, ToolName};
+use toolhub_core::{BoxFuture, Event, EventKind, RawObject, Source, Tool, ToolName};
 use toolhub_engine::verify::similarity;
 use toolhub_engine::{Catalog, Engine, Entry, Request as RouteRequest, near_names};
-use toolhub_search::{Hit, Index, Past, Request, Settings};
+use toolhub_search::{Hit, Index, Past, Request, SentenceEncoder, Settings};
 
 /// Calls that are looked at for requests like this one.
 const LOOKED_AT: usize = 1_000;
@@ -25,6 +26,8 @@ pub(crate) struct Finder {
     engine: Arc<Engine>,
     store: Option<Arc<dyn HubStore>>,
     settings: Settings,
+    /// The folder of a sentence encoder, read when tools are first searched.
+    model: Option<PathBuf>,
     known: Mutex<Option<Known>>,
 }
 
@@ -36,8 +39,8 @@ struct Known {
 }
 
 impl Finder {
-    pub(crate) fn new(engine: Arc<Engine>, store: Option<Arc<dyn HubStore>>, settings: Settings) -> Self {
-        Self { engine, store, settings, known: Mutex::new(None) }
+    pub(crate) fn new(engine: Arc<Engine>, store: Option<Arc<dyn HubStore>>, model: Option<PathBuf>) -> Self {
+        Self { engine, store, settings: Settings::default(), model, known: Mutex::new(None) }
     }
 
     /// The index of the catalog as it is now. Only what changed since it was last asked is read again.
@@ -54,10 +57,19 @@ impl Finder {
     }
 
     fn whole(&self, catalog: &Catalog) -> Index {
-        Index::new(
-            catalog.iter().filter(|entry| shown(entry)).map(|entry| tagged(entry)),
-            self.settings.clone(),
-        )
+        let tools = catalog.iter().filter(|entry| shown(entry)).map(|entry| tagged(entry));
+        let index = Index::new(tools, self.settings.clone());
+        let Some(folder) = &self.model else { return index };
+        let with_model =
+            SentenceEncoder::open(folder).and_then(|model| index.clone().with_meaning(Arc::new(model)));
+        with_model.unwrap_or_else(|error| {
+            let cause =
+                std::error::Error::source(&error).map(|cause| format!(" ({cause})")).unwrap_or_default();
+            let detail =
+                format!("the model in `{}` is not used, words alone count: {error}{cause}", folder.display());
+            self.engine.events().emit(Event::now(None, EventKind::Fault { detail }));
+            index
+        })
     }
 
     fn renewed(&self, known: &Known, catalog: &Catalog) -> Index {

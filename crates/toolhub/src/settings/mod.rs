@@ -1,6 +1,7 @@
 //! The configuration as a whole: where its files are, what they say, and how they join.
 
 mod places;
+mod search;
 mod servers;
 mod span;
 mod store;
@@ -9,6 +10,7 @@ mod unknown;
 mod web_search;
 
 pub use places::{Places, PlacesError};
+pub use search::SearchSettings;
 pub use servers::load_servers;
 pub use span::Span;
 pub use store::{DurabilityName, StoreSettings};

@@ -12,6 +12,7 @@ use toolhub_engine::{Lengths, Policy, Strategy};
 use toolhub_mcp::Era;
 use toolhub_mcp::config::{ConfigError, OAuthSpec};
 
+use super::search::SearchSettings;
 use super::span::Span;
 use super::store::StoreSettings;
 use super::unknown::unknown_keys;
@@ -27,6 +28,8 @@ pub struct Settings {
     pub limits: Limits,
     /// The built-in tools.
     pub native: NativeSettings,
+    /// How tools are found.
+    pub search: SearchSettings,
     /// Where what must outlive a run is kept.
     pub store: StoreSettings,
     /// Words that stand for a capability, beside those that are built in.

@@ -10,12 +10,13 @@ use toolhub_engine::near_names;
 use toolhub_mcp::config::ConfigError;
 
 /// Tables that belong to other parts of toolhub, whose keys are theirs to check.
-const OTHERS: [&str; 7] = ["llm", "search", "agents", "profiles", "auth", "tags", "skills"];
-const TABLES: [(&str, &[&str]); 7] = [
+const OTHERS: [&str; 6] = ["llm", "agents", "profiles", "auth", "tags", "skills"];
+const TABLES: [(&str, &[&str]); 8] = [
     ("routing", &["order", "batch", "strategies"]),
     ("limits", &["call", "call_cap", "connect", "result"]),
     ("approvals", &["pin"]),
     ("native", &["folders", "enabled", "disabled"]),
+    ("search", &["model"]),
     ("store", &["url", "durability", "required", "keep_calls", "keep_results", "result_bytes"]),
     ("web_search", &["provider", "url", "api_key"]),
     (

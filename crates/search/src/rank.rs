@@ -12,7 +12,7 @@ use crate::history::Past;
 use crate::index::Index;
 use crate::names::Named;
 use crate::query::Query;
-use crate::text::Script;
+use crate::text::{Script, is_han};
 use crate::words::{parts_by_words, scores_by_words, worth_of};
 
 /// How many of the best by words alone are looked at again.
@@ -96,7 +96,9 @@ pub(crate) fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
     // The unit in which all that is not a word is measured: the best score by words.
     let unit = scores.iter().copied().fold(0.0_f32, f32::max).max(1.0);
 
-    let closeness = index.vectors.as_ref().map(|vectors| vectors.closeness(request.text)).unwrap_or_default();
+    // The encoders that can be loaded know English: on Chinese they cost more than they give (docs/search.md).
+    let vectors = index.vectors.as_ref().filter(|_| !request.text.chars().any(is_han));
+    let closeness = vectors.map(|vectors| vectors.closeness(request.text)).unwrap_or_default();
     for (score, close) in scores.iter_mut().zip(&closeness) {
         *score += close * unit * index.settings.meaning;
     }

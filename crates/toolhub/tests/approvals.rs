@@ -184,7 +184,11 @@ fn approvals_are_taken_back() {
 fn without_the_record_what_is_pinned_is_held_back() {
     for (pin, code) in [("block", 1), ("warn", 0)] {
         let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
-        std::fs::write(cli.folder().join("toolhub.toml"), format!("[approvals]\npin = \"{pin}\"\n")).unwrap();
+        std::fs::write(
+            cli.folder().join("toolhub.toml"),
+            format!("[approvals]\npin = \"{pin}\"\n[store]\nrequired = false\n"),
+        )
+        .unwrap();
         std::fs::write(cli.folder().join("home"), "a file where the folder should be").unwrap();
         cli.server("s", &Script::legacy().plain_tool("t").on("tools/call:t", json!([{"text": "done"}])));
         let ran = cli.run(&["call", "t"]);

@@ -221,3 +221,19 @@ fn what_cannot_be_written_down_is_not_run() {
     ok(&cli, &["call", "send_mail"]);
     assert_eq!(json_of(&cli, &["history"])[0]["tool"], "send_mail");
 }
+
+#[test]
+fn without_a_data_folder_what_may_change_something_is_not_run() {
+    let mut cli = cli();
+    std::fs::write(cli.folder().join("home"), "a file where the folder should be").unwrap();
+    let tool = |name: &str, hints: Value| json!({"name": name, "inputSchema": {"type": "object"}, "annotations": hints});
+    let script =
+        Script::legacy().tool(tool("send_mail", json!({}))).tool(tool("look", json!({"readOnlyHint": true})));
+    cli.server("mail", &script);
+    assert_eq!(cli.run(&["call", "look"]).code, Some(0));
+    let refused = cli.run(&["call", "send_mail"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("not run: it may change something"), "{refused:?}");
+    std::fs::write(cli.folder().join("toolhub.toml"), "[store]\nrequired = false\n").unwrap();
+    assert_eq!(cli.run(&["call", "send_mail"]).code, Some(0));
+}

@@ -208,6 +208,11 @@ impl Server {
         self.standing().breaker.ask_for();
     }
 
+    /// Forgets which era it spoke: one that was too slow to answer the modern greeting was taken for an old one.
+    pub fn forget_era(&self) {
+        self.standing().era = None;
+    }
+
     /// Notes how a request over a connection ended that began then.
     pub(crate) fn note(&self, began: Instant, error: Option<&McpError>) {
         self.standing().note(began, error);

@@ -114,6 +114,7 @@ impl Hub {
     pub async fn list_server(&self, id: &str) -> Option<Result<CachedList, ToolError>> {
         let server = self.servers.iter().find(|server| server.id().as_str() == id)?;
         server.ask_for();
+        server.forget_era();
         Some(self.list_one(server).await.map_err(|error| error.into_tool_error(server.id())))
     }
 

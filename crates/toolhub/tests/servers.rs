@@ -2,10 +2,10 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
 
-use serde_json::json;
+use serde_json::{Value, json};
 use toolhub::{ToolCall, ToolError};
-use toolhub_testkit::TestHub;
 use toolhub_testkit::scripted::{HttpServer, Journal, Script};
+use toolhub_testkit::{CommandLine, TestHub};
 
 fn scripts() -> [(&'static str, Script, &'static str); 3] {
     [
@@ -282,4 +282,23 @@ async fn mcp_comes_before_native_and_native_is_the_fallback() {
         assert_eq!(outcome.source().map(ToString::to_string).as_deref(), Some(source), "{outcome:?}");
         hub.close().await;
     }
+}
+
+/// What era a server speaks is remembered, and asked again by whoever tests the server.
+#[test]
+fn a_server_that_is_tested_is_asked_for_its_era_again() {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    cli.server("s", &Script::legacy().plain_tool("t"));
+    let era = || cli.run(&["servers", "list", "--json"]).json()[0]["era"].clone();
+    assert_eq!(cli.run(&["servers", "test", "s"]).code, Some(0));
+    assert_eq!(era(), "legacy");
+    // The same program learns the new era, as one does that was only too slow to tell.
+    let config: Value =
+        serde_json::from_str(&std::fs::read_to_string(cli.folder().join("mcp.json")).unwrap()).unwrap();
+    let script = config["mcpServers"]["s"]["args"][1].as_str().unwrap();
+    std::fs::write(script, Script::both().plain_tool("t").json()).unwrap();
+    assert_eq!(cli.run(&["call", "t"]).code, Some(0));
+    assert_eq!(era(), "legacy");
+    assert_eq!(cli.run(&["servers", "test", "s"]).code, Some(0));
+    assert_eq!(era(), "modern");
 }

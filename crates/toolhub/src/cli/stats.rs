@@ -47,7 +47,7 @@ fn table(app: &App, all: &[ToolStatistics]) {
         ["工具", "来源", "次数", "成功率", "", "中位数", "p90", "p99", "最近使用", "14 天"],
     );
     let mut rows = vec![heading.iter().map(|text| Cell::new(*text, BOLD)).collect::<Vec<_>>()];
-    rows.extend(all.iter().map(|entry| row(app, entry)));
+    rows.extend(all.iter().map(row));
     for line in lines(&rows, "", None) {
         app.screen.line(&line);
     }
@@ -60,7 +60,7 @@ fn table(app: &App, all: &[ToolStatistics]) {
     ));
 }
 
-fn row(app: &App, entry: &ToolStatistics) -> Vec<Cell> {
+fn row(entry: &ToolStatistics) -> Vec<Cell> {
     let tally = entry.tally();
     let rate = tally.successes as f64 / tally.total().max(1) as f64;
     let style = match rate {
@@ -70,7 +70,6 @@ fn row(app: &App, entry: &ToolStatistics) -> Vec<Cell> {
     };
     let time = |share: f64| entry.latency.percentile(share).map(shown).unwrap_or_default();
     let used = entry.last_used().map(super::history::local).unwrap_or_default();
-    let _ = app;
     vec![
         Cell::new(entry.tool.as_str(), NAME),
         Cell::from(entry.source.to_string()),

@@ -242,7 +242,7 @@ async fn a_child_sees_only_the_environment_it_is_given() {
     let entry = json!({"command": program, "args": ["stdio", script.write(folder.path())], "env": {"GIVEN": "${PATH}"}});
     let hub = TestHub::builder().entry("s", entry).build().await;
     let outcome = hub.call(ToolCall::new("t", json!({}))).await;
-    let seen: serde_json::Value = serde_json::from_str(&outcome.result.unwrap().texts().0[0]).unwrap();
+    let seen: Value = serde_json::from_str(&outcome.result.unwrap().texts().0[0]).unwrap();
     assert!(std::env::var_os("CARGO_PKG_NAME").is_some(), "cargo sets it for tests");
     assert_eq!(seen["CARGO_PKG_NAME"], json!(null), "{seen}");
     assert_eq!(seen["GIVEN"], seen["PATH"]);

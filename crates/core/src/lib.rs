@@ -10,6 +10,7 @@ pub mod function;
 pub mod json;
 pub mod lang;
 pub mod memory;
+pub mod model;
 pub mod outcome;
 pub mod ports;
 pub mod source;

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::approval::Approvals;
-use crate::call::CallId;
+use crate::call::{CallId, ToolCall};
 use crate::conversation::Conversations;
 use crate::error::ToolError;
 use crate::event::{Event, EventKind};
 use crate::json::RawJson;
 use crate::lang::Text;
 use crate::memory::{CallHistory, CallLog};
-use crate::outcome::ToolOutput;
+use crate::outcome::{Outcome, ToolOutput};
 use crate::source::{ServerId, Source};
 use crate::tool::{Tool, ToolName};
 
@@ -76,6 +76,12 @@ pub trait ToolHost: Send + Sync {
         arguments: &'a RawJson,
         context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}
+
+/// Somebody who runs calls from start to end: routed, tried, checked and written down.
+pub trait ToolCaller: Send + Sync {
+    /// Runs one call. Dropping the future cancels it.
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, Outcome>;
 }
 
 /// Answers that are to be put together.

@@ -11,9 +11,10 @@ use tokio::sync::watch;
 use toolhub_core::error::UnknownTool;
 use toolhub_core::finder::{Search, ToolFinder as _};
 use toolhub_core::lang::Text;
-use toolhub_core::ports::{CachedList, HubStore, StoreError, ToolVersion};
+use toolhub_core::ports::{CachedList, HubStore, StoreError, ToolCaller, ToolVersion};
 use toolhub_core::{
-    CallBy, EventSink, NativeTool, Outcome, ServerId, Source, Tool, ToolCall, ToolDefinition, ToolError,
+    BoxFuture, CallBy, EventSink, NativeTool, Outcome, ServerId, Source, Tool, ToolCall, ToolDefinition,
+    ToolError,
 };
 use toolhub_engine::{Catalog, Engine, Entry, Request, Route};
 use toolhub_mcp::config::ServerSpec;
@@ -247,6 +248,12 @@ impl Hub {
             _ => Vec::new(),
         };
         self.engine.set_tools(&source, &tools);
+    }
+}
+
+impl ToolCaller for Hub {
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, Outcome> {
+        Box::pin(Self::call(self, call))
     }
 }
 

@@ -1,0 +1,85 @@
+//! Plans: steps that depend on one another. Who makes them and who runs them is left to others.
+
+use toolhub_core::lang::Text;
+use toolhub_core::{RawJson, RawObject, ToolName};
+
+/// The id of a step in its plan.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StepId(String);
+
+impl StepId {
+    /// An id.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self(id.into())
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for StepId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a step's argument is.
+#[derive(Debug, Clone)]
+pub enum Slot {
+    /// Known while planning.
+    Value(RawJson),
+    /// What another step came to: its text, or the number in it where a number is wanted.
+    ResultOf(StepId),
+}
+
+/// How much there is to a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Complexity {
+    /// One call.
+    #[default]
+    Simple,
+    /// Several calls, or one that needs thought.
+    Moderate,
+    /// More than that.
+    Complex,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// Its id.
+    pub id: StepId,
+    /// What it does, in the words of the request.
+    pub description: String,
+    /// The tool that does it; none where it is thought alone.
+    pub tool: Option<ToolName>,
+    /// What the tool is good for, for a fallback by capability.
+    pub capability: Option<String>,
+    /// The tool's arguments, in the order of its schema.
+    pub arguments: Vec<(String, Slot)>,
+    /// The steps that must have ended before.
+    pub dependencies: Vec<StepId>,
+    /// How much there is to it.
+    pub complexity: Complexity,
+}
+
+impl Step {
+    /// The arguments as an object, where all are known by now.
+    pub fn known_arguments(&self) -> Option<RawObject> {
+        self.arguments.iter().try_fold(RawObject::default(), |object, (name, slot)| match slot {
+            Slot::Value(value) => Some(object.with(name, value.clone())),
+            Slot::ResultOf(_) => None,
+        })
+    }
+}
+
+/// What is to be done for a request.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// The steps; each depends on earlier ones alone.
+    pub steps: Vec<Step>,
+    /// What cannot be done, or is missing, each in words that say what to add.
+    pub problems: Vec<Text>,
+}

@@ -1,0 +1,3 @@
+//! Talks to language models, and reads tool calls out of what they say.
+
+pub mod formats;

@@ -28,10 +28,12 @@ pub(crate) async fn run(folder: &str) {
         println!("full: {}", error.unwrap_or_default());
         // What nobody waits for fails too, and is told by a count.
         let noted = start(&tool, 0);
-        store.note(noted.clone(), end(&noted, Status::Succeeded, output()));
+        // Too large for whatever corner is left.
+        store.note(noted.clone(), end(&noted, Status::Succeeded, RawJson::of(&"y".repeat(2 << 20))));
         println!("flush: {}", store.flush().await.is_err());
         println!("lost: {}", store.lost_details());
-        println!("read: {}", succeeded(&*store).await == finished);
+        // The last ones may stand in the journal alone until there is room.
+        println!("read: {}", (1..=finished).contains(&succeeded(&*store).await));
         println!("still full: {}", call(&*store, &tool, 0).await.is_err());
 
         std::fs::remove_file(&ballast).unwrap();

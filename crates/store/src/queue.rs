@@ -163,6 +163,11 @@ impl Queue {
         self.write(Write::Settle).await.map(drop)
     }
 
+    /// Wakes the writer: there is something to do that does not stand here.
+    pub(crate) fn wake(&self) {
+        self.bell.ring();
+    }
+
     /// How many calls' details were left out.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
@@ -251,6 +256,11 @@ impl Group {
     /// Takes out the beginnings that nobody waits for any more: those calls were not made.
     pub(crate) fn drop_abandoned(&mut self) {
         self.urgent.retain(|one| !(matches!(one.write, Write::Begin(_)) && one.reply.is_closed()));
+    }
+
+    /// Whether somebody in it counts on all that was handed over before being in the database.
+    pub(crate) fn looks_back(&self) -> bool {
+        self.urgent.iter().any(|one| matches!(one.write, Write::Settle | Write::Finish(_)))
     }
 
     /// Whether there is anything that nobody waits for.

@@ -126,17 +126,26 @@ pub(crate) fn source_list(sources: &[Source]) -> String {
     match sources {
         // What nearly every call has.
         [Source::Native] => r#"["native"]"#.to_owned(),
-        _ => json_text(&sources.iter().map(ToString::to_string).collect::<Vec<_>>()),
+        _ => json_text(&source_names(sources)),
     }
 }
 
-fn sources_of(list: &str) -> Vec<Source> {
-    let names: Vec<String> = serde_json::from_str(list).unwrap_or_default();
+/// The names of sources.
+pub(crate) fn source_names(sources: &[Source]) -> Vec<String> {
+    sources.iter().map(ToString::to_string).collect()
+}
+
+/// The sources of these names.
+pub(crate) fn sources_named(names: &[String]) -> Vec<Source> {
     names.iter().map(|name| Source::named(name)).collect()
 }
 
+fn sources_of(list: &str) -> Vec<Source> {
+    sources_named(&serde_json::from_str::<Vec<String>>(list).unwrap_or_default())
+}
+
 /// An attempt in its column: source, tool, status, microseconds, error.
-type AttemptTuple<S> = (S, S, S, i64, Option<(String, Text)>);
+pub(crate) type AttemptTuple<S> = (S, S, S, i64, Option<(String, Text)>);
 
 fn attempt_list(attempts: &[AttemptNote]) -> String {
     let tuples: Vec<_> = attempts
@@ -149,8 +158,21 @@ fn attempt_list(attempts: &[AttemptNote]) -> String {
     json_text(&tuples)
 }
 
+/// Attempts as tuples that own their texts.
+pub(crate) fn attempt_tuples(attempts: &[AttemptNote]) -> Vec<AttemptTuple<String>> {
+    let tuple = |attempt: &AttemptNote| {
+        let (tool, status) = (attempt.tool.to_string(), attempt.status.name().to_owned());
+        (attempt.source.to_string(), tool, status, micros_of(attempt.took), attempt.error.clone())
+    };
+    attempts.iter().map(tuple).collect()
+}
+
 fn attempts_of(list: &str) -> Vec<AttemptNote> {
-    let tuples: Vec<AttemptTuple<String>> = serde_json::from_str(list).unwrap_or_default();
+    attempts_from(serde_json::from_str(list).unwrap_or_default())
+}
+
+/// The attempts that these tuples stand for.
+pub(crate) fn attempts_from(tuples: Vec<AttemptTuple<String>>) -> Vec<AttemptNote> {
     tuples
         .into_iter()
         .filter_map(|(source, tool, status, took, error)| {

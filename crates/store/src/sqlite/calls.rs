@@ -10,16 +10,48 @@ use crate::owner::OwnerId;
 use crate::rows::{EndColumns, arguments_hash, micros, source_list, unescaped};
 use crate::write::{Note, Write};
 
+/// A result that is longer than this is written once, straight into the database.
+const LONG: usize = 256 << 10;
+
 impl CallLog for SqliteStore {
     fn begin(&self, start: CallStart) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async { self.write(Write::Begin(start)).await.map(drop) })
+        Box::pin(async {
+            let journal = self.journal()?;
+            // What the database does not take now it may never take: nothing new is begun before it does.
+            if self.waiting.stuck().is_some() {
+                self.settle().await?;
+            }
+            journal.begin(start).await
+        })
     }
 
     fn finish(&self, end: CallEnd) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async { self.write(Write::Finish(end)).await.map(drop) })
+        Box::pin(async {
+            let short = end.output.as_ref().is_none_or(|output| output.get().len() <= LONG);
+            let end = match self.journal.get().filter(|_| short) {
+                None => end,
+                Some(journal) => match journal.finish(end).await {
+                    Ok(done) => return done,
+                    Err(end) => *end,
+                },
+            };
+            let record = end.record.clone();
+            let done = self.write(Write::Finish(end)).await.map(drop);
+            if let (Ok(()), Some(journal)) = (&done, self.journal.get()) {
+                journal.forget(&record);
+            }
+            done
+        })
     }
 
     fn note(&self, start: CallStart, end: CallEnd) {
+        let end = match self.journal.get().filter(|_| start.may_change) {
+            None => end,
+            Some(journal) => match journal.note(end) {
+                Ok(()) => return,
+                Err(end) => *end,
+            },
+        };
         self.write_later(Note { start, end });
     }
 }

@@ -9,7 +9,7 @@ use toolhub_core::ports::StoreError;
 use toolhub_core::statistics::ToolStatistics;
 use toolhub_core::{BoxFuture, RawJson};
 
-use super::{SqliteStore, owner, statistics};
+use super::{SqliteStore, journal, owner, statistics};
 use crate::owner::OwnerId;
 use crate::query::{self, Dialect, Value};
 use crate::rows::{call_of, json};
@@ -18,15 +18,20 @@ impl CallHistory for SqliteStore {
     fn calls(&self, query: CallQuery) -> BoxFuture<'_, Result<Vec<CallRecord>, StoreError>> {
         Box::pin(async move {
             // What was handed over is seen; where it cannot be written, what is there is told all the same.
-            let _ = self.queue.settle().await;
-            let (folder, own) = (self.folder.clone(), self.owner);
-            self.run(move |connection| calls(connection, &query, &dead(connection, &folder, own)?)).await
+            let _ = self.settle().await;
+            let (folder, own, retention) = (self.folder.clone(), self.owner, self.options.retention);
+            self.run(move |connection| {
+                // Where another holds the database, what is there is told all the same.
+                let _ = journal::replay(connection, &folder, own, &retention);
+                calls(connection, &query, &dead(connection, &folder, own)?)
+            })
+            .await
         })
     }
 
     fn output<'a>(&'a self, handle: &'a RecordId) -> BoxFuture<'a, Result<Option<RawJson>, StoreError>> {
         Box::pin(async move {
-            let _ = self.queue.settle().await;
+            let _ = self.settle().await;
             let handle = handle.clone();
             self.run(move |connection| {
                 let mut select = connection
@@ -40,7 +45,7 @@ impl CallHistory for SqliteStore {
 
     fn statistics(&self) -> BoxFuture<'_, Result<Vec<ToolStatistics>, StoreError>> {
         Box::pin(async move {
-            let _ = self.queue.settle().await;
+            let _ = self.settle().await;
             self.run(|connection| statistics::all(connection)).await
         })
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
-use super::{history, owner};
+use super::{history, journal, owner};
 use crate::options::Retention;
 use crate::owner::OwnerId;
 use crate::rows::{cutoff, micros};
@@ -54,6 +54,7 @@ impl Housekeeping {
         if last > cutoff(now, self.retention.every) && last <= micros(now) {
             return Ok(Progress::Done);
         }
+        journal::replay(connection, &self.folder, self.owner, &self.retention)?;
         let dead = history::dead(connection, &self.folder, self.owner)?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for dead in &dead {

@@ -5,6 +5,7 @@ mod calls;
 mod conversations;
 mod history;
 mod housekeeping;
+mod journal;
 mod migrate;
 mod owner;
 mod statistics;
@@ -52,6 +53,10 @@ pub struct SqliteStore {
     /// Started by the first write: a program that only looks needs no second connection.
     writer: Mutex<Option<JoinHandle<()>>>,
     queue: Arc<Queue>,
+    /// Started by the first call that may change something.
+    journal: OnceLock<journal::Journal>,
+    /// What the journal has and the database has not.
+    waiting: Arc<journal::Waiting>,
     owner: OwnerId,
     folder: PathBuf,
     file: PathBuf,
@@ -72,6 +77,9 @@ impl SqliteStore {
         let mut connection = connect(&file)
             .and_then(|mut connection| migrate::migrate(&mut connection).map(|()| connection))
             .map_err(|error| damaged(error, &file))?;
+        let owner = OwnerId::fresh();
+        // What cannot be moved now is left for the next who comes.
+        let _ = journal::replay(&mut connection, folder, owner, &options.retention);
         let (reads, queue) = sync_channel::<Read>(READS);
         let work = move || {
             for read in queue {
@@ -84,7 +92,9 @@ impl SqliteStore {
             reader: Some(reader),
             writer: Mutex::default(),
             queue: Arc::new(Queue::new(Bell::Thread(OnceLock::new()))),
-            owner: OwnerId::fresh(),
+            journal: OnceLock::new(),
+            waiting: Arc::default(),
+            owner,
             folder: folder.to_owned(),
             file,
             options,
@@ -124,6 +134,26 @@ impl SqliteStore {
         self.queue.note(note);
     }
 
+    /// Waits until all that was handed over is in the database.
+    pub(crate) async fn settle(&self) -> Result<(), StoreError> {
+        if self.waiting.is_empty() {
+            return self.queue.settle().await;
+        }
+        self.write(Write::Settle).await?;
+        self.waiting.stuck().map_or(Ok(()), Err)
+    }
+
+    fn journal(&self) -> Result<&journal::Journal, StoreError> {
+        if let Some(journal) = self.journal.get() {
+            return Ok(journal);
+        }
+        self.start_writer()?;
+        // Two that come at once: one is not used, and ends.
+        let started = journal::Journal::start(self)
+            .map_err(|error| StoreError(format!("the journal's thread could not be started: {error}")))?;
+        Ok(self.journal.get_or_init(|| started))
+    }
+
     fn start_writer(&self) -> Result<(), StoreError> {
         let Bell::Thread(bell) = &self.queue.bell else { return Ok(()) };
         if bell.get().is_some() {
@@ -143,7 +173,7 @@ impl SqliteStore {
 
 impl HubStore for SqliteStore {
     fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.queue.settle())
+        Box::pin(self.settle())
     }
 
     fn lost_details(&self) -> u64 {
@@ -154,6 +184,8 @@ impl HubStore for SqliteStore {
 impl Drop for SqliteStore {
     /// Finishes what is queued, so that nothing that was asked for is lost.
     fn drop(&mut self) {
+        // Others see this store live until the database has all.
+        let _life = self.journal.get_mut().and_then(journal::Journal::close);
         self.queue.close();
         drop(self.reads.take());
         let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -163,7 +195,10 @@ impl Drop for SqliteStore {
     }
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<JoinHandle<T>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(work)
 }
 
@@ -214,10 +249,13 @@ fn damaged(error: OpenError, file: &Path) -> OpenError {
     }
 }
 
+/// Said when there is no room.
+const DISK_FULL: &str = "the disk is full: make room, and it will work again";
+
 /// What SQLite complains of, with what to do about it where that is known.
 fn store_error(error: &rusqlite::Error) -> StoreError {
     StoreError(match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => "the disk is full: make room, and it will work again".to_owned(),
+        Some(ErrorCode::DiskFull) => DISK_FULL.to_owned(),
         Some(ErrorCode::DatabaseBusy) => "another program holds the database".to_owned(),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             format!("the database is damaged: {error}")

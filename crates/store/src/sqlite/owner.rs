@@ -13,6 +13,23 @@ fn path(folder: &Path, owner: OwnerId) -> PathBuf {
     folder.join(FOLDER).join(format!("{:016x}.lock", owner.0))
 }
 
+/// A file of the journal of that store.
+pub(super) fn journal(folder: &Path, owner: OwnerId, count: u32) -> PathBuf {
+    folder.join(FOLDER).join(format!("{:016x}.{count}.journal", owner.0))
+}
+
+/// Every file of a journal that is there: whose, the how manieth, and where.
+pub(super) fn journals(folder: &Path) -> Vec<(OwnerId, u32, PathBuf)> {
+    let Ok(files) = std::fs::read_dir(folder.join(FOLDER)) else { return Vec::new() };
+    let of = |path: PathBuf| {
+        let name = path.file_name()?.to_str()?.strip_suffix(".journal")?;
+        let (owner, count) = name.split_once('.')?;
+        let owner = OwnerId(u64::from_str_radix(owner, 16).ok()?.cast_signed());
+        Some((owner, count.parse().ok()?, path))
+    };
+    files.filter_map(|file| of(file.ok()?.path())).collect()
+}
+
 /// The file that says that this store lives; made with its first call that may change something.
 #[derive(Debug)]
 pub(super) struct Life {

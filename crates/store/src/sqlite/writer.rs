@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use toolhub_core::ports::StoreError;
 
 use super::calls::{self, Finished};
 use super::housekeeping::{self, Housekeeping};
-use super::owner::Life;
+use super::journal::{Batch, Turn, Waiting};
 use super::{
     SqliteStore, approvals, connect, conversations, set_durability, statistics, store_error, tool_lists,
 };
@@ -25,7 +25,7 @@ use crate::write::{Note, Write};
 pub(super) struct Writer {
     queue: Arc<Queue>,
     owner: OwnerId,
-    life: Life,
+    waiting: Arc<Waiting>,
     file: PathBuf,
     options: StoreOptions,
     connection: Option<Connection>,
@@ -39,7 +39,7 @@ impl Writer {
         Self {
             queue: Arc::clone(&store.queue),
             owner: store.owner,
-            life: Life::new(&store.folder, store.owner),
+            waiting: Arc::clone(&store.waiting),
             file: store.file.clone(),
             options: store.options,
             connection: None,
@@ -51,12 +51,93 @@ impl Writer {
     /// Writes until the store is closed and everything is written.
     pub(super) fn run(mut self) {
         loop {
-            match self.queue.next(Instant::now()) {
-                Next::Write(group) => self.write(group),
-                Next::Wait(until) => self.wait(until),
-                Next::End => return,
+            let now = Instant::now();
+            let journal = match self.waiting.next(now) {
+                Turn::Wait(until) => until,
+                Turn::Move(batch) => {
+                    self.move_in(batch);
+                    Some(now)
+                }
+            };
+            match self.queue.next(now) {
+                Next::Write(group) => {
+                    if group.looks_back() {
+                        self.move_all();
+                    }
+                    self.write(group);
+                }
+                Next::Wait(until) => self.wait(until.into_iter().chain(journal).min()),
+                Next::End => {
+                    self.move_all();
+                    return self.waiting.leave();
+                }
             }
         }
+    }
+
+    /// Moves all that stands in the journal alone; what cannot be moved stays there.
+    fn move_all(&mut self) {
+        loop {
+            let batch = self.waiting.all();
+            if batch.is_empty() || !self.move_in(batch) {
+                return;
+            }
+        }
+    }
+
+    /// Moves what stands in the journal alone; whether that could be done.
+    fn move_in(&mut self, batch: Batch) -> bool {
+        match self.move_whole(&batch) {
+            Ok(()) => {
+                self.waiting.moved();
+                true
+            }
+            Err(error) if !error.is_about_what_is_written() => {
+                self.waiting.put_back(batch, error.to_store().0);
+                false
+            }
+            Err(_) if batch.len() == 1 => {
+                // It would never fit. It is counted, if it has ended, and told as lost.
+                let notes: Vec<Note> = batch.ended.into_iter().map(|(note, _)| note).collect();
+                self.queue.only_count(&notes, Counted::default());
+                true
+            }
+            Err(_) => batch.singly().map(|one| self.move_in(one)).filter(|moved| !moved).count() == 0,
+        }
+    }
+
+    fn move_whole(&mut self, batch: &Batch) -> Result<(), WriteError> {
+        let (owner, durability) = (self.owner, self.options.durability);
+        let transaction = self.transaction(durability)?;
+        let mut sums = Counted::default();
+        let mut bytes = 0;
+        for (start, _) in &batch.begun {
+            calls::begin(&transaction, start, owner)?;
+        }
+        for (note, _) in &batch.ended {
+            if let Some(kept) = calls::note(&transaction, note, owner)? {
+                sums.count(&note.end.attempts, note.start.at);
+                bytes += kept;
+            }
+        }
+        statistics::add(&transaction, &sums)?;
+        housekeeping::add_result_bytes(&transaction, bytes)?;
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// Begins a transaction that outlives what it should.
+    fn transaction(&mut self, wanted: Durability) -> Result<Transaction<'_>, WriteError> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            none => none.insert(connect(&self.file).map_err(WriteError::Open)?),
+        };
+        if wanted != self.durability {
+            set_durability(connection, wanted)?;
+            self.durability = wanted;
+        }
+        // Taken at once: a transaction that reads first may find that it cannot write any more.
+        Ok(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
     }
 
     fn wait(&mut self, until: Option<Instant>) {
@@ -132,26 +213,15 @@ impl Writer {
         notes: &[Note],
         counted: &Counted,
     ) -> Result<Vec<Result<bool, StoreError>>, WriteError> {
-        if writes.iter().any(|write| matches!(write, Write::Begin(_))) {
-            self.life.show().map_err(WriteError::Life)?;
-        }
-        let connection = match &mut self.connection {
-            Some(connection) => connection,
-            none => none.insert(connect(&self.file).map_err(WriteError::Open)?),
-        };
-        let wanted = if writes.is_empty() { Durability::Program } else { self.options.durability };
-        if wanted != self.durability {
-            set_durability(connection, wanted)?;
-            self.durability = wanted;
-        }
-        // Taken at once: a transaction that reads first may find that it cannot write any more.
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let (owner, wanted) =
+            (self.owner, if writes.is_empty() { Durability::Program } else { self.options.durability });
+        let transaction = self.transaction(wanted)?;
         let mut sums = Counted::default();
         let mut bytes = 0;
         let mut answers = Vec::with_capacity(writes.len());
         for write in writes {
             answers.push(match write {
-                Write::Begin(start) => Ok(calls::begin(&transaction, start, self.owner)?),
+                Write::Begin(start) => Ok(calls::begin(&transaction, start, owner)?),
                 Write::Finish(end) => match calls::finish(&transaction, end)? {
                     Finished::Now { began, kept } => {
                         sums.count(&end.attempts, from_micros(began));
@@ -175,7 +245,7 @@ impl Writer {
             });
         }
         for note in notes {
-            if let Some(kept) = calls::note(&transaction, note, self.owner)? {
+            if let Some(kept) = calls::note(&transaction, note, owner)? {
                 sums.count(&note.end.attempts, note.start.at);
                 bytes += kept;
             }
@@ -193,8 +263,6 @@ impl Writer {
 enum WriteError {
     Sqlite(rusqlite::Error),
     Open(OpenError),
-    /// The file that shows that this store lives could not be made.
-    Life(std::io::Error),
 }
 
 impl From<rusqlite::Error> for WriteError {
@@ -210,11 +278,19 @@ impl WriteError {
         matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
     }
 
+    /// Whether others could be written all the same, and this never.
+    fn is_about_what_is_written(&self) -> bool {
+        let Self::Sqlite(error) = self else { return false };
+        matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig)
+        )
+    }
+
     fn to_store(&self) -> StoreError {
         match self {
             Self::Sqlite(error) | Self::Open(OpenError::Sqlite(error)) => store_error(error),
             Self::Open(error) => StoreError(error.to_string()),
-            Self::Life(error) => StoreError(format!("the mark of a running hub could not be made: {error}")),
         }
     }
 }

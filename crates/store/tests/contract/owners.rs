@@ -12,6 +12,10 @@ pub(crate) async fn running_while_the_owner_lives(database: Database) {
     let (one, two) = (start("t", "{}"), start("t", "{}"));
     owner.begin(one.clone()).await.unwrap();
     other.begin(two.clone()).await.unwrap();
+    // Others see it soon, and not at once.
+    for store in [&owner, &other] {
+        store.flush().await.unwrap();
+    }
     for store in [&owner, &other] {
         for call in [&one, &two] {
             assert_eq!(find(&**store, &call.record).await.unwrap().status, Status::Running);

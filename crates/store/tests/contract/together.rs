@@ -80,6 +80,10 @@ pub(crate) async fn two_stores(database: Database) {
         });
     }
     tasks.join_all().await;
+    // Others see what is in the database, which is soon and not at once.
+    for store in &stores {
+        store.flush().await.unwrap();
+    }
     for store in stores {
         assert_eq!(store.calls(CallQuery::default()).await.unwrap().len(), 200);
         assert_eq!(store.statistics().await.unwrap()[0].tally().successes, 200);

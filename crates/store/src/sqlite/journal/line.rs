@@ -1,0 +1,168 @@
+//! The lines of a journal: one call begun, or one ended, as a JSON list. A line that was cut off is no line.
+
+use serde::{Deserialize, Serialize};
+use toolhub_core::lang::Text;
+use toolhub_core::memory::{CallEnd, CallStart, RecordId, Status};
+use toolhub_core::{CallId, RawJson, ToolName};
+
+use crate::rows::{
+    AttemptTuple, attempt_tuples, attempts_from, duration, from_micros, json, micros, micros_of,
+    source_names, sources_named,
+};
+
+/// What a line says.
+#[derive(Debug)]
+pub(super) enum Entry {
+    Begun(CallStart),
+    Ended(CallEnd),
+}
+
+#[derive(Serialize)]
+enum Written<'a> {
+    #[serde(rename = "b")]
+    Begun(Begun<&'a str>),
+    #[serde(rename = "e")]
+    Ended(Ended<&'a str>),
+}
+
+#[derive(Deserialize)]
+enum Read {
+    #[serde(rename = "b")]
+    Begun(Begun<String>),
+    #[serde(rename = "e")]
+    Ended(Ended<String>),
+}
+
+/// Record, call, tool, arguments, conversation, request, strategy, candidates, whether it may change something, when.
+#[derive(Serialize, Deserialize)]
+struct Begun<S>(S, S, S, S, Option<S>, Option<S>, S, Vec<String>, bool, i64);
+
+/// Record, status, microseconds, error, sources, attempts, output.
+#[derive(Serialize, Deserialize)]
+struct Ended<S>(S, S, i64, Option<(S, Text)>, Vec<String>, Vec<AttemptTuple<String>>, Option<S>);
+
+/// The line that says that a call begins.
+pub(super) fn begun(start: &CallStart) -> Vec<u8> {
+    line(&Written::Begun(Begun(
+        start.record.as_str(),
+        start.call.as_str(),
+        start.tool.as_str(),
+        start.arguments.get(),
+        start.conversation.as_deref(),
+        start.request.as_deref(),
+        &start.strategy,
+        source_names(&start.candidates),
+        start.may_change,
+        micros(start.at),
+    )))
+}
+
+/// The line that says what came of it.
+pub(super) fn ended(end: &CallEnd) -> Vec<u8> {
+    line(&Written::Ended(Ended(
+        end.record.as_str(),
+        end.status.name(),
+        micros_of(end.took),
+        end.error.as_ref().map(|(kind, text)| (kind.as_str(), text.clone())),
+        source_names(&end.sources),
+        attempt_tuples(&end.attempts),
+        end.output.as_ref().map(RawJson::get),
+    )))
+}
+
+fn line(written: &Written<'_>) -> Vec<u8> {
+    let mut line = serde_json::to_vec(written).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+/// What a line says; nothing where it is none.
+pub(super) fn read(line: &str) -> Option<Entry> {
+    Some(match serde_json::from_str(line).ok()? {
+        Read::Begun(Begun(
+            record,
+            call,
+            tool,
+            arguments,
+            conversation,
+            request,
+            strategy,
+            candidates,
+            may_change,
+            at,
+        )) => Entry::Begun(CallStart {
+            record: RecordId::new(record),
+            call: CallId::new(call),
+            tool: ToolName::new(tool),
+            arguments: json(arguments),
+            conversation,
+            request,
+            strategy,
+            candidates: sources_named(&candidates),
+            may_change,
+            at: from_micros(at),
+        }),
+        Read::Ended(Ended(record, status, took, error, sources, attempts, output)) => Entry::Ended(CallEnd {
+            record: RecordId::new(record),
+            status: Status::named(&status)?,
+            took: duration(took),
+            error,
+            sources: sources_named(&sources),
+            attempts: attempts_from(attempts),
+            output: output.map(json),
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use toolhub_core::Source;
+    use toolhub_core::memory::{AttemptNote, AttemptStatus};
+
+    #[test]
+    fn what_is_written_is_read_and_what_is_cut_off_is_not() {
+        let arguments = "{\"a\": 12345678901234567890123,\n \"b\": \"中\\u0000\"}".to_owned();
+        let start = CallStart {
+            record: RecordId::fresh(),
+            call: CallId::new("call_001"),
+            tool: ToolName::new("write"),
+            arguments: RawJson::parse(arguments).unwrap(),
+            conversation: Some("c".to_owned()),
+            request: Some("写\n\"it\"".to_owned()),
+            strategy: "first".to_owned(),
+            candidates: vec![Source::Native, Source::named("excel")],
+            may_change: true,
+            at: UNIX_EPOCH + Duration::from_micros(1_700_000_000_123_456),
+        };
+        let text = String::from_utf8(begun(&start)).unwrap();
+        assert_eq!(text.matches('\n').count(), 1, "{text}");
+        let Some(Entry::Begun(again)) = read(&text) else { panic!("{text}") };
+        assert_eq!(format!("{again:?}"), format!("{start:?}"));
+
+        let end = CallEnd {
+            record: start.record,
+            status: Status::Failed,
+            took: Duration::from_micros(77),
+            error: Some(("failed".to_owned(), Text::new("no", "不"))),
+            sources: Vec::new(),
+            attempts: vec![AttemptNote {
+                source: Source::Native,
+                tool: ToolName::new("write"),
+                status: AttemptStatus::Failed,
+                took: Duration::from_micros(70),
+                error: Some(("failed".to_owned(), Text::new("no", "不"))),
+            }],
+            output: Some(RawJson::parse("{\n}".to_owned()).unwrap()),
+        };
+        let text = String::from_utf8(ended(&end)).unwrap();
+        let Some(Entry::Ended(again)) = read(&text) else { panic!("{text}") };
+        assert_eq!(format!("{again:?}"), format!("{end:?}"));
+        for cut in (0..text.len() - 1).filter(|cut| text.is_char_boundary(*cut)) {
+            assert!(read(&text[..cut]).is_none(), "{}", &text[..cut]);
+        }
+    }
+}

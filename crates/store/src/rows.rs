@@ -74,11 +74,12 @@ pub(crate) struct EndColumns<'a> {
 }
 
 impl<'a> EndColumns<'a> {
-    /// Of a call that has not ended.
-    pub(crate) fn none(status: Status) -> Self {
+    /// Of a call that has not ended: a filter by source finds it where it may be tried.
+    pub(crate) fn running(start: &CallStart) -> Self {
         let empty = || "[]".to_owned();
-        let (sources, attempts, places) = (empty(), empty(), String::new());
-        Self { status: status.name(), took: None, error_kind: None, error: None, sources, attempts, places }
+        let (sources, attempts, places) = (empty(), empty(), placed(start.candidates.iter()));
+        let status = Status::Running.name();
+        Self { status, took: None, error_kind: None, error: None, sources, attempts, places }
     }
 
     pub(crate) fn of(end: &'a CallEnd) -> Self {
@@ -106,17 +107,19 @@ pub(crate) fn place(source: &str) -> String {
 
 /// Where a call was answered, or else tried.
 fn places(end: &CallEnd) -> String {
+    match end.sources.is_empty() {
+        true => placed(end.attempts.iter().map(|attempt| &attempt.source)),
+        false => placed(end.sources.iter()),
+    }
+}
+
+fn placed<'a>(sources: impl Iterator<Item = &'a Source>) -> String {
     let mut places = String::new();
-    let mut add = |source: &Source| {
+    for source in sources {
         let place = place(&source.to_string());
         if !places.contains(&place) {
             places.push_str(&place);
         }
-    };
-    if end.sources.is_empty() {
-        end.attempts.iter().for_each(|attempt| add(&attempt.source));
-    } else {
-        end.sources.iter().for_each(add);
     }
     places
 }

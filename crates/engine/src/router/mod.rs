@@ -256,8 +256,13 @@ fn only_server<'a>(
 
 /// The tools that policy allows, in its order.
 fn ordered<'a>(tools: impl Iterator<Item = &'a Arc<Entry>>, policy: &Policy) -> Vec<&'a Arc<Entry>> {
-    let mut ranked: Vec<_> =
-        tools.filter_map(|entry| Some((policy.rank(&entry.tool.source)?, entry))).collect();
+    // Tools of one source follow one another, so its rank is looked up once.
+    let mut last = None;
+    let mut rank = |source: &'a Source| match last {
+        Some((known, rank)) if known == source => rank,
+        _ => last.insert((source, policy.rank(source))).1,
+    };
+    let mut ranked: Vec<_> = tools.filter_map(|entry| Some((rank(&entry.tool.source)?, entry))).collect();
     ranked.sort_by_key(|(rank, _)| *rank);
     ranked.into_iter().map(|(_, entry)| entry).collect()
 }

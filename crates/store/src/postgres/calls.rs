@@ -6,7 +6,7 @@ use futures_util::future::try_join4;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Statement};
 use toolhub_core::BoxFuture;
-use toolhub_core::memory::{CallEnd, CallLog, CallStart, Status};
+use toolhub_core::memory::{CallEnd, CallLog, CallStart};
 use toolhub_core::ports::StoreError;
 
 use super::transact::WriteSession;
@@ -76,7 +76,7 @@ pub(super) async fn insert(
     if begun.is_empty() && notes.is_empty() {
         return Ok(HashSet::new());
     }
-    let running = begun.iter().map(|start| (*start, EndColumns::none(Status::Running)));
+    let running = begun.iter().map(|start| (*start, EndColumns::running(start)));
     let whole = notes.iter().map(|note| (&note.start, EndColumns::of(&note.end)));
     let mut starts = StartArrays::default();
     let mut ends = EndArrays::default();

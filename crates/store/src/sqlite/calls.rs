@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 use toolhub_core::BoxFuture;
-use toolhub_core::memory::{CallEnd, CallLog, CallStart, Status};
+use toolhub_core::memory::{CallEnd, CallLog, CallStart};
 use toolhub_core::ports::StoreError;
 
 use super::SqliteStore;
@@ -82,7 +82,7 @@ pub(super) enum Finished {
 
 /// Writes that a call is about to run; whether it was new.
 pub(super) fn begin(connection: &Connection, start: &CallStart, owner: OwnerId) -> rusqlite::Result<bool> {
-    let end = EndColumns::none(Status::Running);
+    let end = EndColumns::running(start);
     Ok(insert(connection, start, &end, owner)?.is_some())
 }
 

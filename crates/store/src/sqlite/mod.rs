@@ -136,6 +136,10 @@ impl SqliteStore {
 
     /// Waits until all that was handed over is in the database.
     pub(crate) async fn settle(&self) -> Result<(), StoreError> {
+        if let Some(journal) = self.journal.get() {
+            // What cannot be appended is told to whoever handed it over.
+            let _ = journal.settle().await;
+        }
         if self.waiting.is_empty() {
             return self.queue.settle().await;
         }

@@ -1,5 +1,6 @@
 //! Looks into the past: each filter, several at once, the order, and following.
 
+use toolhub_core::Source;
 use toolhub_core::memory::{AttemptStatus, CallEnd, CallQuery, RecordId, Status};
 use toolhub_core::ports::HubStore;
 
@@ -17,6 +18,7 @@ async fn fill(store: &dyn HubStore) -> Vec<RecordId> {
         call.at = hour(index as u64);
     }
     calls[1].conversation = Some("work".to_owned());
+    calls[1].candidates = vec![Source::named("sheets")];
     calls[2].request = Some("Was it SUNNY in 京都?".to_owned());
     store.note(calls[0].clone(), success(&calls[0], "excel", "1"));
     store.begin(calls[1].clone()).await.unwrap();
@@ -46,6 +48,7 @@ pub(crate) async fn each_alone(database: Database) {
         // Call 3 tried `excel`, but was answered by another.
         ("source", CallQuery { source: text("excel"), ..any() }, vec![0]),
         ("tried source", CallQuery { source: text("brave"), ..any() }, vec![2]),
+        ("source where it runs", CallQuery { source: text("sheets"), ..any() }, vec![1]),
         ("part of a source", CallQuery { source: text("exce"), ..any() }, vec![]),
         ("status", CallQuery { status: Some(Status::Failed), ..any() }, vec![2]),
         ("running", CallQuery { status: Some(Status::Running), ..any() }, vec![1]),

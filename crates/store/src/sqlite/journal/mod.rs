@@ -34,6 +34,8 @@ enum Job {
     Begin(CallStart, Reply, OwnedSemaphorePermit),
     /// Somebody waits for it, or nobody.
     End(CallEnd, Option<Reply>),
+    /// Nothing: is answered once all that was handed over before is appended.
+    Settle(Reply),
 }
 
 #[derive(Default)]
@@ -123,6 +125,13 @@ impl Journal {
         Ok(())
     }
 
+    /// Waits until all that was handed over is appended.
+    pub(super) async fn settle(&self) -> Result<(), StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.hand_over(&[], Job::Settle(reply))?;
+        answer.await.map_err(|_| closed())?
+    }
+
     /// Forgets a call whose end the database has.
     pub(super) fn forget(&self, record: &RecordId) {
         self.waiting.withdraw(record);
@@ -194,11 +203,17 @@ impl Appending {
             Err(error) => {
                 let why = told(&error);
                 for job in jobs.drain(..) {
-                    if let Job::Begin(_, reply, _) | Job::End(_, Some(reply)) = job {
-                        let _ = reply.send(Err(StoreError(why.clone())));
-                    }
+                    let reply = match job {
+                        Job::Begin(_, reply, _) | Job::Settle(reply) => Some(reply),
+                        Job::End(end, reply) => {
+                            // The database may take it yet.
+                            let _ = self.waiting.end(end, None);
+                            reply
+                        }
+                    };
+                    let _ = reply.map(|reply| reply.send(Err(StoreError(why.clone()))));
                 }
-                return;
+                return self.queue.wake();
             }
         };
         let mut wake = false;
@@ -213,8 +228,9 @@ impl Appending {
                         self.waiting.withdraw(&record);
                     }
                 }
+                Job::Settle(reply) => drop(reply.send(Ok(()))),
                 Job::End(end, reply) => {
-                    wake |= self.waiting.end(end, Held { segment, _room: None }).unwrap_or_default();
+                    wake |= self.waiting.end(end, Some(Held { segment, _room: None })).unwrap_or_default();
                     if let Some(reply) = reply {
                         let _ = reply.send(Ok(()));
                     }

@@ -76,6 +76,8 @@ struct State {
     ended: VecDeque<(Note, Vec<Held>)>,
     /// When the first of those that ended did.
     ended_since: Option<Instant>,
+    /// Something was taken out and is not yet in the database.
+    moving: bool,
     /// The last move failed: why, and when it is tried again.
     stuck: Option<(String, Instant)>,
 }
@@ -119,12 +121,13 @@ impl Waiting {
         self.state().running.contains_key(record)
     }
 
-    /// Takes in the end of a call; whether the writer must be woken. `None` where no such call runs.
-    pub(super) fn end(&self, end: CallEnd, held: Held) -> Option<bool> {
+    /// Takes in the end of a call, with where it stands in the journal, if it does; whether the writer must be woken.
+    /// `None` where no such call runs.
+    pub(super) fn end(&self, end: CallEnd, held: Option<Held>) -> Option<bool> {
         let mut state = self.state();
         let running = state.running.remove(&end.record)?;
         let first = state.ended.is_empty();
-        let held = running.held.into_iter().chain([held]).collect();
+        let held = running.held.into_iter().chain(held).collect();
         state.ended.push_back((Note { start: running.start, end }, held));
         state.ended_since.get_or_insert_with(Instant::now);
         Some(first || state.ended.len() == MANY)
@@ -133,7 +136,9 @@ impl Waiting {
     /// Whether the database has all there is.
     pub(in crate::sqlite) fn is_empty(&self) -> bool {
         let state = self.state();
-        state.ended.is_empty() && state.begun.iter().all(|record| !state.running.contains_key(record))
+        !state.moving
+            && state.ended.is_empty()
+            && state.begun.iter().all(|record| !state.running.contains_key(record))
     }
 
     /// What the writer should do now.
@@ -163,14 +168,15 @@ impl Waiting {
 
     /// Says that a batch is in the database.
     pub(in crate::sqlite) fn moved(&self) {
-        self.state().stuck = None;
+        let mut state = self.state();
+        (state.stuck, state.moving) = (None, false);
     }
 
     /// Takes back what could not be moved.
     pub(in crate::sqlite) fn put_back(&self, batch: Batch, why: String) {
         let mut state = self.state();
         let again = Instant::now() + RETRY;
-        state.stuck = Some((why, again));
+        (state.stuck, state.moving) = (Some((why, again)), false);
         for (start, held) in batch.begun.into_iter().rev() {
             // It may have ended meanwhile; then its end says all.
             let record = start.record.clone();
@@ -223,6 +229,8 @@ impl State {
             }
             self.begun.pop_front();
         }
-        Batch { begun, ended }
+        let batch = Batch { begun, ended };
+        self.moving |= !batch.is_empty();
+        batch
     }
 }

@@ -42,9 +42,11 @@ pub(crate) async fn run(folder: &str) {
         finished + 1
     };
     let store = crate::store(folder, StoreOptions::default()).await;
-    println!("reopened: {}", succeeded(&*store).await == finished);
+    // What failed twice above may have been begun, and its end be written after all.
+    let kept = succeeded(&*store).await;
+    println!("reopened: {}", (finished..=finished + 2).contains(&kept));
     let counted: u64 = store.statistics().await.unwrap().iter().map(|one| one.tally().successes).sum();
-    println!("statistics: {}", counted == finished as u64 + 1);
+    println!("statistics: {}", counted == kept as u64 + 1);
     drop(store);
     let connection = rusqlite::Connection::open(Path::new(folder).join("toolhub.db")).unwrap();
     let whole: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();

@@ -59,7 +59,7 @@ mod tests {
         for name in ["search_web", "a-b", "x", &"y".repeat(64)] {
             assert_eq!(wire_name(name), name);
         }
-        assert_eq!(wire_name("读表"), "___7f05c6b4");
+        assert_eq!(wire_name("读表"), "___406836fa");
         assert_ne!(wire_name("读表"), wire_name("写表"));
     }
 

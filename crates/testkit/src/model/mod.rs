@@ -15,6 +15,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Response, Uri};
+use axum::serve::ListenerExt as _;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -105,7 +106,7 @@ impl ModelServer {
                 let app = Router::new().fallback(route).with_state(shared);
                 tokio::select! {
                     () = stopped.cancelled() => {}
-                    served = async { axum::serve(listener, app).await } => served.expect("it serves"),
+                    served = async { axum::serve(listener.tap_io(|stream| _ = stream.set_nodelay(true)), app).await } => served.expect("it serves"),
                 }
             });
         });

@@ -91,6 +91,12 @@ impl Endpoint {
         })
     }
 
+    /// The same for another model.
+    #[must_use]
+    pub fn serving(self, model: impl Into<String>) -> Self {
+        Self { model: model.into(), ..self }
+    }
+
     /// Where it is, for people: never the whole address, which may hold a password.
     pub fn place(&self) -> String {
         let host = self.base.host_str().unwrap_or_default();

@@ -5,6 +5,7 @@ mod arguments;
 mod assembly;
 mod client;
 mod concession;
+pub mod discover;
 mod endpoint;
 mod exchange;
 mod failure;
@@ -14,7 +15,9 @@ mod listing;
 mod names;
 mod openai;
 mod retry;
+mod synthesizer;
 
 pub use client::ModelClient;
 pub use endpoint::{Api, Endpoint, ToolCalls};
 pub use key::ApiKey;
+pub use synthesizer::merge;

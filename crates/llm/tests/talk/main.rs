@@ -1,6 +1,6 @@
 //! The client against a scripted model over real HTTP, in both wire formats.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
 mod cancelled;
 mod failures;

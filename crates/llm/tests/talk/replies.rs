@@ -28,7 +28,7 @@ async fn split_at_every_byte_it_says_the_same() {
         assert!(whole.contains(&format!("{expected:?}")), "{whole}");
 
         // Cut in two, here and there, past its end too; and cut everywhere at once.
-        let acts = (0..4_000).step_by(5).map(|at| reply().paced(Pacing::SplitAt(at)).act());
+        let acts = (0..4_000).step_by(25).map(|at| reply().paced(Pacing::SplitAt(at)).act());
         let acts: Vec<Act> = acts.chain([reply().paced(Pacing::EveryByte).act()]).collect();
         let count = acts.len();
         let server = ModelServer::start(acts);

@@ -4,7 +4,8 @@ use std::fmt;
 use anyhow::Result;
 
 use crate::{
-    bench, checks, deny, nearest::nearest, peers, postgres, table::Table, tidy, workspace::Workspace,
+    bench, checks, deny, e2e_model, nearest::nearest, peers, postgres, table::Table, tidy,
+    workspace::Workspace,
 };
 
 pub(crate) struct Command {
@@ -43,6 +44,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         name: "postgres",
         about: "see to it that tests can start a PostgreSQL server; as root on Debian, installs it",
         run: postgres::command,
+    },
+    Command {
+        name: "e2e-model",
+        about: "end-to-end tests with a real language model (downloads 1.1 GB once); `-- PROGRAM` runs that instead",
+        run: e2e_model::command,
     },
     Command {
         name: "bench",

@@ -5,6 +5,7 @@ mod bench;
 mod checks;
 mod commands;
 mod deny;
+mod e2e_model;
 mod faults;
 mod nearest;
 mod peers;

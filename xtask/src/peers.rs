@@ -1,5 +1,5 @@
 //! The independent MCP servers and SDKs that tests talk to: which, at which version, and whether they are ready.
-mod install;
+pub(crate) mod install;
 
 use std::{
     fs::{self, File},

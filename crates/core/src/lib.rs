@@ -5,6 +5,7 @@ pub mod call;
 pub mod conversation;
 pub mod error;
 pub mod event;
+pub mod event_stream;
 pub mod finder;
 pub mod function;
 pub mod json;

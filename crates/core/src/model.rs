@@ -89,8 +89,8 @@ pub struct ChatRequest {
     pub max_tokens: Option<u32>,
     /// How freely it speaks; 0 is always the likeliest word.
     pub temperature: Option<f32>,
-    /// How long all of it may take.
-    pub timeout: Duration,
+    /// How long all of it may take, tries included, where the caller minds; else as long as the model's owner set.
+    pub timeout: Option<Duration>,
 }
 
 impl ChatRequest {
@@ -104,7 +104,7 @@ impl ChatRequest {
             answer_schema: None,
             max_tokens: None,
             temperature: None,
-            timeout: Duration::from_secs(120),
+            timeout: None,
         }
     }
 

@@ -7,6 +7,7 @@
 
 pub mod conformance;
 pub mod fake;
+pub mod model;
 pub mod oauth;
 #[cfg(unix)]
 pub mod postgres;

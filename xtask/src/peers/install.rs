@@ -9,7 +9,7 @@ const PYTHONS: &[&str] = &["python3.11", "python3", "python3.12", "python3.13", 
 const OLDEST_PYTHON: Version = Version(3, 11);
 const OLDEST_NODE: Version = Version(20, 0);
 
-pub(super) fn python(home: &Path, requirements: &[&str]) -> Result<()> {
+pub(crate) fn python(home: &Path, requirements: &[&str]) -> Result<()> {
     let python = find_python()?;
     check(program(python).args(["-m", "venv"]).arg(home))
         .context("no virtual environment; on Debian and Ubuntu it needs the package `python3-venv`")?;

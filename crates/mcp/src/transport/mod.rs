@@ -1,6 +1,5 @@
 //! How messages travel. A transport pairs each request with its answer; what they mean is the connection's.
 
-mod event_stream;
 #[cfg_attr(unix, path = "group_unix.rs")]
 #[cfg_attr(not(unix), path = "group_other.rs")]
 mod group;

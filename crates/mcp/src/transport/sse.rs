@@ -10,11 +10,11 @@ use reqwest::{Client, Response};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
+use toolhub_core::event_stream::{SseEvent, SseParser};
 use toolhub_core::lang::Text;
 use toolhub_core::{BoxFuture, RawJson};
 use url::Url;
 
-use super::event_stream::{SseEvent, SseParser};
 use super::http::answer::status_error;
 use super::http::client::{client, header_map, lost, parse_url, send_error};
 use super::mux::{Callers, Command, MAX_QUEUED, Mux};

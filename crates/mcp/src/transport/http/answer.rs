@@ -7,11 +7,11 @@ use futures_util::StreamExt as _;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Response, StatusCode};
 use toolhub_core::RawJson;
+use toolhub_core::event_stream::{SseEvent, SseParser};
 
 use super::Inner;
 use super::client::lost;
 use crate::error::McpError;
-use crate::transport::event_stream::{SseEvent, SseParser};
 use crate::transport::{MAX_RESULT_BYTES, OnProgress, progress_token};
 use crate::wire::{self, Incoming, NotAMessage};
 

@@ -1,23 +1,23 @@
-//! Server-sent events, read from bytes that may be split anywhere.
+//! Server-sent events, read from bytes that may be split anywhere. Where the bytes come from is left to others.
 
 use std::time::Duration;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct SseEvent {
+pub struct SseEvent {
     /// Its kind; empty for the default, `message`.
-    pub(crate) kind: String,
+    pub kind: String,
     /// Its data lines, joined.
-    pub(crate) data: String,
+    pub data: String,
     /// Its id, where it has one.
-    pub(crate) id: Option<String>,
+    pub id: Option<String>,
     /// How long the server asks to wait before the stream is opened again.
-    pub(crate) retry: Option<Duration>,
+    pub retry: Option<Duration>,
 }
 
 /// Cuts bytes into events.
 #[derive(Debug, Default)]
-pub(crate) struct SseParser {
+pub struct SseParser {
     line: Vec<u8>,
     event: SseEvent,
     has_data: bool,
@@ -27,12 +27,12 @@ pub(crate) struct SseParser {
 
 impl SseParser {
     /// How much is held back, waiting for the end of an event.
-    pub(crate) fn held(&self) -> usize {
+    pub fn held(&self) -> usize {
         self.line.len() + self.event.data.len()
     }
 
     /// Takes more bytes; gives the events that they complete.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<SseEvent> {
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<SseEvent> {
         let mut events = Vec::new();
         for &byte in bytes {
             let after_cr = std::mem::take(&mut self.after_cr);

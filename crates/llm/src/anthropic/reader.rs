@@ -1,0 +1,158 @@
+//! Reads what a `messages` endpoint says, in pieces or whole.
+
+use serde::Deserialize;
+use serde_json::Value;
+use toolhub_core::RawJson;
+use toolhub_core::model::Stop;
+
+use crate::assembly::{Assembly, CallPiece};
+use crate::exchange::{Misread, Step};
+use crate::failure::Told;
+
+/// Reads one answer.
+#[derive(Debug, Default)]
+pub(crate) struct Reader;
+
+#[derive(Deserialize)]
+struct Event {
+    #[serde(rename = "type")]
+    kind: String,
+    message: Option<Whole>,
+    index: Option<u64>,
+    content_block: Option<Block>,
+    delta: Option<Delta>,
+    usage: Option<Counts>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Whole {
+    content: Option<Vec<Block>>,
+    stop_reason: Option<String>,
+    usage: Option<Counts>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Block {
+    #[serde(rename = "type")]
+    kind: String,
+    text: Option<String>,
+    thinking: Option<String>,
+    id: Option<String>,
+    name: Option<String>,
+    input: Option<RawJson>,
+}
+
+#[derive(Deserialize)]
+struct Delta {
+    text: Option<String>,
+    thinking: Option<String>,
+    partial_json: Option<String>,
+    stop_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+}
+
+impl Reader {
+    /// Takes the data of one event in.
+    pub(crate) fn event(&mut self, data: &str, assembly: &mut Assembly<'_>) -> Result<Step, Misread> {
+        let event: Event = parse(data)?;
+        match event.kind.as_str() {
+            "message_start" => {
+                if let Some(counts) = event.message.and_then(|message| message.usage) {
+                    count(&counts, assembly);
+                }
+            }
+            "content_block_start" => {
+                if let Some(block) = event.content_block {
+                    take(block, event.index, assembly);
+                }
+            }
+            "content_block_delta" => {
+                let Some(delta) = event.delta else { return Ok(Step::More) };
+                assembly.thought(&delta.thinking.unwrap_or_default());
+                assembly.text(&delta.text.unwrap_or_default());
+                if let Some(arguments) = delta.partial_json {
+                    assembly.call(CallPiece { index: event.index, arguments, ..CallPiece::default() });
+                }
+            }
+            "message_delta" => {
+                if let Some(counts) = event.usage {
+                    count(&counts, assembly);
+                }
+                stop(event.delta.and_then(|delta| delta.stop_reason).as_deref(), assembly);
+            }
+            "message_stop" => return Ok(Step::Done),
+            "error" => {
+                return Err(Misread::Told(Told::of(&event.error.unwrap_or_default(), data)));
+            }
+            // Pings, and what is not known yet.
+            _ => {}
+        }
+        Ok(Step::More)
+    }
+
+    /// Takes an answer in that came in one piece.
+    pub(crate) fn whole(&mut self, body: &str, assembly: &mut Assembly<'_>) -> Result<Step, Misread> {
+        let whole: Whole = parse(body)?;
+        if let Some(error) = whole.error.filter(|error| !error.is_null()) {
+            return Err(Misread::Told(Told::of(&error, body)));
+        }
+        let blocks = whole.content.ok_or_else(|| Misread::Shape("it has no `content`".to_owned()))?;
+        for (index, block) in (0..).zip(blocks) {
+            take(block, Some(index), assembly);
+        }
+        if let Some(counts) = whole.usage {
+            count(&counts, assembly);
+        }
+        stop(whole.stop_reason.as_deref(), assembly);
+        Ok(Step::Done)
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Misread> {
+    serde_json::from_str(text).map_err(|error| Misread::Shape(error.to_string()))
+}
+
+fn take(block: Block, index: Option<u64>, assembly: &mut Assembly<'_>) {
+    match block.kind.as_str() {
+        "text" => assembly.text(&block.text.unwrap_or_default()),
+        "thinking" => assembly.thought(&block.thinking.unwrap_or_default()),
+        "tool_use" => {
+            // In a stream it begins empty, and what follows is the whole of it.
+            let input = block.input.filter(|input| input.object().is_none_or(|object| !object.is_empty()));
+            let arguments = input.map(|input| input.get().to_owned()).unwrap_or_default();
+            assembly.call(CallPiece { index, id: block.id, name: block.name, arguments });
+        }
+        _ => {}
+    }
+}
+
+fn stop(reason: Option<&str>, assembly: &mut Assembly<'_>) {
+    let stop = match reason {
+        None => return,
+        Some("tool_use") => Stop::Calls,
+        Some("max_tokens" | "model_context_window_exceeded") => Stop::Length,
+        Some("refusal") => Stop::Filtered,
+        Some(_) => Stop::End,
+    };
+    assembly.stop(stop);
+}
+
+/// What was read from a cache, or written to one, is not part of `input_tokens`.
+fn count(counts: &Counts, assembly: &mut Assembly<'_>) {
+    let usage = assembly.usage();
+    if let Some(fresh) = counts.input_tokens.filter(|fresh| *fresh > 0 || usage.input == 0) {
+        let written = counts.cache_creation_input_tokens.unwrap_or_default();
+        usage.cached = counts.cache_read_input_tokens.unwrap_or_default();
+        usage.input = fresh + written + usage.cached;
+    }
+    usage.output = counts.output_tokens.unwrap_or(usage.output);
+}

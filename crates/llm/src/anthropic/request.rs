@@ -1,0 +1,128 @@
+//! What is said to a `messages` endpoint.
+
+use toolhub_core::model::{ChatRequest, Message, OfferedTool, ToolChoice};
+use toolhub_core::{RawJson, RawObject};
+
+use crate::endpoint::Endpoint;
+use crate::names::{wire_id, wire_name};
+use crate::openai::object_schema;
+
+/// The format wants a limit; this is one that every current model takes.
+const USUAL_MAX_TOKENS: u32 = 8_192;
+
+/// The name of the tool whose arguments are the answer: the format's way to ask for one that fits a schema.
+pub(crate) fn answer_tool(request: &ChatRequest) -> Option<String> {
+    request.answer_schema.as_ref().map(|(name, _)| wire_name(name))
+}
+
+/// The body of the request.
+pub(crate) fn body(request: &ChatRequest, endpoint: &Endpoint) -> RawObject {
+    let limit = request.max_tokens.or(endpoint.max_tokens).unwrap_or(USUAL_MAX_TOKENS);
+    let mut body =
+        RawObject::default().with("model", endpoint.model.as_str()).with("max_tokens", u64::from(limit));
+    if !request.system.trim().is_empty() {
+        let system = block("text").with("text", request.system.as_str());
+        body.set("system", RawJson::of(&[kept(system)]));
+    }
+    body.set("messages", RawJson::of(&messages(request)));
+    let tools = tools(request);
+    if !tools.is_empty() {
+        body.set("tools", RawJson::of(&tools));
+        if let Some(choice) = choice(request) {
+            body.set("tool_choice", choice);
+        }
+    }
+    if let Some(temperature) = request.temperature.or(endpoint.temperature) {
+        body.set("temperature", RawJson::of(&temperature));
+    }
+    body.with("stream", true)
+}
+
+fn block(kind: &str) -> RawObject {
+    RawObject::default().with("type", kind)
+}
+
+/// The same with the mark that everything up to here is worth keeping for the next request.
+fn kept(block: RawObject) -> RawObject {
+    block.with("cache_control", RawObject::default().with("type", "ephemeral"))
+}
+
+fn tools(request: &ChatRequest) -> Vec<RawObject> {
+    let named = |name: &str, description: &str, schema: &RawJson| {
+        RawObject::default()
+            .with("name", wire_name(name))
+            .with("description", description)
+            .with("input_schema", object_schema(schema))
+    };
+    let offered = |tool: &OfferedTool| named(tool.name.as_str(), &tool.description, &tool.schema);
+    let mut tools: Vec<RawObject> = request.tools.iter().map(offered).collect();
+    // Before the answer's tool, which changes from request to request.
+    if let Some(last) = tools.pop() {
+        tools.push(kept(last));
+    }
+    if let Some((name, schema)) = &request.answer_schema {
+        tools.push(named(name, "Gives the answer. Call it once, with the whole answer.", schema));
+    }
+    tools
+}
+
+fn choice(request: &ChatRequest) -> Option<RawObject> {
+    let free_to_call = !request.tools.is_empty() && request.choice != ToolChoice::Forbidden;
+    match (&request.answer_schema, request.choice) {
+        // Either one of the tools, or the answer.
+        (Some(_), _) if free_to_call => Some(block("any")),
+        (Some((name, _)), _) => Some(block("tool").with("name", wire_name(name))),
+        (None, ToolChoice::Free) => None,
+        (None, ToolChoice::Required) => Some(block("any")),
+        (None, ToolChoice::Forbidden) => Some(block("none")),
+    }
+}
+
+/// Messages take turns, and the answers to all calls of one turn stand in one message, before anything else.
+fn messages(request: &ChatRequest) -> Vec<RawObject> {
+    let mut turns: Vec<(&str, Vec<RawObject>)> = Vec::new();
+    for message in &request.messages {
+        let (role, blocks) = match message {
+            Message::User(text) => ("user", words(text)),
+            Message::Assistant { text, calls } => {
+                let mut blocks = words(text);
+                blocks.extend(calls.iter().map(|call| {
+                    block("tool_use")
+                        .with("id", wire_id(call.id.as_str()))
+                        .with("name", wire_name(call.tool.as_str()))
+                        .with("input", call.arguments.clone())
+                }));
+                ("assistant", blocks)
+            }
+            Message::Tool { call, text, failed, .. } => {
+                let mut result = block("tool_result")
+                    .with("tool_use_id", wire_id(call.as_str()))
+                    .with("content", text.as_str());
+                if *failed {
+                    result.set("is_error", true);
+                }
+                ("user", vec![result])
+            }
+        };
+        match turns.last_mut() {
+            _ if blocks.is_empty() => {}
+            Some((last, before)) if *last == role => before.extend(blocks),
+            _ => turns.push((role, blocks)),
+        }
+    }
+    // In a loop of calls the next request begins with all of this one.
+    if let (Some((_, blocks)), Some(Message::Tool { .. })) = (turns.last_mut(), request.messages.last())
+        && let Some(last) = blocks.pop()
+    {
+        blocks.push(kept(last));
+    }
+    let shown = |(role, blocks): (&str, Vec<RawObject>)| {
+        RawObject::default().with("role", role).with("content", RawJson::of(&blocks))
+    };
+    turns.into_iter().map(shown).collect()
+}
+
+/// A block with the words; none for none, which the format refuses.
+fn words(text: &str) -> Vec<RawObject> {
+    if text.trim().is_empty() { Vec::new() } else { vec![block("text").with("text", text)] }
+}

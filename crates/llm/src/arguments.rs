@@ -1,0 +1,82 @@
+//! The arguments of a native call, as a model wrote them: read where they are an object, said what is wrong where not.
+
+use serde_json::Value;
+use toolhub_core::RawJson;
+use toolhub_core::json::{MAX_DEPTH, depth};
+use toolhub_core::lang::Text;
+
+/// Arguments that could be read.
+#[derive(Debug)]
+pub(crate) struct Arguments {
+    /// The object, as it was written.
+    pub(crate) object: RawJson,
+    /// What had to be mended.
+    pub(crate) repaired: Vec<Text>,
+}
+
+/// Reads the arguments of a call of `tool`; the error tells the model how to write them.
+pub(crate) fn read_arguments(tool: &str, text: &str) -> Result<Arguments, Text> {
+    let text = text.trim();
+    // A tool without parameters is often called with nothing at all.
+    if text.is_empty() || text == "null" {
+        return Ok(Arguments { object: RawJson::empty_object(), repaired: Vec::new() });
+    }
+    if depth(text) > MAX_DEPTH {
+        return Err(unreadable(tool, "they are nested too deeply", "嵌套太深"));
+    }
+    match RawJson::parse(text) {
+        Ok(object) if object.is_object() => Ok(Arguments { object, repaired: Vec::new() }),
+        Ok(other) => match other.value() {
+            // Some endpoints write the object as a text within a text.
+            Value::String(inner) if inner.trim_start().starts_with('{') => {
+                let mut read = read_arguments(tool, &inner)?;
+                read.repaired
+                    .push(Text::new("the arguments were JSON within a text", "参数是写在文本里的 JSON"));
+                Ok(read)
+            }
+            _ => Err(unreadable(tool, "they are no object", "它们不是对象")),
+        },
+        Err(error) => {
+            mend_arguments(text).ok_or_else(|| unreadable(tool, &error.to_string(), &error.to_string()))
+        }
+    }
+}
+
+/// The one place where arguments that are no JSON are mended. Nothing is mended here yet: `None` says so.
+fn mend_arguments(_text: &str) -> Option<Arguments> {
+    None
+}
+
+fn unreadable(tool: &str, en: &str, zh: &str) -> Text {
+    Text::new(
+        format!(
+            "the arguments of your call of `{tool}` cannot be read: {en}; call it again with one JSON object"
+        ),
+        format!("你对 `{tool}` 的调用参数无法读取：{zh}；请用一个 JSON 对象重新调用"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_kept_as_written() {
+        let check = |text: &str, expect: Result<&str, &str>| {
+            let read = read_arguments("t", text);
+            match (&read, expect) {
+                (Ok(read), Ok(expect)) => assert_eq!(read.object.get(), expect, "{text}"),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{text}: {error}"),
+                _ => panic!("{text}: {read:?}"),
+            }
+        };
+        let digits = "{\"n\": 1234567890123456789012345678901234567890}";
+        check(digits, Ok(digits));
+        check("", Ok("{}"));
+        check(" null ", Ok("{}"));
+        check("\"{\\\"a\\\": 1e400}\"", Ok("{\"a\": 1e400}"));
+        check("[1]", Err("no object"));
+        check("{\"a\": ", Err("EOF"));
+        check(&"[".repeat(200), Err("deep"));
+    }
+}

@@ -1,0 +1,194 @@
+//! Puts an answer together from its pieces, whichever wire format they came in, and lets a listener hear them.
+
+use toolhub_core::CallId;
+use toolhub_core::model::{ChatReply, Listener, ModelCall, Spoken, Stop, Usage};
+
+use crate::arguments::read_arguments;
+use crate::names::Names;
+
+/// A piece of a call.
+#[derive(Debug, Default)]
+pub(crate) struct CallPiece {
+    /// Which of the answer's calls, where the endpoint counts them.
+    pub(crate) index: Option<u64>,
+    /// Its id, with the first piece or with every one.
+    pub(crate) id: Option<String>,
+    /// Its tool, by the name on the wire.
+    pub(crate) name: Option<String>,
+    /// More of its arguments.
+    pub(crate) arguments: String,
+}
+
+/// A call that is still being written.
+#[derive(Debug, Default)]
+struct Draft {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+/// An answer that is still being written.
+pub(crate) struct Assembly<'a> {
+    heard: Listener<'a>,
+    names: &'a Names,
+    /// The tool whose arguments are the answer itself, where one was forced on the model.
+    answer_tool: Option<&'a str>,
+    text: String,
+    drafts: Vec<Draft>,
+    stop: Option<Stop>,
+    usage: Option<Usage>,
+    /// Whether anybody heard anything: from then on nothing may be said again.
+    spoke: bool,
+}
+
+impl<'a> Assembly<'a> {
+    /// An answer of which nothing has come.
+    pub(crate) fn new(heard: Listener<'a>, names: &'a Names, answer_tool: Option<&'a str>) -> Self {
+        Self {
+            heard,
+            names,
+            answer_tool,
+            text: String::new(),
+            drafts: Vec::new(),
+            stop: None,
+            usage: None,
+            spoke: false,
+        }
+    }
+
+    /// Whether something was heard already.
+    pub(crate) fn spoke(&self) -> bool {
+        self.spoke
+    }
+
+    /// Whether the model said why it stopped.
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.is_some()
+    }
+
+    pub(crate) fn text(&mut self, words: &str) {
+        if !words.is_empty() {
+            self.text.push_str(words);
+            self.say(Spoken::Text(words.to_owned()));
+        }
+    }
+
+    pub(crate) fn thought(&mut self, words: &str) {
+        if !words.is_empty() {
+            self.say(Spoken::Thought(words.to_owned()));
+        }
+    }
+
+    pub(crate) fn stop(&mut self, stop: Stop) {
+        self.stop = Some(stop);
+    }
+
+    /// What is known of the cost now; later pieces know more.
+    pub(crate) fn usage(&mut self) -> &mut Usage {
+        self.usage.get_or_insert_default()
+    }
+
+    pub(crate) fn call(&mut self, piece: CallPiece) {
+        let at = self.draft_of(&piece);
+        let draft = &mut self.drafts[at];
+        if let Some(id) = piece.id.filter(|_| draft.id.is_empty()) {
+            draft.id = id;
+        }
+        let begun = match piece.name {
+            // Some endpoints repeat the name with every piece; none sends it in parts.
+            Some(name) if draft.name.is_empty() && !name.is_empty() => {
+                draft.name = name;
+                true
+            }
+            _ => false,
+        };
+        draft.arguments.push_str(&piece.arguments);
+        let is_answer = self.answer_tool == Some(draft.name.as_str());
+        if is_answer {
+            if !piece.arguments.is_empty() {
+                self.say(Spoken::Text(piece.arguments));
+            }
+        } else if begun {
+            let tool = self.names.meant(&self.drafts[at].name);
+            self.say(Spoken::CallBegun(tool));
+        }
+    }
+
+    /// Which draft a piece belongs to. Endpoints count calls, or tell them apart by id, or send each whole; and some count
+    /// every call as the first one.
+    fn draft_of(&mut self, piece: &CallPiece) -> usize {
+        let id = piece.id.as_deref().filter(|id| !id.is_empty());
+        let begins = piece.name.as_deref().is_some_and(|name| !name.is_empty());
+        let same = |draft: &Draft| match (piece.index, id) {
+            (Some(index), id) => {
+                draft.index == Some(index)
+                    && !(begins && id.is_some_and(|id| !draft.id.is_empty() && draft.id != id))
+            }
+            (None, Some(id)) => draft.id == id,
+            (None, None) => !begins,
+        };
+        match self.drafts.iter().rposition(same) {
+            Some(at) => at,
+            None => {
+                self.drafts.push(Draft { index: piece.index, ..Draft::default() });
+                self.drafts.len() - 1
+            }
+        }
+    }
+
+    fn say(&mut self, spoken: Spoken) {
+        self.spoke = true;
+        (self.heard)(spoken);
+    }
+
+    /// The answer, whole.
+    pub(crate) fn finish(self) -> ChatReply {
+        let mut reply = ChatReply { text: self.text, usage: self.usage, ..ChatReply::default() };
+        let mut answered = false;
+        for draft in self.drafts {
+            if self.answer_tool == Some(draft.name.as_str()) {
+                // Whatever was said before it was said beside the answer.
+                reply.text = draft.arguments;
+                answered = true;
+                continue;
+            }
+            let tool = self.names.meant(&draft.name);
+            match read_arguments(tool.as_str(), &draft.arguments) {
+                Ok(read) => reply.calls.push(ModelCall {
+                    id: id_of(&draft.id, &reply.calls),
+                    tool,
+                    arguments: read.object,
+                    source: None,
+                    repaired: read.repaired,
+                }),
+                Err(why) => reply.unreadable.push(why),
+            }
+        }
+        reply.stop = match self.stop.unwrap_or_default() {
+            // Not all endpoints say that they stopped for a call.
+            Stop::End if !reply.calls.is_empty() => Stop::Calls,
+            Stop::Calls if answered && reply.calls.is_empty() => Stop::End,
+            stop => stop,
+        };
+        reply
+    }
+}
+
+/// The id that the model gave; a fresh one where it gave none, or gave it to another call.
+fn id_of(given: &str, others: &[ModelCall]) -> CallId {
+    if given.is_empty() || others.iter().any(|call| call.id.as_str() == given) {
+        CallId::fresh()
+    } else {
+        CallId::new(given)
+    }
+}
+
+impl std::fmt::Debug for Assembly<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Assembly")
+            .field("text", &self.text)
+            .field("drafts", &self.drafts)
+            .finish_non_exhaustive()
+    }
+}

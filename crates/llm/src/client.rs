@@ -1,0 +1,166 @@
+//! A model behind an endpoint: tries, deadlines, and what is left out for endpoints that refuse it. One try is an
+//! exchange.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use reqwest::Client;
+use reqwest::redirect::Policy;
+use tokio::time::Instant;
+use toolhub_core::BoxFuture;
+use toolhub_core::model::{ChatReply, ChatRequest, LanguageModel, Listener, ModelError};
+use url::Url;
+
+use crate::assembly::Assembly;
+use crate::concession::{Asked, Concessions};
+use crate::endpoint::{Api, Endpoint};
+use crate::exchange::Exchange;
+use crate::failure::{Failure, root_cause};
+use crate::names::Names;
+use crate::retry::pause;
+use crate::{anthropic, openai};
+
+/// How long reaching the machine itself may take.
+const CONNECT: Duration = Duration::from_secs(10);
+const MAX_REDIRECTS: usize = 3;
+/// The shortest time after which a silent model is given up: some say nothing while they write a call.
+const LEAST_SILENCE: Duration = Duration::from_secs(60);
+
+/// A model behind an endpoint. Nothing is connected to, or even prepared, before the first request.
+#[derive(Debug)]
+pub struct ModelClient {
+    endpoint: Endpoint,
+    name: String,
+    http: OnceLock<Result<Client, String>>,
+    /// What this endpoint is known to refuse.
+    conceded: AtomicU8,
+    silence: Option<Duration>,
+}
+
+impl ModelClient {
+    /// The model at this endpoint.
+    pub fn new(endpoint: Endpoint) -> Self {
+        let name = endpoint.name();
+        Self { endpoint, name, http: OnceLock::new(), conceded: AtomicU8::new(0), silence: None }
+    }
+
+    /// The same, given up after this long a silence between two pieces, whatever the deadline of the whole.
+    #[must_use]
+    pub fn silent_for(mut self, silence: Duration) -> Self {
+        self.silence = Some(silence);
+        self
+    }
+
+    /// Where it is and how it is spoken to.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// The longest silence between two pieces of an answer that may take `whole`.
+    fn silence(&self, whole: Duration) -> Duration {
+        self.silence.unwrap_or_else(|| (whole / 2).max(LEAST_SILENCE))
+    }
+
+    /// The HTTP client, made at the first request: its certificates take a while to load.
+    pub(crate) fn http(&self) -> Result<&Client, Failure> {
+        let made = self.http.get_or_init(|| http_client(&self.endpoint).map_err(|error| root_cause(&error)));
+        made.as_ref().map_err(|cause| {
+            let error = ModelError::Unreachable { model: self.name.clone(), cause: cause.clone() };
+            Failure { error, again: crate::retry::Again::Never }
+        })
+    }
+
+    async fn persist(
+        &self,
+        request: &ChatRequest,
+        heard: Listener<'_>,
+        whole: Duration,
+    ) -> Result<ChatReply, ModelError> {
+        let deadline = Instant::now() + whole;
+        let names = Names::of(&request.tools);
+        let answer_tool = match self.endpoint.api {
+            Api::OpenAi => None,
+            Api::Anthropic => anthropic::answer_tool(request),
+        };
+        let client = self.http().map_err(|failure| failure.error)?;
+        let exchange = Exchange { client, endpoint: &self.endpoint, silence: self.silence(whole) };
+        let mut made = Concessions(self.conceded.load(Ordering::Relaxed));
+        let mut tries = 0;
+        loop {
+            let body = match self.endpoint.api {
+                Api::OpenAi => openai::body(request, &self.endpoint, made),
+                Api::Anthropic => anthropic::body(request, &self.endpoint),
+            };
+            let mut assembly = Assembly::new(heard, &names, answer_tool.as_deref());
+            let Err(Failure { error, again }) = exchange.run(&body, &mut assembly).await else {
+                // Only what helped is worth knowing.
+                self.conceded.fetch_or(made.0, Ordering::Relaxed);
+                return Ok(assembly.finish());
+            };
+            // What was heard cannot be taken back.
+            if assembly.spoke() {
+                return Err(error);
+            }
+            if let Some(next) = self.next_concession(made, &error, request) {
+                made = next;
+                continue;
+            }
+            tries += 1;
+            match pause(again, tries, deadline.saturating_duration_since(Instant::now())) {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => return Err(error),
+            }
+        }
+    }
+
+    fn next_concession(
+        &self,
+        made: Concessions,
+        error: &ModelError,
+        request: &ChatRequest,
+    ) -> Option<Concessions> {
+        if self.endpoint.api == Api::Anthropic {
+            return None;
+        }
+        let asked = if request.answer_schema.is_some() { Asked::Yes } else { Asked::No };
+        made.next(error, asked).map(|one| made.with(one))
+    }
+}
+
+impl LanguageModel for ModelClient {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn chat<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+        heard: Listener<'a>,
+    ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+        let whole = request.timeout.unwrap_or(self.endpoint.timeout);
+        Box::pin(async move {
+            let answer = tokio::time::timeout(whole, self.persist(request, heard, whole)).await;
+            answer.unwrap_or_else(|_| Err(ModelError::TimedOut { model: self.name.clone(), after: whole }))
+        })
+    }
+}
+
+fn http_client(endpoint: &Endpoint) -> reqwest::Result<Client> {
+    // Fails only where somebody installed another provider before, which will do as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    // Elsewhere a redirect would carry what was said to somebody nobody chose.
+    let same_origin = Policy::custom(|attempt| {
+        let from = attempt.previous().last().map(Url::origin);
+        if from == Some(attempt.url().origin()) && attempt.previous().len() <= MAX_REDIRECTS {
+            attempt.follow()
+        } else {
+            attempt.stop()
+        }
+    });
+    let builder = Client::builder()
+        .user_agent(concat!("toolhub/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT)
+        .redirect(same_origin);
+    if endpoint.is_local() { builder.no_proxy().build() } else { builder.build() }
+}

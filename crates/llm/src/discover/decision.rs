@@ -1,0 +1,151 @@
+//! Which model is used, decided from the config and the environment alone: pure, nobody is asked.
+
+use toolhub_core::lang::Text;
+
+use super::{Found, ModelChoice};
+use crate::endpoint::{Api, Endpoint};
+use crate::key::ApiKey;
+
+/// Where the two companies serve their own models, and which one is meant where nobody names one.
+const OPENAI: (&str, &str) = ("https://api.openai.com/v1", "gpt-5-mini");
+const ANTHROPIC: (&str, &str) = ("https://api.anthropic.com", "claude-sonnet-4-5");
+
+/// What was decided.
+#[derive(Debug, Clone)]
+pub enum Decision {
+    /// This one.
+    Use(Found),
+    /// One of those that are there: its name must be asked for.
+    AskForName(Found),
+    /// Nothing is set up: one on this machine will do, if there is one.
+    LookHere {
+        /// Where Ollama is said to be, if not in its usual place.
+        ollama: Option<String>,
+        /// The one that is wanted, where one was named.
+        model: Option<String>,
+    },
+    /// What is set up cannot be used.
+    Wrong(Text),
+}
+
+/// The variables of one wire format.
+struct Variables {
+    api: Api,
+    key: &'static str,
+    url: &'static str,
+    model: &'static str,
+    home: (&'static str, &'static str),
+}
+
+const VARIABLES: [Variables; 2] = [
+    Variables {
+        api: Api::Anthropic,
+        key: "ANTHROPIC_API_KEY",
+        url: "ANTHROPIC_BASE_URL",
+        model: "ANTHROPIC_MODEL",
+        home: ANTHROPIC,
+    },
+    Variables {
+        api: Api::OpenAi,
+        key: "OPENAI_API_KEY",
+        url: "OPENAI_BASE_URL",
+        model: "OPENAI_MODEL",
+        home: OPENAI,
+    },
+];
+
+fn variables_of(api: Api) -> &'static Variables {
+    match api {
+        Api::Anthropic => &VARIABLES[0],
+        Api::OpenAi => &VARIABLES[1],
+    }
+}
+
+/// Decides. `lookup` gives the value of a variable of the environment.
+pub fn decide(choice: &ModelChoice, lookup: &(dyn Fn(&str) -> Option<String> + Sync)) -> Decision {
+    let set = |name: &str| lookup(name).filter(|text| !text.trim().is_empty());
+    if let Some(url) = &choice.url {
+        let api = choice.api.unwrap_or_else(|| api_of(&url.0));
+        let why = Text::new("`[llm] url` in the config", "配置中的 `[llm] url`");
+        let at = Place { api, url: url.0.clone(), variables: variables_of(api), why };
+        return at.decide(choice, &set);
+    }
+    if let Some(api) = choice.api {
+        let variables = variables_of(api);
+        let url = set(variables.url).unwrap_or_else(|| variables.home.0.to_owned());
+        let why = Text::new("`[llm] api` in the config", "配置中的 `[llm] api`");
+        return Place { api, url, variables, why }.decide(choice, &set);
+    }
+    for variables in &VARIABLES {
+        let name = match (set(variables.key), set(variables.url), variables.api) {
+            (Some(_), _, _) => variables.key,
+            // A server of one's own often wants no key.
+            (None, Some(_), Api::OpenAi) => variables.url,
+            _ => continue,
+        };
+        let url = set(variables.url).unwrap_or_else(|| variables.home.0.to_owned());
+        let why = Text::new(format!("`{name}` in the environment"), format!("环境变量 `{name}`"));
+        return Place { api: variables.api, url, variables, why }.decide(choice, &set);
+    }
+    Decision::LookHere { ollama: set("OLLAMA_HOST"), model: choice.model.clone() }
+}
+
+/// The wire format that is spoken at an address, where nobody says.
+fn api_of(url: &str) -> Api {
+    let is_anthropic = url.contains("anthropic") || url.trim_end_matches('/').ends_with("/messages");
+    if is_anthropic { Api::Anthropic } else { Api::OpenAi }
+}
+
+/// A place that was chosen.
+struct Place {
+    api: Api,
+    url: String,
+    variables: &'static Variables,
+    why: Text,
+}
+
+impl Place {
+    fn decide(self, choice: &ModelChoice, set: &dyn Fn(&str) -> Option<String>) -> Decision {
+        let Self { api, url, variables, why } = self;
+        let mut endpoint = match Endpoint::new(api, &url, String::new()) {
+            Ok(endpoint) => choice.applied_to(endpoint),
+            Err(wrong) => return Decision::Wrong(wrong),
+        };
+        let at_home = is_at(&endpoint, api, variables.home.0);
+        // A key goes to whom it was given by, and to nobody else who happens to be configured.
+        let of_environment = at_home || set(variables.url).is_some_and(|url| is_at(&endpoint, api, &url));
+        endpoint.key = match (&choice.key, set(variables.key).filter(|_| of_environment)) {
+            (Some(key), _) => Some(key.clone()),
+            (None, Some(text)) => match ApiKey::new(&text) {
+                Some(key) => Some(key),
+                None => return Decision::Wrong(odd_key(variables.key)),
+            },
+            (None, None) if at_home => return Decision::Wrong(no_key(&endpoint, variables.key)),
+            (None, None) => None,
+        };
+        let named = choice.model.clone().or_else(|| set(variables.model).filter(|_| of_environment));
+        match named.or_else(|| at_home.then(|| variables.home.1.to_owned())) {
+            Some(model) => Decision::Use(Found { endpoint: endpoint.serving(model), why }),
+            None => Decision::AskForName(Found { endpoint, why }),
+        }
+    }
+}
+
+fn is_at(endpoint: &Endpoint, api: Api, url: &str) -> bool {
+    Endpoint::new(api, url, String::new()).is_ok_and(|other| other.place() == endpoint.place())
+}
+
+fn odd_key(variable: &str) -> Text {
+    Text::new(
+        format!("`{variable}` holds characters that no key has: copy the key again"),
+        format!("`{variable}` 含有密钥不该有的字符：请重新复制密钥"),
+    )
+}
+
+fn no_key(endpoint: &Endpoint, variable: &str) -> Text {
+    let place = endpoint.place();
+    Text::new(
+        format!("{place} needs a key: set `{variable}`, or write `key = \"${{{variable}}}\"` in `[llm]`"),
+        format!("{place} 需要密钥：请设置 `{variable}`，或在 `[llm]` 中写 `key = \"${{{variable}}}\"`"),
+    )
+}

@@ -1,0 +1,172 @@
+//! Models on this machine: who is asked, how briefly, and which of their models is taken.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use toolhub_core::lang::Text;
+
+use super::{Found, NoModel};
+use crate::client::ModelClient;
+use crate::endpoint::{Api, Endpoint};
+
+/// Who is there answers at once; who is not must not be waited for.
+const PROBE: Duration = Duration::from_millis(300);
+/// Models that do not talk have these in their names.
+const SILENT: [&str; 12] = [
+    "embed",
+    "bge-",
+    "minilm",
+    "rerank",
+    "whisper",
+    "tts",
+    "dall-e",
+    "moderation",
+    "image",
+    "audio",
+    "realtime",
+    "clip",
+];
+
+/// A program that may serve models on this machine.
+#[derive(Debug, Clone)]
+pub(super) struct Local {
+    program: &'static str,
+    url: String,
+}
+
+impl Local {
+    /// Those that are known; `ollama` is where that one is said to be.
+    pub(super) fn all(ollama: Option<String>) -> Vec<Self> {
+        let ollama = ollama.map_or_else(|| "http://127.0.0.1:11434".to_owned(), |host| address_of(&host));
+        vec![
+            Self { program: "Ollama", url: ollama },
+            Self { program: "llama.cpp", url: "http://127.0.0.1:8080".to_owned() },
+        ]
+    }
+}
+
+/// `OLLAMA_HOST` as people write it: a host, a port, both, or a whole address; the one to listen at is everywhere.
+fn address_of(host: &str) -> String {
+    let host = host.trim().trim_end_matches('/');
+    let (scheme, rest) = host.split_once("://").unwrap_or(("http", host));
+    let (name, port) = match rest.rsplit_once(':') {
+        Some((name, port)) if port.parse::<u16>().is_ok() => (name, port),
+        _ => (rest, "11434"),
+    };
+    let name = if name.is_empty() || name == "0.0.0.0" { "127.0.0.1" } else { name };
+    format!("{scheme}://{name}:{port}")
+}
+
+/// Asks them all at once; the first of them that has a model counts.
+pub(super) async fn look(locals: &[Local], wanted: Option<&str>) -> Result<Found, NoModel> {
+    let ask = |local: &Local| {
+        let endpoint = Endpoint::new(Api::OpenAi, &local.url, String::new());
+        async move {
+            let endpoint = endpoint.ok()?;
+            let listed = ModelClient::new(endpoint.clone()).models(PROBE).await.ok()?;
+            Some((endpoint, listed))
+        }
+    };
+    let answers = join_all(locals.iter().map(ask)).await;
+    let there: Vec<_> =
+        locals.iter().zip(answers).filter_map(|(local, answer)| Some((local, answer?))).collect();
+    for (local, (endpoint, listed)) in &there {
+        if let Some(model) = pick(listed, wanted) {
+            let (program, place) = (local.program, endpoint.place());
+            let why = Text::new(format!("{program} runs at {place}"), format!("{program} 运行在 {place}"));
+            return Ok(Found { endpoint: endpoint.clone().serving(model), why });
+        }
+    }
+    let names: Vec<String> = there.iter().map(|(local, _)| local.program.to_owned()).collect();
+    Err(match (wanted, names.is_empty()) {
+        (Some(model), false) => NoModel::Wrong { why: not_among(model, &names.join(", ")) },
+        (Some(model), true) => NoModel::Wrong { why: nowhere(model) },
+        (None, false) => NoModel::NotSetUp { why: no_models(&names.join(", ")) },
+        (None, true) => NoModel::NotSetUp { why: nobody() },
+    })
+}
+
+/// The model that is wanted, with or without its tag; else the first that talks.
+pub(super) fn pick<'a>(listed: &'a [String], wanted: Option<&str>) -> Option<&'a str> {
+    let same = |name: &&String, wanted: &str| {
+        *name == wanted || name.strip_prefix(wanted).is_some_and(|tag| tag.starts_with(':'))
+    };
+    let talks = |name: &&String| {
+        let name = name.to_lowercase();
+        !SILENT.iter().any(|word| name.contains(word))
+    };
+    let found = match wanted {
+        Some(wanted) => listed.iter().find(|name| same(name, wanted)),
+        None => listed.iter().find(talks),
+    };
+    found.map(String::as_str)
+}
+
+const HOW: (&str, &str) = (
+    "set `OPENAI_API_KEY`, `OPENAI_BASE_URL` or `ANTHROPIC_API_KEY`, write `url` and `model` in `[llm]` of the config, or start Ollama",
+    "请设置 `OPENAI_API_KEY`、`OPENAI_BASE_URL` 或 `ANTHROPIC_API_KEY`，或在配置的 `[llm]` 中写 `url` 和 `model`，或启动 Ollama",
+);
+
+fn nobody() -> Text {
+    Text::new(
+        format!("none is configured, and neither Ollama nor llama.cpp runs here; to use one, {}", HOW.0),
+        format!("没有配置，本机也没有运行 Ollama 或 llama.cpp；如需使用，{}", HOW.1),
+    )
+}
+
+fn no_models(programs: &str) -> Text {
+    Text::new(
+        format!(
+            "{programs} runs here and has no model that talks; get one, for example with `ollama pull qwen3`"
+        ),
+        format!("本机运行着 {programs}，但没有可以对话的模型；请先下载一个，例如 `ollama pull qwen3`"),
+    )
+}
+
+fn not_among(model: &str, programs: &str) -> Text {
+    Text::new(
+        format!(
+            "`{model}` is not among the models of {programs}; get it, for example with `ollama pull {model}`, or write another in `[llm] model`"
+        ),
+        format!(
+            "{programs} 的模型中没有 `{model}`；请先下载，例如 `ollama pull {model}`，或在 `[llm] model` 中换一个"
+        ),
+    )
+}
+
+fn nowhere(model: &str) -> Text {
+    Text::new(
+        format!("`[llm] model` names `{model}`, and nobody is known who has it: {}", HOW.0),
+        format!("`[llm] model` 指定了 `{model}`，但不知道在哪里能找到它：{}", HOW.1),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_as_people_write_them() {
+        let check = |host: &str, expect: &str| assert_eq!(address_of(host), expect, "{host}");
+        check("0.0.0.0", "http://127.0.0.1:11434");
+        check("0.0.0.0:9", "http://127.0.0.1:9");
+        check(":9", "http://127.0.0.1:9");
+        check("box", "http://box:11434");
+        check("https://box:443/", "https://box:443");
+    }
+
+    #[test]
+    fn the_one_that_is_wanted_or_the_first_that_talks() {
+        let listed: Vec<String> =
+            ["nomic-embed-text:latest", "qwen3:8b", "qwen3:1b"].iter().map(ToString::to_string).collect();
+        let check = |wanted: Option<&str>, expect: Option<&str>| {
+            assert_eq!(pick(&listed, wanted), expect, "{wanted:?}");
+        };
+        check(None, Some("qwen3:8b"));
+        check(Some("qwen3:1b"), Some("qwen3:1b"));
+        check(Some("qwen3"), Some("qwen3:8b"));
+        check(Some("qwen"), None);
+        check(Some("nomic-embed-text"), Some("nomic-embed-text:latest"));
+        assert_eq!(pick(&listed[..1], None), None);
+    }
+}

@@ -1,0 +1,223 @@
+//! An endpoint: where a model is, which format is spoken there, and what its owner set. How it was found is left to
+//! others.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use toolhub_core::lang::Text;
+use url::Url;
+
+use crate::key::ApiKey;
+
+/// As long as a model may take where nobody said more.
+const USUAL_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Which wire format is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Api {
+    /// `POST {base}/chat/completions`: OpenAI and the many that speak as it does.
+    OpenAi,
+    /// `POST {base}/v1/messages`.
+    Anthropic,
+}
+
+impl Api {
+    /// As the config names it.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+        }
+    }
+}
+
+/// How a model is told of tools, and calls them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolCalls {
+    /// In the fields that the wire format has for it.
+    #[default]
+    Native,
+    /// In the prompt, and in the text of the answer.
+    Text,
+}
+
+/// Where a model is and how it is spoken to.
+#[derive(Clone)]
+pub struct Endpoint {
+    /// The wire format.
+    pub api: Api,
+    /// The address up to, and without, the part that the wire format names.
+    base: Url,
+    /// What the model is called there.
+    pub model: String,
+    /// What its owner knows us by.
+    pub key: Option<ApiKey>,
+    /// How it calls tools.
+    pub tool_calls: ToolCalls,
+    /// How long an answer may take, where the request does not say.
+    pub timeout: Duration,
+    /// The most tokens it may write, where the request does not say.
+    pub max_tokens: Option<u32>,
+    /// How freely it speaks, where the request does not say.
+    pub temperature: Option<f32>,
+}
+
+// The address may hold a password.
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("api", &self.api)
+            .field("place", &self.place())
+            .field("model", &self.model)
+            .field("key", &self.key.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    /// The endpoint at `url`, which may name the request itself already; what is wrong with it is the error.
+    pub fn new(api: Api, url: &str, model: impl Into<String>) -> Result<Self, Text> {
+        Ok(Self {
+            api,
+            base: base(api, url)?,
+            model: model.into(),
+            key: None,
+            tool_calls: ToolCalls::Native,
+            timeout: USUAL_TIMEOUT,
+            max_tokens: None,
+            temperature: None,
+        })
+    }
+
+    /// The same for another model.
+    #[must_use]
+    pub fn serving(self, model: impl Into<String>) -> Self {
+        Self { model: model.into(), ..self }
+    }
+
+    /// Where it is, for people: never the whole address, which may hold a password.
+    pub fn place(&self) -> String {
+        let host = self.base.host_str().unwrap_or_default();
+        match self.base.port() {
+            Some(port) => format!("{}://{host}:{port}", self.base.scheme()),
+            None => format!("{}://{host}", self.base.scheme()),
+        }
+    }
+
+    /// The model and where it is, for people.
+    pub fn name(&self) -> String {
+        format!("{} at {}", self.model, self.place())
+    }
+
+    /// Whether it is on this machine, where no proxy is of use.
+    pub(crate) fn is_local(&self) -> bool {
+        match self.base.host() {
+            Some(url::Host::Domain(name)) => name == "localhost",
+            Some(url::Host::Ipv4(address)) => address.is_loopback(),
+            Some(url::Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        }
+    }
+
+    /// Where it is spoken to.
+    pub(crate) fn chat_url(&self) -> Url {
+        self.below(chat_path(self.api))
+    }
+
+    /// Where it lists its models.
+    pub(crate) fn models_url(&self) -> Url {
+        self.below("models")
+    }
+
+    fn below(&self, path: &str) -> Url {
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}/{path}", self.base.path().trim_end_matches('/')));
+        url
+    }
+
+    /// `text` without what nobody may see.
+    pub(crate) fn hide(&self, text: &str) -> String {
+        let text = self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.hide(text));
+        match self.base.password() {
+            Some(password) if !password.is_empty() => text.replace(password, "…"),
+            _ => text,
+        }
+    }
+}
+
+fn chat_path(api: Api) -> &'static str {
+    match api {
+        Api::OpenAi => "chat/completions",
+        Api::Anthropic => "messages",
+    }
+}
+
+/// The address that the parts of the wire format are added to; `/v1` where it names a machine alone, as people write it.
+fn base(api: Api, text: &str) -> Result<Url, Text> {
+    // What is wrong is told without the address: it may hold a password.
+    let wrong = |en: &str, zh: &str| {
+        Text::new(
+            format!("the model's `url` is wrong: {en}; write it like `http://127.0.0.1:11434/v1`"),
+            format!("模型的 `url` 不对：{zh}；请写成 `http://127.0.0.1:11434/v1` 这样"),
+        )
+    };
+    let mut url = Url::parse(text.trim()).map_err(|error| wrong(&error.to_string(), &error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
+        return Err(wrong("it is neither http nor https", "它既不是 http 也不是 https"));
+    }
+    url.set_fragment(None);
+    let path = url.path().trim_end_matches('/');
+    let path = path.strip_suffix(chat_path(api)).unwrap_or(path).trim_end_matches('/').to_owned();
+    let versioned = path.rsplit('/').next().is_some_and(is_version);
+    match api {
+        // Gateways put Anthropic's own paths behind one of theirs: `/anthropic` is `/anthropic/v1/messages`.
+        Api::Anthropic if !versioned => url.set_path(&format!("{path}/v1")),
+        Api::OpenAi if path.is_empty() => url.set_path("/v1"),
+        _ => url.set_path(&path),
+    }
+    Ok(url)
+}
+
+fn is_version(part: &str) -> bool {
+    part.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_as_people_write_them() {
+        let check = |api: Api, url: &str, expect: &str| {
+            let endpoint = Endpoint::new(api, url, "m").unwrap();
+            assert_eq!(endpoint.chat_url().as_str(), expect, "{url}");
+        };
+        check(Api::OpenAi, "http://localhost:11434", "http://localhost:11434/v1/chat/completions");
+        check(Api::OpenAi, "http://localhost:11434/v1/", "http://localhost:11434/v1/chat/completions");
+        check(Api::OpenAi, " https://a.b/x/v4 ", "https://a.b/x/v4/chat/completions");
+        check(Api::OpenAi, "https://a.b/openai", "https://a.b/openai/chat/completions");
+        check(Api::OpenAi, "https://a.b/v1/chat/completions?v=2", "https://a.b/v1/chat/completions?v=2");
+        check(Api::Anthropic, "https://a.b", "https://a.b/v1/messages");
+        check(Api::Anthropic, "https://a.b/v1/messages", "https://a.b/v1/messages");
+        check(Api::Anthropic, "https://a.b/anthropic", "https://a.b/anthropic/v1/messages");
+    }
+
+    #[test]
+    fn a_wrong_address_is_not_shown() {
+        for url in ["ftp://u:hunter2@host", "http://u:hunter2@", "hunter2"] {
+            let error = Endpoint::new(Api::OpenAi, url, "m").unwrap_err().to_string();
+            assert!(!error.contains("hunter2") && error.contains("11434"), "{error}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let mut endpoint = Endpoint::new(Api::OpenAi, "http://u:hunter2@host:1/v1", "m").unwrap();
+        endpoint.key = ApiKey::new("sk-hunter3");
+        let shown = format!("{endpoint:?} {:?} {}", endpoint.key, endpoint.name());
+        assert!(!shown.contains("hunter") && shown.contains("host:1"), "{shown}");
+        assert_eq!(endpoint.hide("a hunter2 b sk-hunter3"), "a … b …");
+    }
+}

@@ -1,0 +1,257 @@
+//! One request to an endpoint and its answer: sent, read piece by piece within limits, and handed to an assembly.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use reqwest::{Client, RequestBuilder, Response};
+use toolhub_core::RawObject;
+use toolhub_core::event_stream::SseParser;
+use url::Url;
+
+use crate::assembly::Assembly;
+use crate::endpoint::{Api, Endpoint};
+use crate::failure::{Failure, Told, root_cause};
+use crate::retry::retry_after;
+use crate::{anthropic, openai};
+
+/// The most that an answer may weigh, unpacked.
+const MAX_ANSWER: usize = 64 << 20;
+/// Of a refusal only the beginning is looked at.
+const MAX_REFUSAL: usize = 64 << 10;
+/// How long the words of a refusal may take once its status is there.
+const REFUSAL: Duration = Duration::from_secs(5);
+/// How long the end of a stream that has said everything is waited for, so that its connection can be used again.
+const FAREWELL: Duration = Duration::from_millis(50);
+const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+/// Whether there is more to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// There may be.
+    More,
+    /// That was all.
+    Done,
+}
+
+/// A piece that is no part of an answer.
+#[derive(Debug)]
+pub(crate) enum Misread {
+    /// It is not of the format.
+    Shape(String),
+    /// The endpoint says that something failed.
+    Told(Told),
+}
+
+impl Misread {
+    fn at(self, endpoint: &Endpoint) -> Failure {
+        match self {
+            Self::Shape(why) => Failure::unreadable(endpoint, &why),
+            Self::Told(told) => Failure::told(endpoint, &told),
+        }
+    }
+}
+
+/// Reads an answer in the endpoint's format.
+enum Reader {
+    OpenAi(openai::Reader),
+    Anthropic(anthropic::Reader),
+}
+
+impl Reader {
+    fn of(api: Api) -> Self {
+        match api {
+            Api::OpenAi => Self::OpenAi(openai::Reader),
+            Api::Anthropic => Self::Anthropic(anthropic::Reader),
+        }
+    }
+
+    fn event(&mut self, data: &str, assembly: &mut Assembly<'_>) -> Result<Step, Misread> {
+        match self {
+            Self::OpenAi(reader) => reader.event(data, assembly),
+            Self::Anthropic(reader) => reader.event(data, assembly),
+        }
+    }
+
+    fn whole(&mut self, body: &str, assembly: &mut Assembly<'_>) -> Result<Step, Misread> {
+        match self {
+            Self::OpenAi(reader) => reader.whole(body, assembly),
+            Self::Anthropic(reader) => reader.whole(body, assembly),
+        }
+    }
+}
+
+/// Who is asked, and how patiently.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Exchange<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) endpoint: &'a Endpoint,
+    /// The longest silence between two pieces.
+    pub(crate) silence: Duration,
+}
+
+impl Exchange<'_> {
+    /// Sends the request and reads the answer to its end.
+    pub(crate) async fn run(self, body: &RawObject, assembly: &mut Assembly<'_>) -> Result<(), Failure> {
+        let endpoint = self.endpoint;
+        let body =
+            serde_json::to_vec(body).map_err(|error| Failure::unreadable(endpoint, &error.to_string()))?;
+        let request = introduced(self.client.post(endpoint.chat_url()), endpoint)
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "text/event-stream, application/json")
+            .body(body);
+        let response = request.send().await.map_err(|error| Failure::send(endpoint, &error))?;
+        if !response.status().is_success() {
+            return Err(refused(endpoint, response).await);
+        }
+        match kind_of(&response) {
+            Kind::Page => Err(Failure::unreadable(endpoint, "it answered with a web page; check its `url`")),
+            Kind::Json => self.read_whole(response, assembly).await,
+            Kind::Events => self.read_events(response, assembly).await,
+        }
+    }
+
+    async fn read_events(&self, response: Response, assembly: &mut Assembly<'_>) -> Result<(), Failure> {
+        let endpoint = self.endpoint;
+        let (mut reader, mut parser) = (Reader::of(endpoint.api), SseParser::default());
+        let mut stream = Box::pin(response.bytes_stream());
+        let (mut taken, mut whole) = (0_usize, None);
+        loop {
+            // Before the first piece a model reads the prompt, which may take as long as the whole request may.
+            let next = match taken {
+                0 => stream.next().await,
+                _ => tokio::time::timeout(self.silence, stream.next())
+                    .await
+                    .map_err(|_| Failure::timed_out(endpoint, self.silence))?,
+            };
+            let piece: Bytes = match next {
+                Some(Ok(piece)) => piece,
+                // What was said before is all of it, if the model said that it stopped.
+                Some(Err(_)) | None if assembly.stopped() => return Ok(()),
+                Some(Err(error)) => return Err(Failure::broken_off(endpoint, &root_cause(&error))),
+                None => break,
+            };
+            taken += piece.len();
+            if taken > MAX_ANSWER {
+                return Err(Failure::unreadable(endpoint, "it is too long"));
+            }
+            // Some answer with JSON and do not say so.
+            if whole.is_none() && taken == piece.len() && piece.trim_ascii_start().starts_with(b"{") {
+                whole = Some(Vec::new());
+            }
+            if let Some(whole) = &mut whole {
+                whole.extend_from_slice(&piece);
+                continue;
+            }
+            for event in parser.push(&piece) {
+                if event.data.is_empty() {
+                    continue;
+                }
+                if reader.event(&event.data, assembly).map_err(|misread| misread.at(endpoint))? == Step::Done
+                {
+                    let _ = tokio::time::timeout(FAREWELL, stream.next()).await;
+                    return Ok(());
+                }
+            }
+        }
+        match whole {
+            Some(whole) => self.take_whole(&whole, assembly),
+            None => Err(Failure::broken_off(endpoint, "it ended before the model said that it was done")),
+        }
+    }
+
+    async fn read_whole(&self, mut response: Response, assembly: &mut Assembly<'_>) -> Result<(), Failure> {
+        let endpoint = self.endpoint;
+        let mut whole = Vec::new();
+        loop {
+            match response.chunk().await {
+                Ok(Some(piece)) => whole.extend_from_slice(&piece),
+                Ok(None) => break,
+                Err(error) => return Err(Failure::broken_off(endpoint, &root_cause(&error))),
+            }
+            if whole.len() > MAX_ANSWER {
+                return Err(Failure::unreadable(endpoint, "it is too long"));
+            }
+        }
+        self.take_whole(&whole, assembly)
+    }
+
+    fn take_whole(&self, whole: &[u8], assembly: &mut Assembly<'_>) -> Result<(), Failure> {
+        let text = String::from_utf8_lossy(whole);
+        let read = Reader::of(self.endpoint.api).whole(&text, assembly);
+        read.map(|_| ()).map_err(|misread| misread.at(self.endpoint))
+    }
+
+    /// What the endpoint answers to a question that has no body: the list of its models.
+    pub(crate) async fn get(self, url: Url) -> Result<Vec<u8>, Failure> {
+        let endpoint = self.endpoint;
+        let request = introduced(self.client.get(url), endpoint).header(ACCEPT, "application/json");
+        let mut response = request.send().await.map_err(|error| Failure::send(endpoint, &error))?;
+        if !response.status().is_success() {
+            return Err(refused(endpoint, response).await);
+        }
+        let mut body = Vec::new();
+        while let Some(piece) =
+            response.chunk().await.map_err(|error| Failure::broken_off(endpoint, &root_cause(&error)))?
+        {
+            body.extend_from_slice(&piece);
+            if body.len() > MAX_ANSWER {
+                return Err(Failure::unreadable(endpoint, "it is too long"));
+            }
+        }
+        Ok(body)
+    }
+}
+
+/// The request with what tells the endpoint who asks.
+fn introduced(request: RequestBuilder, endpoint: &Endpoint) -> RequestBuilder {
+    let key = |words: &str| endpoint.key.as_ref().and_then(|key| key.header(words));
+    match endpoint.api {
+        Api::OpenAi => match key("Bearer ") {
+            Some(value) => request.header(AUTHORIZATION, value),
+            None => request,
+        },
+        Api::Anthropic => {
+            let request = request.header("anthropic-version", ANTHROPIC_VERSION);
+            match key("") {
+                Some(value) => request.header("x-api-key", value),
+                None => request,
+            }
+        }
+    }
+}
+
+/// What kind of answer it is, by what it says of itself.
+enum Kind {
+    Events,
+    Json,
+    Page,
+}
+
+fn kind_of(response: &Response) -> Kind {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    match kind.split(';').next().unwrap_or_default().trim() {
+        "text/html" => Kind::Page,
+        json if json.ends_with("json") => Kind::Json,
+        _ => Kind::Events,
+    }
+}
+
+async fn refused(endpoint: &Endpoint, mut response: Response) -> Failure {
+    let status = response.status();
+    let retry_after = retry_after(response.headers());
+    let mut body = Vec::new();
+    let read = async {
+        while let Ok(Some(piece)) = response.chunk().await {
+            body.extend_from_slice(&piece);
+            if body.len() > MAX_REFUSAL {
+                break;
+            }
+        }
+    };
+    // Without its words the status says enough.
+    let _ = tokio::time::timeout(REFUSAL, read).await;
+    let told = Told { retry_after, ..Told::read(&String::from_utf8_lossy(&body)) };
+    Failure::status(endpoint, status, &told)
+}

@@ -1,0 +1,162 @@
+//! What went wrong with one try: the error, and whether another try may go better.
+
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use serde_json::Value;
+use toolhub_core::model::ModelError;
+
+use crate::endpoint::Endpoint;
+use crate::retry::Again;
+
+/// As much of what an endpoint says about a failure is shown.
+const SHOWN: usize = 400;
+
+/// A try that failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) error: ModelError,
+    pub(crate) again: Again,
+}
+
+impl Failure {
+    /// The request could not be sent, or nothing came back.
+    pub(crate) fn send(endpoint: &Endpoint, error: &reqwest::Error) -> Self {
+        let (model, cause) = (endpoint.name(), endpoint.hide(&root_cause(error)));
+        if error.is_timeout() {
+            let cause = "no connection in time".to_owned();
+            return Self { error: ModelError::Unreachable { model, cause }, again: Again::Soon };
+        }
+        // A name or a certificate that is wrong now is wrong in a second.
+        let again = if error.is_builder() { Again::Never } else { Again::Soon };
+        Self { error: ModelError::Unreachable { model, cause }, again }
+    }
+
+    /// It answered with a status that is no success, and these words.
+    pub(crate) fn status(endpoint: &Endpoint, status: StatusCode, told: &Told) -> Self {
+        let model = endpoint.name();
+        let detail = shown(endpoint, &told.message);
+        let number = status.as_u16();
+        let busy = matches!(number, 429 | 503 | 529) || told.is_busy();
+        let (error, again) = match number {
+            // Those whose money is spent are told 429, and waiting does not help them.
+            429 if told.is_spent() => (ModelError::Refused { model, status: number, detail }, Again::Never),
+            _ if busy => {
+                let again = told.retry_after.map_or(Again::Soon, Again::After);
+                (ModelError::Busy { model, retry_after: told.retry_after }, again)
+            }
+            401 | 403 => (ModelError::Unauthorized { model, detail }, Again::Never),
+            408 | 500..=599 => {
+                let again = told.retry_after.map_or(Again::Soon, Again::After);
+                (ModelError::Refused { model, status: number, detail }, again)
+            }
+            _ => (ModelError::Refused { model, status: number, detail }, Again::Never),
+        };
+        Self { error, again }
+    }
+
+    /// It said in the midst of its answer that it cannot go on.
+    pub(crate) fn told(endpoint: &Endpoint, told: &Told) -> Self {
+        match told.status() {
+            Some(status) => Self::status(endpoint, status, told),
+            None => Self::broken_off(endpoint, &told.message),
+        }
+    }
+
+    /// Its answer broke off.
+    pub(crate) fn broken_off(endpoint: &Endpoint, detail: &str) -> Self {
+        let (model, detail) = (endpoint.name(), shown(endpoint, detail));
+        Self { error: ModelError::BrokenOff { model, detail }, again: Again::Soon }
+    }
+
+    /// Its answer is not what was agreed on.
+    pub(crate) fn unreadable(endpoint: &Endpoint, detail: &str) -> Self {
+        let (model, detail) = (endpoint.name(), shown(endpoint, detail));
+        Self { error: ModelError::Unreadable { model, detail }, again: Again::Never }
+    }
+
+    /// It was silent for too long.
+    pub(crate) fn timed_out(endpoint: &Endpoint, after: Duration) -> Self {
+        Self { error: ModelError::TimedOut { model: endpoint.name(), after }, again: Again::Never }
+    }
+}
+
+/// What an endpoint says about a failure.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// In words.
+    pub(crate) message: String,
+    /// In a word, or a number.
+    pub(crate) kind: String,
+    /// How long it wants to be left alone.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl Told {
+    /// Reads the body of a refusal, whatever it is.
+    pub(crate) fn read(body: &str) -> Self {
+        match serde_json::from_str::<Value>(body) {
+            Ok(value) => Self::of(value.get("error").unwrap_or(&value), body),
+            Err(_) => Self { message: body.trim().to_owned(), ..Self::default() },
+        }
+    }
+
+    /// Reads `error` of an answer: an object as most write it, or a text.
+    pub(crate) fn of(error: &Value, whole: &str) -> Self {
+        let text = |name: &str| error.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let number = |name: &str| error.get(name).and_then(Value::as_u64).map(|number| number.to_string());
+        let message = error.as_str().or_else(|| text("message")).or_else(|| text("detail")).unwrap_or(whole);
+        let code = text("code").map(str::to_owned).or_else(|| number("code")).or_else(|| number("status"));
+        let kind = match (code, text("type")) {
+            (Some(code), Some(kind)) => format!("{code} {kind}"),
+            (code, kind) => code.or_else(|| kind.map(str::to_owned)).unwrap_or_default(),
+        };
+        Self { message: message.trim().to_owned(), kind, retry_after: None }
+    }
+
+    /// The status that an error in the midst of an answer stands for, where that is plain.
+    fn status(&self) -> Option<StatusCode> {
+        let number = self.kind.split(' ').find_map(|word| word.parse::<u16>().ok());
+        let known = [
+            ("overloaded_error", 529),
+            ("rate_limit", 429),
+            ("authentication_error", 401),
+            ("permission_error", 403),
+            ("invalid_request_error", 400),
+            ("not_found_error", 404),
+        ];
+        let named = known.iter().find(|(word, _)| self.kind.contains(word)).map(|(_, status)| *status);
+        let status = number.or(named).and_then(|number| StatusCode::from_u16(number).ok());
+        status.filter(|status| status.is_client_error() || status.is_server_error())
+    }
+
+    fn is_busy(&self) -> bool {
+        self.kind.contains("overloaded_error")
+    }
+
+    fn is_spent(&self) -> bool {
+        self.kind.contains("insufficient_quota")
+    }
+}
+
+/// The words as they may be shown: short, on one line, without secrets.
+fn shown(endpoint: &Endpoint, text: &str) -> String {
+    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let plain = endpoint.hide(plain.trim());
+    if plain.is_empty() {
+        return "it said nothing more".to_owned();
+    }
+    match plain.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}…", &plain[..at]),
+        None => plain,
+    }
+}
+
+/// The innermost reason: `connection refused` rather than the layers around it, which name the address.
+pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,36 @@
+//! Which models an endpoint has: asked without a word to any of them, so it costs nothing.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use toolhub_core::model::ModelError;
+
+use crate::client::ModelClient;
+use crate::exchange::Exchange;
+use crate::failure::Failure;
+
+#[derive(Deserialize)]
+struct Listing {
+    data: Vec<Listed>,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    id: String,
+}
+
+impl ModelClient {
+    /// The names of the models at this endpoint, in its order.
+    pub async fn models(&self, timeout: Duration) -> Result<Vec<String>, ModelError> {
+        let endpoint = self.endpoint();
+        let ask = async {
+            let exchange = Exchange { client: self.http()?, endpoint, silence: timeout };
+            let body = exchange.get(endpoint.models_url()).await?;
+            let listing: Listing = serde_json::from_slice(&body)
+                .map_err(|error| Failure::unreadable(endpoint, &format!("no list of models: {error}")))?;
+            Ok(listing.data.into_iter().map(|listed| listed.id).collect())
+        };
+        let answer = tokio::time::timeout(timeout, ask).await;
+        answer.unwrap_or_else(|_| Err(Failure::timed_out(endpoint, timeout))).map_err(|failure| failure.error)
+    }
+}

@@ -1,0 +1,163 @@
+//! Reads what a `chat/completions` endpoint says, in pieces or whole.
+
+use serde::Deserialize;
+use serde_json::Value;
+use toolhub_core::RawJson;
+use toolhub_core::model::Stop;
+
+use crate::assembly::{Assembly, CallPiece};
+use crate::exchange::{Misread, Step};
+use crate::failure::Told;
+
+/// Reads one answer.
+#[derive(Debug, Default)]
+pub(crate) struct Reader;
+
+#[derive(Deserialize)]
+struct Chunk {
+    choices: Option<Vec<Choice>>,
+    usage: Option<Counts>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    index: Option<u64>,
+    #[serde(alias = "message")]
+    delta: Option<Delta>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Delta {
+    content: Option<Value>,
+    #[serde(alias = "reasoning")]
+    reasoning_content: Option<Value>,
+    refusal: Option<String>,
+    tool_calls: Option<Vec<Call>>,
+}
+
+#[derive(Deserialize)]
+struct Call {
+    index: Option<u64>,
+    id: Option<String>,
+    function: Option<Function>,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    name: Option<String>,
+    arguments: Option<RawJson>,
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<Details>,
+    /// DeepSeek's name for it.
+    prompt_cache_hit_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Details {
+    cached_tokens: Option<u64>,
+}
+
+impl Reader {
+    /// Takes the data of one event in.
+    pub(crate) fn event(&mut self, data: &str, assembly: &mut Assembly<'_>) -> Result<Step, Misread> {
+        if data.trim() == "[DONE]" {
+            return Ok(Step::Done);
+        }
+        self.whole(data, assembly)
+    }
+
+    /// Takes an answer in that came in one piece; a piece of one has the same shape.
+    pub(crate) fn whole(&mut self, body: &str, assembly: &mut Assembly<'_>) -> Result<Step, Misread> {
+        let chunk: Chunk = serde_json::from_str(body).map_err(|error| Misread::Shape(error.to_string()))?;
+        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
+            return Err(Misread::Told(Told::of(&error, body)));
+        }
+        if chunk.choices.is_none() && chunk.usage.is_none() {
+            return Err(Misread::Shape("it has no `choices`".to_owned()));
+        }
+        for choice in chunk.choices.into_iter().flatten() {
+            if choice.index.unwrap_or_default() == 0 {
+                take(choice, assembly);
+            }
+        }
+        if let Some(counts) = chunk.usage {
+            count(&counts, assembly);
+        }
+        Ok(Step::More)
+    }
+}
+
+fn take(choice: Choice, assembly: &mut Assembly<'_>) {
+    if let Some(delta) = choice.delta {
+        if let Some(thought) = delta.reasoning_content {
+            assembly.thought(&words(&thought).0);
+        }
+        if let Some(content) = delta.content {
+            let (text, thought) = words(&content);
+            assembly.thought(&thought);
+            assembly.text(&text);
+        }
+        if let Some(refusal) = delta.refusal.filter(|refusal| !refusal.is_empty()) {
+            assembly.text(&refusal);
+        }
+        for call in delta.tool_calls.into_iter().flatten() {
+            let (name, arguments) = match call.function {
+                Some(function) => (function.name, function.arguments),
+                None => (None, None),
+            };
+            let arguments = arguments.map(|raw| written(&raw)).unwrap_or_default();
+            assembly.call(CallPiece { index: call.index, id: call.id, name, arguments });
+        }
+    }
+    let stop = match choice.finish_reason.as_deref() {
+        None | Some("") => return,
+        Some("tool_calls" | "function_call") => Stop::Calls,
+        Some("length") => Stop::Length,
+        Some("content_filter") => Stop::Filtered,
+        Some(_) => Stop::End,
+    };
+    assembly.stop(stop);
+}
+
+/// The words of a content, and the thoughts in it: a text, or a list of parts.
+fn words(content: &Value) -> (String, String) {
+    let (mut text, mut thought) = (String::new(), String::new());
+    match content {
+        Value::String(words) => text.push_str(words),
+        Value::Array(parts) => {
+            for part in parts {
+                if let Some(words) = part.get("text").and_then(Value::as_str) {
+                    text.push_str(words);
+                } else if let Some(inner) = part.get("thinking") {
+                    thought.push_str(&words(inner).0);
+                }
+            }
+        }
+        _ => {}
+    }
+    (text, thought)
+}
+
+/// The arguments as they were written: a text that holds JSON, as the format has it; some send the object itself.
+fn written(raw: &RawJson) -> String {
+    match raw.decode::<String>() {
+        Ok(text) => text,
+        Err(_) if raw.get() == "null" => String::new(),
+        Err(_) => raw.get().to_owned(),
+    }
+}
+
+fn count(counts: &Counts, assembly: &mut Assembly<'_>) {
+    let usage = assembly.usage();
+    usage.input = counts.prompt_tokens.unwrap_or(usage.input);
+    usage.output = counts.completion_tokens.unwrap_or(usage.output);
+    let cached = counts.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
+    usage.cached = cached.or(counts.prompt_cache_hit_tokens).unwrap_or(usage.cached);
+}

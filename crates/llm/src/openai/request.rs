@@ -1,0 +1,188 @@
+//! What is said to a `chat/completions` endpoint.
+
+use serde_json::Value;
+use toolhub_core::model::{ChatRequest, Message, ModelCall, OfferedTool, ToolChoice};
+use toolhub_core::{RawJson, RawObject};
+
+use crate::concession::{Concession, Concessions};
+use crate::endpoint::Endpoint;
+use crate::names::{wire_id, wire_name};
+
+/// Schemas deeper than this are not called strict; nobody checks that far.
+const STRICT_DEPTH: usize = 16;
+
+/// The body of the request.
+pub(crate) fn body(request: &ChatRequest, endpoint: &Endpoint, made: Concessions) -> RawObject {
+    let mut body = RawObject::default()
+        .with("model", endpoint.model.as_str())
+        .with("messages", RawJson::of(&messages(request, made)))
+        .with("stream", true);
+    if !made.has(Concession::NoCount) {
+        body.set("stream_options", RawObject::default().with("include_usage", true));
+    }
+    if !request.tools.is_empty() {
+        body.set("tools", RawJson::of(&request.tools.iter().map(tool).collect::<Vec<_>>()));
+        let choice = match request.choice {
+            ToolChoice::Free => None,
+            ToolChoice::Required => Some("required"),
+            ToolChoice::Forbidden => Some("none"),
+        };
+        if let Some(choice) = choice.filter(|_| !made.has(Concession::FreeChoice)) {
+            body.set("tool_choice", choice);
+        }
+    }
+    if let Some((name, schema)) = &request.answer_schema
+        && !made.has(Concession::JsonInWords)
+    {
+        body.set("response_format", answer_format(name, schema, made));
+    }
+    if let Some(limit) = request.max_tokens.or(endpoint.max_tokens) {
+        let name = match made.has(Concession::NewLimitName) {
+            true => "max_completion_tokens",
+            false => "max_tokens",
+        };
+        body.set(name, u64::from(limit));
+    }
+    if let Some(temperature) = request.temperature.or(endpoint.temperature)
+        && !made.has(Concession::OwnTemperature)
+    {
+        body.set("temperature", RawJson::of(&temperature));
+    }
+    body
+}
+
+fn messages(request: &ChatRequest, made: Concessions) -> Vec<RawObject> {
+    let mut system = request.system.clone();
+    if let Some((_, schema)) = &request.answer_schema
+        && made.has(Concession::SchemaInWords)
+    {
+        system
+            .push_str("\n\nAnswer with one JSON value that fits this JSON Schema, and with nothing else:\n");
+        system.push_str(schema.get());
+    }
+    let said = |role: &str| RawObject::default().with("role", role);
+    let mut messages = Vec::new();
+    if !system.trim().is_empty() {
+        messages.push(said("system").with("content", system));
+    }
+    for message in &request.messages {
+        messages.push(match message {
+            Message::User(text) => said("user").with("content", text.as_str()),
+            Message::Assistant { text, calls } if calls.is_empty() => {
+                said("assistant").with("content", text.as_str())
+            }
+            Message::Assistant { text, calls } => {
+                let words = if text.is_empty() { RawJson::null() } else { text.as_str().into() };
+                let calls: Vec<RawObject> = calls.iter().map(call).collect();
+                said("assistant").with("content", words).with("tool_calls", RawJson::of(&calls))
+            }
+            // That a call failed is for its text to say: the format has no field for it.
+            Message::Tool { call, text, .. } => {
+                said("tool").with("tool_call_id", wire_id(call.as_str())).with("content", text.as_str())
+            }
+        });
+    }
+    messages
+}
+
+fn call(call: &ModelCall) -> RawObject {
+    let function = RawObject::default()
+        .with("name", wire_name(call.tool.as_str()))
+        .with("arguments", call.arguments.get());
+    RawObject::default()
+        .with("id", wire_id(call.id.as_str()))
+        .with("type", "function")
+        .with("function", function)
+}
+
+fn tool(tool: &OfferedTool) -> RawObject {
+    let function = RawObject::default()
+        .with("name", wire_name(tool.name.as_str()))
+        .with("description", tool.description.as_str())
+        .with("parameters", object_schema(&tool.schema));
+    RawObject::default().with("type", "function").with("function", function)
+}
+
+/// A schema as endpoints want those of arguments: an object with properties, if only none.
+pub(crate) fn object_schema(schema: &RawJson) -> RawJson {
+    let mut object = schema.object().unwrap_or_default();
+    let whole = object.contains("type") && object.contains("properties");
+    if whole {
+        return schema.clone();
+    }
+    if !object.contains("type") {
+        object.set("type", "object");
+    }
+    if !object.contains("properties") {
+        object.set("properties", RawObject::default());
+    }
+    object.into_raw()
+}
+
+fn answer_format(name: &str, schema: &RawJson, made: Concessions) -> RawObject {
+    let kind = |kind: &str| RawObject::default().with("type", kind);
+    if made.has(Concession::SchemaInWords) {
+        return kind("json_object");
+    }
+    let mut wanted = RawObject::default().with("name", wire_name(name)).with("schema", schema.clone());
+    if is_strict(&schema.value(), STRICT_DEPTH) {
+        wanted.set("strict", true);
+    }
+    kind("json_schema").with("json_schema", wanted)
+}
+
+/// Whether a schema keeps to what may be held to strictly: every object closed, every property required. An endpoint that
+/// knows the word refuses other schemas that claim it.
+fn is_strict(schema: &Value, depth: usize) -> bool {
+    let Some(object) = schema.as_object().filter(|_| depth > 0) else { return false };
+    let below = |schema: &Value| is_strict(schema, depth - 1);
+    let closed = match object.get("properties").and_then(Value::as_object) {
+        Some(properties) => {
+            let required = object.get("required").and_then(Value::as_array);
+            let is_required = |name: &String| required.is_some_and(|all| all.iter().any(|one| one == name));
+            object.get("additionalProperties") == Some(&Value::Bool(false))
+                && properties.iter().all(|(name, schema)| is_required(name) && below(schema))
+        }
+        None => object.get("type").is_none_or(|kind| kind != "object"),
+    };
+    let any_of = object.get("anyOf").and_then(Value::as_array);
+    closed
+        && object.get("items").is_none_or(below)
+        && any_of.is_none_or(|all| all.iter().all(below))
+        && !["oneOf", "allOf", "$defs", "definitions"].iter().any(|word| object.contains_key(*word))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn strict_schemas() {
+        let check = |schema: Value, expect: bool| assert_eq!(is_strict(&schema, 16), expect, "{schema}");
+        check(json!({"type": "string"}), true);
+        check(json!({"type": "object"}), false);
+        let closed = json!({
+            "type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
+            "additionalProperties": false
+        });
+        check(closed.clone(), true);
+        check(json!({"type": "array", "items": closed}), true);
+        check(json!({"type": "object", "properties": {"a": {}}, "additionalProperties": false}), false);
+        check(json!({"type": "object", "properties": {"a": {}}, "required": ["a"]}), false);
+    }
+
+    #[test]
+    fn schemas_of_arguments_are_objects() {
+        let check = |schema: &str, expect: &str| {
+            assert_eq!(object_schema(&RawJson::parse(schema).unwrap()).get(), expect);
+        };
+        check(
+            r#"{"type":"object","properties":{}, "x":1e400}"#,
+            r#"{"type":"object","properties":{}, "x":1e400}"#,
+        );
+        check(r#"{"x":1e400}"#, r#"{"x":1e400,"type":"object","properties":{}}"#);
+        check("true", r#"{"type":"object","properties":{}}"#);
+    }
+}

@@ -1,0 +1,109 @@
+//! Whether a request is made again, and when. Pure, but for the jitter.
+
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+
+/// At most this many tries.
+pub(crate) const TRIES: u32 = 3;
+/// Before the second try; the next waits twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// More than this is not waited for, whoever asks.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Whether a failure may be gone at the next try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// No.
+    Never,
+    /// Perhaps.
+    Soon,
+    /// After this time, as the endpoint says.
+    After(Duration),
+}
+
+/// How long to wait before the next try, where there is to be one: `tries` were made, `left` is the time there is.
+pub(crate) fn pause(again: Again, tries: u32, left: Duration) -> Option<Duration> {
+    if tries >= TRIES {
+        return None;
+    }
+    let wait = match again {
+        Again::Never => return None,
+        // Many hubs must not knock at the same moment: up to half as long again.
+        Again::Soon => {
+            FIRST_PAUSE.mul_f64(2_f64.powi(tries.cast_signed() - 1) * (1.0 + fastrand::f64() / 2.0))
+        }
+        Again::After(wait) => wait + FIRST_PAUSE.mul_f64(fastrand::f64() / 2.0),
+    };
+    // To wait in vain helps nobody.
+    (wait <= LONGEST_PAUSE && wait < left).then_some(wait)
+}
+
+/// How long the endpoint wants to be left alone, where it says so.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let span = |text: &str, unit: f64| {
+        let number: f64 = text.parse().ok()?;
+        Duration::try_from_secs_f64(number * unit).ok()
+    };
+    if let Some(wait) = text("retry-after-ms").and_then(|text| span(text, 0.001)) {
+        return Some(wait);
+    }
+    let text = text(RETRY_AFTER.as_str())?;
+    span(text, 1.0).or_else(|| until(text))
+}
+
+/// The time until a date, none for one that is over.
+fn until(date: &str) -> Option<Duration> {
+    let date = jiff::fmt::rfc2822::parse(date).ok()?;
+    let left = date.timestamp().duration_since(jiff::Timestamp::now());
+    Some(Duration::try_from(left).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_end() {
+        let long = Duration::from_secs(100);
+        let check = |again: Again, tries: u32, left: Duration, expect: Option<(u64, u64)>| {
+            let pause = pause(again, tries, left).map(|pause| pause.as_millis());
+            let fits = |(low, high): (u64, u64)| {
+                pause.is_some_and(|pause| (low.into()..=high.into()).contains(&pause))
+            };
+            assert!(expect.map_or(pause.is_none(), fits), "{again:?} {tries} {left:?}: {pause:?}");
+        };
+        check(Again::Soon, 1, long, Some((500, 750)));
+        check(Again::Soon, 2, long, Some((1000, 1500)));
+        check(Again::Soon, 3, long, None);
+        check(Again::Never, 1, long, None);
+        check(Again::Soon, 1, Duration::from_millis(400), None);
+        check(Again::After(Duration::from_secs(2)), 1, long, Some((2000, 2250)));
+        check(Again::After(Duration::from_secs(3600)), 1, Duration::MAX, None);
+    }
+
+    #[test]
+    fn waits_as_endpoints_write_them() {
+        let check = |name: &'static str, text: &str, expect: Option<Duration>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, text.parse().unwrap());
+            assert_eq!(retry_after(&headers), expect, "{name}: {text}");
+        };
+        check("retry-after", "3", Some(Duration::from_secs(3)));
+        check("retry-after", "0.25", Some(Duration::from_millis(250)));
+        check("retry-after-ms", "40", Some(Duration::from_millis(40)));
+        check("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT", Some(Duration::ZERO));
+        check("retry-after", "soon", None);
+        check("retry-after", "-1", None);
+        check("retry-after", "1e300", None);
+        let mut headers = HeaderMap::new();
+        let soon = jiff::Timestamp::now() + jiff::Span::new().seconds(90);
+        headers.insert(
+            "retry-after",
+            jiff::fmt::rfc2822::to_string(&soon.to_zoned(jiff::tz::TimeZone::UTC)).unwrap().parse().unwrap(),
+        );
+        let wait = retry_after(&headers).unwrap();
+        assert!((88..=90).contains(&wait.as_secs()), "{wait:?}");
+    }
+}

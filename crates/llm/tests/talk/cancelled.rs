@@ -1,0 +1,38 @@
+//! Dropping a request ends it: the server sees its client go.
+
+use toolhub_core::model::{LanguageModel as _, Spoken};
+use toolhub_testkit::model::{Act, Ending, ModelServer, ScriptedReply};
+
+use super::support::{BOTH, client, request};
+
+#[tokio::test]
+async fn before_a_word() {
+    for api in BOTH {
+        let server = ModelServer::start([Act::Hang]);
+        let (client, asked) = (client(&server, api), request());
+        let chat = client.chat(&asked, &|_| {});
+        tokio::select! {
+            reply = chat => panic!("{reply:?}"),
+            _ = server.wait_for(|happened| happened.asked == 1) => {}
+        }
+        let happened = server.wait_for(|happened| happened.departed == 1).await;
+        assert_eq!(happened.asked, 1);
+    }
+}
+
+#[tokio::test]
+async fn in_the_midst_of_its_words() {
+    for api in BOTH {
+        let reply = ScriptedReply::text(&"word ".repeat(40)).ending(Ending::SilentAfter(800));
+        let server = ModelServer::start([reply.act()]);
+        let (client, asked) = (client(&server, api), request());
+        let (said, mut hears) = tokio::sync::mpsc::channel(100);
+        let listener = |spoken: Spoken| said.try_send(spoken).unwrap();
+        let chat = client.chat(&asked, &listener);
+        tokio::select! {
+            reply = chat => panic!("{reply:?}"),
+            heard = hears.recv() => assert!(heard.is_some()),
+        }
+        server.wait_for(|happened| happened.departed == 1).await;
+    }
+}

@@ -1,0 +1,190 @@
+//! What a user is told when a model does not answer, and when it is asked again.
+
+use std::time::Duration;
+
+use toolhub_core::model::{ModelError, Spoken};
+use toolhub_core::{Lang, Say as _};
+use toolhub_llm::{Api, ApiKey, Endpoint, ModelClient};
+use toolhub_testkit::model::{Act, Ending, ModelServer, ScriptedReply};
+
+use super::support::{BOTH, KEY, ask, client, overhear, request};
+
+fn fine() -> Act {
+    ScriptedReply::text("fine").act()
+}
+
+#[tokio::test]
+async fn what_passes_is_tried_again() {
+    for api in BOTH {
+        for first in [Act::refuse(500, "oops"), Act::refuse(503, "later"), Act::refuse_for(429, "0.1")] {
+            let server = ModelServer::start([first, fine()]);
+            assert_eq!(ask(&client(&server, api), &request()).await.unwrap().text, "fine");
+            assert_eq!(server.bodies().len(), 2);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_before_a_word_is_tried_again() {
+    for api in BOTH {
+        for ending in [Ending::CutAfter(9), Ending::EndAfter(0)] {
+            let server = ModelServer::start([ScriptedReply::text("fine").ending(ending).act(), fine()]);
+            assert_eq!(ask(&client(&server, api), &request()).await.unwrap().text, "fine", "{ending:?}");
+            assert_eq!(server.bodies().len(), 2);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_heard_is_never_said_again() {
+    for api in BOTH {
+        for ending in [Ending::CutAfter(800), Ending::EndAfter(800)] {
+            let long = ScriptedReply::text(&"word ".repeat(40)).ending(ending);
+            let server = ModelServer::start([long.act(), fine()]);
+            let (reply, heard) = overhear(&client(&server, api), &request()).await;
+            let error = reply.unwrap_err();
+            assert!(matches!(error, ModelError::BrokenOff { .. }), "{api:?} {ending:?}: {error:?}");
+            assert!(heard.iter().any(|spoken| matches!(spoken, Spoken::Text(_))));
+            assert_eq!(server.bodies().len(), 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wait_is_kept_to_and_a_long_one_is_told() {
+    let server = ModelServer::start([Act::refuse_for(429, "1"), fine()]);
+    let begun = std::time::Instant::now();
+    ask(&client(&server, Api::OpenAi), &request()).await.unwrap();
+    assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
+
+    let server = ModelServer::start([Act::refuse_for(429, "3600")]);
+    let begun = std::time::Instant::now();
+    let error = ask(&client(&server, Api::OpenAi), &request()).await.unwrap_err();
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    let ModelError::Busy { retry_after, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(*retry_after, Some(Duration::from_secs(3600)));
+    assert!(error.say(Lang::En).contains("3600 s") && error.say(Lang::Zh).contains("3600 秒"));
+    assert_eq!(server.bodies().len(), 1);
+}
+
+#[tokio::test]
+async fn three_tries_and_no_more() {
+    let server = ModelServer::start([Act::refuse(502, "bad gateway")]);
+    let error = ask(&client(&server, Api::OpenAi), &request()).await.unwrap_err();
+    assert!(matches!(error, ModelError::Refused { status: 502, .. }), "{error:?}");
+    assert_eq!(server.bodies().len(), 3);
+}
+
+#[tokio::test]
+async fn what_will_not_pass_is_told_at_once() {
+    type Kind = fn(&ModelError) -> bool;
+    let cases: [(Act, Kind, &str); 5] = [
+        (Act::refuse(401, "no such key"), |e| matches!(e, ModelError::Unauthorized { .. }), "no such key"),
+        (Act::refuse(403, "not you"), |e| matches!(e, ModelError::Unauthorized { .. }), "not you"),
+        (
+            Act::refuse(404, "no such model"),
+            |e| matches!(e, ModelError::Refused { status: 404, .. }),
+            "no such model",
+        ),
+        (
+            Act::Status { status: 400, headers: Vec::new(), body: "<b>nginx</b>".to_owned() },
+            |e| matches!(e, ModelError::Refused { status: 400, .. }),
+            "nginx",
+        ),
+        (
+            Act::Status {
+                status: 429,
+                headers: Vec::new(),
+                body: r#"{"error":{"message":"pay first","code":"insufficient_quota"}}"#.to_owned(),
+            },
+            |e| matches!(e, ModelError::Refused { status: 429, .. }),
+            "pay first",
+        ),
+    ];
+    for api in BOTH {
+        for (act, kind, words) in &cases {
+            let server = ModelServer::start([act.clone(), fine()]);
+            let error = ask(&client(&server, api), &request()).await.unwrap_err();
+            assert!(kind(&error) && error.to_string().contains(words), "{error:?}");
+            assert_eq!(server.bodies().len(), 1, "{error:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn nonsense_is_told_as_such() {
+    let raw =
+        |kind: &'static str, body: &str| Act::Raw { kind, body: body.to_owned(), ending: Ending::Whole };
+    let cases = [
+        (raw("text/html", "<html>log in</html>"), "web page"),
+        (raw("application/json", "{\"what\": 1}"), "no `c"),
+        (raw("application/json", "nonsense"), "expected"),
+        (raw("text/event-stream", "data: {\"choices\": 7}\n\n"), "invalid type"),
+        (raw("text/event-stream", "data: nonsense\n\n"), "expected"),
+    ];
+    for (act, words) in cases {
+        let server = ModelServer::start([act]);
+        let error = ask(&client(&server, Api::OpenAi), &request()).await.unwrap_err();
+        assert!(matches!(error, ModelError::Unreadable { .. }), "{error:?}");
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_in_the_midst_of_a_stream() {
+    let word = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
+    let error = "data: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\n";
+    let server = ModelServer::start([Act::events(format!("{word}{error}")), fine()]);
+    let told = ask(&client(&server, Api::OpenAi), &request()).await.unwrap_err();
+    assert!(told.to_string().contains("out of memory"), "{told}");
+    assert_eq!(server.bodies().len(), 1);
+    // Before a word, it may go better the next time.
+    let server = ModelServer::start([Act::events(error), fine()]);
+    assert_eq!(ask(&client(&server, Api::OpenAi), &request()).await.unwrap().text, "fine");
+
+    let busy = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
+    let server = ModelServer::start([Act::events(busy), fine()]);
+    assert_eq!(ask(&client(&server, Api::Anthropic), &request()).await.unwrap().text, "fine");
+    let start = "event: x\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"hi\"}}\n\n";
+    let server = ModelServer::start([Act::events(format!("{start}{busy}")), fine()]);
+    let told = ask(&client(&server, Api::Anthropic), &request()).await.unwrap_err();
+    assert!(matches!(told, ModelError::Busy { .. }), "{told:?}");
+}
+
+#[tokio::test]
+async fn nobody_there() {
+    // A port that was free a moment ago.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let mut endpoint = Endpoint::new(Api::OpenAi, &format!("http://u:hunter3@{address}"), "m").unwrap();
+    endpoint.key = ApiKey::new(KEY);
+    let error = ask(&ModelClient::new(endpoint), &request()).await.unwrap_err();
+    assert!(
+        matches!(&error, ModelError::Unreachable { cause, .. } if cause.contains("refused")),
+        "{error:?}"
+    );
+    let shown = format!("{error:?} {error} {}", error.say(Lang::Zh));
+    assert!(!shown.contains("hunter"), "{shown}");
+}
+
+#[tokio::test]
+async fn the_key_is_never_shown() {
+    for api in BOTH {
+        for status in [400, 401, 404, 418] {
+            let server = ModelServer::start([Act::refuse(status, &format!("your key {KEY} is odd"))]);
+            let client = client(&server, api);
+            let error = ask(&client, &request()).await.unwrap_err();
+            let shown = format!("{error:?} {error} {} {client:?}", error.say(Lang::Zh));
+            assert!(!shown.contains("hunter") && shown.contains("is odd"), "{shown}");
+        }
+        let server = ModelServer::start([fine()]);
+        ask(&client(&server, api), &request()).await.unwrap();
+        let received = &server.received()[0];
+        let header = match api {
+            Api::OpenAi => received.headers["authorization"].to_str().unwrap(),
+            Api::Anthropic => received.headers["x-api-key"].to_str().unwrap(),
+        };
+        assert!(header.ends_with(KEY) && !received.text.contains(KEY));
+    }
+}

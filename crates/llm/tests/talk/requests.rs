@@ -1,0 +1,134 @@
+//! What goes over the wire, to the letter, in both formats; and what is left out for endpoints that refuse it.
+
+use toolhub_core::model::{ChatRequest, Message, ModelCall, Stop, ToolChoice};
+use toolhub_core::{CallId, RawJson};
+use toolhub_llm::Api;
+use toolhub_testkit::model::{Act, ModelServer, ScriptedReply};
+
+use super::support::{BOTH, ask, client, overhear, request, tool};
+
+fn called(id: &str, tool: &str, arguments: &str) -> ModelCall {
+    ModelCall {
+        id: CallId::new(id),
+        tool: tool.into(),
+        arguments: RawJson::parse(arguments).unwrap(),
+        source: None,
+        repaired: Vec::new(),
+    }
+}
+
+/// A talk with all that a talk can have.
+fn talk() -> ChatRequest {
+    let answered = |id: &str, text: &str, failed: bool| Message::Tool {
+        call: CallId::new(id),
+        tool: "weather".into(),
+        text: text.to_owned(),
+        failed,
+    };
+    let mut asked = request();
+    asked.messages.push(Message::Assistant {
+        text: String::new(),
+        calls: vec![
+            called("call_1", "weather", r#"{"city":"Kyoto","n":1234567890123456789012345678901234567890}"#),
+            called("call/2", "读表 / read", "{}"),
+        ],
+    });
+    asked.messages.push(answered("call_1", "sunny", false));
+    asked.messages.push(answered("call/2", "no such sheet", true));
+    ChatRequest { max_tokens: Some(300), temperature: Some(0.5), ..asked }
+}
+
+fn schema() -> Option<(String, RawJson)> {
+    let schema = r#"{"type":"object","properties":{"sunny":{"type":"boolean"}},"required":["sunny"],"additionalProperties":false}"#;
+    Some(("weather answer".to_owned(), RawJson::parse(schema).unwrap()))
+}
+
+async fn sent(api: Api, asked: &ChatRequest) -> String {
+    let server = ModelServer::start([ScriptedReply::text("{}").act()]);
+    ask(&client(&server, api), asked).await.unwrap();
+    let received = &server.received()[0];
+    format!("{}\n{}", received.line, serde_json::to_string_pretty(&received.body).unwrap())
+}
+
+#[tokio::test]
+async fn bodies() {
+    for api in BOTH {
+        let id = api.id();
+        insta::assert_snapshot!(format!("{id}-talk"), sent(api, &talk()).await);
+        let must = ChatRequest { choice: ToolChoice::Required, ..talk() };
+        insta::assert_snapshot!(format!("{id}-must-call"), sent(api, &must).await);
+        let may_not = ChatRequest { choice: ToolChoice::Forbidden, answer_schema: schema(), ..talk() };
+        insta::assert_snapshot!(format!("{id}-schema-no-calls"), sent(api, &may_not).await);
+        let plain = ChatRequest { answer_schema: schema(), ..ChatRequest::new("").user("Sunny?") };
+        insta::assert_snapshot!(format!("{id}-schema"), sent(api, &plain).await);
+    }
+}
+
+#[tokio::test]
+async fn numbers_of_any_length_leave_as_they_came() {
+    for api in BOTH {
+        let long =
+            r#"{"type":"object","properties":{"n":{"maximum":1234567890123456789012345678901234567890}}}"#;
+        let mut asked = talk();
+        asked.tools.push(tool("count", long));
+        let server = ModelServer::start([ScriptedReply::text("x").act()]);
+        ask(&client(&server, api), &asked).await.unwrap();
+        let count = server.received()[0].text.matches("1234567890123456789012345678901234567890").count();
+        assert_eq!(count, 2, "{api:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_fits_a_schema() {
+    let answer = r#"{"sunny": true}"#;
+    let asked = ChatRequest { answer_schema: schema(), ..request() };
+    let server = ModelServer::start([ScriptedReply::text(answer).act()]);
+    assert_eq!(ask(&client(&server, Api::OpenAi), &asked).await.unwrap().text, answer);
+
+    // Here it is a tool that has to be called, and nobody notices.
+    let wire = {
+        let server = ModelServer::start([ScriptedReply::text("x").act()]);
+        ask(&client(&server, Api::Anthropic), &asked).await.unwrap();
+        server.bodies()[0]["tools"][2]["name"].as_str().unwrap().to_owned()
+    };
+    let server = ModelServer::start([ScriptedReply::text("Well: ").call(&wire, answer).act()]);
+    let (reply, heard) = overhear(&client(&server, Api::Anthropic), &asked).await;
+    let reply = reply.unwrap();
+    assert_eq!((reply.text.as_str(), reply.stop, reply.calls.len()), (answer, Stop::End, 0));
+    let heard = format!("{heard:?}");
+    assert!(heard.contains("sunny") && !heard.contains("CallBegun"), "{heard}");
+}
+
+#[tokio::test]
+async fn what_an_endpoint_refuses_is_left_out_from_then_on() {
+    let asked = ChatRequest { answer_schema: schema(), max_tokens: Some(9), ..request() };
+    let fine = || ScriptedReply::text("{}").act();
+    let server = ModelServer::start([
+        Act::refuse(400, "unknown field `stream_options`"),
+        Act::refuse(400, "use 'max_completion_tokens' instead"),
+        Act::refuse(400, "This response_format type is unavailable now"),
+        Act::refuse(400, "bad request"),
+        fine(),
+    ]);
+    let client = client(&server, Api::OpenAi);
+    ask(&client, &asked).await.unwrap();
+    ask(&client, &asked).await.unwrap();
+    let bodies = server.bodies();
+    assert_eq!(bodies.len(), 6, "what was learned is kept");
+    assert_eq!(bodies[4], bodies[5]);
+    assert!(bodies[1].get("stream_options").is_none());
+    assert_eq!(bodies[2]["max_completion_tokens"], 9);
+    assert_eq!(bodies[3]["response_format"], serde_json::json!({"type": "json_object"}));
+    assert!(bodies[3]["messages"][0]["content"].as_str().unwrap().contains("\"sunny\""));
+    assert!(bodies[4].get("response_format").is_none());
+}
+
+#[tokio::test]
+async fn models_are_listed() {
+    for api in BOTH {
+        let server = ModelServer::listing(&["a", "b"], []);
+        let models = client(&server, api).models(std::time::Duration::from_secs(5)).await.unwrap();
+        assert_eq!(models, ["a", "b"]);
+        assert_eq!(server.received()[0].line, "GET /v1/models");
+    }
+}

@@ -1,0 +1,70 @@
+//! What the tests share: a client for a scripted server, and what it heard.
+
+use std::sync::{Mutex, PoisonError};
+
+use toolhub_core::RawJson;
+use toolhub_core::model::{ChatReply, ChatRequest, LanguageModel as _, ModelError, OfferedTool, Spoken};
+use toolhub_llm::{Api, ApiKey, Endpoint, ModelClient};
+use toolhub_testkit::model::ModelServer;
+
+pub(crate) const KEY: &str = "sk-hunter2hunter2";
+pub(crate) const BOTH: [Api; 2] = [Api::OpenAi, Api::Anthropic];
+
+pub(crate) fn endpoint(server: &ModelServer, api: Api) -> Endpoint {
+    let mut endpoint = Endpoint::new(api, &server.url, "scripted").unwrap();
+    endpoint.key = ApiKey::new(KEY);
+    endpoint
+}
+
+pub(crate) fn client(server: &ModelServer, api: Api) -> ModelClient {
+    ModelClient::new(endpoint(server, api))
+}
+
+pub(crate) fn tool(name: &str, schema: &str) -> OfferedTool {
+    OfferedTool {
+        name: name.into(),
+        description: format!("Does {name}."),
+        schema: RawJson::parse(schema).unwrap(),
+    }
+}
+
+/// A request with two tools, one of which has a name that no endpoint takes.
+pub(crate) fn request() -> ChatRequest {
+    let schema = r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#;
+    ChatRequest {
+        tools: vec![tool("weather", schema), tool("读表 / read", "{}")],
+        ..ChatRequest::new("Be brief.")
+    }
+    .user("What is the weather in Kyoto?")
+}
+
+pub(crate) async fn ask(client: &ModelClient, request: &ChatRequest) -> Result<ChatReply, ModelError> {
+    client.chat(request, &|_| {}).await
+}
+
+/// The answer, and what was heard of it on the way.
+pub(crate) async fn overhear(
+    client: &ModelClient,
+    request: &ChatRequest,
+) -> (Result<ChatReply, ModelError>, Vec<Spoken>) {
+    let heard = Mutex::new(Vec::new());
+    let reply = client
+        .chat(request, &|spoken| heard.lock().unwrap_or_else(PoisonError::into_inner).push(spoken))
+        .await;
+    (reply, heard.into_inner().unwrap())
+}
+
+/// All that a reply says, but for ids that are made afresh.
+pub(crate) fn shown(reply: &ChatReply) -> String {
+    let calls: Vec<String> =
+        reply.calls.iter().map(|call| format!("{}({})", call.tool, call.arguments)).collect();
+    let unreadable: Vec<String> = reply.unreadable.iter().map(ToString::to_string).collect();
+    format!(
+        "{:?} {} | {} | {} | {:?}",
+        reply.stop,
+        reply.text,
+        calls.join(" "),
+        unreadable.join(" "),
+        reply.usage
+    )
+}

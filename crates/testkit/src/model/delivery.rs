@@ -1,0 +1,107 @@
+//! Sends a body in the pieces and to the end that a script asks for, and notices when nobody reads it any more.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream;
+
+use super::Stage;
+use super::script::{Ending, Pacing};
+
+/// Counts a departure when it is dropped before the answer was over.
+#[derive(Debug)]
+pub(super) struct Guard {
+    stage: Option<Arc<Stage>>,
+}
+
+impl Guard {
+    pub(super) fn new(stage: Arc<Stage>) -> Self {
+        Self { stage: Some(stage) }
+    }
+
+    /// The answer is over.
+    pub(super) fn over(mut self) {
+        self.stage = None;
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(stage) = self.stage.take() {
+            stage.happened.send_modify(|happened| happened.departed += 1);
+        }
+    }
+}
+
+/// One thing that happens to a body.
+enum Part {
+    Bytes(Bytes),
+    Wait(std::time::Duration),
+    Break,
+    Silence,
+}
+
+pub(super) fn deliver(body: String, pacing: Pacing, ending: Ending, guard: Guard) -> Body {
+    let whole = body.into_bytes();
+    let (kept, last) = match ending {
+        Ending::Whole => (whole.len(), None),
+        Ending::CutAfter(bytes) => (bytes, Some(Part::Break)),
+        Ending::EndAfter(bytes) => (bytes, None),
+        Ending::SilentAfter(bytes) => (bytes, Some(Part::Silence)),
+    };
+    let whole = Bytes::from(whole[..kept.min(whole.len())].to_vec());
+    let mut parts = pieces(&whole, pacing);
+    parts.extend(last);
+    let state = (parts.into_iter(), Some(guard));
+    let parts = stream::unfold(state, |(mut parts, mut guard)| async move {
+        loop {
+            match parts.next() {
+                Some(Part::Bytes(bytes)) => return Some((Ok(bytes), (parts, guard))),
+                Some(Part::Wait(pause)) => tokio::time::sleep(pause).await,
+                Some(Part::Break) => {
+                    guard.take()?.over();
+                    // The pieces before it must be on their way first.
+                    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                    return Some((Err(io::Error::other("cut off on purpose")), (parts, guard)));
+                }
+                Some(Part::Silence) => std::future::pending::<Infallible>().await.into_never(),
+                None => {
+                    if let Some(guard) = guard.take() {
+                        guard.over();
+                    }
+                    return None;
+                }
+            }
+        }
+    });
+    Body::from_stream(parts.boxed())
+}
+
+trait Never {
+    fn into_never(self);
+}
+
+impl Never for Infallible {
+    fn into_never(self) {
+        match self {}
+    }
+}
+
+fn pieces(whole: &Bytes, pacing: Pacing) -> Vec<Part> {
+    match pacing {
+        Pacing::AtOnce => vec![Part::Bytes(whole.clone())],
+        Pacing::SplitAt(at) => {
+            let at = at.min(whole.len());
+            vec![Part::Bytes(whole.slice(..at)), Part::Bytes(whole.slice(at..))]
+        }
+        Pacing::EveryByte => (0..whole.len()).map(|at| Part::Bytes(whole.slice(at..=at))).collect(),
+        Pacing::Drip(pause) => {
+            let lines = whole.split_inclusive(|byte| *byte == b'\n');
+            lines.flat_map(|line| [Part::Wait(pause), Part::Bytes(Bytes::copy_from_slice(line))]).collect()
+        }
+    }
+}

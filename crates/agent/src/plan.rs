@@ -82,4 +82,17 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// What cannot be done, or is missing, each in words that say what to add.
     pub problems: Vec<Text>,
+    /// Calls that are known but for some arguments; each has its own problems above.
+    pub unfinished: Vec<Unfinished>,
+}
+
+/// A call that cannot be made yet.
+#[derive(Debug, Clone)]
+pub struct Unfinished {
+    /// The tool.
+    pub tool: ToolName,
+    /// The arguments that are known.
+    pub arguments: Vec<(String, Slot)>,
+    /// The parameters that must be said before it can be called.
+    pub missing: Vec<String>,
 }

@@ -1,17 +1,17 @@
 //! `toolhub eval search`: how good the ranking is on a set of tools and requests, also of two settings side by side.
 
 use std::collections::HashMap;
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
-use toolhub_core::{Lang, RawJson, RawObject, Source, Tool, ToolDefinition};
+use toolhub_core::{Lang, RawJson, RawObject, Tool, ToolDefinition};
 use toolhub_search::metrics::{Report, Tally};
 use toolhub_search::{Index, Request, Settings};
 
 use super::app::App;
+use super::eval_files::{bar, percent, read_lines, read_tool, wrong_line};
 use super::exit::{Exit, UsageError};
 use super::options_eval::EvalSearchArgs;
 use super::screen::BOLD;
@@ -19,6 +19,8 @@ use super::table::{Cell, lines};
 
 /// Tools that are looked at for each request.
 const DEPTH: usize = 10;
+/// What a line of the requests is.
+const QUERY: &str = "{\"query\", \"relevant\": [ids]}";
 /// How often the progress bar moves.
 const MOVE: Duration = Duration::from_millis(100);
 
@@ -68,14 +70,14 @@ pub(crate) fn run(app: &App, args: &EvalSearchArgs) -> anyhow::Result<Exit> {
 impl Set {
     fn read(args: &EvalSearchArgs, lang: Lang) -> Result<Self, UsageError> {
         let (mut tools, mut ids) = (Vec::new(), HashMap::new());
-        for (number, line) in read_lines(&args.tools, lang)? {
-            let (id, tool) = read_tool(&line).ok_or_else(|| wrong_line(&args.tools, number, lang))?;
+        for (number, line) in read_lines(&args.tools, QUERY, lang)? {
+            let (id, tool) = read_tool(&line).ok_or_else(|| wrong_line(&args.tools, number, QUERY, lang))?;
             ids.insert(Arc::as_ptr(&tool.definition), id);
             tools.push(tool);
         }
         let mut asked = Vec::new();
-        for (number, line) in read_lines(&args.queries, lang)? {
-            asked.push(line.decode::<Asked>().map_err(|_| wrong_line(&args.queries, number, lang))?);
+        for (number, line) in read_lines(&args.queries, QUERY, lang)? {
+            asked.push(line.decode::<Asked>().map_err(|_| wrong_line(&args.queries, number, QUERY, lang))?);
         }
         Ok(Self { tools, ids, asked })
     }
@@ -107,11 +109,6 @@ impl Set {
     }
 }
 
-fn bar(done: usize, all: usize) -> String {
-    let full = done * 30 / all.max(1);
-    format!("{}{} {done}/{all}", "█".repeat(full), "░".repeat(30 - full))
-}
-
 fn print(app: &App, columns: &[(String, Report)]) {
     type Figure = (&'static str, fn(&Report) -> String);
     let figures: [Figure; 9] = [
@@ -135,51 +132,6 @@ fn print(app: &App, columns: &[(String, Report)]) {
     for line in lines(&rows, "", None) {
         app.screen.line(&line);
     }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1}", share * 100.0)
-}
-
-fn read_lines(file: &Path, lang: Lang) -> Result<Vec<(usize, RawJson)>, UsageError> {
-    let name = file.display();
-    let unread = |error: std::io::Error| {
-        UsageError(
-            lang.pick(format!("`{name}` cannot be read: {error}"), format!("无法读取 `{name}`：{error}")),
-        )
-    };
-    let mut found = Vec::new();
-    for (index, line) in BufReader::new(std::fs::File::open(file).map_err(unread)?).lines().enumerate() {
-        let line = line.map_err(unread)?;
-        if !line.trim().is_empty() {
-            let parsed = RawJson::parse(line).map_err(|_| wrong_line(file, index + 1, lang))?;
-            found.push((index + 1, parsed));
-        }
-    }
-    Ok(found)
-}
-
-fn wrong_line(file: &Path, line: usize, lang: Lang) -> UsageError {
-    let name = file.display();
-    UsageError(lang.pick(
-        format!("line {line} of `{name}` is not what it should be: a tool is `{{\"name\", \"description\", \"inputSchema\"}}`, a query `{{\"query\", \"relevant\": [ids]}}`"),
-        format!("`{name}` 第 {line} 行格式不对：工具应为 `{{\"name\", \"description\", \"inputSchema\"}}`，请求应为 `{{\"query\", \"relevant\": [ids]}}`"),
-    ))
-}
-
-/// A definition with its schema under `inputSchema` or `parameters`, and its id, or else its name.
-fn read_tool(line: &RawJson) -> Option<(String, Tool)> {
-    let mut members = line.object()?;
-    if !members.contains("inputSchema")
-        && let Some(schema) = members.get("parameters").filter(|schema| schema.is_object()).cloned()
-    {
-        members.set("inputSchema", schema);
-    }
-    let text = |key: &str| members.get(key).and_then(|value| value.decode::<String>().ok());
-    let source = text("server").map_or(Source::Native, |server| Source::named(&server));
-    let id = text("id").or_else(|| text("name"))?;
-    let definition = ToolDefinition::parse(members.into_raw()).ok()?;
-    Some((id, Tool::new(source, definition)))
 }
 
 /// Settings as JSON, each left out as it usually is.

@@ -172,6 +172,11 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/eval/search tools" => "工具，每行一个 JSON 定义",
         "/eval/search queries" => "请求，每行一个：{\"query\", \"relevant\": [id 或名称]}",
         "/eval/search compare" => "另一组设置（JSON），与当前设置并排衡量",
+        "/eval/plan" => "衡量规划请求的效果，不调用任何工具",
+        "/eval/plan tools" => "工具，每行一个 JSON 定义",
+        "/eval/plan requests" => {
+            "请求，每行一个：{\"id\", \"request\", \"expected\": [{\"tool\": [名称], \"arguments\": {参数: [可接受的值]}}]}"
+        }
         "/history" => "显示调用过什么以及结果",
         "/history tool" => "只显示该工具的调用",
         "/history source" => "只显示由此处回答（或尝试过）的调用",

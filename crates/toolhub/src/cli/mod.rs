@@ -6,6 +6,8 @@ mod browser;
 mod call;
 mod completions;
 mod doctor;
+mod eval_files;
+mod eval_plan;
 mod eval_search;
 mod exit;
 mod explain;
@@ -71,6 +73,7 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Call(args)) => call::run(app, args).await,
         Some(Command::Eval(args)) => match args.command {
             EvalCommand::Search(args) => eval_search::run(app, &args),
+            EvalCommand::Plan(args) => eval_plan::run(app, &args),
         },
         Some(Command::History(args)) => history::run(app, args).await,
         Some(Command::Stats(args)) => stats::run(app, args).await,

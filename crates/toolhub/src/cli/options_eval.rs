@@ -14,6 +14,8 @@ pub(crate) struct EvalArgs {
 pub(crate) enum EvalCommand {
     /// Measure how well tools are found
     Search(EvalSearchArgs),
+    /// Measure how well requests are planned; nothing is called
+    Plan(EvalPlanArgs),
 }
 
 #[derive(Debug, Args)]
@@ -27,4 +29,14 @@ pub(crate) struct EvalSearchArgs {
     /// Other settings, as JSON, to measure beside the usual ones
     #[arg(long, value_name = "FILE")]
     pub(crate) compare: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EvalPlanArgs {
+    /// Tools, one JSON definition a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tools: PathBuf,
+    /// Requests, one a line: {"id", "request", "expected": [{"tool": [names], "arguments": {name: [values]}}]}
+    #[arg(long, value_name = "FILE")]
+    pub(crate) requests: PathBuf,
 }

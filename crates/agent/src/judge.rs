@@ -1,0 +1,172 @@
+//! Whether a plan has the calls that were expected: the rules by which planners are measured. What to plan is left to planners.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::plan::{Plan, Slot, Step};
+
+/// How an argument is written whose value an earlier step will give.
+pub const RESULT: &str = "<result>";
+
+/// A call that is expected.
+#[derive(Debug, Clone, serde::Deserialize)]
+pub struct Expected {
+    /// The names that are right.
+    pub tool: Vec<String>,
+    /// For each argument the values that are right, `""` among them where it may be left out.
+    #[serde(default)]
+    pub arguments: BTreeMap<String, Vec<Value>>,
+}
+
+/// What a plan got right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Verdict {
+    /// The tools, as often as each is wanted, and no other.
+    pub tools: bool,
+    /// The tools with all their arguments.
+    pub arguments: bool,
+}
+
+/// Compares a plan with what was expected; the order of calls does not matter.
+pub fn judge(plan: &Plan, expected: &[Expected]) -> Verdict {
+    let calls: Vec<&Step> = plan.steps.iter().filter(|step| step.tool.is_some()).collect();
+    let same_count = calls.len() == expected.len();
+    let pairs = |fits: fn(&Step, &Expected) -> bool| {
+        same_count && all_paired(calls.len(), &|call, wanted| fits(calls[call], &expected[wanted]))
+    };
+    Verdict { tools: pairs(names_right), arguments: pairs(all_right) }
+}
+
+/// Whether each of `count` on one side can have one of its own on the other: augmenting paths, as the sides are small.
+fn all_paired(count: usize, fits: &dyn Fn(usize, usize) -> bool) -> bool {
+    fn find(
+        one: usize,
+        fits: &dyn Fn(usize, usize) -> bool,
+        taken: &mut [Option<usize>],
+        seen: &mut [bool],
+    ) -> bool {
+        for other in 0..taken.len() {
+            if seen[other] || !fits(one, other) {
+                continue;
+            }
+            seen[other] = true;
+            if taken[other].is_none_or(|holder| find(holder, fits, taken, seen)) {
+                taken[other] = Some(one);
+                return true;
+            }
+        }
+        false
+    }
+    let mut taken = vec![None; count];
+    (0..count).all(|one| find(one, fits, &mut taken, &mut vec![false; count]))
+}
+
+fn names_right(step: &Step, expected: &Expected) -> bool {
+    step.tool.as_ref().is_some_and(|tool| expected.tool.iter().any(|name| name == tool.as_str()))
+}
+
+fn all_right(step: &Step, expected: &Expected) -> bool {
+    let given = |name: &str| step.arguments.iter().find(|(given, _)| given == name).map(|(_, slot)| slot);
+    let listed = |name: &str| expected.arguments.get(name);
+    names_right(step, expected)
+        && step.arguments.iter().all(|(name, slot)| listed(name).is_some_and(|right| slot_right(slot, right)))
+        && expected.arguments.iter().all(|(name, right)| given(name).is_some() || may_lack(right))
+}
+
+fn may_lack(right: &[Value]) -> bool {
+    right.is_empty() || right.iter().any(|value| value.as_str() == Some(""))
+}
+
+fn slot_right(slot: &Slot, right: &[Value]) -> bool {
+    let value = match slot {
+        Slot::Value(value) => value.value(),
+        Slot::ResultOf(_) => Value::from(RESULT),
+    };
+    let rows = Value::Array(vec![Value::Array(vec![value.clone()])]);
+    let in_rows = matches!(slot, Slot::ResultOf(_)) && right.iter().any(|right| same(&rows, right));
+    in_rows || right.iter().any(|right| same(&value, right))
+}
+
+/// Whether a value is as good as another: numbers by value, texts without regard to case, blanks and some marks, the
+/// members of objects by lists of what is right.
+fn same(given: &Value, right: &Value) -> bool {
+    match (given, right) {
+        (Value::String(given), Value::String(right)) => plain(given) == plain(right),
+        (Value::Number(given), Value::Number(right)) => given.as_f64() == right.as_f64(),
+        (Value::Array(given), Value::Array(right)) => {
+            given.len() == right.len() && given.iter().zip(right).all(|(given, right)| same(given, right))
+        }
+        (Value::Object(given), Value::Object(right)) => {
+            given.iter().all(|(name, value)| right.get(name).is_some_and(|right| member_right(value, right)))
+                && right.iter().all(|(name, right)| {
+                    given.contains_key(name) || right.as_array().is_some_and(|right| may_lack(right))
+                })
+        }
+        _ => given == right,
+    }
+}
+
+fn member_right(given: &Value, right: &Value) -> bool {
+    same(given, right) || right.as_array().is_some_and(|right| right.iter().any(|right| same(given, right)))
+}
+
+fn plain(text: &str) -> String {
+    let ignored = |c: &char| c.is_whitespace() || ",./-_*^".contains(*c);
+    text.chars()
+        .filter(|c| !ignored(c))
+        .flat_map(char::to_lowercase)
+        .map(|c| if c == '\'' { '"' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use toolhub_core::{RawJson, ToolName};
+
+    use super::*;
+    use crate::plan::StepId;
+
+    fn plan(calls: &[(&str, &str)]) -> Plan {
+        let step = |(tool, arguments): &(&str, &str)| Step {
+            id: StepId::new(*tool),
+            description: String::new(),
+            tool: Some(ToolName::from(*tool)),
+            capability: None,
+            arguments: RawJson::parse(*arguments)
+                .unwrap()
+                .object()
+                .unwrap()
+                .iter()
+                .map(|(name, value)| (name.to_owned(), Slot::Value(value.clone())))
+                .collect(),
+            dependencies: Vec::new(),
+            complexity: Default::default(),
+        };
+        Plan { steps: calls.iter().map(step).collect(), ..Plan::default() }
+    }
+
+    #[test]
+    fn plans_are_judged() {
+        let check = |calls: &[(&str, &str)], expected: &str, tools: bool, arguments: bool| {
+            let expected: Vec<Expected> = serde_json::from_str(expected).unwrap();
+            assert_eq!(judge(&plan(calls), &expected), Verdict { tools, arguments }, "{calls:?}");
+        };
+        let one = r#"[{"tool":["a","b"],"arguments":{"x":[1],"y":["","New York"]}}]"#;
+        check(&[("a", r#"{"x":1.0}"#)], one, true, true);
+        check(&[("b", r#"{"x":1,"y":"new-york"}"#)], one, true, true);
+        check(&[("a", r#"{"x":2}"#)], one, true, false);
+        check(&[("a", r#"{"x":1,"z":1}"#)], one, true, false);
+        check(&[("a", r#"{"y":"New York"}"#)], one, true, false);
+        check(&[("c", r#"{"x":1}"#)], one, false, false);
+        check(&[], one, false, false);
+        check(&[], "[]", true, true);
+        check(&[("a", "{}")], "[]", false, false);
+        let two = r#"[{"tool":["a"],"arguments":{"x":[1,2]}},{"tool":["a"],"arguments":{"x":[1]}}]"#;
+        check(&[("a", r#"{"x":1}"#), ("a", r#"{"x":2}"#)], two, true, true);
+        check(&[("a", r#"{"x":2}"#), ("a", r#"{"x":2}"#)], two, true, false);
+        let nested = r#"[{"tool":["a"],"arguments":{"x":[{"m":[90],"n":["",1]}],"l":[["p","q"]]}}]"#;
+        check(&[("a", r#"{"x":{"m":90},"l":["P","q"]}"#)], nested, true, true);
+        check(&[("a", r#"{"x":{"m":91},"l":["p","q"]}"#)], nested, true, false);
+    }
+}

@@ -1,0 +1,156 @@
+//! Puts a plan together: which clauses are steps, which only tell more, and what is said when something lacks.
+
+use jiff::civil::Date;
+use toolhub_core::RawJson;
+
+use super::candidate::Given;
+use super::candidates::Candidates;
+use super::choose::{Choice, Chooser, Schemas};
+use super::mention::Reading;
+use super::split::{self, Clause};
+use super::{fan, inherit, problem};
+use crate::plan::{Complexity, Plan, Slot, Step, StepId, Unfinished};
+
+/// A step while the plan is put together.
+struct Draft {
+    choice: Choice,
+    clause: Clause,
+}
+
+/// Plans a text that has narrow letters.
+pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan {
+    let reading = Reading::of(text, today);
+    let mut chooser = Chooser { candidates, schemas: Schemas::default() };
+    let clauses = split::clauses(&reading);
+    let mut drafts: Vec<Draft> = Vec::new();
+    let mut unfinished: Vec<Draft> = Vec::new();
+    if clauses.len() > 1 {
+        (drafts, unfinished) = by_clause(text, &clauses, &mut chooser, today);
+    }
+    if drafts.len() < 2 {
+        let whole = Clause { start: 0, end: text.len() };
+        if let Some(choice) = chooser.choose(&reading, text) {
+            let better = choice.is_whole() || drafts.is_empty();
+            if better {
+                let own = vec![Draft { choice, clause: whole }];
+                (drafts, unfinished) =
+                    if own[0].choice.is_whole() { (own, Vec::new()) } else { (Vec::new(), own) };
+            }
+        }
+    }
+    let mut plan = Plan::default();
+    for draft in &drafts {
+        add(&mut plan, draft, text, today);
+    }
+    for draft in &unfinished {
+        refuse(&mut plan, draft);
+    }
+    if plan.steps.is_empty() && plan.problems.is_empty() {
+        plan.problems.push(problem::no_tool(text.trim()));
+    }
+    plan
+}
+
+/// The clauses that are steps, and those that would be if they said more.
+fn by_clause(
+    text: &str,
+    clauses: &[Clause],
+    chooser: &mut Chooser<'_>,
+    today: Date,
+) -> (Vec<Draft>, Vec<Draft>) {
+    let mut drafts: Vec<Draft> = Vec::new();
+    let mut unfinished: Vec<Draft> = Vec::new();
+    // Where the words begin that no step has used yet.
+    let mut open: Option<usize> = None;
+    for clause in clauses {
+        let own = &text[clause.start..clause.end];
+        let from = open.unwrap_or(clause.start);
+        let scope = Clause { start: from, end: clause.end };
+        let reading = Reading::of(&text[scope.start..scope.end], today);
+        let Some(mut choice) = chooser.choose(&reading, own) else {
+            open = Some(from);
+            continue;
+        };
+        {
+            let earlier: Vec<&Choice> = drafts.iter().map(|draft| &draft.choice).collect();
+            inherit::inherit(&mut choice, own, &earlier);
+        }
+        let whole = choice.is_whole();
+        let draft = Draft { choice, clause: scope };
+        if whole {
+            drafts.push(draft);
+            unfinished.clear();
+            open = None;
+        } else {
+            unfinished.push(draft);
+            open = Some(from);
+        }
+    }
+    // What comes after the last step may tell more about it.
+    if let (Some(from), Some(last)) = (open, drafts.last_mut())
+        && unfinished.is_empty()
+        && let Some(end) = clauses.last().map(|clause| clause.end).filter(|end| *end > from)
+    {
+        let scope = Clause { start: last.clause.start, end };
+        let reading = Reading::of(&text[scope.start..scope.end], today);
+        let again = chooser.again(&last.choice, &reading);
+        let filled = |choice: &Choice| choice.filling.slots.iter().flatten().count();
+        if again.is_whole() && filled(&again) > filled(&last.choice) {
+            *last = Draft { choice: again, clause: scope };
+        }
+    }
+    (drafts, unfinished)
+}
+
+fn add(plan: &mut Plan, draft: &Draft, text: &str, today: Date) {
+    let said = &text[draft.clause.start..draft.clause.end];
+    let reading = Reading::of(said, today);
+    let before = plan.steps.last().map(|step| step.id.clone());
+    for call in fan::out(&draft.choice, &reading) {
+        let id = StepId::new(format!("step{}", plan.steps.len() + 1));
+        let mut dependencies = Vec::new();
+        let mut arguments = Vec::new();
+        for (parameter, slot) in call.parameters.iter().zip(&call.filling.slots) {
+            let Some(slot) = slot else { continue };
+            let value = match (&slot.value, &before) {
+                (Given::Said(value), _) => Slot::Value(RawJson::from(value.clone())),
+                (Given::Result, Some(before)) => {
+                    dependencies.push(before.clone());
+                    Slot::ResultOf(before.clone())
+                }
+                (Given::Result, None) => continue,
+            };
+            arguments.push((parameter.name.clone(), value));
+        }
+        plan.steps.push(Step {
+            id,
+            description: said.trim().to_owned(),
+            tool: Some(call.tool.name().clone()),
+            capability: call.tool.tags.first().cloned(),
+            arguments,
+            dependencies,
+            complexity: Complexity::Simple,
+        });
+    }
+}
+
+fn refuse(plan: &mut Plan, draft: &Draft) {
+    let choice = &draft.choice;
+    let name = choice.tool.name();
+    let mut missing = Vec::new();
+    for place in choice.filling.missing(&choice.parameters) {
+        let parameter = &choice.parameters[place];
+        missing.push(parameter.name.clone());
+        plan.problems.push(problem::missing(name.as_str(), parameter));
+    }
+    let known =
+        choice.parameters.iter().zip(&choice.filling.slots).filter_map(|(parameter, slot)| {
+            match &slot.as_ref()?.value {
+                Given::Said(value) => {
+                    Some((parameter.name.clone(), Slot::Value(RawJson::from(value.clone()))))
+                }
+                Given::Result => None,
+            }
+        });
+    plan.unfinished.push(Unfinished { tool: name.clone(), arguments: known.collect(), missing });
+}

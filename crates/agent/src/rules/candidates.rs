@@ -1,0 +1,63 @@
+//! The tools that a plan may use: what was found for each part of a request.
+
+use std::collections::HashMap;
+
+use jiff::civil::Date;
+use toolhub_core::finder::{Search, ToolFinder};
+
+use super::mention::Reading;
+use super::probe;
+use super::split;
+use super::token::narrow;
+
+/// Tools that are looked at for each part.
+const LOOKED_AT: usize = 10;
+/// Parts past this many are not looked for; a request of so many is not one to plan without a model.
+const MOST_PARTS: usize = 24;
+
+/// What was found for each part of one request.
+#[derive(Debug, Clone, Default)]
+pub struct Candidates {
+    searches: HashMap<String, Search>,
+}
+
+impl Candidates {
+    /// Asks a finder for everything that a plan for `request` needs to know.
+    pub async fn gather(request: &str, finder: &dyn ToolFinder) -> Self {
+        let mut found = Self::default();
+        for part in sub_requests(request) {
+            let search = finder.search(&part, LOOKED_AT).await;
+            found.add(part, search);
+        }
+        found
+    }
+
+    /// Adds what was found for one of the texts that [`sub_requests`] names.
+    pub fn add(&mut self, part: impl Into<String>, search: Search) {
+        self.searches.insert(part.into(), search);
+    }
+
+    pub(super) fn of(&self, part: &str) -> Option<&Search> {
+        self.searches.get(part)
+    }
+}
+
+/// The texts to search tools for, each once: the whole request, its clauses, and what its contents suggest.
+pub fn sub_requests(request: &str) -> Vec<String> {
+    let request = request.get(..request.floor_char_boundary(super::LONGEST)).unwrap_or(request);
+    let narrow = narrow(request);
+    let text = narrow.trim();
+    // The day does not matter for where a text is cut.
+    let reading = Reading::of(text, Date::ZERO);
+    let mut found = vec![text.to_owned()];
+    for clause in split::clauses(&reading).into_iter().take(MOST_PARTS) {
+        let part = text.get(clause.start..clause.end).unwrap_or_default().trim().to_owned();
+        if !part.is_empty() && !found.contains(&part) {
+            found.push(part);
+        }
+    }
+    for query in probe::queries(&reading) {
+        found.push(query.to_owned());
+    }
+    found
+}

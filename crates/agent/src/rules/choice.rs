@@ -1,0 +1,144 @@
+//! Which of a schema's listed values a request means, in its own words or in those of the other language.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use super::labels::{self, Label, Place};
+use super::mention::Reading;
+use super::parameter::words;
+
+const TABLE: &str = include_str!("../../data/choices.tsv");
+
+/// What people say for a value.
+static SPOKEN: LazyLock<HashMap<&'static str, Vec<&'static str>>> = LazyLock::new(|| {
+    let mut spoken: HashMap<&'static str, Vec<&'static str>> = HashMap::new();
+    for row in TABLE.lines().filter(|line| !line.starts_with('#')) {
+        let mut columns = row.split('\t');
+        let values = columns.next().unwrap_or_default();
+        let names: Vec<&'static str> = columns.flat_map(str::split_whitespace).collect();
+        for value in values.split('|') {
+            spoken.entry(value).or_default().extend(&names);
+        }
+    }
+    spoken
+});
+
+/// The ways in which a listed value may be said.
+fn sayings(value: &str, description: &str) -> Vec<Label> {
+    let lower = value.to_lowercase();
+    let mut found = vec![Label::new(&words(value).join("_"), 4.0)];
+    if super::name::has_han(value) {
+        found = vec![Label::new(value, 4.0)];
+    }
+    found.extend(SPOKEN.get(lower.as_str()).into_iter().flatten().map(|name| Label::new(name, 2.6)));
+    found.extend(described(&lower, description));
+    found.retain(|label| !label.words.is_empty() && label.words.iter().any(|word| !word.is_empty()));
+    found
+}
+
+/// `'a' for apples`, `m (meters)`, `1 = low`: what a description says beside a value.
+fn described(value: &str, description: &str) -> Option<Label> {
+    let lower = description.to_lowercase();
+    let at = lower.find(&format!("'{value}'")).or_else(|| lower.find(&format!("`{value}`")))?;
+    let rest = lower.get(at + value.len() + 2..)?;
+    let rest = rest.trim_start_matches([' ', ':', '=', '(', '-', '（', '：']);
+    let rest = rest.strip_prefix("for ").or_else(|| rest.strip_prefix("means ")).unwrap_or(rest);
+    let end = rest.find([',', ')', ';', '.', '\'', '`', '，', '）', '、']).unwrap_or(rest.len());
+    let said = rest[..end].trim();
+    let short = !said.is_empty()
+        && said.split(' ').count() <= 3
+        && said.chars().count() <= 24
+        && !["or", "and", "或"].contains(&said);
+    short.then(|| Label::new(&said.replace(' ', "_"), 2.4))
+}
+
+/// A listed value that a request says.
+#[derive(Debug, Clone)]
+pub(super) struct Chosen {
+    pub(super) value: Value,
+    pub(super) place: Place,
+}
+
+/// The listed values that a text says, in its order; of those at one place the one that is said most plainly.
+pub(super) fn chosen(
+    choices: &[Value],
+    description: &str,
+    reading: &Reading<'_>,
+    stems: &[String],
+) -> Vec<Chosen> {
+    let mut found: Vec<Chosen> = Vec::new();
+    for choice in choices {
+        let said = match choice {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            _ => continue,
+        };
+        for place in labels::places(&sayings(&said, description), reading, stems) {
+            found.push(Chosen { value: choice.clone(), place });
+        }
+    }
+    let length = |chosen: &Chosen| chosen.place.end - chosen.place.start;
+    found.sort_by(|a, b| {
+        (b.place.strength.total_cmp(&a.place.strength))
+            .then(length(b).cmp(&length(a)))
+            .then(a.place.start.cmp(&b.place.start))
+    });
+    let mut kept: Vec<Chosen> = Vec::new();
+    for chosen in found {
+        let overlaps =
+            |other: &Chosen| other.place.start < chosen.place.end && chosen.place.start < other.place.end;
+        // A longer saying that contains this one is what was meant: `premium economy` is not `economy`.
+        if !kept.iter().any(|other| overlaps(other) || other.value == chosen.value) {
+            kept.push(chosen);
+        } else if let Some(other) = kept
+            .iter_mut()
+            .find(|other| overlaps(other) && length(&chosen) > other.place.end - other.place.start)
+        {
+            *other = chosen;
+        }
+    }
+    kept.sort_by_key(|chosen| chosen.place.start);
+    kept
+}
+
+/// Names of languages or currencies in a text, with the table's code.
+pub(super) fn spoken_codes(codes: &[&'static str], reading: &Reading<'_>, stems: &[String]) -> Vec<Chosen> {
+    let values: Vec<Value> = codes.iter().map(|code| Value::from(*code)).collect();
+    chosen(&values, "", reading, stems)
+}
+
+/// The languages that are known by name.
+pub(super) const LANGUAGES: [&str; 12] =
+    ["en", "zh", "ja", "ko", "fr", "de", "es", "ru", "it", "pt", "ar", "hi"];
+/// The currencies that are known by name.
+pub(super) const CURRENCIES: [&str; 12] =
+    ["usd", "cny", "eur", "gbp", "jpy", "krw", "hkd", "aud", "cad", "chf", "inr", "sgd"];
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::Date;
+
+    use super::*;
+
+    #[test]
+    fn values_are_chosen() {
+        let check = |choices: &[&str], text: &str, expect: &[&str]| {
+            let reading = Reading::of(text, Date::constant(2026, 1, 15));
+            let choices: Vec<Value> = choices.iter().map(|choice| Value::from(*choice)).collect();
+            let found = chosen(&choices, "", &reading, &labels::stems(&reading));
+            assert_eq!(
+                found.iter().filter_map(|chosen| chosen.value.as_str()).collect::<Vec<_>>(),
+                expect,
+                "{text}"
+            );
+        };
+        check(&["celsius", "fahrenheit"], "in Celsius please", &["celsius"]);
+        check(&["celsius", "fahrenheit"], "用华氏度", &["fahrenheit"]);
+        check(&["bar", "line", "pie"], "画一个柱状图", &["bar"]);
+        check(&["asc", "desc"], "按降序排列", &["desc"]);
+        check(&["economy", "premium_economy"], "a premium economy seat", &["premium_economy"]);
+        check(&["low", "high"], "what is this", &[]);
+    }
+}

@@ -1,0 +1,394 @@
+//! Arithmetic in a request, in symbols or in words of either language, as an expression for a calculator.
+
+use super::token::{Kind, Token};
+use super::units;
+
+/// An expression and where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Expression {
+    pub(super) text: String,
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// How many operators it has.
+    pub(super) operators: usize,
+}
+
+/// What some tokens are in an expression.
+enum Piece {
+    Operand(String),
+    /// Between two operands.
+    Between(&'static str),
+    /// After an operand: `%`, `!`, `^2`.
+    After(String),
+    /// Before an operand, which it takes in brackets: `sqrt`.
+    Function(&'static str),
+    /// After an operand, which it takes in brackets: 的平方根.
+    Around(&'static str),
+    /// 80 的 15%: a share of what came before.
+    ShareOf(String),
+    Open,
+    Close,
+}
+
+const BETWEEN: [(&[&str], &str); 31] = [
+    (&["multiplied", "by"], "*"),
+    (&["divided", "by"], "/"),
+    (&["to", "the", "power", "of"], "^"),
+    (&["raised", "to", "the", "power", "of"], "^"),
+    (&["raised", "to"], "^"),
+    (&["plus"], "+"),
+    (&["minus"], "-"),
+    (&["times"], "*"),
+    (&["over"], "/"),
+    (&["mod"], "mod"),
+    (&["modulo"], "mod"),
+    (&["加", "上"], "+"),
+    (&["加"], "+"),
+    (&["减", "去"], "-"),
+    (&["减"], "-"),
+    (&["乘", "以"], "*"),
+    (&["乘"], "*"),
+    (&["除", "以"], "/"),
+    (&["+"], "+"),
+    (&["-"], "-"),
+    (&["−"], "-"),
+    (&["–"], "-"),
+    (&["*", "*"], "^"),
+    (&["*"], "*"),
+    (&["×"], "*"),
+    (&["·"], "*"),
+    (&["÷"], "/"),
+    (&["/"], "/"),
+    (&["^"], "^"),
+    (&["x"], "*"),
+    (&["of"], "of"),
+];
+const FUNCTIONS: [(&[&str], &str); 22] = [
+    (&["square", "root", "of"], "sqrt"),
+    (&["sqrt", "of"], "sqrt"),
+    (&["sqrt"], "sqrt"),
+    (&["cube", "root", "of"], "cbrt"),
+    (&["√"], "sqrt"),
+    (&["根", "号"], "sqrt"),
+    (&["log", "of"], "log"),
+    (&["natural", "log", "of"], "ln"),
+    (&["sine", "of"], "sin"),
+    (&["sin", "of"], "sin"),
+    (&["cos", "of"], "cos"),
+    (&["cosine", "of"], "cos"),
+    (&["tan", "of"], "tan"),
+    (&["sin"], "sin"),
+    (&["cos"], "cos"),
+    (&["tan"], "tan"),
+    (&["log"], "log"),
+    (&["ln"], "ln"),
+    (&["exp"], "exp"),
+    (&["abs"], "abs"),
+    (&["factorial", "of"], "factorial"),
+    (&["cbrt"], "cbrt"),
+];
+const AROUND: [(&[&str], &str); 4] = [
+    (&["的", "平", "方", "根"], "sqrt"),
+    (&["的", "立", "方", "根"], "cbrt"),
+    (&["的", "阶", "乘"], "factorial"),
+    (&["的", "算", "术", "平", "方", "根"], "sqrt"),
+];
+const AFTER: [(&[&str], &str); 7] = [
+    (&["squared"], "^2"),
+    (&["cubed"], "^3"),
+    (&["的", "平", "方"], "^2"),
+    (&["的", "立", "方"], "^3"),
+    (&["%"], "%"),
+    (&["percent"], "%"),
+    (&["!"], "!"),
+];
+
+/// The expressions of a text, in order. `free` says which tokens are not taken by something else.
+pub(super) fn find(text: &str, tokens: &[Token<'_>], free: &dyn Fn(usize) -> bool) -> Vec<Expression> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        match conversion(text, tokens, at).or_else(|| Run::read(tokens, at, free)) {
+            Some((expression, after)) => {
+                found.push(expression);
+                at = after;
+            }
+            None => at += 1,
+        }
+    }
+    found
+}
+
+fn starts<'a, T: Copy>(tokens: &[Token<'_>], at: usize, table: &[(&'a [&'a str], T)]) -> Option<(T, usize)> {
+    let fits = |words: &[&str]| {
+        words
+            .iter()
+            .enumerate()
+            .all(|(place, word)| tokens.get(at + place).is_some_and(|token| token.is(word)))
+    };
+    let best = table.iter().filter(|(words, _)| fits(words)).max_by_key(|(words, _)| words.len())?;
+    Some((best.1, best.0.len()))
+}
+
+/// `5 km to miles`, `5 公里是多少英里`.
+fn conversion(text: &str, tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
+    let token = tokens.get(at).filter(|token| token.kind == Kind::Number)?;
+    let (from, length) = scale(tokens, at + 1)?;
+    let mut next = at + 1 + length;
+    let joint: [(&[&str], ()); 14] = [
+        (&["in"], ()),
+        (&["to"], ()),
+        (&["into"], ()),
+        (&["等", "于", "多", "少"], ()),
+        (&["是", "多", "少"], ()),
+        (&["换", "算", "成"], ()),
+        (&["换", "算", "为"], ()),
+        (&["转", "换", "成"], ()),
+        (&["转", "换", "为"], ()),
+        (&["转", "成"], ()),
+        (&["换", "成"], ()),
+        (&["合", "多", "少"], ()),
+        (&["equals", "how", "many"], ()),
+        (&["is", "how", "many"], ()),
+    ];
+    next += starts(tokens, next, &joint)?.1;
+    let (to, length) = scale(tokens, next)?;
+    let after = next + length;
+    let sign = if text[..token.start].ends_with('-') { "-" } else { "" };
+    let expression = format!("{sign}{} {from} to {to}", token.text);
+    let start = token.start - sign.len();
+    Some((Expression { text: expression, start, end: tokens[after - 1].end, operators: 1 }, after))
+}
+
+/// A unit as a calculator writes it.
+fn scale(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
+    let token = tokens.get(at)?;
+    let degree = matches!(token.text, "°" | "degrees" | "degree");
+    let letter = tokens.get(at + 1).filter(|next| next.is_any(&["C", "F", "celsius", "fahrenheit"]));
+    if let Some(letter) = letter.filter(|_| degree) {
+        let sign = if letter.text.starts_with(['C', 'c']) { "°C" } else { "°F" };
+        return Some((sign.to_owned(), 2));
+    }
+    let (unit, length) = units::at(tokens, at);
+    let unit = unit?;
+    let name = match unit.name() {
+        "celsius" => "°C",
+        "fahrenheit" => "°F",
+        _ if token.kind == Kind::Han => unit.name(),
+        _ => token.text,
+    };
+    Some((name.to_owned(), length))
+}
+
+fn piece(tokens: &[Token<'_>], at: usize, wants_operand: bool) -> Option<(Piece, usize)> {
+    let token = tokens.get(at)?;
+    if wants_operand {
+        if let Some((name, length)) = starts(tokens, at, &FUNCTIONS) {
+            let call = tokens
+                .get(at + length)
+                .is_some_and(|next| next.kind == Kind::Number || matches!(next.text, "(" | "（"));
+            return (call || name == "sqrt").then_some((Piece::Function(name), length));
+        }
+        return match (token.kind, token.text) {
+            (Kind::Number, text) => Some((Piece::Operand(text.replace(',', "")), 1)),
+            (Kind::Mark, "(" | "（") => Some((Piece::Open, 1)),
+            (Kind::Word, "x" | "y" | "z" | "t" | "pi" | "π" | "e") => {
+                Some((Piece::Operand(token.text.to_owned()), 1))
+            }
+            (Kind::Han, _) => {
+                let (value, after, _) = super::number::numerals(tokens, at)?;
+                Some((Piece::Operand(value.to_string()), after - at))
+            }
+            _ => None,
+        };
+    }
+    if let Some(found) = power(tokens, at) {
+        return Some(found);
+    }
+    if let Some((name, length)) = starts(tokens, at, &AROUND) {
+        return Some((Piece::Around(name), length));
+    }
+    if let Some((text, length)) = starts(tokens, at, &AFTER) {
+        return Some((Piece::After(text.to_owned()), length));
+    }
+    if matches!(token.text, ")" | "）") {
+        return Some((Piece::Close, 1));
+    }
+    if token.is("x")
+        && at > 0
+        && tokens[at - 1].end == token.start
+        && tokens.get(at + 1).is_none_or(|next| next.kind != Kind::Number)
+    {
+        return Some((Piece::After("x".to_owned()), 1));
+    }
+    starts(tokens, at, &BETWEEN).map(|(sign, length)| (Piece::Between(sign), length))
+}
+
+/// 的 10 次方, 的 15%, 的百分之十五.
+fn power(tokens: &[Token<'_>], at: usize) -> Option<(Piece, usize)> {
+    let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    if text(at) != "的" {
+        return None;
+    }
+    let share = text(at + 1) == "百" && text(at + 2) == "分" && text(at + 3) == "之";
+    let from = if share { at + 4 } else { at + 1 };
+    let (number, next) = match tokens.get(from)?.kind {
+        Kind::Number => (text(from).to_owned(), from + 1),
+        Kind::Han => {
+            let value: String = [text(from)].concat();
+            let digit = super::number::numeral(&value);
+            match digit {
+                Some(digit) if text(from + 1) == "次" => (digit.to_string(), from + 1),
+                _ => {
+                    let (value, after, _) = super::number::numerals(tokens, from)?;
+                    (value.to_string(), after)
+                }
+            }
+        }
+        _ => return None,
+    };
+    if share {
+        return Some((Piece::ShareOf(number), next - at));
+    }
+    match (text(next), text(next + 1)) {
+        ("%", _) => Some((Piece::ShareOf(number), next + 1 - at)),
+        ("次", "方" | "幂") => Some((Piece::After(format!("^{number}")), next + 2 - at)),
+        _ => None,
+    }
+}
+
+/// An expression while it is read.
+#[derive(Default)]
+struct Run {
+    out: Vec<String>,
+    /// Where in `out` the last operand begins.
+    operand: usize,
+    /// Brackets to close after the next operand.
+    pending: usize,
+    depth: usize,
+    operators: usize,
+}
+
+impl Run {
+    fn read(tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> Option<(Expression, usize)> {
+        let mut run = Self::default();
+        let mut next = at;
+        let mut wants_operand = true;
+        // The longest beginning that is whole.
+        let mut whole = None;
+        while free(next)
+            && let Some((piece, length)) = piece(tokens, next, wants_operand).or_else(|| {
+                let sign =
+                    wants_operand && tokens.get(next).is_some_and(|token| matches!(token.text, "-" | "−"));
+                sign.then(|| (Piece::Operand(String::new()), 1))
+            })
+        {
+            next += length;
+            wants_operand = run.take(piece, wants_operand)?;
+            if !wants_operand && run.depth == 0 && run.operators > 0 {
+                whole = Some((run.text(), next, run.operators));
+            }
+        }
+        let (text, after, operators) = whole?;
+        let expression = Expression { text, start: tokens[at].start, end: tokens[after - 1].end, operators };
+        Some((expression, after))
+    }
+
+    fn text(&self) -> String {
+        self.out.concat().trim().to_owned()
+    }
+
+    /// Takes a piece; says whether an operand must follow.
+    fn take(&mut self, piece: Piece, wants_operand: bool) -> Option<bool> {
+        match piece {
+            Piece::Operand(sign) if sign.is_empty() => {
+                self.out.push("-".to_owned());
+                return Some(true);
+            }
+            Piece::Operand(text) => {
+                self.operand = self.out.len();
+                self.out.push(text);
+                for _ in 0..std::mem::take(&mut self.pending) {
+                    self.out.push(")".to_owned());
+                }
+            }
+            Piece::Between(sign) => {
+                self.operators += 1;
+                self.out.push(if sign == "^" { sign.to_owned() } else { format!(" {sign} ") });
+                return Some(true);
+            }
+            Piece::After(text) => {
+                self.operators += usize::from(text != "x" && text != "%");
+                self.out.push(text);
+            }
+            Piece::Function(name) => {
+                self.operators += 1;
+                self.operand = self.out.len();
+                self.out.push(format!("{name}("));
+                self.pending += 1;
+                return Some(true);
+            }
+            Piece::Around(name) => {
+                self.operators += 1;
+                self.out.insert(self.operand, format!("{name}("));
+                self.out.push(")".to_owned());
+            }
+            Piece::ShareOf(share) => {
+                self.operators += 1;
+                self.out.insert(self.operand, format!("{share}% of "));
+            }
+            Piece::Open => {
+                // `sqrt(2)`: the bracket of the function is already there.
+                if self.pending > 0 {
+                    self.pending -= 1;
+                } else {
+                    self.out.push("(".to_owned());
+                }
+                self.depth += 1;
+                return Some(true);
+            }
+            Piece::Close => {
+                self.depth = self.depth.checked_sub(1)?;
+                self.out.push(")".to_owned());
+            }
+        }
+        Some(wants_operand && self.out.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::token::tokens;
+    use super::*;
+
+    #[test]
+    fn expressions_are_found() {
+        let check = |text: &str, expect: &[&str]| {
+            let tokens = tokens(text);
+            let found: Vec<_> = find(text, &tokens, &|_| true).into_iter().map(|found| found.text).collect();
+            assert_eq!(found, expect, "{text}");
+        };
+        check("23*47 等于多少？", &["23 * 47"]);
+        check("what is 15% of 80", &["15% of 80"]);
+        check("80的15%是多少", &["15% of 80"]);
+        check("2 的 10 次方", &["2^10"]);
+        check("2的三次方", &["2^3"]);
+        check("sqrt of 2", &["sqrt(2)"]);
+        check("the square root of 144 plus 3", &["sqrt(144) + 3"]);
+        check("144的平方根", &["sqrt(144)"]);
+        check("sqrt(2) * (3 + 4)", &["sqrt(2) * (3 + 4)"]);
+        check("（3+4）×2", &["(3 + 4) * 2"]);
+        check("12 divided by 4", &["12 / 4"]);
+        check("三十二加五", &["32 + 5"]);
+        check("5 的阶乘", &["factorial(5)"]);
+        check("5 km to miles", &["5 km to miles"]);
+        check("5 公里是多少英里", &["5 kilometer to mile"]);
+        check("72 °F to °C", &["72 °F to °C"]);
+        check("3x^2 + 2x - 1", &["3x^2 + 2x - 1"]);
+        check("1,234 + 1", &["1234 + 1"]);
+        check("call me at 5", &[]);
+        check("I have 3 apples and 4 pears", &[]);
+        check("(a) 5", &[]);
+        check("-3 + 5", &["-3 + 5"]);
+    }
+}

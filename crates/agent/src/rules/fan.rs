@@ -1,0 +1,103 @@
+//! One sentence, several calls: `in Tokyo and in Berlin` asks the same thing of each.
+
+use super::candidate::Candidate;
+use super::choose::Choice;
+use super::mention::Reading;
+use super::parameter::Shape;
+use super::role::Role;
+
+/// A series of more is not what people ask for in one sentence.
+const MOST: usize = 12;
+/// How much worse than the chosen value another may fit.
+const WORSE: f32 = 1.2;
+
+/// Every call that a choice stands for: itself where nothing stands side by side.
+pub(super) fn out(choice: &Choice, reading: &Reading<'_>) -> Vec<Choice> {
+    let mut variants: Vec<(usize, Vec<Candidate>)> = Vec::new();
+    let mut loose: Vec<(usize, Vec<Candidate>)> = Vec::new();
+    for (place, parameter) in choice.parameters.iter().enumerate() {
+        let Some(slot) = &choice.filling.slots[place] else { continue };
+        if matches!(parameter.shape, Shape::List(_) | Shape::Object(_) | Shape::Boolean)
+            || slot.end <= slot.start
+        {
+            continue;
+        }
+        let mut free: Vec<Candidate> = Vec::new();
+        for other in choice.filling.others.get(place).into_iter().flatten() {
+            let overlaps = |known: &Candidate| known.start < other.end && other.start < known.end;
+            if other.score + WORSE >= slot.score
+                && other.end > other.start
+                && !choice.filling.uses(other.start, other.end)
+                && !free.iter().any(overlaps)
+            {
+                free.push(other.clone());
+            }
+        }
+        free.push(slot.clone());
+        free.sort_by_key(|candidate| candidate.start);
+        let joined = chain(&free, slot, reading);
+        if joined.len() > 1 {
+            variants.push((place, joined));
+        } else if free.len() > 1
+            && matches!(
+                parameter.role,
+                Role::Cell | Role::Formula | Role::Path | Role::Mail | Role::Url | Role::Range
+            )
+        {
+            loose.push((place, free));
+        }
+    }
+    if variants.is_empty()
+        && loose.len() > 1
+        && loose.iter().all(|(_, values)| values.len() == loose[0].1.len())
+    {
+        variants = loose;
+    }
+    let count = variants.iter().map(|(_, values)| values.len()).max().unwrap_or(1).min(MOST);
+    let pairs = variants.iter().all(|(_, values)| values.len() == count);
+    if !pairs {
+        variants.sort_by_key(|(_, values)| std::cmp::Reverse(values.len()));
+        variants.truncate(1);
+    }
+    (0..count)
+        .map(|turn| {
+            let mut call = choice.clone();
+            for (place, values) in &variants {
+                if let Some(value) = values.get(turn) {
+                    call.filling.slots[*place] = Some(value.clone());
+                }
+            }
+            call
+        })
+        .collect()
+}
+
+/// The values that stand side by side with the chosen one.
+fn chain(values: &[Candidate], chosen: &Candidate, reading: &Reading<'_>) -> Vec<Candidate> {
+    let at = values.iter().position(|value| value.start == chosen.start).unwrap_or(0);
+    let joined = |first: &Candidate, second: &Candidate| {
+        let between =
+            reading.tokens.iter().filter(|token| token.start >= first.end && token.end <= second.start);
+        let mut conjunction = false;
+        let mut others = 0;
+        for token in between {
+            if token.is_any(&["and", "or", "&", ",", "，", "、", "和", "与", "及", "跟"]) {
+                conjunction = true;
+            } else if !token.is_any(&[
+                "in", "the", "for", "of", "at", "sheet", "sheets", "file", "表", "工", "作", "以", "还",
+                "有", "in", "\"", "'", "“", "”", "‘", "’", "「", "」",
+            ]) {
+                others += 1;
+            }
+        }
+        conjunction && others == 0
+    };
+    let (mut first, mut last) = (at, at);
+    while first > 0 && joined(&values[first - 1], &values[first]) {
+        first -= 1;
+    }
+    while last + 1 < values.len() && joined(&values[last], &values[last + 1]) {
+        last += 1;
+    }
+    values[first..=last].to_vec()
+}

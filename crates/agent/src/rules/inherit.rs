@@ -1,0 +1,106 @@
+//! What a step takes over from earlier ones: the file they worked on, the same tool's other arguments, their results.
+
+use super::candidate::{Candidate, Given};
+use super::choose::Choice;
+use super::parameter::{Parameter, Shape};
+use super::role::Role;
+
+/// Words that speak of an earlier result.
+const RESULTS: [&str; 11] = [
+    "the result",
+    "the answer",
+    "the output",
+    "result of",
+    "its result",
+    "the sum",
+    "that value",
+    "结果",
+    "答案",
+    "得数",
+    "计算值",
+];
+/// Words that speak of whatever was last spoken of.
+const THAT: [&str; 8] = [" it ", " it,", " it.", " that ", " them ", "它", "其", "该"];
+
+/// Whether a text speaks of an earlier result.
+pub(super) fn speaks_of_result(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    RESULTS.iter().any(|words| lower.contains(words))
+}
+
+fn speaks_of_that(text: &str) -> bool {
+    let lower = format!(" {} ", text.to_lowercase());
+    speaks_of_result(text) || THAT.iter().any(|words| lower.contains(words))
+}
+
+/// Gives what is missing in `choice` the values that earlier steps have.
+pub(super) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
+    if earlier.is_empty() {
+        return;
+    }
+    let own = choice.filling.slots.iter().flatten().count();
+    let parameters = std::rc::Rc::clone(&choice.parameters);
+    if speaks_of_result(text) {
+        take_result(choice, &parameters);
+    }
+    let missing: Vec<usize> = choice.filling.missing(&parameters).collect();
+    for place in missing {
+        let wanted = &parameters[place];
+        let same_tool = |other: &&&Choice| other.tool.name() == choice.tool.name() && own > 0;
+        let by_name = earlier.iter().rev().filter(same_tool).find_map(|other| {
+            let at = other.parameters.iter().position(|parameter| parameter.name == wanted.name)?;
+            other.filling.slots.get(at)?.clone()
+        });
+        let found = by_role(wanted, earlier).or(by_name);
+        if let Some(found) = found {
+            // It was said elsewhere: here it takes no place.
+            choice.filling.slots[place] = Some(Candidate { start: 0, end: 0, ..found });
+        }
+    }
+    if speaks_of_that(text) {
+        take_result(choice, &parameters);
+    }
+}
+
+/// What goes on being meant from step to step.
+fn by_role(wanted: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
+    if !matches!(wanted.role, Role::Path | Role::Sheet | Role::Url | Role::Place | Role::Id)
+        || wanted.has_word(&["target", "destination", "new", "output", "to"])
+    {
+        return None;
+    }
+    let sheet = |parameter: &Parameter| {
+        wanted.role == Role::Sheet
+            && parameter.has_word(&["new", "target"])
+            && parameter.has_word(&["name", "sheet"])
+    };
+    earlier.iter().rev().find_map(|other| {
+        let slot = |fits: &dyn Fn(&Parameter) -> bool| {
+            other
+                .parameters
+                .iter()
+                .zip(&other.filling.slots)
+                .find(|(parameter, slot)| fits(parameter) && slot.is_some())
+        };
+        // A sheet that was renamed or made is meant by its new name.
+        let found = slot(&sheet).or_else(|| {
+            slot(&|parameter| {
+                parameter.role == wanted.role && (wanted.role != Role::Id || parameter.name == wanted.name)
+            })
+        });
+        found.and_then(|(_, slot)| slot.clone())
+    })
+}
+
+/// Lets the first missing parameter that could hold a result hold it.
+fn take_result(choice: &mut Choice, parameters: &[Parameter]) {
+    let holds = |parameter: &Parameter| {
+        let text = matches!(parameter.role, Role::Text | Role::Other | Role::Query | Role::Name)
+            && parameter.shape == Shape::Text;
+        text || matches!(parameter.shape, Shape::Integer | Shape::Number | Shape::Any | Shape::List(_))
+    };
+    let missing: Vec<usize> = choice.filling.missing(parameters).collect();
+    if let Some(place) = missing.into_iter().find(|place| holds(&parameters[*place])) {
+        choice.filling.slots[place] = Some(Candidate { value: Given::Result, start: 0, end: 0, score: 2.0 });
+    }
+}

@@ -1,0 +1,142 @@
+//! What a parameter is called in a request: families of names in both languages, and where they stand in a text.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::mention::Reading;
+use super::name::has_han;
+use super::token::Kind;
+
+const TABLE: &str = include_str!("../../data/labels.tsv");
+
+static FAMILIES: LazyLock<HashMap<&'static str, Vec<&'static str>>> = LazyLock::new(|| {
+    let mut families: HashMap<&'static str, Vec<&'static str>> = HashMap::new();
+    for row in TABLE.lines().filter(|line| !line.starts_with('#')) {
+        let names: Vec<&'static str> = row.split_whitespace().collect();
+        let english = row.split('\t').next().unwrap_or_default();
+        for name in english.split_whitespace() {
+            families.entry(name).or_default().extend(names.iter().filter(|other| **other != name));
+        }
+    }
+    families
+});
+
+/// A name that a parameter answers to, and how much that says.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Label {
+    pub(super) words: Vec<String>,
+    pub(super) strength: f32,
+}
+
+/// Where a label stands in a text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) strength: f32,
+}
+
+impl Label {
+    pub(super) fn new(name: &str, strength: f32) -> Self {
+        let words = if has_han(name) {
+            vec![name.to_owned()]
+        } else {
+            name.split(['_', ' ']).filter(|word| !word.is_empty()).map(stem).collect()
+        };
+        Self { words, strength }
+    }
+}
+
+/// The other names of a family.
+pub(super) fn family(name: &str) -> &'static [&'static str] {
+    FAMILIES.get(name).map_or(&[], Vec::as_slice)
+}
+
+/// A word without the endings that change nothing: `sides` is `side`, `cities` is `city`.
+pub(super) fn stem(word: &str) -> String {
+    let word = word.to_lowercase();
+    let word = word.strip_suffix("'s").or_else(|| word.strip_suffix("’s")).unwrap_or(&word);
+    if let Some(stem) = word.strip_suffix("ies").filter(|stem| stem.len() > 1) {
+        return format!("{stem}y");
+    }
+    let keeps = word.ends_with("ss") || word.ends_with("us") || word.ends_with("is") || word.len() < 4;
+    if keeps { word.to_owned() } else { word.strip_suffix('s').unwrap_or(word).to_owned() }
+}
+
+/// Every place of these labels in a text.
+pub(super) fn places(labels: &[Label], reading: &Reading<'_>, stems: &[String]) -> Vec<Place> {
+    let mut found = Vec::new();
+    for label in labels {
+        let Some(first) = label.words.first() else { continue };
+        if has_han(first) {
+            for (start, text) in reading.text.match_indices(first.as_str()) {
+                found.push(Place { start, end: start + text.len(), strength: label.strength });
+            }
+            continue;
+        }
+        let count = label.words.len();
+        for at in 0..stems.len().saturating_sub(count - 1) {
+            if stems[at..at + count] == label.words[..] {
+                let (start, end) = (reading.tokens[at].start, reading.tokens[at + count - 1].end);
+                found.push(Place { start, end, strength: label.strength });
+            }
+        }
+    }
+    found
+}
+
+/// The stems of a text's tokens.
+pub(super) fn stems(reading: &Reading<'_>) -> Vec<String> {
+    let stem_of = |token: &super::token::Token<'_>| match token.kind {
+        Kind::Word => stem(token.text),
+        _ => token.text.to_owned(),
+    };
+    reading.tokens.iter().map(stem_of).collect()
+}
+
+/// Words that may stand between a label and its value.
+const FILLERS: [&str; 34] = [
+    "of", "is", "are", "as", "=", ":", "：", "a", "an", "the", "to", "at", "be", "was", "in", "by", "named",
+    "called", "equals", "equal", "set", "with", "于", "为", "是", "的", "等", "成", "有", "叫", "(",
+    "around", "about", "that",
+];
+
+/// How much a label says of a value, from 0 to its strength, by what stands between them.
+pub(super) fn closeness(place: Place, reading: &Reading<'_>, start: usize, end: usize) -> f32 {
+    if place.start < end && start < place.end {
+        return 0.0;
+    }
+    let before = place.end <= start;
+    let (from, to) = if before { (place.end, start) } else { (end, place.start) };
+    let (first, last) = (reading.token_at(from), reading.token_at(to.saturating_sub(1).max(from)));
+    let mut near = if before { 1.0 } else { 0.85 };
+    let mut strangers = 0;
+    for token in reading.tokens.get(first..last.max(first)).unwrap_or_default() {
+        if token.start < from || token.end > to {
+            continue;
+        }
+        near *= match token.kind {
+            Kind::Mark if matches!(token.text, "." | "?" | "!" | "。" | "；" | ";" | "！" | "？") => 0.2,
+            Kind::Mark if matches!(token.text, "," | "，" | "、") => 0.6,
+            Kind::Mark => 1.0,
+            _ if token.is("and") || token.text == "和" => 0.6,
+            _ if token.is_any(&FILLERS) => {
+                if before {
+                    1.0
+                } else {
+                    0.9
+                }
+            }
+            Kind::Number => 0.55,
+            Kind::Han => 0.85,
+            Kind::Word => 0.75,
+        };
+        strangers += 1;
+        if strangers > 12 {
+            return 0.0;
+        }
+    }
+    // Nothing between but a mark of equality: it cannot be said more plainly.
+    let plain = before && matches!(reading.text.get(from..to).map(str::trim), Some("=" | ":" | "："));
+    place.strength * near * if plain { 1.6 } else { 1.0 }
+}

@@ -1,0 +1,311 @@
+//! What stands for itself in a request: quoted texts, addresses, paths, cells, formulas, JSON and codes.
+
+use serde_json::Value;
+
+use super::token::is_han;
+
+/// What kind of literal it is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Literal {
+    Quoted(String),
+    Url(String),
+    Mail(String),
+    Path(String),
+    /// `A1` or `B1:B10`.
+    Cells(String),
+    /// `=SUM(B1:B10)`.
+    Formula(String),
+    Json(Value),
+    /// Letters and digits mixed: `INV-2024-7`, `#42`.
+    Code(String),
+}
+
+/// A literal and where it stands.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) literal: Literal,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+const QUOTES: [(char, char); 11] = [
+    ('"', '"'),
+    ('“', '”'),
+    ('‘', '’'),
+    ('「', '」'),
+    ('『', '』'),
+    ('《', '》'),
+    ('«', '»'),
+    ('`', '`'),
+    ('\'', '\''),
+    ('„', '“'),
+    ('＂', '＂'),
+];
+
+/// The literals of a text, in order; none overlaps another.
+pub(super) fn find(text: &str) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(rest) = text.get(at..)
+        && let Some(first) = rest.chars().next()
+    {
+        let read =
+            quoted(text, at).or_else(|| json(rest)).or_else(|| formula(text, at)).or_else(|| run(text, at));
+        match read {
+            Some((literal, length)) if length > 0 => {
+                found.push(Found { literal, start: at, end: at + length });
+                at += length;
+            }
+            _ => at += first.len_utf8(),
+        }
+    }
+    found
+}
+
+fn begins_word(text: &str, at: usize) -> bool {
+    !text[..at].ends_with(|c: char| c.is_alphanumeric() && !is_han(c))
+}
+
+fn quoted(text: &str, at: usize) -> Option<(Literal, usize)> {
+    let rest = &text[at..];
+    let first = rest.chars().next()?;
+    let (_, close) = QUOTES.iter().find(|(open, _)| *open == first)?;
+    // An apostrophe in or after a word opens nothing.
+    if first == '\'' && !begins_word(text, at) {
+        return None;
+    }
+    let inner = &rest[first.len_utf8()..];
+    let end = inner.char_indices().find(|(place, c)| {
+        let after = inner[place + c.len_utf8()..].chars().next();
+        c == close
+            && *place > 0
+            && (*close != '\'' && *close != '’' || !after.is_some_and(|c| c.is_alphanumeric() && !is_han(c)))
+    });
+    let (end, _) = end?;
+    let content = &inner[..end];
+    (!content.trim().is_empty())
+        .then(|| (Literal::Quoted(content.trim().to_owned()), first.len_utf8() + end + close.len_utf8()))
+}
+
+/// A list or an object, also with single quotes or in round brackets.
+fn json(rest: &str) -> Option<(Literal, usize)> {
+    let first = rest.chars().next().filter(|c| matches!(c, '[' | '{' | '('))?;
+    let mut depth = 0usize;
+    let end = rest.char_indices().find_map(|(at, c)| {
+        match c {
+            '[' | '{' | '(' => depth += 1,
+            ']' | '}' | ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        (depth == 0).then_some(at + c.len_utf8())
+    })?;
+    let given = &rest[..end];
+    let text = if first == '(' { given.replace('(', "[").replace(')', "]") } else { given.to_owned() };
+    let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
+    let value = parse(&text)
+        .or_else(|| parse(&text.replace('\'', "\"")))
+        .or_else(|| parse(&text.replace('\'', "\"").replace("True", "true").replace("False", "false")))
+        .or_else(|| (first != '(').then(|| bare(&text)).flatten())?;
+    let useful = match &value {
+        Value::Array(items) => {
+            !items.is_empty() && (first != '(' || items.len() > 1 && items.iter().all(Value::is_number))
+        }
+        Value::Object(members) => !members.is_empty(),
+        _ => false,
+    };
+    useful.then_some((Literal::Json(value), end))
+}
+
+/// `[red, green]`: a list of bare words.
+fn bare(text: &str) -> Option<Value> {
+    let inner = text.strip_prefix('[')?.strip_suffix(']')?;
+    if inner.contains(['[', '{', '"']) || inner.trim().is_empty() {
+        return None;
+    }
+    let item = |item: &str| serde_json::from_str(item.trim()).unwrap_or_else(|_| Value::from(item.trim()));
+    Some(Value::Array(inner.split([',', '，', '、']).map(item).collect()))
+}
+
+/// A spreadsheet formula: `=` where nothing to the left could be equal to it.
+fn formula(text: &str, at: usize) -> Option<(Literal, usize)> {
+    let rest = &text[at..];
+    let body = rest.strip_prefix('=')?;
+    let before = text[..at].trim_end();
+    let is_sum = before.ends_with(|c: char| c.is_ascii_alphanumeric()) && text[..at].len() == before.len();
+    if is_sum || !body.starts_with(|c: char| c.is_ascii_alphabetic() || c == '(' || c == '-') {
+        return None;
+    }
+    let mut depth = 0i32;
+    let end = body.char_indices().find_map(|(at, c)| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        let stops = is_han(c)
+            || matches!(c, '，' | '。' | '；' | '？' | '"' | '”' | '\'' | '`')
+            || (depth == 0 && (c.is_whitespace() || matches!(c, ',' | ';' | '?')))
+            || depth < 0;
+        stops.then_some(at)
+    });
+    let length = end.unwrap_or(body.len());
+    let given = body[..length].trim_end_matches('.');
+    let formula_like = given.contains('(') || cells(given).is_some() || has_cell(given);
+    formula_like.then(|| (Literal::Formula(format!("={given}")), 1 + given.len()))
+}
+
+fn has_cell(text: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '$').any(|part| cells(part).is_some())
+}
+
+/// A run of characters without blanks that is an address, a path, a cell or a code.
+fn run(text: &str, at: usize) -> Option<(Literal, usize)> {
+    if !begins_word(text, at) || text[..at].ends_with(['/', '\\', '_', '-', '@']) {
+        return None;
+    }
+    let rest = &text[at..];
+    if rest.starts_with("http://") || rest.starts_with("https://") || rest.starts_with("www.") {
+        let end =
+            rest.find(|c: char| c.is_whitespace() || is_han(c) || "，。；！？、）」』》\"”'`<>".contains(c));
+        let address = rest[..end.unwrap_or(rest.len())].trim_end_matches(['.', ',', ';', ')', '?', '!']);
+        return Some((Literal::Url(address.to_owned()), address.len()));
+    }
+    let fits = |c: char| (c.is_alphanumeric() && !is_han(c)) || "._-/\\@~+*:$#%".contains(c);
+    let end = rest.find(|c: char| !fits(c)).unwrap_or(rest.len());
+    let word = rest[..end].trim_end_matches(['.', ':', '-', '/', '*', '+', '?']);
+    let whole = &rest[..end];
+    if let Some((user, host)) = word.split_once('@')
+        && !user.is_empty()
+        && host.contains('.')
+        && !host.contains('@')
+    {
+        return Some((Literal::Mail(word.to_owned()), word.len()));
+    }
+    if let Some(path) = path(whole.trim_end_matches(['.', ':', '-', '+', '?'])) {
+        return Some((Literal::Path(path.to_owned()), path.len()));
+    }
+    if let Some(cells) = cells(word) {
+        return Some((Literal::Cells(cells.to_owned()), cells.len()));
+    }
+    code(word).then(|| (Literal::Code(word.trim_start_matches('#').to_owned()), word.len()))
+}
+
+/// Endings that files have, where a name alone could be something else.
+const ENDINGS: [&str; 60] = [
+    "xlsx", "xls", "xlsm", "csv", "tsv", "txt", "md", "pdf", "doc", "docx", "ppt", "pptx", "json", "jsonl",
+    "xml", "yaml", "yml", "toml", "html", "htm", "css", "js", "ts", "tsx", "py", "rs", "go", "java", "c",
+    "h", "cpp", "sh", "sql", "db", "sqlite", "log", "ini", "cfg", "conf", "zip", "tar", "gz", "png", "jpg",
+    "jpeg", "gif", "svg", "bmp", "webp", "mp3", "wav", "mp4", "mov", "avi", "parquet", "ipynb", "lock",
+    "bak", "tmp", "env",
+];
+
+fn path(word: &str) -> Option<&str> {
+    let word = word.strip_suffix(':').unwrap_or(word);
+    let known = |name: &str| {
+        name.rsplit_once('.').is_some_and(|(stem, ending)| {
+            !stem.is_empty() && ENDINGS.contains(&ending.to_ascii_lowercase().as_str())
+        })
+    };
+    let letters = word.contains(|c: char| c.is_alphabetic());
+    let is_rooted = (word.starts_with('/')
+        || word.starts_with("./")
+        || word.starts_with("../")
+        || word.starts_with("~/"))
+        && letters;
+    let is_drive = word.len() > 3 && word.as_bytes()[1] == b':' && matches!(word.as_bytes()[2], b'\\' | b'/');
+    let is_glob = word.contains('*') && letters && (word.contains("*.") || word.contains("**/"));
+    let is_folder = word.ends_with('/') && word.len() > 2 && letters && !word.contains(':');
+    let has_folders = word.contains('/') && letters && known(word) && !word.contains("//");
+    let two_folders = word.matches('/').count() >= 2 && letters && !word.contains(':') && word.len() > 6;
+    let bare = !word.contains(['/', ':', '@']) && known(word);
+    (is_rooted || is_drive || is_glob || is_folder || has_folders || two_folders || bare).then_some(word)
+}
+
+/// A cell or a range of cells, as spreadsheets write them.
+pub(super) fn cells(word: &str) -> Option<&str> {
+    let one = |text: &str| {
+        let text = text.replace('$', "");
+        let letters = text.bytes().take_while(u8::is_ascii_uppercase).count();
+        let digits = &text[letters..];
+        (1..=3).contains(&letters)
+            && (1..=7).contains(&digits.len())
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
+            && !digits.starts_with('0')
+    };
+    let column =
+        |text: &str| (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_uppercase());
+    let fits = match word.split_once(':') {
+        Some((first, second)) => one(first) && one(second) || column(first) && column(second),
+        None => one(word),
+    };
+    fits.then_some(word)
+}
+
+fn code(word: &str) -> bool {
+    let letters = word.chars().any(|c| c.is_ascii_alphabetic());
+    let digits = word.chars().filter(char::is_ascii_digit).count();
+    let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    let is_hash = word.starts_with('#') && word.len() > 1 && word[1..].chars().all(char::is_alphanumeric);
+    let measured = word.find(|c: char| !c.is_ascii_digit()).is_some_and(|at| {
+        at > 0
+            && (super::units::of(&word[at..]).is_some()
+                || ["st", "nd", "rd", "th", "am", "pm", "d", "x", "e"]
+                    .contains(&word[at..].to_ascii_lowercase().as_str())
+                || word.as_bytes()[at] == b'-')
+    });
+    is_hash
+        || (letters
+            && plain
+            && digits >= 1
+            && word.len() >= 3
+            && !measured
+            && word.bytes().any(|b| b.is_ascii_uppercase() || b == b'_' || b == b'-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn literals_are_found() {
+        let check = |text: &str, expect: &[Literal]| {
+            let found: Vec<_> = find(text).into_iter().map(|found| found.literal).collect();
+            assert_eq!(found, expect, "{text}");
+        };
+        let owned = str::to_owned;
+        check("read myfile.xlsx now", &[Literal::Path(owned("myfile.xlsx"))]);
+        check(
+            "帮我读取myfile.xlsx的Sheet1",
+            &[Literal::Path(owned("myfile.xlsx")), Literal::Code(owned("Sheet1"))],
+        );
+        check("at docs/a.md.", &[Literal::Path(owned("docs/a.md"))]);
+        check(
+            "/etc/hosts and C:\\a\\b.txt",
+            &[Literal::Path(owned("/etc/hosts")), Literal::Path(owned("C:\\a\\b.txt"))],
+        );
+        check(
+            "write =SUM(B1:B10) in A1",
+            &[Literal::Formula(owned("=SUM(B1:B10)")), Literal::Cells(owned("A1"))],
+        );
+        check(
+            "在A1单元格写入公式 =SUM(B1:B10)。",
+            &[Literal::Cells(owned("A1")), Literal::Formula(owned("=SUM(B1:B10)"))],
+        );
+        check("a=1, b = -3", &[]);
+        check("mail jo.doe@example.com.", &[Literal::Mail(owned("jo.doe@example.com"))]);
+        check("see https://example.com/a?b=1, ok", &[Literal::Url(owned("https://example.com/a?b=1"))]);
+        check(
+            "say “hello” and 'it's fine' and 「好」",
+            &[
+                Literal::Quoted(owned("hello")),
+                Literal::Quoted(owned("it's fine")),
+                Literal::Quoted(owned("好")),
+            ],
+        );
+        check("it's John's", &[]);
+        check(
+            "[1, 2, 3] and {'a': 1}",
+            &[Literal::Json(serde_json::json!([1, 2, 3])), Literal::Json(serde_json::json!({"a": 1}))],
+        );
+        check("(3, 2) (see above)", &[Literal::Json(serde_json::json!([3, 2]))]);
+        check("[red, green]", &[Literal::Json(serde_json::json!(["red", "green"]))]);
+        check("INV-2024-7 5kg 2nd 10am", &[Literal::Code(owned("INV-2024-7"))]);
+        check("range B1:B10 in A:C", &[Literal::Cells(owned("B1:B10")), Literal::Cells(owned("A:C"))]);
+    }
+}

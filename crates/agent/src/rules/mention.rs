@@ -1,0 +1,109 @@
+//! Everything in a request that could be an argument, each with where it stands.
+
+use jiff::civil::Date;
+
+use super::date::{self, Moment};
+use super::expression::{self, Expression};
+use super::literal::{self, Literal};
+use super::name;
+use super::number::{self, Number};
+use super::token::{Token, tokens};
+
+/// What a mention is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    Literal(Literal),
+    Number(Number),
+    When(Moment),
+    Name,
+    Place,
+}
+
+/// Something in a request that could be an argument.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Mention {
+    pub(super) value: Value,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// A text as the planner sees it.
+#[derive(Debug, Clone)]
+pub(super) struct Reading<'a> {
+    pub(super) text: &'a str,
+    pub(super) tokens: Vec<Token<'a>>,
+    /// In order; none overlaps another.
+    pub(super) mentions: Vec<Mention>,
+    /// Over the same text; made of numbers that are mentions, too.
+    pub(super) expressions: Vec<Expression>,
+}
+
+impl<'a> Reading<'a> {
+    /// Reads a text; what is said relative to today is counted from `today`.
+    pub(super) fn of(text: &'a str, today: Date) -> Self {
+        let all = tokens(text);
+        let mut mentions: Vec<Mention> = literal::find(text)
+            .into_iter()
+            .map(|found| Mention { value: Value::Literal(found.literal), start: found.start, end: found.end })
+            .collect();
+        let in_literal: Vec<bool> = taken(&all, &mentions);
+        let free = |at: usize| !in_literal.get(at).copied().unwrap_or(true);
+        let mut dates = Vec::new();
+        let mut at = 0;
+        while at < all.len() {
+            match date::read(&all, at, today).filter(|when| (at..when.after).all(free)) {
+                Some(when) => {
+                    let (start, end) = (all[at].start, all[when.after - 1].end);
+                    dates.push(Mention { value: Value::When(when.moment), start, end });
+                    at = when.after;
+                }
+                None => at += 1,
+            }
+        }
+        mentions.extend(dates);
+        let is_taken = taken(&all, &mentions);
+        let free = |at: usize| !is_taken.get(at).copied().unwrap_or(true);
+        let expressions = expression::find(text, &all, &free);
+        let mut at = 0;
+        let mut others: Vec<Mention> = Vec::new();
+        while at < all.len() {
+            if !free(at) {
+                at += 1;
+                continue;
+            }
+            if let Some(found) = number::read(text, &all, at).filter(|found| (at..found.after).all(free)) {
+                let (start, end) = (all[found.first].start, all[found.after - 1].end);
+                others.push(Mention { value: Value::Number(found.number), start, end });
+                at = found.after;
+            } else if let Some(name) = name::read(text, &all, at, &free) {
+                let (start, end) = (all[at].start, all[name.after - 1].end);
+                let value = if name.is_place { Value::Place } else { Value::Name };
+                others.push(Mention { value, start, end });
+                at = name.after;
+            } else {
+                at += 1;
+            }
+        }
+        mentions.extend(others);
+        mentions.sort_by_key(|mention| (mention.start, mention.end));
+        mentions.dedup_by(|later, first| later.start < first.end);
+        Self { text, tokens: all, mentions, expressions }
+    }
+
+    /// The text of a mention as it was written.
+    pub(super) fn written(&self, mention: &Mention) -> &'a str {
+        self.text.get(mention.start..mention.end).unwrap_or_default()
+    }
+
+    /// The place of the first token that ends after a byte.
+    pub(super) fn token_at(&self, byte: usize) -> usize {
+        self.tokens.partition_point(|token| token.end <= byte)
+    }
+}
+
+fn taken(tokens: &[Token<'_>], mentions: &[Mention]) -> Vec<bool> {
+    tokens
+        .iter()
+        .map(|token| mentions.iter().any(|mention| mention.start < token.end && token.start < mention.end))
+        .collect()
+}

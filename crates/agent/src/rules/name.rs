@@ -1,0 +1,217 @@
+//! Proper names in a request: capitalised words in English, and places in both languages by a table.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use super::token::{Kind, Token, is_han};
+
+/// The places that the clock knows, by name. One table for both, so that what is planned can be answered.
+const TABLES: [&str; 2] =
+    [include_str!("../../../native/data/cities.tsv"), include_str!("../../../native/data/countries.tsv")];
+
+/// The longest Chinese name of a place, in characters.
+const LONGEST: usize = 10;
+/// The longest English name of a place, in words.
+const MOST_WORDS: usize = 5;
+
+static PLACES: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    let rows = TABLES.iter().flat_map(|table| table.lines()).filter(|line| !line.starts_with('#'));
+    let names = rows.flat_map(|row| row.split('\t').take(2)).flat_map(|names| names.split('|'));
+    names.filter(|name| !name.is_empty()).map(str::to_lowercase).collect()
+});
+
+/// Capitalised words that begin sentences or are no names.
+const NO_NAMES: &str = " i i'm i'd i've i'll a an the what what's which who whom whose when where why how is are was \
+were do does did can could would should will please find get give show tell calculate compute create make \
+book send write read open list search look check help if in on at for from to of and or also then next after before \
+with using use my me we our you your it its there this that these those suppose given let imagine \
+provide return determine predict generate convert translate add set update delete remove schedule remind turn \
+play order buy sell compare summarize analyze estimate fetch retrieve display draw plot solve evaluate simulate \
+celsius fahrenheit kelvin monday tuesday wednesday thursday friday saturday sunday january february \
+march april may june july august september october november december today tomorrow yesterday first second third finally \
+lastly secondly firstly additionally furthermore moreover similarly assuming considering between during however \
+ok okay yes no not am pm both each every all some any as by be has have had identify locate obtain download upload \
+recommend suggest need want could hello hi hey thanks thank dear explain describe rename copy move insert apply merge \
+sum multiply divide subtract ";
+
+/// Small words inside names.
+const JOINTS: [&str; 11] = ["of", "the", "de", "la", "van", "von", "del", "da", "di", "du", "&"];
+
+/// A name, and the tokens it takes.
+#[derive(Debug, Clone)]
+pub(super) struct Name {
+    pub(super) after: usize,
+    pub(super) is_place: bool,
+}
+
+pub(super) fn is_place(name: &str) -> bool {
+    let name = name.to_lowercase();
+    let bare = name.trim_end_matches(['市', '省', '县', '区', '州']);
+    let first = name.split([',', '，']).next().unwrap_or_default().trim();
+    [name.as_str(), bare, first].iter().any(|name| PLACES.contains(*name))
+        || first.strip_suffix(" city").is_some_and(|name| PLACES.contains(name))
+}
+
+/// The name that begins at token `at`; `free` says which tokens are not taken by something else.
+pub(super) fn read(
+    text: &str,
+    tokens: &[Token<'_>],
+    at: usize,
+    free: &dyn Fn(usize) -> bool,
+) -> Option<Name> {
+    let token = tokens.get(at)?;
+    match token.kind {
+        Kind::Han => chinese(tokens, at, free),
+        Kind::Word => english(text, tokens, at, free),
+        Kind::Number | Kind::Mark => None,
+    }
+}
+
+fn chinese(tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> Option<Name> {
+    let run: Vec<&str> = tokens[at..]
+        .iter()
+        .enumerate()
+        .take(LONGEST)
+        .take_while(|(place, token)| token.kind == Kind::Han && free(at + place))
+        .map(|(_, token)| token.text)
+        .collect();
+    let length = (2..=run.len()).rev().find(|length| PLACES.contains(&run[..*length].concat()))?;
+    let suffix = run.get(length).is_some_and(|next| matches!(*next, "市" | "省" | "县"));
+    // 上海浦东, 美国纽约: places that stand together are one.
+    let mut after = at + length + usize::from(suffix);
+    if let Some(more) = chinese(tokens, after, free) {
+        after = more.after;
+    }
+    Some(Name { after, is_place: true })
+}
+
+fn english(text: &str, tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> Option<Name> {
+    // A place may be written small: `weather in tokyo`.
+    let place = (1..=MOST_WORDS).rev().find(|length| {
+        let Some(words) = tokens.get(at..at + length) else { return false };
+        let joined = words.windows(2).all(|pair| text[pair[0].end..pair[1].start] == *" ");
+        let name = &text[words[0].start..words[words.len() - 1].end];
+        joined
+            && (0..*length).all(|place| free(at + place))
+            && name.len() > 3
+            && PLACES.contains(&name.to_lowercase())
+            && (words[0].is_capital() || !is_common(name))
+    });
+    let begins = |at: usize| {
+        let Some(before) = at.checked_sub(1).and_then(|before| tokens.get(before)) else { return true };
+        matches!(before.text, "." | "?" | "!" | ":" | "\"" | "。" | "？" | "！")
+            || text[before.end..tokens[at].start].contains('\n')
+    };
+    let capital = |at: usize| {
+        tokens.get(at).is_some_and(|token| token.is_capital() && !is_no_name(token.text)) && free(at)
+    };
+    let mut after = at + place.unwrap_or(0);
+    if place.is_none() {
+        let token = tokens.get(at)?;
+        let second = capital(at + 1) && tokens.get(at + 1).is_some_and(|next| next.start == token.end + 1);
+        let is_acronym =
+            token.text.len() > 1 && token.text.chars().all(|c| c.is_uppercase() || !c.is_alphabetic());
+        if !capital(at) || (begins(at) && !second && !is_acronym) {
+            return None;
+        }
+        if token.text.chars().count() == 1 && (begins(at) || token.is("I")) {
+            return None;
+        }
+        after = at + 1;
+    }
+    loop {
+        let close = |at: usize| {
+            tokens
+                .get(at)
+                .is_some_and(|next| at > 0 && text[tokens[at - 1].end..next.start].chars().all(|c| c == ' '))
+        };
+        if capital(after) && close(after) {
+            after += 1;
+        } else if tokens.get(after).is_some_and(|next| next.text == "." && tokens[after - 1].text.len() <= 4)
+            && capital(after + 1)
+            && is_short_form(tokens[after - 1].text)
+        {
+            after += 2;
+        } else if tokens.get(after).is_some_and(|next| next.is_any(&JOINTS)) && close(after) {
+            let article = usize::from(tokens.get(after + 1).is_some_and(|next| next.is("the")));
+            if !capital(after + 1 + article) {
+                break;
+            }
+            after += 2 + article;
+        } else if is_region(tokens, after, free) {
+            after += 2;
+        } else {
+            break;
+        }
+    }
+    let whole = text.get(tokens[at].start..tokens[after - 1].end)?;
+    Some(Name { after, is_place: place.is_some() || is_place(whole) })
+}
+
+/// Words that are also small places.
+fn is_common(name: &str) -> bool {
+    [
+        "nice", "reading", "mobile", "bath", "male", "orange", "split", "turkey", "chad", "georgia",
+        "jordan", "most", "bar", "same",
+    ]
+    .contains(&name)
+}
+
+fn is_no_name(word: &str) -> bool {
+    let word = word.to_lowercase().replace('’', "'");
+    NO_NAMES.contains(&format!(" {word} "))
+}
+
+fn is_short_form(word: &str) -> bool {
+    ["Dr", "Mr", "Mrs", "Ms", "St", "Prof", "Jr", "Mt"].contains(&word) || word.len() == 1
+}
+
+/// `, CA` or `, France` after a place.
+fn is_region(tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> bool {
+    let [comma, region, ..] = tokens.get(at..).unwrap_or_default() else { return false };
+    let two = region.text.len() == 2 && region.text.bytes().all(|byte| byte.is_ascii_uppercase());
+    let country = region.is_capital() && is_place(region.text) && at > 0 && is_place(tokens[at - 1].text);
+    let ends = tokens.get(at + 2).is_none_or(|next| !next.is_any(&["and", ","]) || two);
+    comma.text == "," && free(at + 1) && region.kind == Kind::Word && (two || (country && ends))
+}
+
+/// Whether a text has Chinese characters.
+pub(super) fn has_han(text: &str) -> bool {
+    text.contains(is_han)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::token::tokens;
+    use super::*;
+
+    #[test]
+    fn names_are_found() {
+        let check = |text: &str, expect: &[&str]| {
+            let tokens = tokens(text);
+            let mut found = Vec::new();
+            let mut at = 0;
+            while at < tokens.len() {
+                match read(text, &tokens, at, &|_| true) {
+                    Some(name) => {
+                        found.push(&text[tokens[at].start..tokens[name.after - 1].end]);
+                        at = name.after;
+                    }
+                    None => at += 1,
+                }
+            }
+            assert_eq!(found, expect, "{text}");
+        };
+        check("what time is it in Tokyo and in Berlin?", &["Tokyo", "Berlin"]);
+        check("restaurants in San Francisco, CA please", &["San Francisco, CA"]);
+        check("weather in tokyo", &["tokyo"]);
+        check("the Museum of Modern Art in New York", &["Museum of Modern Art", "New York"]);
+        check("Pope Innocent III was born", &["Pope Innocent III"]);
+        check("Find the price", &[]);
+        check("东京和柏林现在几点", &["东京", "柏林"]);
+        check("美国纽约的天气", &["美国纽约"]);
+        check("北京市天气", &["北京市"]);
+        check("a flight from Paris, France to Rome", &["Paris, France", "Rome"]);
+        check("the stock of Apple Inc and AAPL", &["Apple Inc", "AAPL"]);
+    }
+}

@@ -1,0 +1,313 @@
+//! Numbers as people write them: digits, words, Chinese numerals, millions, percent and what they count.
+
+use super::token::{Kind, Token};
+use super::units::{self, Unit};
+
+/// A number in a request.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Number {
+    pub(super) value: f64,
+    pub(super) percent: bool,
+    /// What it counts or measures.
+    pub(super) unit: Option<Unit>,
+    /// Whether it may be no more than an article: `one`, `一个`.
+    pub(super) weak: bool,
+    /// Whether it says which and not how many: `3rd`, `第三`.
+    pub(super) ordinal: bool,
+}
+
+/// A number, and the tokens it takes: those of the number itself, then those of its unit.
+#[derive(Debug, Clone)]
+pub(super) struct Reading {
+    pub(super) number: Number,
+    pub(super) first: usize,
+    pub(super) after: usize,
+}
+
+const SMALL: [&str; 20] = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+];
+const TENS: [&str; 10] =
+    ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
+const SCALES: [(&str, f64); 9] = [
+    ("hundred", 1e2),
+    ("thousand", 1e3),
+    ("million", 1e6),
+    ("billion", 1e9),
+    ("trillion", 1e12),
+    ("万", 1e4),
+    ("亿", 1e8),
+    ("百万", 1e6),
+    ("千", 1e3),
+];
+const CURRENCIES: [&str; 4] = ["$", "¥", "€", "£"];
+
+/// The number that begins at token `at`.
+pub(super) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Reading> {
+    let token = tokens.get(at)?;
+    let (mut value, mut after, mut weak) = match token.kind {
+        Kind::Number => (digits(token.text)?, at + 1, false),
+        Kind::Word => words(tokens, at)?,
+        Kind::Han => numerals(tokens, at)?,
+        Kind::Mark => return None,
+    };
+    let mut first = at;
+    let mut ordinal = false;
+    if token.kind == Kind::Number {
+        (value, after) = exponent(tokens, value, after);
+        let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+        let is_sign = |mark: &Token<'_>| {
+            matches!(mark.text, "-" | "−")
+                && mark.end == token.start
+                && !text[..mark.start].ends_with(|c: char| c.is_alphanumeric() || c == ')')
+        };
+        if before.is_some_and(is_sign) {
+            value = -value;
+            first = at - 1;
+        }
+        if let Some(next) = tokens.get(after)
+            && next.start == token.end
+            && next.is_any(&["st", "nd", "rd", "th"])
+        {
+            ordinal = true;
+            after += 1;
+        }
+    }
+    if at.checked_sub(1).and_then(|before| tokens.get(before)).is_some_and(|before| before.text == "第") {
+        ordinal = true;
+    }
+    (value, after) = scaled(tokens, value, after);
+    let percent = is_percent(tokens, &mut after);
+    let percent_before = at >= 3 && tokens[at - 3..at].iter().map(|token| token.text).eq(["百", "分", "之"]);
+    if percent_before {
+        first = at - 3;
+    }
+    let mut unit = None;
+    if let Some(mark) = first.checked_sub(1).and_then(|before| tokens.get(before))
+        && CURRENCIES.contains(&mark.text)
+    {
+        unit = units::of(mark.text);
+        first -= 1;
+    }
+    if unit.is_none() && !percent {
+        let (found, length) = units::at(tokens, after);
+        unit = found;
+        // A unit that is written onto its number belongs to it; after a blank it may be a word of its own.
+        if unit.is_some()
+            && tokens
+                .get(after)
+                .is_some_and(|next| next.kind != Kind::Word || next.start == tokens[after - 1].end)
+        {
+            after += length;
+        }
+    }
+    if token.kind == Kind::Han && after - at == 1 && unit.is_none() && !ordinal && !percent_before {
+        // One numeral alone is part of a word more often than a number: 一下, 万一, 三明治.
+        return None;
+    }
+    weak = weak && !percent;
+    let number = Number { value, percent: percent || percent_before, unit, weak, ordinal };
+    Some(Reading { number, first, after })
+}
+
+fn digits(text: &str) -> Option<f64> {
+    text.replace(',', "").parse().ok()
+}
+
+/// `1e-5` and `2.5 x 10^3`.
+fn exponent(tokens: &[Token<'_>], value: f64, after: usize) -> (f64, usize) {
+    let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    let number = |at: usize| tokens.get(at).and_then(|token| token.text.parse::<i32>().ok());
+    let joined = tokens.get(after).is_some_and(|next| after > 0 && next.start == tokens[after - 1].end);
+    if joined
+        && text(after).eq_ignore_ascii_case("e")
+        && text(after + 1) == "-"
+        && let Some(power) = number(after + 2)
+    {
+        return (value * 10f64.powi(-power), after + 3);
+    }
+    if joined
+        && let Some(power) = text(after).strip_prefix(['e', 'E']).and_then(|power| power.parse::<i32>().ok())
+    {
+        return (value * 10f64.powi(power), after + 1);
+    }
+    if matches!(text(after), "x" | "×" | "*") && text(after + 1) == "10" && text(after + 2) == "^" {
+        if let Some(power) = number(after + 3) {
+            return (value * 10f64.powi(power), after + 4);
+        }
+        if text(after + 3) == "-"
+            && let Some(power) = number(after + 4)
+        {
+            return (value * 10f64.powi(-power), after + 5);
+        }
+    }
+    (value, after)
+}
+
+fn scaled(tokens: &[Token<'_>], mut value: f64, mut after: usize) -> (f64, usize) {
+    while let Some(token) = tokens.get(after) {
+        let two = tokens.get(after + 1).filter(|_| token.text == "百").is_some_and(|next| next.text == "万");
+        if two {
+            (value, after) = (value * 1e6, after + 2);
+        } else if let Some((_, scale)) = SCALES.iter().find(|(name, _)| token.is(name)) {
+            (value, after) = (value * scale, after + 1);
+        } else {
+            break;
+        }
+    }
+    (value, after)
+}
+
+fn is_percent(tokens: &[Token<'_>], after: &mut usize) -> bool {
+    let found = tokens.get(*after).is_some_and(|token| token.is_any(&["%", "percent", "percents"]));
+    *after += usize::from(found);
+    found
+}
+
+/// `five`, `twenty-one`, `two hundred`, `a dozen`: the value, the token after, and whether it may be an article.
+fn words(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, bool)> {
+    let word = tokens.get(at)?.text.to_ascii_lowercase();
+    if word == "dozen" {
+        return Some((12.0, at + 1, false));
+    }
+    let small = |word: &str| SMALL.iter().position(|name| *name == word);
+    let tens = |word: &str| TENS.iter().skip(2).position(|name| *name == word).map(|place| (place + 2) * 10);
+    let value = match word.split_once('-') {
+        Some((first, second)) => tens(first)? + small(second).filter(|ones| (1..10).contains(ones))?,
+        None => match tens(&word) {
+            Some(tens) => {
+                let ones = tokens.get(at + 1).and_then(|next| small(&next.text.to_ascii_lowercase()));
+                if let Some(ones) = ones.filter(|ones| (1..10).contains(ones)) {
+                    return Some(((tens + ones) as f64, at + 2, false));
+                }
+                tens
+            }
+            None => small(&word)?,
+        },
+    };
+    Some((value as f64, at + 1, word == "one" || word == "zero"))
+}
+
+/// `三十二`, `两百`, `一千零五`, `二〇二四`.
+pub(super) fn numerals(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, bool)> {
+    let (mut total, mut section, mut digit) = (0f64, 0f64, None::<f64>);
+    let mut plain = String::new();
+    let mut after = at;
+    while let Some(token) = tokens.get(after).filter(|token| token.kind == Kind::Han) {
+        match token.text {
+            "零" | "〇" => {
+                digit = None;
+                plain.push('0');
+            }
+            "十" | "百" | "千" => {
+                let scale = match token.text {
+                    "十" => 10.0,
+                    "百" => 100.0,
+                    _ => 1000.0,
+                };
+                if digit.is_none() && token.text != "十" {
+                    break;
+                }
+                section += digit.take().unwrap_or(1.0) * scale;
+                plain.clear();
+                plain.push('x');
+            }
+            "万" | "亿" if after > at => {
+                let scale = if token.text == "万" { 1e4 } else { 1e8 };
+                total = (total + section + digit.take().unwrap_or(0.0)) * scale;
+                section = 0.0;
+                plain.clear();
+                plain.push('x');
+            }
+            other => {
+                let Some(value) = numeral(other) else { break };
+                digit = Some(f64::from(value));
+                plain.push(char::from(b'0' + value));
+            }
+        }
+        after += 1;
+    }
+    if after == at || (after == at + 1 && tokens[at].text == "零") {
+        return None;
+    }
+    let value = match plain.parse::<f64>() {
+        // 二〇二四 is read digit by digit.
+        Ok(value) if plain.len() > 1 => value,
+        _ => total + section + digit.unwrap_or(0.0),
+    };
+    Some((value, after, after == at + 1 && tokens[at].text == "一"))
+}
+
+/// The digit that a numeral is.
+pub(super) fn numeral(text: &str) -> Option<u8> {
+    let place = ["一", "二", "三", "四", "五", "六", "七", "八", "九"].iter().position(|one| *one == text);
+    match text {
+        "两" => Some(2),
+        "〇" | "零" => Some(0),
+        _ => place.and_then(|place| u8::try_from(place + 1).ok()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::token::tokens;
+    use super::*;
+
+    #[test]
+    fn numbers_are_read() {
+        let check = |text: &str, value: f64, unit: &str| {
+            let tokens = tokens(text);
+            let number = (0..tokens.len()).find_map(|at| read(text, &tokens, at)).unwrap().number;
+            assert_eq!(number.value, value, "{text}");
+            let expect = (!unit.is_empty()).then(|| units::of(unit).unwrap());
+            assert_eq!(number.unit, expect, "{text}");
+        };
+        check("1,234.5 km", 1234.5, "kilometer");
+        check("-3", -3.0, "");
+        check("$2 million", 2e6, "dollar");
+        check("five years", 5.0, "year");
+        check("twenty-one", 21.0, "");
+        check("two hundred", 200.0, "");
+        check("三十二", 32.0, "");
+        check("两百", 200.0, "");
+        check("一千零五", 1005.0, "");
+        check("十五天", 15.0, "day");
+        check("二〇二四年", 2024.0, "year");
+        check("3万元", 30_000.0, "yuan");
+        check("1e-5", 1e-5, "");
+        check("2.5 x 10^3", 2500.0, "");
+        check("5kg", 5.0, "kilogram");
+        check("三个", 3.0, "item");
+    }
+
+    #[test]
+    fn percent_and_words_that_are_none() {
+        let text = "15% 一下 three";
+        let all = tokens(text);
+        let found: Vec<_> = (0..all.len()).filter_map(|at| read(text, &all, at)).collect();
+        assert_eq!(found.len(), 2);
+        assert!(found[0].number.percent && !found[1].number.percent);
+        let text = "百分之二十";
+        let all = tokens(text);
+        assert!(read(text, &all, 3).unwrap().number.percent);
+    }
+}

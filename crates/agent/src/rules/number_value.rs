@@ -1,0 +1,194 @@
+//! Which number of a request is a parameter's: by its label, its unit, its size, and what it counts.
+
+use serde_json::{Number as JsonNumber, Value as Json};
+
+use super::candidate::{Candidate, Given, Scene};
+use super::labels::Place;
+use super::literal::Literal;
+use super::mention::Value;
+use super::number::Number;
+use super::parameter::{Parameter, Shape};
+
+/// What a number scores where nothing speaks for it.
+const BARE: f32 = 0.95;
+/// What a unit that the parameter tells adds.
+const UNIT: f32 = 1.5;
+/// What speaks against a number.
+const AGAINST: f32 = 0.7;
+
+pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    let mut found = spans(parameter, scene);
+    for mention in &scene.reading.mentions {
+        let number = match &mention.value {
+            Value::Number(number) => number,
+            // A column by its letter, a row by its cell.
+            Value::Literal(Literal::Quoted(text)) if text.parse::<f64>().is_ok() => &Number {
+                value: text.parse().unwrap_or_default(),
+                percent: false,
+                unit: None,
+                weak: false,
+                ordinal: false,
+            },
+            _ => continue,
+        };
+        let Some(value) = fitted(parameter, number) else { continue };
+        let label = scene.labelled(places, mention.start, mention.end);
+        let score = BARE + label + bonus(parameter, number);
+        found.push(Candidate { value: Given::Said(value), start: mention.start, end: mention.end, score });
+    }
+    found
+}
+
+/// The number as the parameter wants it; none where it cannot be.
+pub(super) fn fitted(parameter: &Parameter, number: &Number) -> Option<Json> {
+    let mut value = number.value;
+    if number.percent && matches!(parameter.shape, Shape::Number | Shape::Any) && wants_share(parameter) {
+        // 5 % as 0.05, without the noise of a division.
+        value = (value * 1e10 / 100.0).round() / 1e10;
+    }
+    let is_whole = value.fract() == 0.0;
+    let fits = parameter.minimum.is_none_or(|least| value >= least)
+        && parameter.maximum.is_none_or(|most| value <= most)
+        && (is_whole || parameter.shape != Shape::Integer);
+    fits.then(|| json(value)).flatten()
+}
+
+/// A number as JSON, whole where it is.
+pub(super) fn json(value: f64) -> Option<Json> {
+    if value.fract() == 0.0 && value.abs() < 9e15 {
+        return Some(Json::from(value as i64));
+    }
+    JsonNumber::from_f64(value).map(Json::Number)
+}
+
+/// Whether a percentage is to be given as a share of one.
+fn wants_share(parameter: &Parameter) -> bool {
+    let description = parameter.description.to_lowercase();
+    let says_percent = parameter.has_word(&["percent", "percentage", "pct"])
+        || description.contains("percent")
+        || description.contains("百分")
+        || (description.contains('%') && !description.contains("0."));
+    !says_percent || description.contains("decimal") || description.contains("小数")
+}
+
+fn bonus(parameter: &Parameter, number: &Number) -> f32 {
+    let mut bonus = 0.0;
+    let rate = parameter.has_word(&[
+        "rate",
+        "percent",
+        "percentage",
+        "ratio",
+        "probability",
+        "discount",
+        "tax",
+        "interest",
+        "share",
+    ]);
+    let money = parameter.has_word(&[
+        "price",
+        "cost",
+        "amount",
+        "budget",
+        "salary",
+        "income",
+        "revenue",
+        "investment",
+        "principal",
+        "value",
+        "payment",
+    ]);
+    let is_money =
+        number.unit.is_some_and(|unit| ["dollar", "euro", "yuan", "yen", "pound"].contains(&unit.name()));
+    if number.percent {
+        bonus += if rate { 1.2 } else { -AGAINST };
+    } else if rate && (number.value > 1.0 || is_money) {
+        bonus -= AGAINST * 0.5;
+    }
+    if let Some(unit) = number.unit {
+        if parameter.units.contains(&unit) {
+            bonus += UNIT;
+        } else if is_money && money {
+            bonus += UNIT * 0.7;
+        } else if !parameter.units.is_empty() && !parameter.units.iter().any(|other| other.name() == "item") {
+            bonus -= AGAINST * 0.6;
+        }
+    }
+    let is_year =
+        number.value.fract() == 0.0 && (1500.0..2101.0).contains(&number.value) && number.unit.is_none();
+    if parameter.has_word(&["year", "years"]) && is_year {
+        bonus += 1.0;
+    } else if parameter.words.last().is_some_and(|word| word == "year") && !is_year {
+        bonus -= AGAINST;
+    }
+    let wants_ordinal =
+        parameter.has_word(&["row", "column", "col", "page", "index", "line", "position", "nth", "offset"]);
+    if number.ordinal {
+        bonus += if wants_ordinal { 0.4 } else { -AGAINST * 0.5 };
+    }
+    if number.weak {
+        bonus -= AGAINST;
+    }
+    bonus
+}
+
+/// `rows 4 to 6`, `columns B to D`, `第 4 到第 6 行`: where it starts and how many there are.
+fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+    let column = parameter.has_word(&["col", "column"]);
+    let row = parameter.has_word(&["row", "line", "start", "offset"]);
+    let count = parameter.has_word(&["count", "limit", "num", "number"]);
+    if parameter.shape != Shape::Integer || !(column || row || count) {
+        return Vec::new();
+    }
+    let tokens = &scene.reading.tokens;
+    let mut found = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let said = |step: usize| tokens.get(at + step).map_or("", |token| token.text);
+        let back =
+            |step: usize| at.checked_sub(step).and_then(|at| tokens.get(at)).map_or("", |token| token.text);
+        let Some(first) = ordinal(token.text) else { continue };
+        let joint = ["to", "through", "-", "–", "到", "至", "~"].contains(&said(1));
+        let skip = usize::from(said(2) == "第");
+        let last = ordinal(said(2 + skip)).filter(|_| joint);
+        let is_letter = token.text.starts_with(|c: char| c.is_ascii_alphabetic());
+        let named = |words: &[&str]| {
+            [back(1), back(2), said(1), said(3 + skip)]
+                .iter()
+                .any(|word| words.iter().any(|other| word.eq_ignore_ascii_case(other)))
+        };
+        let is_column = named(&["column", "columns", "列"]);
+        let is_row = named(&["row", "rows", "line", "lines", "行"]);
+        let fits = if is_letter { is_column && token.text.len() <= 2 } else { is_column || is_row };
+        if !fits {
+            continue;
+        }
+        let start = token.start;
+        let end = if last.is_some() { tokens[at + 2 + skip].end } else { token.end };
+        let value = match last {
+            Some(last) if count && last >= first => {
+                // Beside the one that says where it starts, so that both may be read from one place.
+                found.push(Candidate {
+                    value: Given::Said(Json::from(last - first + 1)),
+                    start: end,
+                    end,
+                    score: 4.0,
+                });
+                continue;
+            }
+            _ if count => continue,
+            _ => first,
+        };
+        let right = if is_column { column || (is_letter && !row) } else { !column };
+        if right && (last.is_some() || is_letter) {
+            found.push(Candidate { value: Given::Said(Json::from(value)), start, end, score: 4.0 });
+        }
+    }
+    found
+}
+
+/// A row by its number, a column by its letters.
+fn ordinal(text: &str) -> Option<i64> {
+    if text.len() <= 2 && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        return Some(text.bytes().fold(0, |sum, byte| sum * 26 + i64::from(byte - b'A') + 1));
+    }
+    text.parse().ok()
+}

@@ -1,0 +1,339 @@
+//! Parameters as the planner sees them: what they take, what they are called, and what they are for.
+
+use serde_json::{Map, Value};
+
+use super::labels::{self, Label};
+use super::name::has_han;
+use super::role::Role;
+use super::units::{self, Unit};
+
+/// What a parameter takes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Shape {
+    Text,
+    Integer,
+    Number,
+    Boolean,
+    List(Box<Parameter>),
+    Object(Vec<Parameter>),
+    Any,
+}
+
+/// A parameter of a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Parameter {
+    pub(super) name: String,
+    /// The words of its name, small.
+    pub(super) words: Vec<String>,
+    pub(super) shape: Shape,
+    pub(super) role: Role,
+    pub(super) required: bool,
+    /// The only values it may have; empty where any is good.
+    pub(super) choices: Vec<Value>,
+    pub(super) description: String,
+    pub(super) minimum: Option<f64>,
+    pub(super) maximum: Option<f64>,
+    pub(super) labels: Vec<Label>,
+    /// Units that its name or description tells.
+    pub(super) units: Vec<Unit>,
+    /// Values that its description gives as examples.
+    pub(super) examples: Vec<String>,
+}
+
+/// Schemas that are nested deeper are not filled.
+const DEEPEST: usize = 4;
+/// Parameters past this many are not looked at.
+const MOST: usize = 64;
+
+/// Words of names that say nothing where there are others.
+const GENERIC: [&str; 22] = [
+    "name", "value", "number", "id", "type", "num", "n", "of", "the", "in", "is", "input", "param", "str",
+    "data", "info", "arg", "a", "list", "per", "by", "with",
+];
+
+/// The parameters of a schema, in its order. `description` is the tool's: many tell there what the schema does not.
+pub(super) fn parameters(schema: &Value, description: &str) -> Vec<Parameter> {
+    let mut schema = schema.clone();
+    describe(&mut schema, description);
+    let mut found = members(&schema, 0);
+    add_described(&mut found);
+    found
+}
+
+/// Adds what a tool's own description says of its parameters, a line each: `name: what it is`.
+fn describe(schema: &mut Value, description: &str) {
+    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
+    for (name, schema) in properties.iter_mut() {
+        let Some(schema) = schema.as_object_mut().filter(|schema| !schema.contains_key("description")) else {
+            continue;
+        };
+        let told = description.lines().find_map(|line| {
+            let rest = line.trim().trim_start_matches(['-', '*', ' ', '`']).strip_prefix(name.as_str())?;
+            let rest = rest.trim_start_matches('`').trim_start();
+            let rest = match rest.strip_prefix('(') {
+                Some(kind) => kind.split_once(')')?.1,
+                None => rest,
+            };
+            rest.strip_prefix([':', '：']).map(str::trim)
+        });
+        if let Some(told) = told {
+            schema.insert("description".to_owned(), Value::from(told));
+        }
+    }
+}
+
+fn members(schema: &Value, depth: usize) -> Vec<Parameter> {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    properties
+        .iter()
+        .take(MOST)
+        .filter_map(|(name, schema)| {
+            Some(Parameter {
+                required: required.contains(&name.as_str()),
+                ..Parameter::read(name, schema.as_object()?, depth)
+            })
+        })
+        .collect()
+}
+
+impl Parameter {
+    fn read(name: &str, schema: &Map<String, Value>, depth: usize) -> Self {
+        let description = schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let title = schema.get("title").and_then(Value::as_str).unwrap_or_default();
+        let words = words(name);
+        // `anyOf` with null is how many say that something may be left out.
+        let any_of = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(*key).and_then(Value::as_array));
+        let inner = any_of.and_then(|kinds| {
+            kinds
+                .iter()
+                .filter_map(Value::as_object)
+                .find(|kind| kind.get("type").and_then(Value::as_str) != Some("null"))
+        });
+        let kind = inner.unwrap_or(schema);
+        let choices = choices(kind).or_else(|| choices(schema)).unwrap_or_default();
+        let shape = shape(name, kind, depth);
+        let format = kind.get("format").and_then(Value::as_str).unwrap_or_default();
+        let role = Role::of(&words, &description, format);
+        let bound = |key: &str| kind.get(key).and_then(Value::as_f64);
+        let mut labels = labels_of(&words);
+        if has_han(&description) {
+            labels.extend(chinese_labels(&description));
+        }
+        if has_han(title) {
+            labels.extend(chinese_labels(title));
+        }
+        if has_han(name) {
+            labels.push(Label::new(name, 3.0));
+        }
+        Self {
+            name: name.to_owned(),
+            role,
+            required: false,
+            choices,
+            minimum: bound("minimum"),
+            maximum: bound("maximum"),
+            units: units_of(&words, &description),
+            examples: examples(&description, kind),
+            words,
+            shape,
+            labels,
+            description,
+        }
+    }
+
+    /// Whether its name has one of these words.
+    pub(super) fn has_word(&self, words: &[&str]) -> bool {
+        self.words.iter().any(|word| words.contains(&word.as_str()))
+    }
+}
+
+/// The small words of a name in any spelling: `startDate`, `start_date`, `start-date2`.
+pub(super) fn words(name: &str) -> Vec<String> {
+    let mut found = vec![String::new()];
+    let mut before = ' ';
+    for c in name.chars() {
+        let cut = !c.is_alphanumeric()
+            || (c.is_uppercase() && before.is_lowercase())
+            || (c.is_ascii_digit() != before.is_ascii_digit() && before.is_alphanumeric());
+        if cut && found.last().is_some_and(|word| !word.is_empty()) {
+            found.push(String::new());
+        }
+        if let Some(word) = found.last_mut().filter(|_| c.is_alphanumeric()) {
+            word.extend(c.to_lowercase());
+        }
+        before = c;
+    }
+    found.retain(|word| !word.is_empty());
+    let apart = ["filepath", "filename", "username", "timezone", "zipcode", "startdate", "enddate"];
+    found
+        .into_iter()
+        .flat_map(|word| match apart.contains(&word.as_str()) {
+            true => {
+                let at = if word.starts_with("user") || word.starts_with("file") || word.starts_with("time") {
+                    4
+                } else if word.starts_with("start") {
+                    5
+                } else {
+                    3
+                };
+                vec![word[..at].to_owned(), word[at..].to_owned()]
+            }
+            false => vec![word],
+        })
+        .collect()
+}
+
+fn choices(schema: &Map<String, Value>) -> Option<Vec<Value>> {
+    let listed = schema.get("enum").and_then(Value::as_array)?;
+    Some(listed.iter().filter(|value| !value.is_null()).cloned().collect())
+}
+
+fn shape(name: &str, schema: &Map<String, Value>, depth: usize) -> Shape {
+    let kind = match schema.get("type") {
+        Some(Value::String(kind)) => kind.as_str(),
+        Some(Value::Array(kinds)) => {
+            kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null").unwrap_or("any")
+        }
+        _ if schema.contains_key("properties") => "object",
+        _ if schema.contains_key("items") => "array",
+        _ if schema.contains_key("enum") => "string",
+        _ => "any",
+    };
+    match kind {
+        "string" => Shape::Text,
+        "integer" | "int" => Shape::Integer,
+        "number" | "float" | "double" => Shape::Number,
+        "boolean" | "bool" => Shape::Boolean,
+        "array" | "tuple" | "list" if depth < DEEPEST => {
+            let empty = Map::new();
+            let items = schema.get("items").and_then(Value::as_object).unwrap_or(&empty);
+            Shape::List(Box::new(Parameter::read(name, items, depth + 1)))
+        }
+        "object" | "dict" if depth < DEEPEST => {
+            Shape::Object(members(&Value::Object(schema.clone()), depth + 1))
+        }
+        _ => Shape::Any,
+    }
+}
+
+fn labels_of(words: &[String]) -> Vec<Label> {
+    let whole = words.join("_");
+    let mut found = vec![Label::new(&whole, 3.0)];
+    found.extend(labels::family(&whole).iter().map(|name| Label::new(name, 2.2)));
+    if words.len() > 1 {
+        for (place, word) in words.iter().enumerate() {
+            let generic = GENERIC.contains(&word.as_str()) || word.len() < 2;
+            if generic {
+                continue;
+            }
+            let last = place + 1 == words.len();
+            found.push(Label::new(word, if last { 1.9 } else { 1.6 }));
+            found.extend(labels::family(word).iter().map(|name| Label::new(name, 1.2)));
+        }
+    }
+    found
+}
+
+/// What a Chinese description begins with is what people call the parameter.
+fn chinese_labels(description: &str) -> Vec<Label> {
+    let head: String = description.chars().take_while(|c| super::token::is_han(*c)).take(8).collect();
+    let mut found = Vec::new();
+    for part in head.split(['的', '或', '和']) {
+        let count = part.chars().count();
+        if (1..=6).contains(&count) {
+            found.push(Label::new(part, 2.2));
+        }
+        for ending in ["名称", "名", "地址", "编号", "号码", "内容", "日期", "时间", "数量", "类型"]
+        {
+            if let Some(stem) = part.strip_suffix(ending).filter(|stem| !stem.is_empty()) {
+                found.push(Label::new(stem, 1.4));
+            }
+        }
+    }
+    found
+}
+
+/// Units that are told: in the name for sure, in the description where a word is that.
+fn units_of(words: &[String], description: &str) -> Vec<Unit> {
+    let mut found: Vec<Unit> =
+        words.iter().filter(|word| word.len() > 1).filter_map(|word| units::of(word)).collect();
+    if found.is_empty() {
+        let lower = description.to_lowercase();
+        let spoken = lower.split(|c: char| !c.is_alphanumeric() && c != '/');
+        found.extend(spoken.filter(|word| word.len() > 1).filter_map(units::of));
+        for han in ["小时", "分钟", "公里", "千米", "米", "公斤", "千克", "元", "天", "岁"] {
+            if description.contains(han) {
+                found.extend(units::of(han));
+            }
+        }
+    }
+    found.dedup();
+    found
+}
+
+/// Examples in a description: after `e.g.`, `such as`, `like`, 例如, in quotes or backticks.
+fn examples(description: &str, schema: &Map<String, Value>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for key in ["examples", "example"] {
+        match schema.get(key) {
+            Some(Value::Array(items)) => {
+                found.extend(items.iter().filter_map(Value::as_str).map(str::to_owned));
+            }
+            Some(Value::String(text)) => found.push(text.clone()),
+            _ => {}
+        }
+    }
+    for (open, close) in [('\'', '\''), ('`', '`'), ('"', '"'), ('“', '”')] {
+        let mut rest = description;
+        while let Some((_, after)) = rest.split_once(open)
+            && let Some((inner, after)) = after.split_once(close)
+        {
+            if (1..=40).contains(&inner.len()) {
+                found.push(inner.to_owned());
+            }
+            rest = after;
+        }
+    }
+    for mark in ["e.g.", "e.g", "such as", "for example", "like", "例如", "比如", "如"] {
+        if let Some((_, after)) = description.split_once(mark) {
+            let end = after.find([')', '）', ';', '。']).unwrap_or(after.len());
+            let listed = after[..end].split([',', '、', '，']).flat_map(|part| part.split(" or "));
+            found.extend(
+                listed
+                    .map(|part| part.trim_matches(|c: char| !c.is_alphanumeric()).to_owned())
+                    .filter(|part| !part.is_empty() && part.chars().count() <= 30),
+            );
+        }
+    }
+    found.dedup();
+    found.truncate(24);
+    found
+}
+
+/// Words of descriptions that tell parameters apart are labels, too.
+fn add_described(parameters: &mut [Parameter]) {
+    let described: Vec<Vec<String>> = parameters
+        .iter()
+        .map(|parameter| {
+            let words = parameter.description.split(|c: char| !c.is_alphabetic());
+            words.filter(|word| word.len() > 3 && word.is_ascii()).map(labels::stem).take(24).collect()
+        })
+        .collect();
+    for (place, parameter) in parameters.iter_mut().enumerate() {
+        let own = |word: &&String| {
+            let elsewhere =
+                described.iter().enumerate().any(|(other, words)| other != place && words.contains(word));
+            !elsewhere && !super::phrase::is_stop(word)
+        };
+        let extra: Vec<Label> =
+            described[place].iter().filter(own).take(10).map(|word| Label::new(word, 0.7)).collect();
+        parameter.labels.extend(extra);
+    }
+}

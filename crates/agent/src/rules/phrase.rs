@@ -1,0 +1,279 @@
+//! Free text in a request: what follows a label, what stands between small words, and what is left of a request to search for.
+
+use super::labels::Place;
+use super::mention::Reading;
+use super::name::has_han;
+use super::token::{Kind, Token};
+
+/// A piece of free text and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Phrase<'a> {
+    pub(super) text: &'a str,
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// The small word before it: `of`, `about`.
+    pub(super) after: Option<String>,
+}
+
+/// Small words that end a phrase.
+const STOPS: &str = " a an the of in on at to for from by with and or but is are was were be been am do does did can could \
+would should will shall may might must i you he she it we they me him her us them my your his its our their this that these \
+those what which who whom whose when where why how please if then than so as about into over under between during through \
+using use via per not no also there here have has had having given get give show tell find calculate compute create make let \
+help want need like know each both all some any such while after before until up out off just very more most much many other \
+whether regarding concerning i'd i'm i'll i've what's it's let's including include near ";
+
+/// Words before which a thing is named.
+const BEFORE_THINGS: [&str; 14] =
+    ["of", "about", "for", "on", "in", "at", "from", "to", "by", "with", "regarding", "near", "into", "as"];
+
+pub(super) fn is_stop(word: &str) -> bool {
+    STOPS.contains(&format!(" {} ", word.to_lowercase().replace('’', "'")))
+}
+
+/// What ends a piece of Chinese free text.
+const HAN_ENDS: [&str; 16] =
+    ["然后", "并且", "并", "再", "接着", "以及", "的", "到", "在", "给", "和", "吗", "呢", "用", "，", "。"];
+
+/// What follows a label, as far as it seems to belong to it.
+pub(super) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phrase<'a>> {
+    let mut at = reading.token_at(place.end);
+    let skips = |token: &Token<'_>| {
+        token.is_any(&[
+            "is", "as", "=", ":", "：", "to", "the", "named", "called", "of", "为", "是", "叫", "\"", "成",
+            "a", "an",
+        ])
+    };
+    while reading.tokens.get(at).is_some_and(skips) {
+        at += 1;
+    }
+    let first = reading.tokens.get(at)?;
+    if first.kind == Kind::Mark {
+        return None;
+    }
+    let mut end = first.start;
+    if first.kind == Kind::Han {
+        let rest = &reading.text[first.start..];
+        let stop = |c: char| c.is_whitespace() || (!c.is_alphanumeric() && !"-_·".contains(c));
+        let mut length = rest.find(stop).unwrap_or(rest.len());
+        for ending in HAN_ENDS {
+            if let Some(found) = rest[..length].find(ending).filter(|found| *found > 0) {
+                length = found;
+            }
+        }
+        end += length;
+    } else {
+        for token in &reading.tokens[at..] {
+            let gap = reading.text.get(end..token.start).unwrap_or_default();
+            let stops = token.kind == Kind::Mark
+                || token.kind == Kind::Han
+                || gap.contains('\n')
+                || (token.kind == Kind::Word && is_stop(token.text) && !token.is("of"));
+            if stops {
+                break;
+            }
+            end = token.end;
+        }
+    }
+    let text = reading.text.get(first.start..end)?.trim();
+    let text = text.trim_end_matches(" of");
+    (!text.is_empty()).then(|| Phrase {
+        text,
+        start: first.start,
+        end: first.start + text.len(),
+        after: None,
+    })
+}
+
+/// The runs of content words of an English text.
+pub(super) fn chunks<'a>(reading: &Reading<'a>) -> Vec<Phrase<'a>> {
+    let mut found = Vec::new();
+    let mut open: Option<(usize, usize)> = None;
+    let mut before: Option<String> = None;
+    let mut close = |open: &mut Option<(usize, usize)>, before: &mut Option<String>| {
+        if let Some((start, end)) = open.take()
+            && let Some(text) = reading.text.get(start..end)
+        {
+            found.push(Phrase { text, start, end, after: before.take() });
+        }
+    };
+    for token in &reading.tokens {
+        let content = token.kind == Kind::Word && !is_stop(token.text);
+        if content {
+            open = Some((open.map_or(token.start, |(start, _)| start), token.end));
+        } else {
+            close(&mut open, &mut before);
+            let article = token.is_any(&["a", "an", "the", "my", "some", "any", "all"]);
+            if !article {
+                before = token.is_any(&BEFORE_THINGS).then(|| token.text.to_lowercase());
+            }
+        }
+    }
+    close(&mut open, &mut before);
+    found
+}
+
+/// What requests begin with before they say what they are about. Longer ones first where one begins another.
+const OPENINGS: [&str; 66] = [
+    "can you please",
+    "could you please",
+    "can you",
+    "could you",
+    "would you",
+    "please",
+    "i want to",
+    "i'd like to",
+    "i would like to",
+    "i need to",
+    "help me",
+    "let's",
+    "search the web for",
+    "search the internet for",
+    "search online for",
+    "search web for",
+    "search for",
+    "search the web about",
+    "look up",
+    "look for",
+    "google",
+    "find information about",
+    "find information on",
+    "find out about",
+    "find out",
+    "find me",
+    "find",
+    "search",
+    "tell me about",
+    "show me",
+    "get me",
+    "what is",
+    "what are",
+    "do a web search for",
+    "web search for",
+    "the latest news about",
+    "请帮我",
+    "请你",
+    "请",
+    "麻烦你",
+    "麻烦",
+    "帮我",
+    "帮忙",
+    "我想要",
+    "我想",
+    "我要",
+    "我需要",
+    "能不能",
+    "可以",
+    "给我",
+    "在网上",
+    "上网",
+    "在网络上",
+    "到网上",
+    "去网上",
+    "搜索一下",
+    "搜索",
+    "搜一下",
+    "搜",
+    "查找一下",
+    "查找",
+    "查一下",
+    "查询一下",
+    "查询",
+    "查查",
+    "查",
+];
+const CLOSINGS: [&str; 22] = [
+    "for me",
+    "please",
+    "on the web",
+    "on the internet",
+    "online",
+    "on google",
+    "吗",
+    "呢",
+    "吧",
+    "一下",
+    "的信息",
+    "的资料",
+    "的内容",
+    "的相关信息",
+    "的网页",
+    "谢谢",
+    "?",
+    "？",
+    ".",
+    "。",
+    "!",
+    "！",
+];
+
+/// What is left of a request without the words around what to search for.
+pub(super) fn remainder<'a>(reading: &Reading<'a>) -> Option<Phrase<'a>> {
+    let mut text = reading.text.trim();
+    loop {
+        let before = text;
+        text = text.trim_start_matches(|c: char| c.is_whitespace() || ",，:：、\"“".contains(c));
+        for opening in OPENINGS {
+            let Some(head) = text.get(..opening.len()) else { continue };
+            let rest = &text[opening.len()..];
+            let whole = has_han(opening) || rest.starts_with(|c: char| !c.is_alphanumeric());
+            if head.eq_ignore_ascii_case(opening) && whole && !rest.trim().is_empty() {
+                text = rest;
+                break;
+            }
+        }
+        if text == before {
+            break;
+        }
+    }
+    loop {
+        let before = text;
+        text = text.trim_end();
+        for closing in CLOSINGS {
+            if let Some(rest) = text.strip_suffix(closing).filter(|rest| !rest.trim().is_empty()) {
+                text = rest;
+            }
+        }
+        if text == before {
+            break;
+        }
+    }
+    let text = text.trim();
+    let start = text.as_ptr() as usize - reading.text.as_ptr() as usize;
+    (!text.is_empty()).then(|| Phrase { text, start, end: start + text.len(), after: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::Date;
+
+    use super::*;
+
+    #[test]
+    fn what_to_search_for_is_left() {
+        let check = |text: &str, expect: &str| {
+            let reading = Reading::of(text, Date::constant(2026, 1, 15));
+            assert_eq!(remainder(&reading).unwrap().text, expect, "{text}");
+        };
+        check("Please search the web for rust async books.", "rust async books");
+        check("帮我搜索一下人工智能的最新进展", "人工智能的最新进展");
+        check("请在网上查一下北京的天气？", "北京的天气");
+        check("search", "search");
+    }
+
+    #[test]
+    fn chunks_stand_between_small_words() {
+        let reading =
+            Reading::of("Find a historical law case about fraud in the city", Date::constant(2026, 1, 15));
+        let found: Vec<_> =
+            chunks(&reading).into_iter().map(|chunk| (chunk.after.unwrap_or_default(), chunk.text)).collect();
+        assert_eq!(
+            found,
+            [
+                ("".to_owned(), "historical law case"),
+                ("about".to_owned(), "fraud"),
+                ("in".to_owned(), "city")
+            ]
+        );
+    }
+}

@@ -1,0 +1,204 @@
+//! Lists and objects: JSON as it stands, or series of things as a list.
+
+use serde_json::{Map, Value as Json};
+
+use super::candidate::{Candidate, FAIR, GOOD, Given, POOR, Scene, candidates};
+use super::choice;
+use super::labels::Place;
+use super::literal::Literal;
+use super::mention::Value;
+use super::number_value;
+use super::parameter::{Parameter, Shape};
+use super::phrase;
+use super::series;
+
+pub(super) fn lists(
+    parameter: &Parameter,
+    item: &Parameter,
+    scene: &Scene<'_>,
+    places: &[Place],
+) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    if !item.choices.is_empty() || !parameter.choices.is_empty() {
+        let choices = if item.choices.is_empty() { &parameter.choices } else { &item.choices };
+        let chosen = choice::chosen(choices, &parameter.description, scene.reading, &scene.stems);
+        if let (Some(first), Some(last)) = (chosen.first(), chosen.last()) {
+            let values: Vec<Json> = chosen.iter().map(|chosen| chosen.value.clone()).collect();
+            found.push(Candidate {
+                value: Given::Said(Json::Array(values)),
+                start: first.place.start,
+                end: last.place.end,
+                score: GOOD + 1.0,
+            });
+        }
+        return found;
+    }
+    if let Shape::List(inner) = &item.shape {
+        // A table of one row, or of rows between semicolons.
+        for mut candidate in lists(item, inner, scene, places) {
+            if let Given::Said(value) = &mut candidate.value
+                && !value.as_array().is_some_and(|rows| rows.iter().all(Json::is_array))
+            {
+                *value = Json::Array(vec![value.take()]);
+            }
+            found.push(candidate);
+        }
+        found.extend(rows(scene));
+        return found;
+    }
+    for (at, mention) in scene.reading.mentions.iter().enumerate() {
+        if let Value::Literal(Literal::Json(Json::Array(values))) = &mention.value {
+            if values.iter().all(|value| fits(item, value) || matches!(value, Json::Array(_))) {
+                let label = scene.labelled(places, mention.start, mention.end);
+                let value = Given::Said(Json::Array(values.clone()));
+                found.push(Candidate { value, start: mention.start, end: mention.end, score: GOOD + label });
+            }
+            continue;
+        }
+        let range = series::around(scene.reading, at);
+        if range.start != at {
+            continue;
+        }
+        let members = &scene.reading.mentions[range];
+        let values: Option<Vec<Json>> = members.iter().map(|mention| member(item, scene, mention)).collect();
+        let Some(values) = values else { continue };
+        let (start, end) = (members[0].start, members[members.len() - 1].end);
+        let label = scene.labelled(places, start, end);
+        let base = match values.len() {
+            1 => FAIR - 0.2,
+            2 => FAIR + 0.4,
+            _ => GOOD,
+        };
+        found.push(Candidate { value: Given::Said(Json::Array(values)), start, end, score: base + label });
+    }
+    if matches!(item.shape, Shape::Text | Shape::Any) {
+        found.extend(spoken(scene, places));
+    }
+    found
+}
+
+/// What follows a label, as the members of a list.
+fn spoken(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for place in places.iter().filter(|place| place.strength >= 1.2) {
+        let Some(first) = phrase::after_label(*place, scene.reading) else { continue };
+        // A series goes on past what ends a single phrase.
+        let rest = scene.reading.text.get(first.start..).unwrap_or_default();
+        let end = rest.find(['.', '?', '!', ';', '。', '？', '！', '；', '\n', ':']).unwrap_or(rest.len());
+        let reach = if rest[..end].contains([',', '、', '，']) || rest[..end].contains(" and ") {
+            end
+        } else {
+            first.text.len()
+        };
+        let text = rest[..reach].trim();
+        let members: Vec<Json> = series::members(text)
+            .into_iter()
+            .take_while(|member| member.split_whitespace().count() <= 4 && member.chars().count() <= 24)
+            .map(Json::from)
+            .collect();
+        if members.is_empty() {
+            continue;
+        }
+        let score = FAIR * 0.6 + place.strength * 0.5 + if members.len() > 1 { 0.4 } else { 0.0 };
+        let end = first.start + text.len();
+        found.push(Candidate { value: Given::Said(Json::Array(members)), start: first.start, end, score });
+    }
+    found
+}
+
+/// `姓名、年龄；李雷、28` after a colon: rows and their cells.
+fn rows(scene: &Scene<'_>) -> Vec<Candidate> {
+    let text = scene.reading.text;
+    let mut found = Vec::new();
+    for (at, mark) in text.match_indices([':', '：']) {
+        let start = at + mark.len();
+        let rest = &text[start..];
+        let end = rest.find(['。', '\n', '?', '？']).unwrap_or(rest.len());
+        let rows: Vec<Json> = rest[..end]
+            .split(['；', ';'])
+            .map(|row| Json::Array(series::members(row).into_iter().map(cell).collect()))
+            .filter(|row| row.as_array().is_some_and(|cells| !cells.is_empty()))
+            .collect();
+        let cells = rows.first().and_then(Json::as_array).map_or(0, Vec::len);
+        if cells > 1 || rows.len() > 1 {
+            found.push(Candidate {
+                value: Given::Said(Json::Array(rows)),
+                start,
+                end: start + end,
+                score: GOOD + 0.5,
+            });
+        }
+    }
+    found
+}
+
+fn cell(text: &str) -> Json {
+    text.parse::<f64>().ok().and_then(number_value::json).unwrap_or_else(|| Json::from(text))
+}
+
+fn fits(item: &Parameter, value: &Json) -> bool {
+    match item.shape {
+        Shape::Integer => value.is_i64() || value.as_f64().is_some_and(|value| value.fract() == 0.0),
+        Shape::Number => value.is_number(),
+        Shape::Boolean => value.is_boolean(),
+        Shape::Text => value.is_string(),
+        Shape::Object(_) => value.is_object(),
+        Shape::List(_) | Shape::Any => true,
+    }
+}
+
+fn member(item: &Parameter, scene: &Scene<'_>, mention: &super::mention::Mention) -> Option<Json> {
+    match (&item.shape, &mention.value) {
+        (Shape::Integer | Shape::Number, Value::Number(number)) => number_value::fitted(item, number),
+        (Shape::Any, Value::Number(number)) => number_value::json(number.value),
+        (
+            Shape::Text | Shape::Any,
+            Value::Literal(
+                Literal::Quoted(text)
+                | Literal::Mail(text)
+                | Literal::Url(text)
+                | Literal::Path(text)
+                | Literal::Code(text),
+            ),
+        ) => Some(Json::from(text.clone())),
+        (Shape::Text | Shape::Any, Value::Name | Value::Place) => {
+            Some(Json::from(scene.reading.written(mention)))
+        }
+        _ => None,
+    }
+}
+
+/// An object as it stands, or one whose members the text says.
+pub(super) fn objects(members: &[Parameter], scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for mention in &scene.reading.mentions {
+        if let Value::Literal(Literal::Json(value @ Json::Object(_))) = &mention.value {
+            let label = scene.labelled(places, mention.start, mention.end);
+            let value = Given::Said(value.clone());
+            found.push(Candidate { value, start: mention.start, end: mention.end, score: GOOD + label });
+        }
+    }
+    let mut object = Map::new();
+    let (mut start, mut end) = (usize::MAX, 0);
+    for member in members {
+        let least = if member.required { POOR } else { GOOD };
+        let used =
+            |candidate: &Candidate| candidate.start < end && start < candidate.end && start != usize::MAX;
+        match candidates(member, scene)
+            .into_iter()
+            .find(|candidate| candidate.score >= least && !used(candidate))
+        {
+            Some(Candidate { value: Given::Said(value), start: first, end: last, .. }) => {
+                (start, end) = (start.min(first), end.max(last));
+                object.insert(member.name.clone(), value);
+            }
+            _ if member.required => return found,
+            _ => {}
+        }
+    }
+    if !object.is_empty() {
+        // Its members may stand apart, with others' values between them: it takes no place of its own.
+        found.push(Candidate { value: Given::Said(Json::Object(object)), start, end: start, score: FAIR });
+    }
+    found
+}

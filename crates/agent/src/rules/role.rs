@@ -1,0 +1,200 @@
+//! What a text parameter is for, told from its name, its format and its description.
+
+/// What kind of text a parameter wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Path,
+    Folder,
+    Pattern,
+    Sheet,
+    Cell,
+    Range,
+    Formula,
+    Url,
+    Mail,
+    Date,
+    Time,
+    DateTime,
+    /// A time zone or a place that has one.
+    Zone,
+    Place,
+    Expression,
+    /// What to search for.
+    Query,
+    /// A text to be used as it is: a message, a body.
+    Text,
+    /// The name of somebody or something.
+    Name,
+    Language,
+    Currency,
+    Unit,
+    Id,
+    Other,
+}
+
+type Row = (Role, &'static [&'static str]);
+
+/// By words of the name; the first row that has one decides.
+const BY_NAME: [Row; 20] = [
+    (Role::Mail, &["email", "mail", "recipient", "cc", "bcc", "recipients", "emails"]),
+    (Role::Url, &["url", "uri", "link", "website", "webpage"]),
+    (Role::Zone, &["timezone", "tz", "zone"]),
+    (Role::Language, &["language", "lang", "locale"]),
+    (Role::Currency, &["currency", "currencies"]),
+    (Role::Formula, &["formula"]),
+    (Role::Expression, &["expression", "expr", "equation", "function", "polynomial"]),
+    (Role::Sheet, &["sheet", "worksheet"]),
+    (Role::Pattern, &["pattern", "glob"]),
+    (Role::Range, &["range"]),
+    (Role::Cell, &["cell", "cells"]),
+    (Role::Folder, &["folder", "directory", "dir"]),
+    (Role::Path, &["path", "file", "filepath", "filename", "workbook"]),
+    (Role::DateTime, &["datetime", "timestamp"]),
+    (Role::Date, &["date", "birthday", "day", "deadline", "dates", "dob"]),
+    (Role::Time, &["time", "hour"]),
+    (Role::Query, &["query", "keyword", "keywords", "question", "search", "term", "q", "prompt"]),
+    (
+        Role::Place,
+        &[
+            "city",
+            "location",
+            "place",
+            "country",
+            "destination",
+            "origin",
+            "address",
+            "region",
+            "state",
+            "town",
+            "area",
+            "province",
+            "venue",
+        ],
+    ),
+    (Role::Unit, &["unit", "units"]),
+    (Role::Id, &["id", "code", "symbol", "ticker", "number", "handle", "identifier", "isbn", "sku"]),
+];
+
+const TEXTS: [&str; 12] = [
+    "text",
+    "body",
+    "content",
+    "message",
+    "description",
+    "note",
+    "comment",
+    "sentence",
+    "paragraph",
+    "caption",
+    "reply",
+    "notes",
+];
+const NAMES: [&str; 24] = [
+    "name",
+    "title",
+    "artist",
+    "author",
+    "player",
+    "team",
+    "company",
+    "person",
+    "song",
+    "movie",
+    "book",
+    "subject",
+    "user",
+    "brand",
+    "product",
+    "item",
+    "topic",
+    "event",
+    "genre",
+    "category",
+    "album",
+    "actor",
+    "hotel",
+    "restaurant",
+];
+
+impl Role {
+    pub(super) fn of(words: &[String], description: &str, format: &str) -> Self {
+        match format {
+            "email" | "idn-email" => return Self::Mail,
+            "uri" | "url" | "iri" => return Self::Url,
+            "date" => return Self::Date,
+            "date-time" => return Self::DateTime,
+            "time" => return Self::Time,
+            _ => {}
+        }
+        let lower = description.to_lowercase();
+        let has = |listed: &[&str]| words.iter().any(|word| listed.contains(&word.as_str()));
+        let says = |listed: &[&str]| listed.iter().any(|text| lower.contains(text));
+        if has(&["time", "date", "start", "end", "when", "at"])
+            && says(&[
+                "iso 8601",
+                "yyyy-mm-ddt",
+                "date and time",
+                "日期和时间",
+                "日期时间",
+                "rfc 3339",
+                "yyyy-mm-dd hh",
+                "yyyy-mm-dd'",
+            ])
+        {
+            return Self::DateTime;
+        }
+        if says(&["yyyy-mm-dd", "mm/dd/yyyy", "dd/mm/yyyy"]) {
+            return Self::Date;
+        }
+        if has(&["to", "sender"]) && says(&["mail", "邮"]) {
+            return Self::Mail;
+        }
+        let by_name = BY_NAME.iter().find(|(_, listed)| has(listed)).map(|(role, _)| *role);
+        match by_name {
+            Some(Self::Zone) if says(&["city", "城市"]) => Self::Zone,
+            Some(Self::Path)
+                if says(&["folder", "directory", "文件夹", "目录"])
+                    && !says(&["file:", "path of the file", "path to the file", "文件路径"])
+                    && !has(&["file", "filepath", "filename"]) =>
+            {
+                Self::Folder
+            }
+            Some(Self::Id) if has(&["name"]) => Self::Name,
+            Some(role) => role,
+            None if has(&["start", "end", "cell"]) && says(&["cell", "单元格"]) => Self::Cell,
+            None if has(&["to", "cc", "bcc", "from"]) && says(&["mail", "邮"]) => Self::Mail,
+            None if has(&TEXTS) => Self::Text,
+            None if has(&NAMES) => Self::Name,
+            None if says(&["city", "location", "城市", "地点", "place"])
+                && !says(&["capacity", "replace"]) =>
+            {
+                Self::Place
+            }
+            None if says(&["path", "路径"]) => Self::Path,
+            None => Self::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_are_told() {
+        let check = |name: &str, description: &str, expect: Role| {
+            let words = super::super::parameter::words(name);
+            assert_eq!(Role::of(&words, description, ""), expect, "{name}: {description}");
+        };
+        check("filepath", "Path to Excel file", Role::Path);
+        check("sheet_name", "", Role::Sheet);
+        check("start_cell", "", Role::Cell);
+        check("startDate", "YYYY-MM-DD", Role::Date);
+        check("to", "E-mail address", Role::Mail);
+        check("zone", "IANA zone, city", Role::Zone);
+        check("city", "", Role::Place);
+        check("path", "The folder: relative to an allowed folder", Role::Folder);
+        check("expression", "", Role::Expression);
+        check("body", "", Role::Text);
+    }
+}

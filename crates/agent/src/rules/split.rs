@@ -1,0 +1,278 @@
+//! Cuts a request into clauses that may each ask for something: at ends of sentences, `then`, 然后, and before verbs.
+
+use super::mention::Reading;
+use super::token::{Kind, Token};
+
+/// A part of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Clause {
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// Words between two things to do; they belong to neither.
+const BETWEEN: [&[&str]; 40] = [
+    &["and", "then"],
+    &["and", "also"],
+    &["after", "that"],
+    &["and", "finally"],
+    &["then"],
+    &["finally"],
+    &["afterwards"],
+    &["lastly"],
+    &["next", ","],
+    &["also", ","],
+    &["as", "well", "as"],
+    &["然", "后"],
+    &["接", "着"],
+    &["随", "后"],
+    &["最", "后"],
+    &["同", "时"],
+    &["另", "外"],
+    &["此", "外"],
+    &["并", "且"],
+    &["以", "及"],
+    &["顺", "便"],
+    &["之", "后", "再"],
+    &["第", "一", "步"],
+    &["第", "二", "步"],
+    &["第", "三", "步"],
+    &["首", "先"],
+    &["其", "次"],
+    &["first", ","],
+    &["second", ","],
+    &["third", ","],
+    &["secondly"],
+    &["thirdly"],
+    &["firstly"],
+    &["additionally"],
+    &["furthermore"],
+    &["moreover"],
+    &["meanwhile"],
+    &["接", "下", "来"],
+    &["还", "有"],
+    &["再", "然", "后"],
+];
+
+/// Words that begin something to do.
+const VERBS: &str = " add append apply ask book build buy calculate call cancel change check clear close compare compute convert copy \
+count create cut delete describe determine display do download draw drop edit email estimate explain extract fetch fill find format \
+generate get give help hide identify import insert invite list locate look make merge message move name open order paste place play \
+plot post predict print provide put query read recommend remind remove rename replace reply reserve restart retrieve run save \
+schedule search select send set share show simulate solve sort start stop submit subtract summarize switch take tell transfer \
+translate turn unmerge update upload use validate verify view watch what what's when where which who whose why how wrap write ";
+
+const HAN_VERBS: [&str; 66] = [
+    "把",
+    "将",
+    "给",
+    "在",
+    "读",
+    "读取",
+    "写",
+    "写入",
+    "写上",
+    "删",
+    "删除",
+    "删掉",
+    "创建",
+    "新建",
+    "新增",
+    "添加",
+    "插入",
+    "复制",
+    "重命名",
+    "改名",
+    "合并",
+    "取消",
+    "搜",
+    "搜索",
+    "查",
+    "查询",
+    "查找",
+    "计算",
+    "算",
+    "求",
+    "告诉",
+    "看",
+    "查看",
+    "打开",
+    "列出",
+    "显示",
+    "设置",
+    "设为",
+    "发送",
+    "发",
+    "翻译",
+    "生成",
+    "做",
+    "画",
+    "保存",
+    "下载",
+    "上传",
+    "更新",
+    "修改",
+    "替换",
+    "提醒",
+    "预订",
+    "订",
+    "播放",
+    "转换",
+    "换算",
+    "总结",
+    "整理",
+    "验证",
+    "检查",
+    "统计",
+    "排序",
+    "导出",
+    "导入",
+    "用",
+    "帮",
+];
+
+/// The clauses of a text, in order; at least one.
+pub(super) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
+    let tokens = &reading.tokens;
+    let inside = |token: &Token<'_>| {
+        reading.mentions.iter().any(|mention| mention.start < token.end && token.start < mention.end)
+    };
+    let mut found = Vec::new();
+    let mut start = 0;
+    let mut depth = 0i32;
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        if inside(token) {
+            at += 1;
+            continue;
+        }
+        depth += i32::from(matches!(token.text, "(" | "（" | "["))
+            - i32::from(matches!(token.text, ")" | "）" | "]"));
+        let cut = (depth <= 0).then(|| boundary(reading, at)).flatten();
+        match cut {
+            Some(length) => {
+                found.push(Clause { start, end: token.start });
+                start = tokens.get(at + length - 1).map_or(token.start, |last| last.end);
+                at += length;
+            }
+            None => at += 1,
+        }
+        // An item of a numbered list begins on its own line.
+        if let Some(next) = tokens.get(at)
+            && let Some(gap) = reading.text.get(tokens[at - 1].end..next.start)
+            && gap.contains('\n')
+            && start < next.start
+            && depth <= 0
+        {
+            found.push(Clause { start, end: tokens[at - 1].end });
+            start = next.start;
+        }
+    }
+    found.push(Clause { start, end: reading.text.len() });
+    found.retain_mut(|clause| trim(reading, clause));
+    if found.is_empty() {
+        found.push(Clause { start: 0, end: reading.text.len() });
+    }
+    found
+}
+
+/// How many tokens the boundary at `at` takes, where there is one.
+fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
+    let tokens = &reading.tokens;
+    let token = &tokens[at];
+    if matches!(token.text, "." | "?" | "!" | ";" | "。" | "？" | "！" | "；") {
+        return Some(1);
+    }
+    let fits = |words: &&&[&str]| {
+        words
+            .iter()
+            .enumerate()
+            .all(|(place, word)| tokens.get(at + place).is_some_and(|token| token.is(word)))
+    };
+    if let Some(words) = BETWEEN.iter().filter(fits).max_by_key(|words| words.len()) {
+        return Some(words.len());
+    }
+    let comma = matches!(token.text, "," | "，" | "、");
+    let mut next = at + 1;
+    if comma {
+        if let Some(words) = BETWEEN.iter().find(|words| {
+            words
+                .iter()
+                .enumerate()
+                .all(|(place, word)| tokens.get(next + place).is_some_and(|token| token.is(word)))
+        }) {
+            return Some(1 + words.len());
+        }
+        let small = |token: &Token<'_>| {
+            token.is("and") || matches!(token.text, "并" | "再" | "先" | "又" | "也" | "请")
+        };
+        while tokens.get(next).is_some_and(small) {
+            next += 1;
+        }
+        return begins_verb(reading, next).then_some(next - at);
+    }
+    if token.is("and") || matches!(token.text, "并" | "再") {
+        while tokens.get(next).is_some_and(|token| matches!(token.text, "再" | "且" | "也")) {
+            next += 1;
+        }
+        return begins_verb(reading, next).then_some(next - at);
+    }
+    None
+}
+
+fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
+    let Some(token) = reading.tokens.get(at) else { return false };
+    match token.kind {
+        Kind::Word => VERBS.contains(&format!(" {} ", token.text.to_lowercase())),
+        Kind::Han => {
+            let rest = &reading.text[token.start..];
+            HAN_VERBS.iter().any(|verb| rest.starts_with(verb))
+        }
+        Kind::Number => {
+            let next = reading.tokens.get(at + 1);
+            next.is_some_and(|next| matches!(next.text, "." | "、" | ")")) && begins_verb(reading, at + 2)
+        }
+        Kind::Mark => false,
+    }
+}
+
+/// Takes blanks and numbers of list items off; says whether anything is left.
+fn trim(reading: &Reading<'_>, clause: &mut Clause) -> bool {
+    let Some(text) = reading.text.get(clause.start..clause.end) else { return false };
+    let kept = text.trim_matches(|c: char| c.is_whitespace() || ",，、:：;；\"".contains(c));
+    let number = kept.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+    let listed = number > 0
+        && kept[number..].starts_with(['.', '、', ')', '）'])
+        && !kept[number + 1..].starts_with(|c: char| c.is_ascii_digit());
+    let mark = kept[number..].chars().next().map_or(0, char::len_utf8);
+    let kept = if listed { kept[number + mark..].trim_start() } else { kept };
+    let kept = kept.strip_prefix("- ").unwrap_or(kept);
+    let start = kept.as_ptr() as usize - reading.text.as_ptr() as usize;
+    *clause = Clause { start, end: start + kept.len() };
+    kept.contains(char::is_alphanumeric)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::Date;
+
+    use super::*;
+
+    #[test]
+    fn clauses_are_cut() {
+        let check = |text: &str, expect: &[&str]| {
+            let reading = Reading::of(text, Date::constant(2026, 1, 15));
+            let found: Vec<_> =
+                clauses(&reading).iter().map(|clause| &text[clause.start..clause.end]).collect();
+            assert_eq!(found, expect, "{text}");
+        };
+        check("Read a.txt and then list docs/", &["Read a.txt", "list docs/"]);
+        check("计算 88*12，并把结果写入 a.xlsx", &["计算 88*12", "把结果写入 a.xlsx"]);
+        check("1. read a.txt\n2. delete b.txt", &["read a.txt", "delete b.txt"]);
+        check("what time is it in Tokyo and in Berlin?", &["what time is it in Tokyo and in Berlin"]);
+        check("say \"one. two; then\" to me", &["say \"one. two; then\" to me"]);
+        check("先看看 a.xlsx，再读取“2026”", &["先看看 a.xlsx", "读取“2026”"]);
+        check("Compute 15 * 24 and write the result to B2", &["Compute 15 * 24", "write the result to B2"]);
+        check("", &[""]);
+    }
+}

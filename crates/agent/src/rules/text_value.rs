@@ -1,0 +1,341 @@
+//! Which text of a request is a parameter's: by what the parameter is for and by what stands beside it.
+
+use serde_json::Value as Json;
+
+use super::candidate::{Candidate, FAIR, GOOD, Given, POOR, Scene};
+use super::choice;
+use super::labels::{self, Label, Place};
+use super::literal::Literal;
+use super::mention::{Mention, Value};
+use super::moment_value;
+use super::parameter::Parameter;
+use super::phrase;
+use super::role::Role;
+use super::sheet;
+
+/// Candidates for a parameter whose schema lists its values.
+pub(super) fn chosen(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    let found = choice::chosen(&parameter.choices, &parameter.description, scene.reading, &scene.stems);
+    found
+        .into_iter()
+        .map(|chosen| {
+            let (start, end) = (chosen.place.start, chosen.place.end);
+            // What the tool does may be the very word: `search` of a tool that searches says little.
+            let own = scene
+                .reading
+                .text
+                .get(start..end)
+                .is_some_and(|said| scene.tool_words.contains(&labels::stem(said)));
+            let label = scene.labelled(places, start, end) * 0.5;
+            let score = chosen.place.strength + label - if own { 1.0 } else { 0.0 };
+            Candidate { value: Given::Said(chosen.value), start, end, score }
+        })
+        .collect()
+}
+
+pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    let mut found = by_role(parameter, scene, places);
+    for mention in &scene.reading.mentions {
+        let Some((text, base)) = by_mention(parameter, scene, mention) else { continue };
+        let mut label = scene.labelled(places, mention.start, mention.end);
+        if parameter.examples.iter().any(|example| example.eq_ignore_ascii_case(&text)) {
+            label += 0.8;
+        }
+        let value = Given::Said(Json::from(text));
+        found.push(Candidate { value, start: mention.start, end: mention.end, score: base + label });
+    }
+    if is_free(parameter.role) {
+        found.extend(examples(parameter, scene));
+        found.extend(labelled(parameter, scene, places));
+        found.extend(chunks(parameter, scene));
+    }
+    found
+}
+
+/// Whether any words could be its value.
+fn is_free(role: Role) -> bool {
+    matches!(
+        role,
+        Role::Query
+            | Role::Text
+            | Role::Name
+            | Role::Other
+            | Role::Id
+            | Role::Language
+            | Role::Unit
+            | Role::Place
+            | Role::Currency
+            | Role::Folder
+    )
+}
+
+/// What a mention is worth as the value of a parameter.
+fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Option<(String, f32)> {
+    let role = parameter.role;
+    let written = || scene.reading.written(mention).to_owned();
+    let own = || scene.tool_words.contains(&labels::stem(&written()));
+    Some(match (&mention.value, role) {
+        (Value::Literal(Literal::Path(text)), Role::Pattern) if text.contains('*') => (text.clone(), GOOD),
+        (Value::Literal(Literal::Path(text)), Role::Path | Role::Folder) if !text.contains('*') => {
+            let is_file = text.rsplit('/').next().is_some_and(|name| name.contains('.'));
+            (text.clone(), if role == Role::Folder && is_file { POOR } else { GOOD })
+        }
+        (Value::Literal(Literal::Path(text)), Role::Name | Role::Other | Role::Id) => {
+            (text.clone(), POOR * 0.5)
+        }
+        (Value::Literal(Literal::Url(text)), Role::Url) => (text.clone(), GOOD + 0.5),
+        (Value::Literal(Literal::Url(text)), Role::Path | Role::Other | Role::Text | Role::Query) => {
+            (text.clone(), FAIR)
+        }
+        (Value::Literal(Literal::Mail(text)), Role::Mail) => (text.clone(), GOOD + 0.5),
+        (Value::Literal(Literal::Mail(text)), Role::Name | Role::Other | Role::Id) => (text.clone(), FAIR),
+        (Value::Literal(Literal::Formula(text)), Role::Formula | Role::Expression) => {
+            (text.clone(), GOOD + 1.0)
+        }
+        (Value::Literal(Literal::Cells(text)), Role::Range) => {
+            (text.clone(), if text.contains(':') { GOOD + 0.5 } else { FAIR })
+        }
+        (Value::Literal(Literal::Cells(text)), Role::Cell) if !text.contains(':') => (text.clone(), GOOD),
+        (
+            Value::Literal(Literal::Cells(text) | Literal::Code(text)),
+            Role::Id | Role::Name | Role::Other | Role::Sheet,
+        ) => (text.clone(), if role == Role::Id { GOOD } else { FAIR }),
+        (Value::Literal(Literal::Quoted(text)), _) => {
+            let base = match role {
+                Role::Text | Role::Query | Role::Name => GOOD,
+                Role::Other | Role::Id | Role::Sheet | Role::Expression | Role::Place => FAIR + 0.5,
+                Role::Path | Role::Folder | Role::Pattern if !text.contains(' ') => FAIR,
+                Role::Language | Role::Unit | Role::Currency | Role::Formula => FAIR,
+                _ => return None,
+            };
+            (text.clone(), base)
+        }
+        (Value::Place, Role::Place | Role::Zone) => (written(), GOOD + 0.2),
+        (Value::Name, Role::Place) => (written(), FAIR + 0.3),
+        (Value::Name, Role::Zone) => (written(), POOR),
+        (Value::Name, Role::Name | Role::Other) if !own() => (written(), FAIR + 0.5),
+        (Value::Place, Role::Name | Role::Other) => (written(), FAIR * 0.8),
+        (Value::Name, Role::Id) => (written(), FAIR),
+        (Value::Number(number), Role::Id) if !number.percent => (plain(scene, mention), FAIR + 0.2),
+        (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(scene, mention), POOR * 0.6),
+        _ => return None,
+    })
+}
+
+/// A number as it was written, without what it counts.
+fn plain(scene: &Scene<'_>, mention: &Mention) -> String {
+    let written = scene.reading.written(mention);
+    written.chars().filter(|c| c.is_ascii_alphanumeric() || ".-".contains(*c)).collect()
+}
+
+fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    let reading = scene.reading;
+    let said = |value: &str, start: usize, end: usize, score: f32| Candidate {
+        value: Given::Said(Json::from(value)),
+        start,
+        end,
+        score,
+    };
+    match parameter.role {
+        Role::Expression => reading
+            .expressions
+            .iter()
+            .map(|found| said(&found.text, found.start, found.end, GOOD + 0.5))
+            .collect(),
+        Role::Sheet => sheet::find(scene)
+            .into_iter()
+            .map(|found| {
+                let label = scene.labelled(places, found.start, found.end).min(1.5);
+                said(found.text, found.start, found.end, GOOD + 0.3 + label)
+            })
+            .collect(),
+        Role::Cell => corners(parameter, scene),
+        Role::Date | Role::Time | Role::DateTime => moment_value::candidates(parameter, scene, places),
+        Role::Query => phrase::remainder(reading)
+            .map(|rest| said(rest.text, rest.start, rest.end, FAIR))
+            .into_iter()
+            .collect(),
+        Role::Language => spoken(&choice::LANGUAGES, parameter, scene, places),
+        Role::Currency => spoken(&choice::CURRENCIES, parameter, scene, places),
+        Role::Folder => folders(scene),
+        _ => Vec::new(),
+    }
+}
+
+/// Languages and currencies by name: as codes where the parameter shows codes, else as they were said.
+fn spoken(
+    codes: &[&'static str],
+    parameter: &Parameter,
+    scene: &Scene<'_>,
+    places: &[Place],
+) -> Vec<Candidate> {
+    let shows = |example: &String| {
+        let letters = example.chars().all(|c| c.is_ascii_alphabetic());
+        letters && (example.len() == codes[0].len()) && codes.contains(&example.to_lowercase().as_str())
+    };
+    let described = parameter.description.to_lowercase();
+    let wants_code = parameter.examples.iter().any(shows)
+        || described.contains("code")
+        || described.contains("代码")
+        || parameter.role == Role::Currency;
+    let upper = parameter.role == Role::Currency;
+    choice::spoken_codes(codes, scene.reading, &scene.stems)
+        .into_iter()
+        .filter_map(|chosen| {
+            let (start, end) = (chosen.place.start, chosen.place.end);
+            let written = scene.reading.text.get(start..end)?;
+            let code = chosen.value.as_str()?;
+            let value = match (wants_code, upper) {
+                (true, true) => code.to_uppercase(),
+                (true, false) => code.to_owned(),
+                (false, _) => written.to_owned(),
+            };
+            let score = GOOD + scene.labelled(places, start, end);
+            Some(Candidate { value: Given::Said(Json::from(value)), start, end, score })
+        })
+        .collect()
+}
+
+/// The corners of a range, for parameters that want one each: `B1:B10`, `C2 到 C5`.
+fn corners(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+    let first = parameter.has_word(&["start", "begin", "first", "from"]);
+    let last = parameter.has_word(&["end", "last", "to", "stop"]);
+    let mentions = &scene.reading.mentions;
+    let mut found = Vec::new();
+    for (at, mention) in mentions.iter().enumerate() {
+        let Value::Literal(Literal::Cells(cells)) = &mention.value else { continue };
+        if let Some((start, end)) = cells.split_once(':') {
+            // Each corner has its own place, so that one range serves both.
+            let middle = mention.start + start.len();
+            if first {
+                let value = Given::Said(Json::from(start));
+                found.push(Candidate { value, start: mention.start, end: middle, score: GOOD + 0.8 });
+            } else if last {
+                let value = Given::Said(Json::from(end));
+                found.push(Candidate { value, start: middle, end: mention.end, score: GOOD + 0.8 });
+            }
+            continue;
+        }
+        let joint = |one: usize, other: usize| {
+            let between = mentions
+                .get(one)
+                .zip(mentions.get(other))
+                .and_then(|(a, b)| scene.reading.text.get(a.end..b.start));
+            between.is_some_and(|text| ["to", "through", "-", "到", "至", "~", "and"].contains(&text.trim()))
+        };
+        let is_cell = |place: usize| {
+            matches!(mentions.get(place), Some(Mention { value: Value::Literal(Literal::Cells(_)), .. }))
+        };
+        let value = Given::Said(Json::from(cells.clone()));
+        let ends = last && at > 0 && is_cell(at - 1) && joint(at - 1, at);
+        let starts = first && is_cell(at + 1) && joint(at, at + 1);
+        if ends || starts {
+            found.push(Candidate { value, start: mention.start, end: mention.end, score: GOOD + 1.0 });
+        } else if last {
+            // A cell alone is where something starts, not where it ends.
+            found.push(Candidate { value, start: mention.start, end: mention.end, score: -1.0 });
+        }
+    }
+    found
+}
+
+/// A word beside `folder` or 目录.
+fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
+    let labels: Vec<Label> =
+        ["folder", "directory", "文件夹", "目录", "under"].iter().map(|name| Label::new(name, 1.0)).collect();
+    let mut found = Vec::new();
+    for place in labels::places(&labels, scene.reading, &scene.stems) {
+        let at = scene.reading.token_at(place.start);
+        let before = at.checked_sub(1).and_then(|at| scene.reading.tokens.get(at));
+        let after = scene.reading.tokens.get(scene.reading.token_at(place.end));
+        let is_under = scene
+            .reading
+            .text
+            .get(place.start..place.end)
+            .is_some_and(|text| text.eq_ignore_ascii_case("under"));
+        let useful = |token: &&super::token::Token<'_>| {
+            token.kind == super::token::Kind::Word
+                && !phrase::is_stop(token.text)
+                && token.text.is_ascii()
+                && !token.is_any(&["files", "file", "list"])
+        };
+        let token = if is_under { after.filter(useful) } else { before.filter(useful) };
+        if let Some(token) = token {
+            let value = Given::Said(Json::from(token.text));
+            found.push(Candidate { value, start: token.start, end: token.end, score: GOOD + 0.2 });
+        }
+    }
+    found
+}
+
+/// Values that the description gives as examples and the text says.
+fn examples(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for example in parameter.examples.iter().filter(|example| example.chars().count() > 2) {
+        for place in
+            labels::places(&[Label::new(&example.replace(' ', "_"), 1.0)], scene.reading, &scene.stems)
+        {
+            let said = scene.reading.text.get(place.start..place.end).unwrap_or_default();
+            let own = scene.tool_words.contains(&labels::stem(said));
+            let score = if own { POOR } else { GOOD };
+            let value = Given::Said(Json::from(example.as_str()));
+            found.push(Candidate { value, start: place.start, end: place.end, score });
+        }
+    }
+    found
+}
+
+/// What follows one of the parameter's labels.
+fn labelled(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    let free = matches!(parameter.role, Role::Text | Role::Name | Role::Query | Role::Other | Role::Place);
+    let mut found = Vec::new();
+    for place in places.iter().filter(|place| place.strength >= 1.2 && free) {
+        let Some(phrase) = phrase::after_label(*place, scene.reading) else { continue };
+        let own = phrase.text.split_whitespace().all(|word| scene.tool_words.contains(&labels::stem(word)));
+        if own {
+            continue;
+        }
+        let value = Given::Said(Json::from(phrase.text));
+        found.push(Candidate {
+            value,
+            start: phrase.start,
+            end: phrase.end,
+            score: 0.3 + place.strength * 0.6,
+        });
+    }
+    found
+}
+
+/// Runs of words that are not the tool's own; most after a small word that names things.
+fn chunks(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+    if !parameter.required
+        || matches!(parameter.role, Role::Folder | Role::Currency | Role::Language | Role::Id)
+    {
+        return Vec::new();
+    }
+    let topic =
+        matches!(parameter.role, Role::Query) || parameter.has_word(&["topic", "subject", "about", "text"]);
+    let mut found = Vec::new();
+    for chunk in phrase::chunks(scene.reading) {
+        let own = chunk
+            .text
+            .split_whitespace()
+            .filter(|word| scene.tool_words.contains(&labels::stem(word)))
+            .count();
+        let words = chunk.text.split_whitespace().count();
+        if own == words {
+            continue;
+        }
+        let mut score = if own == 0 { 0.75 } else { POOR };
+        match chunk.after.as_deref() {
+            Some("about" | "regarding" | "on") if topic => score += 0.6,
+            Some("in" | "at" | "from" | "to" | "near") if parameter.role == Role::Place => score += 0.4,
+            Some("of" | "for" | "about" | "on") if parameter.role != Role::Place => score += 0.35,
+            Some(_) => score += 0.1,
+            None => {}
+        }
+        let value = Given::Said(Json::from(chunk.text));
+        found.push(Candidate { value, start: chunk.start, end: chunk.end, score });
+    }
+    found
+}

@@ -1,0 +1,64 @@
+//! Units of measure and of counting, by any of their spellings.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::token::{Kind, Token};
+
+const TABLE: &str = include_str!("../../data/units.tsv");
+
+/// The longest Chinese name of a unit, in characters.
+const LONGEST: usize = 4;
+
+/// A unit: two spellings of one are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unit(&'static str);
+
+static UNITS: LazyLock<HashMap<&'static str, Unit>> = LazyLock::new(|| {
+    let rows = TABLE.lines().filter(|line| !line.starts_with('#'));
+    let mut units = HashMap::new();
+    for row in rows {
+        let names: Vec<&'static str> = row.split_whitespace().collect();
+        if let Some(first) = names.first() {
+            for name in &names {
+                units.entry(*name).or_insert(Unit(first));
+            }
+        }
+    }
+    units
+});
+
+impl Unit {
+    /// Its name in English.
+    pub(super) fn name(self) -> &'static str {
+        self.0
+    }
+}
+
+/// The unit of a name.
+pub(super) fn of(name: &str) -> Option<Unit> {
+    UNITS.get(name).or_else(|| UNITS.get(name.to_lowercase().as_str())).copied()
+}
+
+/// The unit at a token, and how many tokens it takes.
+pub(super) fn at(tokens: &[Token<'_>], at: usize) -> (Option<Unit>, usize) {
+    let Some(token) = tokens.get(at) else { return (None, 0) };
+    if token.kind != Kind::Han {
+        // One letter is a unit only where it is written onto its number.
+        let joined = at > 0 && tokens[at - 1].end == token.start;
+        return match of(token.text) {
+            Some(unit) if joined || token.text.chars().nth(1).is_some() => (Some(unit), 1),
+            _ => (None, 0),
+        };
+    }
+    let han: Vec<&str> = tokens[at..]
+        .iter()
+        .take(LONGEST)
+        .take_while(|token| token.kind == Kind::Han)
+        .map(|token| token.text)
+        .collect();
+    (1..=han.len())
+        .rev()
+        .find_map(|length| Some((of(&han[..length].concat())?, length)))
+        .map_or((None, 0), |(unit, length)| (Some(unit), length))
+}

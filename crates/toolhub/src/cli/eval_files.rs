@@ -1,0 +1,62 @@
+//! Files that `eval` reads: JSON lines of tools and requests, and how progress and shares are shown.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+
+use toolhub_core::{Lang, RawJson, Source, Tool, ToolDefinition};
+
+use super::exit::UsageError;
+
+/// How far it is.
+pub(super) fn bar(done: usize, all: usize) -> String {
+    let full = done * 30 / all.max(1);
+    format!("{}{} {done}/{all}", "█".repeat(full), "░".repeat(30 - full))
+}
+
+/// A share of one as percent.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.1}", share * 100.0)
+}
+
+/// The lines of a file that say something, with their numbers. `shape` is what a request looks like.
+pub(super) fn read_lines(file: &Path, shape: &str, lang: Lang) -> Result<Vec<(usize, RawJson)>, UsageError> {
+    let name = file.display();
+    let unread = |error: std::io::Error| {
+        UsageError(
+            lang.pick(format!("`{name}` cannot be read: {error}"), format!("无法读取 `{name}`：{error}")),
+        )
+    };
+    let mut found = Vec::new();
+    for (index, line) in BufReader::new(std::fs::File::open(file).map_err(unread)?).lines().enumerate() {
+        let line = line.map_err(unread)?;
+        if !line.trim().is_empty() {
+            let parsed = RawJson::parse(line).map_err(|_| wrong_line(file, index + 1, shape, lang))?;
+            found.push((index + 1, parsed));
+        }
+    }
+    Ok(found)
+}
+
+/// A line is neither a tool nor what `shape` shows.
+pub(super) fn wrong_line(file: &Path, line: usize, shape: &str, lang: Lang) -> UsageError {
+    let name = file.display();
+    UsageError(lang.pick(
+        format!("line {line} of `{name}` is not what it should be: a tool is `{{\"name\", \"description\", \"inputSchema\"}}`, a query `{shape}`"),
+        format!("`{name}` 第 {line} 行格式不对：工具应为 `{{\"name\", \"description\", \"inputSchema\"}}`，请求应为 `{shape}`"),
+    ))
+}
+
+/// A definition with its schema under `inputSchema` or `parameters`, and its id, or else its name.
+pub(super) fn read_tool(line: &RawJson) -> Option<(String, Tool)> {
+    let mut members = line.object()?;
+    if !members.contains("inputSchema")
+        && let Some(schema) = members.get("parameters").filter(|schema| schema.is_object()).cloned()
+    {
+        members.set("inputSchema", schema);
+    }
+    let text = |key: &str| members.get(key).and_then(|value| value.decode::<String>().ok());
+    let source = text("server").map_or(Source::Native, |server| Source::named(&server));
+    let id = text("id").or_else(|| text("name"))?;
+    let definition = ToolDefinition::parse(members.into_raw()).ok()?;
+    Some((id, Tool::new(source, definition)))
+}

@@ -1,0 +1,207 @@
+//! `toolhub eval plan`: how well requests are planned, against the calls that are expected. Nothing is called.
+
+use std::time::{Duration, Instant};
+
+use jiff::Zoned;
+use jiff::civil::Date;
+use serde::Deserialize;
+use toolhub_agent::judge::{Expected, RESULT, Verdict, judge};
+use toolhub_agent::plan::{Plan, Slot, Step};
+use toolhub_agent::rules::{self, Candidates};
+use toolhub_core::finder::{Found, Search};
+use toolhub_core::lang::Say as _;
+use toolhub_core::{Lang, RawJson, RawObject, Tool};
+use toolhub_engine::Tagger;
+use toolhub_search::{Index, Request, Settings};
+
+use super::app::App;
+use super::eval_files::{bar, percent, read_lines, read_tool, wrong_line};
+use super::exit::{Exit, UsageError};
+use super::options_eval::EvalPlanArgs;
+use super::table::{Cell, lines};
+
+/// Tools that are found for each part of a request.
+const FOUND: usize = 10;
+/// How often the progress bar moves.
+const MOVE: Duration = Duration::from_millis(100);
+/// What a line of the requests is.
+const SHAPE: &str =
+    "{\"id\", \"request\", \"expected\": [{\"tool\": [names], \"arguments\": {name: [values]}}]}";
+
+/// A request, and the calls that are right for it.
+#[derive(Deserialize)]
+struct Asked {
+    #[serde(default)]
+    id: Option<String>,
+    request: String,
+    expected: Vec<Expected>,
+}
+
+/// What came of all requests.
+#[derive(Default)]
+struct Report {
+    requests: usize,
+    answerable: usize,
+    tool_right: usize,
+    arguments_right: usize,
+    refused_rightly: usize,
+    failures: Vec<Failure>,
+    slowest: Duration,
+    total: Duration,
+}
+
+struct Failure {
+    id: String,
+    request: String,
+    plan: Plan,
+    verdict: Verdict,
+}
+
+pub(crate) fn run(app: &App, args: &EvalPlanArgs) -> anyhow::Result<Exit> {
+    let lang = app.lang();
+    let tools = read_tools(args, lang)?;
+    let mut asked = Vec::new();
+    for (number, line) in read_lines(&args.requests, SHAPE, lang)? {
+        asked.push(line.decode::<Asked>().map_err(|_| wrong_line(&args.requests, number, SHAPE, lang))?);
+    }
+    let index = Index::new(tools, Settings::default());
+    let today = Zoned::now().date();
+    let mut report = Report::default();
+    let asked_count = asked.len();
+    let mut moved = Instant::now();
+    for (done, asked) in asked.iter().enumerate() {
+        if moved.elapsed() >= MOVE {
+            app.screen.status(&bar(done, asked_count));
+            moved = Instant::now();
+        }
+        let begun = Instant::now();
+        let plan = plan(&asked.request, &index, today);
+        report.add(asked, done, plan, begun.elapsed());
+    }
+    app.screen.hide_status();
+    if app.screen.json {
+        app.screen.json(&report.json(lang));
+    } else {
+        report.print(app);
+    }
+    Ok(Exit::Done)
+}
+
+/// The tools, with what they are good for told as the hub tells it.
+fn read_tools(args: &EvalPlanArgs, lang: Lang) -> Result<Vec<Tool>, UsageError> {
+    let tagger = Tagger::default();
+    let mut tools = Vec::new();
+    for (number, line) in read_lines(&args.tools, SHAPE, lang)? {
+        let (_, mut tool) = read_tool(&line).ok_or_else(|| wrong_line(&args.tools, number, SHAPE, lang))?;
+        tool.tags = tagger.tags_of(&tool);
+        tools.push(tool);
+    }
+    Ok(tools)
+}
+
+fn plan(request: &str, index: &Index, today: Date) -> Plan {
+    let mut candidates = Candidates::default();
+    for part in rules::sub_requests(request) {
+        let search = search(index, &part);
+        candidates.add(part, search);
+    }
+    rules::plan(request, &candidates, today)
+}
+
+fn search(index: &Index, part: &str) -> Search {
+    let ranking = index.rank(&Request::new(part).limit(FOUND));
+    let found = |hit: &toolhub_search::Hit<'_>| Found {
+        tool: hit.tool.clone(),
+        score: f64::from(hit.score),
+        parts: Vec::new(),
+    };
+    Search {
+        hits: ranking.hits.iter().map(found).collect(),
+        fits: ranking.fits,
+        confidence: f64::from(ranking.confidence),
+    }
+}
+
+impl Report {
+    fn add(&mut self, asked: &Asked, number: usize, plan: Plan, took: Duration) {
+        self.requests += 1;
+        self.total += took;
+        self.slowest = self.slowest.max(took);
+        let verdict = judge(&plan, &asked.expected);
+        if asked.expected.is_empty() {
+            self.refused_rightly += usize::from(verdict.arguments);
+        } else {
+            self.answerable += 1;
+            self.tool_right += usize::from(verdict.tools);
+            self.arguments_right += usize::from(verdict.arguments);
+        }
+        if !verdict.arguments {
+            let id = asked.id.clone().unwrap_or_else(|| (number + 1).to_string());
+            self.failures.push(Failure { id, request: asked.request.clone(), plan, verdict });
+        }
+    }
+
+    /// The shares; none where nothing was asked that could be right.
+    fn shares(&self) -> [(&'static str, Option<f64>); 3] {
+        let share = |part: usize, whole: usize| (whole > 0).then(|| part as f64 / whole as f64);
+        [
+            ("tool_right", share(self.tool_right, self.answerable)),
+            ("arguments_right", share(self.arguments_right, self.answerable)),
+            ("refused_rightly", share(self.refused_rightly, self.requests - self.answerable)),
+        ]
+    }
+
+    fn json(&self, lang: Lang) -> RawJson {
+        let mut shown = RawObject::default().with("requests", RawJson::of(&self.requests));
+        for (name, share) in self.shares() {
+            shown.set(name, RawJson::of(&share));
+        }
+        let failures: Vec<RawJson> = self.failures.iter().map(|failure| failure.json(lang)).collect();
+        shown.with("failures", RawJson::of(&failures)).into_raw()
+    }
+
+    fn print(&self, app: &App) {
+        let mut rows = vec![vec![Cell::from("requests"), Cell::from(self.requests.to_string())]];
+        for (name, share) in self.shares() {
+            rows.push(vec![Cell::from(name), Cell::from(share.map_or_else(|| "–".to_owned(), percent))]);
+        }
+        let each = self.total.as_secs_f64() * 1000.0 / self.requests.max(1) as f64;
+        rows.push(vec![Cell::from("mean"), Cell::from(format!("{each:.2} ms"))]);
+        rows.push(vec![
+            Cell::from("slowest"),
+            Cell::from(format!("{:.2} ms", self.slowest.as_secs_f64() * 1000.0)),
+        ]);
+        for line in lines(&rows, "", None) {
+            app.screen.line(&line);
+        }
+    }
+}
+
+impl Failure {
+    fn json(&self, lang: Lang) -> RawJson {
+        let calls: Vec<RawJson> = self.plan.steps.iter().map(call).collect();
+        let problems: Vec<String> = self.plan.problems.iter().map(|problem| problem.say(lang)).collect();
+        RawObject::default()
+            .with("id", self.id.as_str())
+            .with("request", self.request.as_str())
+            .with("tool_right", self.verdict.tools)
+            .with("planned", RawJson::of(&calls))
+            .with("problems", RawJson::of(&problems))
+            .into_raw()
+    }
+}
+
+fn call(step: &Step) -> RawJson {
+    let mut arguments = RawObject::default();
+    for (name, slot) in &step.arguments {
+        arguments.set(
+            name.clone(),
+            match slot {
+                Slot::Value(value) => value.clone(),
+                Slot::ResultOf(_) => RawJson::from(RESULT),
+            },
+        );
+    }
+    let name = step.tool.as_ref().map_or("", |tool| tool.as_str());
+    RawObject::default().with("tool", name).with("arguments", arguments.into_raw()).into_raw()
+}

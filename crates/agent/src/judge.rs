@@ -82,6 +82,7 @@ fn slot_right(slot: &Slot, right: &[Value]) -> bool {
     let value = match slot {
         Slot::Value(value) => value.value(),
         Slot::ResultOf(_) => Value::from(RESULT),
+        Slot::Template(value) => value.value(),
     };
     let rows = Value::Array(vec![Value::Array(vec![value.clone()])]);
     let in_rows = matches!(slot, Slot::ResultOf(_)) && right.iter().any(|right| same(&rows, right));

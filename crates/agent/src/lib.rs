@@ -1,7 +1,23 @@
 //! From a request in words to a verified answer, with a language model and without one.
 
+mod agent;
+mod allowed;
+mod answer;
+mod desk;
+mod execute;
+mod fill_in;
 pub mod judge;
+mod model_plan;
+mod model_talk;
 pub mod plan;
+pub mod prompt;
+mod rounds;
 pub mod rules;
+mod step_result;
 
+pub use agent::{Agent, Asked, Way};
+pub use allowed::Allowed;
+pub use answer::Answer;
+pub use desk::{AgreedBefore, Budget, Consent, Desk, NobodyThere, Permission};
 pub use plan::{Plan, Step, StepId};
+pub use step_result::StepResult;

@@ -32,6 +32,8 @@ pub enum Slot {
     Value(RawJson),
     /// What another step came to: its text, or the number in it where a number is wanted.
     ResultOf(StepId),
+    /// A value whose texts may hold `{{id}}`, which stands for what the step of that id came to.
+    Template(RawJson),
 }
 
 /// How much there is to a step.
@@ -70,7 +72,7 @@ impl Step {
     pub fn known_arguments(&self) -> Option<RawObject> {
         self.arguments.iter().try_fold(RawObject::default(), |object, (name, slot)| match slot {
             Slot::Value(value) => Some(object.with(name, value.clone())),
-            Slot::ResultOf(_) => None,
+            Slot::ResultOf(_) | Slot::Template(_) => None,
         })
     }
 }

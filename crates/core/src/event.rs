@@ -134,6 +134,50 @@ pub enum EventKind {
         /// How long it took.
         took: Duration,
     },
+    /// A language model is asked.
+    ModelAsked {
+        /// Which.
+        model: String,
+        /// For what.
+        purpose: Text,
+    },
+    /// A language model has answered.
+    ModelAnswered {
+        /// How long it took.
+        took: Duration,
+        /// Tokens read and written, where that was told.
+        tokens: Option<(u64, u64)>,
+    },
+    /// A language model gave no answer.
+    ModelFailed {
+        /// Why.
+        why: Text,
+    },
+    /// A request has a plan.
+    Planned {
+        /// What is to be done, step by step.
+        steps: Vec<String>,
+        /// What cannot be done, or is missing.
+        problems: Vec<Text>,
+    },
+    /// A step of a plan begins.
+    StepStarted {
+        /// Which.
+        step: String,
+        /// What it does.
+        description: String,
+        /// With which tool.
+        tool: Option<ToolName>,
+    },
+    /// A step of a plan is over.
+    StepFinished {
+        /// Which.
+        step: String,
+        /// How long it took.
+        took: Duration,
+        /// Why it failed, if it did.
+        error: Option<Text>,
+    },
     /// A fault of the hub's own, in full.
     Fault {
         /// What went wrong.
@@ -216,6 +260,54 @@ impl Say for EventKind {
                 format!("failed after {} ms", took.as_millis()),
                 format!("失败，用时 {} 毫秒", took.as_millis()),
             ),
+            Self::ModelAsked { model, purpose } => {
+                let purpose = purpose.say(lang);
+                lang.pick(format!("asking {model}: {purpose}"), format!("询问 {model}：{purpose}"))
+            }
+            Self::ModelAnswered { took, tokens } => {
+                let tokens = tokens.map(|(read, written)| {
+                    lang.pick(
+                        format!(", {read} tokens read, {written} written"),
+                        format!("，读入 {read} 词元，写出 {written} 词元"),
+                    )
+                });
+                lang.pick(
+                    format!(
+                        "the model answered in {} ms{}",
+                        took.as_millis(),
+                        tokens.as_deref().unwrap_or("")
+                    ),
+                    format!("模型已回答，用时 {} 毫秒{}", took.as_millis(), tokens.as_deref().unwrap_or("")),
+                )
+            }
+            Self::ModelFailed { why } => {
+                let why = why.say(lang);
+                lang.pick(format!("no answer from the model: {why}"), format!("模型没有回答：{why}"))
+            }
+            Self::Planned { steps, problems } => {
+                let problems = problems.iter().map(|problem| problem.say(lang));
+                let all: Vec<String> = steps.iter().cloned().chain(problems).collect();
+                let all = all.join(lang.pick("; ", "；"));
+                lang.pick(format!("plan: {all}"), format!("计划：{all}"))
+            }
+            Self::StepStarted { step, description, tool } => {
+                let tool = tool.as_ref().map(|tool| format!(" (`{tool}`)")).unwrap_or_default();
+                lang.pick(
+                    format!("step {step}: {description}{tool}"),
+                    format!("步骤 {step}：{description}{tool}"),
+                )
+            }
+            Self::StepFinished { step, took, error: None } => lang.pick(
+                format!("step {step} done in {} ms", took.as_millis()),
+                format!("步骤 {step} 完成，用时 {} 毫秒", took.as_millis()),
+            ),
+            Self::StepFinished { step, took, error: Some(error) } => {
+                let (error, took) = (error.say(lang), took.as_millis());
+                lang.pick(
+                    format!("step {step} failed after {took} ms: {error}"),
+                    format!("步骤 {step} 失败，用时 {took} 毫秒：{error}"),
+                )
+            }
             Self::Fault { detail } => lang.pick(format!("fault: {detail}"), format!("内部错误：{detail}")),
         }
     }

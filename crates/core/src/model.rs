@@ -170,10 +170,25 @@ pub struct ChatReply {
 /// Who hears what a model says while it says it. Must not block.
 pub type Listener<'a> = &'a (dyn Fn(Spoken) + Send + Sync);
 
+/// How a model is told of its tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ToolTexts {
+    /// As definitions beside the talk: it calls them by means of its own.
+    #[default]
+    Apart,
+    /// In its instructions, with how a call is written: it writes calls as text.
+    InSystem,
+}
+
 /// A language model somewhere.
 pub trait LanguageModel: Send + Sync + std::fmt::Debug {
     /// What it is called, for people: `qwen2.5:7b at http://localhost:11434`.
     fn name(&self) -> &str;
+
+    /// How it is told of tools.
+    fn tool_texts(&self) -> ToolTexts {
+        ToolTexts::Apart
+    }
 
     /// Says something to it and hears what it says. Dropping the future cancels the request.
     fn chat<'a>(

@@ -13,7 +13,7 @@ use crate::event::{Event, EventKind};
 use crate::json::RawJson;
 use crate::lang::Text;
 use crate::memory::{CallHistory, CallLog};
-use crate::outcome::{Outcome, ToolOutput};
+use crate::outcome::{Outcome, ToolOutput, Verification};
 use crate::source::{ServerId, Source};
 use crate::tool::{Tool, ToolName};
 
@@ -82,6 +82,9 @@ pub trait ToolHost: Send + Sync {
 pub trait ToolCaller: Send + Sync {
     /// Runs one call. Dropping the future cancels it.
     fn call(&self, call: ToolCall) -> BoxFuture<'_, Outcome>;
+
+    /// What is held of an answer's truth; `None` where there is no answer.
+    fn verify<'a>(&'a self, call: &'a ToolCall, outcome: &'a Outcome) -> BoxFuture<'a, Option<Verification>>;
 }
 
 /// Answers that are to be put together.

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use toolhub_core::error::UnknownTool;
 use toolhub_core::finder::{Search, ToolFinder as _};
 use toolhub_core::lang::Text;
+use toolhub_core::outcome::Verification;
 use toolhub_core::ports::{CachedList, HubStore, StoreError, ToolCaller, ToolVersion};
 use toolhub_core::{
     BoxFuture, CallBy, EventSink, NativeTool, Outcome, ServerId, Source, Tool, ToolCall, ToolDefinition,
@@ -254,6 +255,10 @@ impl Hub {
 impl ToolCaller for Hub {
     fn call(&self, call: ToolCall) -> BoxFuture<'_, Outcome> {
         Box::pin(Self::call(self, call))
+    }
+
+    fn verify<'a>(&'a self, call: &'a ToolCall, outcome: &'a Outcome) -> BoxFuture<'a, Option<Verification>> {
+        Box::pin(Self::verify(self, call, outcome))
     }
 }
 

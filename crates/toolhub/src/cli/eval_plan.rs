@@ -199,6 +199,7 @@ fn call(step: &Step) -> RawJson {
             match slot {
                 Slot::Value(value) => value.clone(),
                 Slot::ResultOf(_) => RawJson::from(RESULT),
+                Slot::Template(value) => value.clone(),
             },
         );
     }

@@ -1,0 +1,55 @@
+//! Which tools an agent may use: names, with `*` for any letters. None at all means every tool there is.
+
+/// The tools an agent may use.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Allowed(Vec<String>);
+
+impl Allowed {
+    /// Those of these names; where there is none, all.
+    pub fn new(names: Vec<String>) -> Self {
+        Self(names)
+    }
+
+    /// Whether the tool of that name is among them.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.is_empty() || self.0.iter().any(|pattern| fits(pattern, name))
+    }
+}
+
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    let mut rest = rest;
+    for part in middle {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_stars() {
+        let check = |patterns: &[&str], name: &str, expect: bool| {
+            let allowed = Allowed::new(patterns.iter().map(ToString::to_string).collect());
+            assert_eq!(allowed.has(name), expect, "{patterns:?} {name}");
+        };
+        check(&[], "anything", true);
+        check(&["calculate"], "calculate", true);
+        check(&["calculate"], "calculate2", false);
+        check(&["read_*", "get_time"], "read_sheet", true);
+        check(&["read_*", "get_time"], "write_sheet", false);
+        check(&["*sheet*"], "delete_sheet_rows", true);
+        check(&["*"], "x", true);
+        check(&["a*b*c"], "axxbyyc", true);
+        check(&["a*b*c"], "axxc", false);
+        check(&["ab*ba"], "aba", false);
+    }
+}

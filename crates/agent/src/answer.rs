@@ -1,0 +1,140 @@
+//! The answer: put together from what the steps came to, and what is held of its truth.
+
+use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::model::Usage;
+use toolhub_core::outcome::Verification;
+use toolhub_core::{RawJson, RawObject};
+
+use crate::plan::Plan;
+use crate::step_result::StepResult;
+
+/// How much a failed step takes from the confidence.
+const FAILURE_COST: f64 = 0.3;
+
+/// What a request came to.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The answer in words.
+    pub text: String,
+    /// What was done for it.
+    pub steps: Vec<StepResult>,
+    /// What is held of its truth.
+    pub verification: Verification,
+    /// Whether it answers the request.
+    pub success: bool,
+    /// The model that gave it; none where rules did.
+    pub model: Option<String>,
+    /// Tokens that a model read and wrote for it.
+    pub usage: Usage,
+    /// What happened on the way that is worth knowing.
+    pub notes: Vec<Text>,
+}
+
+impl Answer {
+    /// For programs.
+    pub fn to_json(&self, lang: Lang) -> RawObject {
+        let steps: Vec<RawObject> = self.steps.iter().map(|step| step.to_json(lang)).collect();
+        let say = |texts: &[Text]| RawJson::of(&texts.iter().map(|text| text.say(lang)).collect::<Vec<_>>());
+        let usage = RawObject::default()
+            .with("input", RawJson::of(&self.usage.input))
+            .with("cached", RawJson::of(&self.usage.cached))
+            .with("output", RawJson::of(&self.usage.output));
+        RawObject::default()
+            .with("success", self.success)
+            .with("answer", self.text.as_str())
+            .with("steps", RawJson::of(&steps))
+            .with("verified", self.verification.verified)
+            .with("confidence", RawJson::of(&self.verification.confidence))
+            .with("issues", say(&self.verification.issues))
+            .with("model", self.model.as_deref().map_or_else(RawJson::null, RawJson::from))
+            .with("usage", usage.into_raw())
+            .with("notes", say(&self.notes))
+    }
+}
+
+/// What is held of all steps together: the least sure one decides, and a failure is an issue.
+pub(crate) fn verified(steps: &[StepResult], problems: &[Text]) -> Verification {
+    let mut issues: Vec<Text> = Vec::new();
+    let mut confidence: f64 = if steps.is_empty() { 0.5 } else { 0.95 };
+    for step in steps {
+        if let Some(found) = &step.verification {
+            confidence = confidence.min(found.confidence);
+            issues.extend(found.issues.iter().cloned());
+        }
+        if let Some(error) = &step.error {
+            let id = &step.id;
+            issues.push(Text::new(
+                format!("step {id} failed: {}", error.say(Lang::En)),
+                format!("步骤 {id} 失败：{}", error.say(Lang::Zh)),
+            ));
+            confidence -= FAILURE_COST;
+        }
+    }
+    issues.extend(problems.iter().cloned());
+    confidence -= FAILURE_COST * problems.len() as f64;
+    Verification { verified: issues.is_empty(), confidence: confidence.clamp(0.05, 0.95), issues }
+}
+
+/// The answer without a model: what the steps came to that no other step used; where all failed, why.
+pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> String {
+    let used = |step: &StepResult| {
+        let takes = |other: &crate::plan::Step| {
+            other.dependencies.contains(&step.id)
+                && steps
+                    .iter()
+                    .any(|result| result.id == other.id && result.success() && !result.text.trim().is_empty())
+                && uses(other, step)
+        };
+        plan.steps.iter().any(takes)
+    };
+    let answers: Vec<&StepResult> =
+        steps.iter().filter(|step| step.success() && !step.text.trim().is_empty() && !used(step)).collect();
+    let mut lines: Vec<String> = match answers[..] {
+        [one] => vec![one.text.trim().to_owned()],
+        _ => answers.iter().map(|step| labelled(step, lang)).collect(),
+    };
+    if answers.is_empty() && steps.iter().any(StepResult::success) {
+        lines.push(lang.pick("done", "已完成").to_owned());
+    }
+    for step in steps {
+        if let Some(error) = &step.error {
+            let (what, error) = (&step.description, error.say(lang));
+            lines.push(lang.pick(format!("{what}: failed: {error}"), format!("{what}：失败：{error}")));
+        }
+    }
+    lines.extend(plan.problems.iter().map(|problem| problem.say(lang)));
+    lines.join("\n")
+}
+
+/// Whether a step's arguments take what another came to; coming after it alone is no use of it.
+fn uses(step: &crate::plan::Step, other: &StepResult) -> bool {
+    step.arguments.iter().any(|(_, slot)| match slot {
+        crate::plan::Slot::ResultOf(id) => *id == other.id,
+        crate::plan::Slot::Template(value) => value.get().contains(&format!("{{{{{}}}}}", other.id)),
+        crate::plan::Slot::Value(_) => false,
+    })
+}
+
+fn labelled(step: &StepResult, lang: Lang) -> String {
+    let (what, text) = (step.description.trim(), step.text.trim());
+    let separator = if text.contains('\n') { "\n" } else { lang.pick(" ", "") };
+    lang.pick(format!("{what}:{separator}{text}"), format!("{what}：{separator}{text}"))
+}
+
+/// What the steps came to, as a model is told of it: data, with its source named.
+pub(crate) fn as_data(steps: &[&StepResult], lang: Lang) -> String {
+    let mut text = String::new();
+    for step in steps {
+        let sources: Vec<String> = step.sources().iter().map(ToString::to_string).collect();
+        let tool = step.tool.as_ref().map(ToString::to_string).unwrap_or_default();
+        let told = crate::rounds::told(step, lang);
+        let state = if step.success() { "ok" } else { "failed" };
+        text.push_str(&format!(
+            "<tool_result step=\"{}\" tool=\"{tool}\" source=\"{}\" state=\"{state}\">\n{}\n{told}\n</tool_result>\n",
+            step.id,
+            sources.join(", "),
+            step.description,
+        ));
+    }
+    text
+}

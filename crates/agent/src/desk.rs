@@ -1,0 +1,159 @@
+//! What an agent works with: who runs calls, who finds tools, which tools it may use, and who is asked before something is
+//! destroyed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolhub_core::finder::ToolFinder;
+use toolhub_core::lang::{Lang, Text};
+use toolhub_core::ports::ToolCaller;
+use toolhub_core::{BoxFuture, Event, EventKind, EventSink, Outcome, RawJson, ToolCall, ToolError, ToolName};
+use toolhub_engine::brief::Lengths;
+use toolhub_engine::{Catalog, Entry};
+
+use crate::allowed::Allowed;
+
+/// Somebody who may be asked before a tool destroys something.
+pub trait Permission: Send + Sync {
+    /// Whether the call may be made.
+    fn allow<'a>(&'a self, tool: &'a ToolName, arguments: &'a RawJson) -> BoxFuture<'a, Consent>;
+}
+
+/// What somebody said to that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    /// It may be made.
+    Given,
+    /// It may not.
+    Refused,
+    /// There is nobody to be asked.
+    Nobody,
+}
+
+/// Nobody is there to be asked: what destroys is not run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NobodyThere;
+
+impl Permission for NobodyThere {
+    fn allow<'a>(&'a self, _: &'a ToolName, _: &'a RawJson) -> BoxFuture<'a, Consent> {
+        Box::pin(async { Consent::Nobody })
+    }
+}
+
+/// Whoever asked has agreed beforehand.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AgreedBefore;
+
+impl Permission for AgreedBefore {
+    fn allow<'a>(&'a self, _: &'a ToolName, _: &'a RawJson) -> BoxFuture<'a, Consent> {
+        Box::pin(async { Consent::Given })
+    }
+}
+
+/// How far an agent may go for one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// How often a model is asked.
+    pub rounds: u32,
+    /// How long all of it may take.
+    pub time: Duration,
+    /// Tokens that a model may read and write.
+    pub tokens: u64,
+    /// Tokens of the prompt that tell of tools.
+    pub prompt_tokens: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { rounds: 10, time: Duration::from_secs(300), tokens: 200_000, prompt_tokens: 3_000 }
+    }
+}
+
+/// What an agent works with.
+pub struct Desk<'a> {
+    /// Who runs calls.
+    pub caller: &'a dyn ToolCaller,
+    /// Who finds tools.
+    pub finder: &'a dyn ToolFinder,
+    /// The tools there are.
+    pub catalog: Arc<Catalog>,
+    /// Who hears what happens.
+    pub events: &'a dyn EventSink,
+    /// Who is asked before something is destroyed.
+    pub permission: &'a dyn Permission,
+    /// The tools that may be used.
+    pub allowed: Allowed,
+    /// How much of a result a model is shown.
+    pub lengths: Lengths,
+    /// How far it may go.
+    pub budget: Budget,
+    /// The conversation that all belongs to.
+    pub conversation: Option<Arc<str>>,
+    /// The language for people.
+    pub lang: Lang,
+}
+
+impl std::fmt::Debug for Desk<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Desk")
+            .field("allowed", &self.allowed)
+            .field("budget", &self.budget)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Desk<'_> {
+    /// Tells the listeners of something.
+    pub(crate) fn tell(&self, kind: EventKind) {
+        self.events.emit(Event::now(None, kind));
+    }
+
+    /// The tool of that name that would be called first.
+    pub(crate) fn tool(&self, name: &str) -> Option<Arc<Entry>> {
+        self.catalog.named(name).next().cloned()
+    }
+
+    /// Runs a call that serves `request`: only what may be used, and only what somebody agreed to where it destroys.
+    pub(crate) async fn call(&self, mut call: ToolCall, request: &str) -> Outcome {
+        if let Err(error) = self.permitted(&call).await {
+            return Outcome::refused(call.id, call.tool, error);
+        }
+        call.conversation.clone_from(&self.conversation);
+        call.request = Some(request.to_owned());
+        self.caller.call(call).await
+    }
+
+    async fn permitted(&self, call: &ToolCall) -> Result<(), ToolError> {
+        let name = &call.tool;
+        if !self.allowed.has(name.as_str()) {
+            return Err(ToolError::failed(Text::new(
+                format!("`{name}` is not among the tools of this agent"),
+                format!("`{name}` 不在该智能体可用的工具之内"),
+            )));
+        }
+        let destroys = |entry: &Arc<Entry>| entry.tool.hints().destructive == Some(true);
+        if !self.catalog.named(name.as_str()).any(destroys) {
+            return Ok(());
+        }
+        match self.permission.allow(name, &call.arguments).await {
+            Consent::Given => Ok(()),
+            Consent::Refused => Err(ToolError::failed(Text::new(
+                format!("the user did not agree to `{name}`, which may destroy something"),
+                format!("用户没有同意执行 `{name}`，它可能造成破坏"),
+            ))),
+            Consent::Nobody => Err(ToolError::failed(Text::new(
+                format!("`{name}` may destroy something and nobody can be asked: agree with `--yes`"),
+                format!("`{name}` 可能造成破坏，而这里无法询问：请用 `--yes` 表示同意"),
+            ))),
+        }
+    }
+
+    /// What a model, or an answer, is shown of an outcome.
+    pub(crate) fn brief(&self, outcome: &Outcome) -> Outcome {
+        let place = outcome.source();
+        let mut named = self.catalog.named(outcome.tool.as_str());
+        let entry = named.find(|entry| Some(&entry.tool.source) == place);
+        let tags = entry.map_or_else(|| vec![outcome.tool.to_string()], |entry| entry.tags().to_vec());
+        self.lengths.shorten(outcome.clone(), &tags)
+    }
+}

@@ -1,0 +1,212 @@
+//! Running a plan: steps that wait for nothing run side by side, each by its tool's name, else by what it is good for.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::{Effect, EventKind, Outcome, RawJson, RawObject, ToolCall, ToolError};
+
+use crate::desk::Desk;
+use crate::fill_in::{Results, fill_in};
+use crate::plan::{Plan, Slot, Step, StepId};
+use crate::step_result::StepResult;
+
+/// Steps that may run at once.
+const AT_ONCE: usize = 8;
+
+/// Whoever does a step that has no tool: a model, by thought alone.
+pub(crate) trait Thinker: Send + Sync {
+    /// What the step comes to, given what others came to.
+    fn think<'a>(
+        &'a self,
+        step: &'a Step,
+        known: &'a [&'a StepResult],
+    ) -> toolhub_core::BoxFuture<'a, Result<String, Text>>;
+}
+
+/// Runs every step of a plan; the results stand in its order.
+pub(crate) async fn execute(
+    plan: &Plan,
+    request: &str,
+    desk: &Desk<'_>,
+    thinker: Option<&dyn Thinker>,
+) -> Vec<StepResult> {
+    let mut done: HashMap<StepId, StepResult> = HashMap::new();
+    let mut waiting: Vec<&Step> = plan.steps.iter().collect();
+    let mut running = FuturesUnordered::new();
+    loop {
+        let mut index = 0;
+        while index < waiting.len() && running.len() < AT_ONCE {
+            let step = waiting[index];
+            if !step.dependencies.iter().all(|id| done.contains_key(id) || !knows(plan, id)) {
+                index += 1;
+                continue;
+            }
+            waiting.remove(index);
+            let before: Vec<StepResult> =
+                step.dependencies.iter().filter_map(|id| done.get(id)).cloned().collect();
+            running.push(run(step, request, desk, (before, thinker)));
+        }
+        match running.next().await {
+            Some(result) => drop(done.insert(result.id.clone(), result)),
+            // Steps that wait for one another in a circle are never run.
+            None => break,
+        }
+    }
+    drop(running);
+    let stuck = waiting.into_iter().map(|step| {
+        let why = Text::new("it waits for a step that waits for it", "步骤相互等待，无法执行");
+        failed(step, why, Instant::now())
+    });
+    done.extend(stuck.map(|result| (result.id.clone(), result)).collect::<Vec<_>>());
+    plan.steps.iter().filter_map(|step| done.remove(&step.id)).collect()
+}
+
+fn knows(plan: &Plan, id: &StepId) -> bool {
+    plan.steps.iter().any(|step| step.id == *id)
+}
+
+async fn run(
+    step: &Step,
+    request: &str,
+    desk: &Desk<'_>,
+    (before, thinker): (Vec<StepResult>, Option<&dyn Thinker>),
+) -> StepResult {
+    let started = Instant::now();
+    desk.tell(EventKind::StepStarted {
+        step: step.id.to_string(),
+        description: step.description.clone(),
+        tool: step.tool.clone(),
+    });
+    let result = match before.iter().find(|result| !result.success()) {
+        Some(failure) => {
+            let id = &failure.id;
+            failed(
+                step,
+                Text::new(format!("step {id}, which it needs, failed"), format!("所依赖的步骤 {id} 失败")),
+                started,
+            )
+        }
+        None => match (&step.tool, thinker) {
+            (Some(_), _) => with_tool(step, request, desk, (&before, started)).await,
+            (None, Some(thinker)) => {
+                let known: Vec<&StepResult> = before.iter().collect();
+                match thinker.think(step, &known).await {
+                    Ok(text) => StepResult { text, ..empty(step, started) },
+                    Err(why) => failed(step, why, started),
+                }
+            }
+            (None, None) => failed(
+                step,
+                Text::new(
+                    "no tool does this, and there is no model that could think about it",
+                    "没有工具能做这一步，也没有可用的模型",
+                ),
+                started,
+            ),
+        },
+    };
+    desk.tell(EventKind::StepFinished {
+        step: step.id.to_string(),
+        took: result.took,
+        error: result.error.clone(),
+    });
+    result
+}
+
+async fn with_tool(
+    step: &Step,
+    request: &str,
+    desk: &Desk<'_>,
+    (before, started): (&[StepResult], Instant),
+) -> StepResult {
+    let Some(name) = &step.tool else { return empty(step, started) };
+    let results: Results<'_> = before.iter().map(|result| (result.id.as_str(), result)).collect();
+    let schema = desk.tool(name.as_str()).map(|entry| entry.tool.definition.input_schema().clone());
+    let arguments = match filled(&step.arguments, &results, schema.as_ref()) {
+        Ok(arguments) => arguments,
+        Err(why) => return failed(step, why, started),
+    };
+    let call = ToolCall::new(name.as_str(), arguments.clone());
+    let mut outcome = desk.call(call.clone(), request).await;
+    if let (Err(error), Some(capability)) = (&outcome.result, &step.capability)
+        && may_fall_back(error)
+    {
+        let again = desk.call(ToolCall::by_capability(capability.as_str(), arguments.clone()), request).await;
+        if again.success() {
+            outcome = again;
+        }
+    }
+    finished(step, desk, (call, outcome), started).await
+}
+
+/// Whether somebody else may be asked: the tool could not be used at all, and certainly did nothing.
+fn may_fall_back(error: &ToolError) -> bool {
+    let unusable = matches!(
+        error,
+        ToolError::UnknownTool(_)
+            | ToolError::ConnectionFailed { .. }
+            | ToolError::LoginNeeded { .. }
+            | ToolError::UnusableSchema { .. }
+            | ToolError::Quarantined { .. }
+    );
+    unusable && error.effect() == Effect::None
+}
+
+/// What a call that was made for a step came to.
+pub(crate) async fn finished(
+    step: &Step,
+    desk: &Desk<'_>,
+    (call, outcome): (ToolCall, Outcome),
+    started: Instant,
+) -> StepResult {
+    let tool = outcome.attempts.last().map_or_else(|| call.tool.clone(), |attempt| attempt.tool.clone());
+    let arguments = Some(call.arguments.clone());
+    let verification = desk.caller.verify(&call, &outcome).await;
+    let (text, error) = match &desk.brief(&outcome).result {
+        Ok(output) => (shown(output), None),
+        Err(error) => (String::new(), Some(Text::new(error.say(Lang::En), error.say(Lang::Zh)))),
+    };
+    let base = empty(step, started);
+    StepResult { tool: Some(tool), arguments, outcome: Some(outcome), text, error, verification, ..base }
+}
+
+/// The output as text: its own, else its data.
+fn shown(output: &toolhub_core::ToolOutput) -> String {
+    let (texts, _) = output.texts();
+    match texts.is_empty() {
+        false => texts.join("\n"),
+        true => output.structured().map(|data| data.get().to_owned()).unwrap_or_default(),
+    }
+}
+
+fn filled(
+    slots: &[(String, Slot)],
+    results: &Results<'_>,
+    schema: Option<&RawJson>,
+) -> Result<RawJson, Text> {
+    let mut arguments = RawObject::default();
+    for (name, slot) in slots {
+        arguments.set(name, fill_in(name, slot, results, schema)?);
+    }
+    Ok(arguments.into_raw())
+}
+
+pub(crate) fn empty(step: &Step, started: Instant) -> StepResult {
+    StepResult {
+        id: step.id.clone(),
+        description: step.description.clone(),
+        tool: step.tool.clone(),
+        arguments: None,
+        outcome: None,
+        text: String::new(),
+        error: None,
+        verification: None,
+        took: started.elapsed(),
+    }
+}
+
+fn failed(step: &Step, why: Text, started: Instant) -> StepResult {
+    StepResult { error: Some(why), ..empty(step, started) }
+}

@@ -1,0 +1,186 @@
+//! Putting what earlier steps came to into the arguments of a later one, as the schema wants it.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use toolhub_core::RawJson;
+use toolhub_core::lang::Text;
+
+use crate::plan::Slot;
+use crate::step_result::StepResult;
+
+/// What steps came to, by their ids.
+pub(crate) type Results<'a> = HashMap<&'a str, &'a StepResult>;
+
+/// The value of an argument.
+pub(crate) fn fill_in(
+    name: &str,
+    slot: &Slot,
+    results: &Results<'_>,
+    schema: Option<&RawJson>,
+) -> Result<RawJson, Text> {
+    match slot {
+        Slot::Value(value) => Ok(value.clone()),
+        Slot::ResultOf(id) => {
+            let result = result(id.as_str(), results)?;
+            as_wanted(result, wanted(name, schema).as_deref(), (name, id.as_str()))
+        }
+        Slot::Template(value) => {
+            if let Some(id) = value.decode::<String>().ok().as_deref().and_then(only_placeholder) {
+                let result = result(id, results)?;
+                return as_wanted(result, wanted(name, schema).as_deref(), (name, id));
+            }
+            if !value.get().contains("{{") {
+                return Ok(value.clone());
+            }
+            Ok(RawJson::of(&replaced(value.value(), results)?))
+        }
+    }
+}
+
+fn result<'a>(id: &str, results: &Results<'a>) -> Result<&'a StepResult, Text> {
+    results.get(id).copied().ok_or_else(|| {
+        Text::new(
+            format!("step {id} is needed, and not among those it depends on"),
+            format!("需要步骤 {id} 的结果，但它不在依赖之中"),
+        )
+    })
+}
+
+/// `{{id}}` and nothing else.
+fn only_placeholder(text: &str) -> Option<&str> {
+    let id = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
+    (!id.contains(['{', '}'])).then(|| id.trim())
+}
+
+/// The type that the schema names for an argument.
+fn wanted(name: &str, schema: Option<&RawJson>) -> Option<String> {
+    let parameter = schema?.object()?.get("properties")?.object()?.get(name)?.object()?;
+    parameter.get("type")?.decode().ok()
+}
+
+fn as_wanted(result: &StepResult, kind: Option<&str>, (name, id): (&str, &str)) -> Result<RawJson, Text> {
+    let whole = result.outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
+    let text = match whole.map(toolhub_core::ToolOutput::texts) {
+        Some((texts, _)) if !texts.is_empty() => texts.join("\n"),
+        _ => result.text.clone(),
+    };
+    match kind {
+        Some("number" | "integer") => last_number(&text).ok_or_else(|| {
+            Text::new(
+                format!("`{name}` must be a number, and there is none in what step {id} came to"),
+                format!("`{name}` 应为数字，但步骤 {id} 的结果中没有数字"),
+            )
+        }),
+        Some("array" | "object") => {
+            let data = whole.and_then(|output| output.structured().cloned());
+            let parsed = RawJson::parse(text.clone()).ok().or(data);
+            Ok(match (kind, parsed) {
+                (_, Some(value)) if kind == Some("object") || value.get().trim_start().starts_with('[') => {
+                    value
+                }
+                _ => RawJson::of(&[text]),
+            })
+        }
+        _ => Ok(RawJson::from(text.trim().to_owned())),
+    }
+}
+
+/// The last number in a text, as it is written there but for its thousands.
+fn last_number(text: &str) -> Option<RawJson> {
+    let ends: Vec<&str> = text
+        .split(|letter: char| {
+            !(letter.is_ascii_digit() || matches!(letter, '.' | ',' | '-' | 'e' | 'E' | '+'))
+        })
+        .filter(|word| word.contains(|letter: char| letter.is_ascii_digit()))
+        .collect();
+    ends.into_iter().rev().find_map(|word| {
+        let word = word.replace(',', "");
+        let word = word.trim_matches(|letter: char| !(letter.is_ascii_digit() || letter == '-'));
+        RawJson::parse(word).ok().filter(|value| value.value().is_number())
+    })
+}
+
+fn replaced(value: Value, results: &Results<'_>) -> Result<Value, Text> {
+    Ok(match value {
+        Value::String(text) => Value::String(replaced_text(&text, results)?),
+        Value::Array(list) => {
+            Value::Array(list.into_iter().map(|one| replaced(one, results)).collect::<Result<_, _>>()?)
+        }
+        Value::Object(members) => Value::Object(
+            members
+                .into_iter()
+                .map(|(name, one)| Ok((name, replaced(one, results)?)))
+                .collect::<Result<_, Text>>()?,
+        ),
+        other => other,
+    })
+}
+
+fn replaced_text(text: &str, results: &Results<'_>) -> Result<String, Text> {
+    let mut whole = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("{{") {
+        whole.push_str(before);
+        let Some((id, after)) = after.split_once("}}").filter(|(id, _)| results.contains_key(id.trim()))
+        else {
+            whole.push_str("{{");
+            rest = after;
+            continue;
+        };
+        whole.push_str(result(id.trim(), results)?.text.trim());
+        rest = after;
+    }
+    whole.push_str(rest);
+    Ok(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::time::Duration;
+
+    use crate::plan::StepId;
+
+    fn came_to(text: &str) -> StepResult {
+        StepResult {
+            id: StepId::new("1"),
+            description: String::new(),
+            tool: None,
+            arguments: None,
+            outcome: None,
+            text: text.to_owned(),
+            error: None,
+            verification: None,
+            took: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn results_become_what_is_wanted() {
+        let schema = RawJson::parse(
+            r#"{"properties":{"n":{"type":"number"},"t":{"type":"string"},"l":{"type":"array"}}}"#.to_owned(),
+        )
+        .unwrap();
+        let check = |name: &str, slot: Slot, text: &str, expect: &str| {
+            let result = came_to(text);
+            let results = Results::from([("1", &result)]);
+            let found = fill_in(name, &slot, &results, Some(&schema)).unwrap();
+            assert_eq!(found.get(), expect, "{slot:?} of {text}");
+        };
+        let of = || Slot::ResultOf(StepId::new("1"));
+        let template = |text: &str| Slot::Template(RawJson::parse(text.to_owned()).unwrap());
+        check("t", of(), " 1081\n", r#""1081""#);
+        check("n", of(), "23*47 = 1,081", "1081");
+        check("n", of(), "about -2.5e3.", "-2.5e3");
+        check("l", of(), "[1,2]", "[1,2]");
+        check("l", of(), "one", r#"["one"]"#);
+        check("n", template(r#""{{1}}""#), "7 apples", "7");
+        check("t", template(r#""sum: {{1}} of {{9}}""#), "5", r#""sum: 5 of {{9}}""#);
+        check("x", template(r#"[["{{1}}",2]]"#), "5", r#"[["5",2]]"#);
+        let result = came_to("none");
+        let results = Results::from([("1", &result)]);
+        assert!(fill_in("n", &of(), &results, Some(&schema)).is_err());
+    }
+}

@@ -1,0 +1,149 @@
+//! A plan that a model made: read from its JSON, held to what a plan can be.
+
+use std::collections::HashSet;
+
+use toolhub_core::lang::{Lang, Text};
+use toolhub_core::model::{ChatRequest, Message};
+use toolhub_core::{RawJson, RawObject, ToolName};
+
+use crate::desk::Desk;
+use crate::model_talk::{ModelTalk, NoReply};
+use crate::plan::{Complexity, Plan, Slot, Step, StepId};
+
+/// Steps that a plan may have.
+const STEPS: usize = 12;
+
+/// Why there is no plan.
+#[derive(Debug)]
+pub(crate) enum NoPlan {
+    /// The model gave no answer.
+    NoReply(NoReply),
+    /// Its answer is none.
+    Nonsense(Text),
+}
+
+/// Has the model make a plan.
+pub(crate) async fn plan(
+    talk: &ModelTalk<'_>,
+    desk: &Desk<'_>,
+    (system, messages): (String, Vec<Message>),
+) -> Result<Plan, NoPlan> {
+    let mut chat = ChatRequest::new(system);
+    chat.messages = messages;
+    chat.answer_schema = Some(("plan".to_owned(), schema()));
+    chat.temperature = Some(0.0);
+    let purpose = Text::new("a plan", "制定计划");
+    let reply = talk.ask_quietly(chat, purpose).await.map_err(NoPlan::NoReply)?;
+    read(&reply.text, desk).ok_or_else(|| {
+        NoPlan::Nonsense(Text::new(
+            "the model's plan cannot be read, so the request is planned by rules",
+            "模型的计划无法读取，改用规则制定计划",
+        ))
+    })
+}
+
+/// The JSON Schema of a plan.
+fn schema() -> RawJson {
+    RawJson::from(serde_json::json!({
+        "type": "object",
+        "properties": {
+            "steps": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "id": {"type": "string"},
+                        "description": {"type": "string"},
+                        "tool": {"type": ["string", "null"]},
+                        "arguments": {"type": "object"},
+                        "dependencies": {"type": "array", "items": {"type": "string"}}
+                    },
+                    "required": ["id", "description", "tool", "arguments", "dependencies"]
+                }
+            }
+        },
+        "required": ["steps"]
+    }))
+}
+
+/// Reads a plan; prose and fences around it do no harm.
+pub(crate) fn read(text: &str, desk: &Desk<'_>) -> Option<Plan> {
+    let inner = text.get(text.find('{')?..=text.rfind('}')?)?;
+    let plan = RawJson::parse(inner.to_owned()).ok()?.object()?;
+    let listed: Vec<RawJson> = plan.get("steps")?.decode().ok()?;
+    let mut seen = HashSet::new();
+    let mut steps = Vec::new();
+    for (index, raw) in listed.iter().take(STEPS).enumerate() {
+        let step = step(&raw.object()?, index, desk)?;
+        // A second step of the same id could never be told from the first.
+        if !seen.insert(step.id.clone()) {
+            return None;
+        }
+        steps.push(step);
+    }
+    let known: HashSet<StepId> = steps.iter().map(|step| step.id.clone()).collect();
+    for step in &mut steps {
+        step.dependencies.retain(|id| known.contains(id) && *id != step.id);
+    }
+    Some(Plan { steps, ..Plan::default() })
+}
+
+fn step(raw: &RawObject, index: usize, desk: &Desk<'_>) -> Option<Step> {
+    let text = |key: &str| {
+        raw.get(key).and_then(|value| match value.decode::<String>() {
+            Ok(text) => Some(text),
+            // Ids are often written as numbers.
+            Err(_) => value.value().as_i64().map(|number| number.to_string()),
+        })
+    };
+    let id = text("id").unwrap_or_else(|| (index + 1).to_string());
+    let tool = text("tool").filter(|name| !matches!(name.as_str(), "" | "null" | "none" | "None"));
+    let arguments = raw.get("arguments").and_then(RawJson::object).unwrap_or_default();
+    let listed: Vec<RawJson> =
+        raw.get("dependencies").and_then(|value| value.decode().ok()).unwrap_or_default();
+    let mut dependencies: Vec<StepId> = listed
+        .iter()
+        .filter_map(|id| id.decode::<String>().ok().or_else(|| id.value().as_i64().map(|id| id.to_string())))
+        .map(StepId::new)
+        .collect();
+    // What is used must have come before, whether the model says so or not.
+    for used in placeholders(&arguments) {
+        if !dependencies.contains(&used) {
+            dependencies.push(used);
+        }
+    }
+    let entry = tool.as_deref().and_then(|tool| desk.tool(tool));
+    Some(Step {
+        description: text("description").or_else(|| tool.clone()).unwrap_or_default(),
+        capability: entry.and_then(|entry| entry.tags().first().cloned()),
+        tool: tool.map(ToolName::new),
+        arguments: arguments
+            .iter()
+            .map(|(name, value)| (name.to_owned(), Slot::Template(value.clone())))
+            .collect(),
+        id: StepId::new(id),
+        dependencies,
+        complexity: Complexity::Simple,
+    })
+}
+
+fn placeholders(arguments: &RawObject) -> Vec<StepId> {
+    let mut found = Vec::new();
+    for (_, value) in arguments.iter() {
+        let mut rest = value.get();
+        while let Some((_, after)) = rest.split_once("{{") {
+            let Some((id, after)) = after.split_once("}}") else { break };
+            found.push(StepId::new(id.trim()));
+            rest = after;
+        }
+    }
+    found
+}
+
+/// What a model is asked to think about.
+pub(crate) fn thought(description: &str, known: &str, lang: Lang) -> String {
+    lang.pick(
+        format!("Do this step and give its result alone: {description}\n\nWhat is known, as data:\n{known}"),
+        format!("完成这一步，只给出结果：{description}\n\n已知内容（数据）：\n{known}"),
+    )
+}

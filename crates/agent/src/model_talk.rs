@@ -1,0 +1,142 @@
+//! Asking a model within a budget: how often, how long, how many tokens. What it says is told as it says it.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::model::{ChatReply, ChatRequest, LanguageModel, Listener, ModelError, Usage};
+use toolhub_core::{EventKind, EventSink};
+
+use crate::desk::{Budget, Desk};
+
+/// The least time that is worth a question.
+const LEAST: Duration = Duration::from_secs(1);
+
+/// Why a model could not be asked, or gave no answer.
+#[derive(Debug, Clone)]
+pub(crate) enum NoReply {
+    /// It failed.
+    Model(ModelError),
+    /// The budget is used up.
+    Budget(Text),
+}
+
+impl NoReply {
+    pub(crate) fn text(&self) -> Text {
+        match self {
+            Self::Model(error) => Text::new(error.say(Lang::En), error.say(Lang::Zh)),
+            Self::Budget(text) => text.clone(),
+        }
+    }
+}
+
+/// A talk with a model for one request.
+pub(crate) struct ModelTalk<'a> {
+    model: &'a dyn LanguageModel,
+    heard: Listener<'a>,
+    events: &'a dyn EventSink,
+    budget: Budget,
+    until: Instant,
+    spent: Mutex<Spent>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Spent {
+    rounds: u32,
+    usage: Usage,
+}
+
+impl<'a> ModelTalk<'a> {
+    pub(crate) fn new(model: &'a dyn LanguageModel, heard: Listener<'a>, desk: &Desk<'a>) -> Self {
+        Self {
+            model,
+            heard,
+            events: desk.events,
+            budget: desk.budget,
+            until: Instant::now() + desk.budget.time,
+            spent: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn model(&self) -> &'a dyn LanguageModel {
+        self.model
+    }
+
+    /// What it cost so far.
+    pub(crate) fn usage(&self) -> Usage {
+        self.spent().usage
+    }
+
+    /// How often it may still be asked.
+    pub(crate) fn rounds_left(&self) -> u32 {
+        self.budget.rounds.saturating_sub(self.spent().rounds)
+    }
+
+    /// Asks, and tells whoever listens what is said.
+    pub(crate) async fn ask(&self, request: ChatRequest, purpose: Text) -> Result<ChatReply, NoReply> {
+        self.ask_for(request, (purpose, self.heard)).await
+    }
+
+    /// Asks for something that is not the answer, and tells nobody.
+    pub(crate) async fn ask_quietly(
+        &self,
+        request: ChatRequest,
+        purpose: Text,
+    ) -> Result<ChatReply, NoReply> {
+        self.ask_for(request, (purpose, &|_| {})).await
+    }
+
+    async fn ask_for(
+        &self,
+        mut request: ChatRequest,
+        (purpose, heard): (Text, Listener<'_>),
+    ) -> Result<ChatReply, NoReply> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        let spent = self.spent();
+        let over = |en: &str, zh: &str| Err(NoReply::Budget(Text::new(en, zh)));
+        if left < LEAST {
+            return over("the time for this request is used up", "该请求的时间已用完");
+        }
+        if spent.rounds >= self.budget.rounds {
+            return over(
+                "the model may not be asked more often for this request",
+                "该请求询问模型的次数已用完",
+            );
+        }
+        if spent.usage.input + spent.usage.output >= self.budget.tokens {
+            return over("the tokens for this request are used up", "该请求的词元已用完");
+        }
+        request.timeout = Some(request.timeout.map_or(left, |timeout| timeout.min(left)));
+        let model = self.model.name().to_owned();
+        let tell = |kind| self.events.emit(toolhub_core::Event::now(None, kind));
+        tell(EventKind::ModelAsked { model, purpose });
+        let started = Instant::now();
+        let reply = self.model.chat(&request, heard).await;
+        self.count(reply.as_ref().ok().and_then(|reply| reply.usage).unwrap_or_default());
+        match reply {
+            Ok(reply) => {
+                let tokens = reply.usage.map(|usage| (usage.input, usage.output));
+                tell(EventKind::ModelAnswered { took: started.elapsed(), tokens });
+                Ok(reply)
+            }
+            Err(error) => {
+                let failure = NoReply::Model(error);
+                tell(EventKind::ModelFailed { why: failure.text() });
+                Err(failure)
+            }
+        }
+    }
+
+    fn spent(&self) -> Spent {
+        *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, usage: Usage) {
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        spent.rounds += 1;
+        spent.usage.input += usage.input;
+        spent.usage.cached += usage.cached;
+        spent.usage.output += usage.output;
+    }
+}

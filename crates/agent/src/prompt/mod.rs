@@ -1,0 +1,204 @@
+//! The prompt: what a model is told of its task and its tools, within a budget of tokens, and the same every time.
+
+mod texts;
+mod tokens;
+mod tool_text;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use toolhub_core::lang::Lang;
+use toolhub_core::model::{OfferedTool, ToolTexts};
+use toolhub_core::tool::Trust;
+use toolhub_core::{RawJson, ToolName};
+use toolhub_engine::{Catalog, Entry};
+
+pub use tokens::tokens;
+
+use crate::allowed::Allowed;
+use crate::desk::Desk;
+
+/// Tools that are always shown, in this order.
+const CORE: [&str; 4] = ["search_web", "calculate", "get_time", "get_conversation_history"];
+/// Tools that reach the others, shown where not all are.
+const REACHING: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
+/// Tools that are looked for.
+const RELEVANT: usize = 50;
+/// Tools beside the core ones in a prompt for planning.
+const PLANNED_WITH: usize = 10;
+
+/// What a prompt is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Talking, with calls in between.
+    Talk,
+    /// Making a plan.
+    Plan,
+}
+
+/// What a prompt is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// The request, where there is one: it decides which tools are shown.
+    pub query: Option<&'a str>,
+    /// How the model is told of tools.
+    pub tool_texts: ToolTexts,
+    /// The owner's own words to the model.
+    pub instructions: Option<&'a str>,
+    /// Tokens for the tools.
+    pub budget: usize,
+    /// In which language.
+    pub lang: Lang,
+    /// How tools were called with success.
+    pub examples: &'a HashMap<ToolName, RawJson>,
+}
+
+/// A prompt.
+#[derive(Debug, Clone)]
+pub struct Prompt {
+    /// The instructions.
+    pub system: String,
+    /// The tools that are shown.
+    pub tools: Vec<OfferedTool>,
+    /// How many tools there are.
+    pub total: usize,
+    /// About how many tokens all of it is, definitions that are sent apart included.
+    pub tokens: usize,
+}
+
+/// The prompt for what is wanted, with the tools of a desk.
+pub async fn prompt(desk: &Desk<'_>, wanted: Wanted<'_>) -> Prompt {
+    let relevant = match wanted.query {
+        Some(query) => desk.finder.search(query, RELEVANT).await.hits,
+        None => Vec::new(),
+    };
+    let relevant: Vec<&str> = relevant.iter().map(|found| found.tool.name().as_str()).collect();
+    build(&desk.catalog, &desk.allowed, (&relevant, wanted))
+}
+
+/// The same, with the tools that are known to be relevant, best first.
+pub fn build(catalog: &Catalog, allowed: &Allowed, (relevant, wanted): (&[&str], Wanted<'_>)) -> Prompt {
+    let usable = |name: &str| {
+        let mut named = catalog.named(name).filter(|entry| entry.tool.trust != Trust::Quarantined);
+        named.next().filter(|_| allowed.has(name)).cloned()
+    };
+    let names: HashSet<&str> = catalog.names().filter(|name| usable(name).is_some()).collect();
+    let total = names.len();
+    let mut rest: Vec<&str> = names.into_iter().collect();
+    rest.sort_unstable();
+    // A plan is text, whatever the model can do besides.
+    let (most, tool_texts) = match wanted.purpose {
+        Purpose::Talk => (usize::MAX, wanted.tool_texts),
+        Purpose::Plan => (PLANNED_WITH, ToolTexts::InSystem),
+    };
+    let wanted = Wanted { tool_texts, ..wanted };
+    let mut shown = Shown { budget: wanted.budget, seen: HashSet::new(), entries: Vec::new(), wanted };
+    for name in CORE {
+        shown.add(usable(name), Cost::Free);
+    }
+    let always = shown.entries.len();
+    let reaching: usize =
+        REACHING.iter().filter_map(|name| usable(name)).map(|entry| shown.cost(&entry)).sum();
+    // What reaches the others must fit too, unless all are shown in the end.
+    shown.budget = shown.budget.saturating_sub(reaching);
+    for name in relevant.iter().copied().chain(rest).filter(|name| !REACHING.contains(name)) {
+        if shown.entries.len() - always >= most {
+            break;
+        }
+        shown.add(usable(name), Cost::Counts);
+    }
+    if shown.entries.len() + REACHING.len() < total || wanted.purpose == Purpose::Talk {
+        for name in REACHING {
+            shown.add(usable(name), Cost::Free);
+        }
+    }
+    shown.into_prompt(total)
+}
+
+#[derive(Clone, Copy)]
+enum Cost {
+    /// It is shown in any case.
+    Free,
+    /// It is shown if it fits.
+    Counts,
+}
+
+struct Shown<'a> {
+    budget: usize,
+    seen: HashSet<ToolName>,
+    entries: Vec<(Arc<Entry>, String)>,
+    wanted: Wanted<'a>,
+}
+
+impl Shown<'_> {
+    fn text(&self, entry: &Entry) -> String {
+        let Wanted { tool_texts, examples, lang, .. } = self.wanted;
+        match tool_texts {
+            ToolTexts::InSystem => tool_text::tool_text(&entry.tool, examples.get(entry.tool.name()), lang),
+            ToolTexts::Apart => {
+                let (name, schema) = (entry.tool.name(), entry.tool.definition.input_schema().get());
+                format!("{name} {} {schema}", tool_text::described(&entry.tool))
+            }
+        }
+    }
+
+    fn cost(&self, entry: &Entry) -> usize {
+        tokens(&self.text(entry))
+    }
+
+    fn add(&mut self, entry: Option<Arc<Entry>>, cost: Cost) {
+        let Some(entry) = entry else { return };
+        if self.seen.contains(entry.tool.name()) {
+            return;
+        }
+        let text = self.text(&entry);
+        let size = tokens(&text);
+        if matches!(cost, Cost::Counts) && size > self.budget {
+            return;
+        }
+        self.budget = self.budget.saturating_sub(size);
+        self.seen.insert(entry.tool.name().clone());
+        self.entries.push((entry, text));
+    }
+
+    fn into_prompt(self, total: usize) -> Prompt {
+        let Wanted { purpose, tool_texts, instructions, lang, .. } = self.wanted;
+        let mut system = String::new();
+        if let Some(instructions) = instructions {
+            system.push_str(instructions.trim());
+            system.push_str("\n\n");
+        }
+        if purpose == Purpose::Talk {
+            system.push_str(texts::rules(lang));
+        }
+        let mut tokens_apart = 0;
+        match tool_texts {
+            ToolTexts::Apart => {
+                tokens_apart = self.entries.iter().map(|(_, text)| tokens(text)).sum();
+            }
+            ToolTexts::InSystem => {
+                system.push_str(lang.pick("\nTools:\n\n", "\n工具：\n\n"));
+                for (_, text) in &self.entries {
+                    system.push_str(text);
+                    system.push('\n');
+                }
+            }
+        }
+        system.push_str(&texts::count(self.entries.len(), total, lang));
+        match (purpose, tool_texts) {
+            (Purpose::Plan, _) => system.push_str(texts::planning(lang)),
+            (Purpose::Talk, ToolTexts::InSystem) => system.push_str(texts::format(lang)),
+            (Purpose::Talk, ToolTexts::Apart) => {}
+        }
+        let offered = |entry: &Entry| OfferedTool {
+            name: entry.tool.name().clone(),
+            description: tool_text::described(&entry.tool),
+            schema: entry.tool.definition.input_schema().clone(),
+        };
+        let tools = self.entries.iter().map(|(entry, _)| offered(entry)).collect();
+        let tokens = tokens(&system) + tokens_apart;
+        Prompt { system, tools, total, tokens }
+    }
+}

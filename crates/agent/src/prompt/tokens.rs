@@ -1,0 +1,38 @@
+//! About how many tokens a text is: models differ, so this errs on the side of too many.
+
+/// Letters and digits that make a token, where they follow one another.
+const LETTERS: usize = 4;
+
+/// About how many tokens a text is: a word is one for each four letters, a Chinese character one, and so is a mark.
+pub fn tokens(text: &str) -> usize {
+    let (mut count, mut word) = (0, 0_usize);
+    for letter in text.chars() {
+        if letter.is_ascii_alphanumeric() {
+            word += 1;
+            continue;
+        }
+        count += word.div_ceil(LETTERS);
+        word = 0;
+        // A blank belongs to the word behind it.
+        if letter != ' ' {
+            count += 1;
+        }
+    }
+    count + word.div_ceil(LETTERS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tokens;
+
+    #[test]
+    fn words_characters_and_marks() {
+        let check = |text: &str, expect: usize| assert_eq!(tokens(text), expect, "{text}");
+        check("", 0);
+        check("word", 1);
+        check("calculate this", 4);
+        check("读取表格", 4);
+        check("a, b", 3);
+        check("{\"a\": 1}", 7);
+    }
+}

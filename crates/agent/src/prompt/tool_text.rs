@@ -1,0 +1,97 @@
+//! One tool as a prompt tells of it: name, what it does, its parameters, its hints, and how it was called with success.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use toolhub_core::RawJson;
+use toolhub_core::lang::Lang;
+use toolhub_core::text::cut;
+use toolhub_core::tool::Tool;
+
+/// The most of a tool's own description, in characters.
+const DESCRIPTION: usize = 400;
+/// The most of a parameter's.
+const PARAMETER: usize = 160;
+/// Values of an enum that are told.
+const CHOICES: usize = 20;
+/// The longest example, in bytes: what is longer teaches no more.
+const EXAMPLE: usize = 300;
+
+/// What a tool's description is in a prompt: on one line, and no longer than need be.
+pub(crate) fn described(tool: &Tool) -> String {
+    one_line(tool.definition.description(), DESCRIPTION)
+}
+
+/// The section on one tool.
+pub(crate) fn tool_text(tool: &Tool, example: Option<&RawJson>, lang: Lang) -> String {
+    let mut text = format!("**{}**", tool.name());
+    let hints = hints(tool, lang);
+    if !hints.is_empty() {
+        let _ = write!(text, " ({})", hints.join(", "));
+    }
+    let _ = writeln!(text, ": {}", described(tool));
+    let schema = tool.definition.input_schema().value();
+    let required: Vec<&str> = schema["required"]
+        .as_array()
+        .map_or(Vec::new(), |names| names.iter().filter_map(Value::as_str).collect());
+    for (name, parameter) in schema["properties"].as_object().into_iter().flatten() {
+        let need = match required.contains(&name.as_str()) {
+            true => lang.pick("required", "必填"),
+            false => lang.pick("optional", "可选"),
+        };
+        let _ = write!(text, "- `{name}` ({}, {need})", kind(parameter));
+        let about = one_line(parameter["description"].as_str().unwrap_or_default(), PARAMETER);
+        if !about.is_empty() {
+            let _ = write!(text, ": {about}");
+        }
+        if let Some(choices) = parameter["enum"].as_array() {
+            let shown: Vec<String> = choices.iter().take(CHOICES).map(Value::to_string).collect();
+            let more = if choices.len() > CHOICES { ", …" } else { "" };
+            let _ = write!(text, " {} {}{more}", lang.pick("One of:", "可选值："), shown.join(", "));
+        }
+        if let Some(default) = parameter.get("default").filter(|value| !value.is_null()) {
+            let _ = write!(text, " {} {default}", lang.pick("Default:", "默认："));
+        }
+        text.push('\n');
+    }
+    if let Some(example) = example.filter(|example| example.get().len() <= EXAMPLE) {
+        let _ = writeln!(text, "{} {}", lang.pick("Example:", "示例："), example.get());
+    }
+    text
+}
+
+fn hints(tool: &Tool, lang: Lang) -> Vec<&'static str> {
+    let hints = tool.hints();
+    [
+        (hints.read_only, lang.pick("read-only", "只读")),
+        (hints.destructive, lang.pick("destructive", "有破坏性")),
+        (hints.idempotent.filter(|_| hints.read_only != Some(true)), lang.pick("idempotent", "幂等")),
+    ]
+    .into_iter()
+    .filter(|(hint, _)| *hint == Some(true))
+    .map(|(_, name)| name)
+    .collect()
+}
+
+/// The type of a parameter as its schema gives it.
+fn kind(parameter: &Value) -> String {
+    match &parameter["type"] {
+        Value::String(name) if name == "array" => match parameter["items"]["type"].as_str() {
+            Some(items) => format!("array of {items}"),
+            None => name.clone(),
+        },
+        Value::String(name) => name.clone(),
+        Value::Array(names) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
+        _ => {
+            let alternatives = parameter["anyOf"].as_array().or_else(|| parameter["oneOf"].as_array());
+            let names: Vec<String> =
+                alternatives.into_iter().flatten().map(kind).filter(|name| name != "null").collect();
+            if names.is_empty() { "any".to_owned() } else { names.join(" or ") }
+        }
+    }
+}
+
+fn one_line(text: &str, limit: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    cut(&line, limit).unwrap_or(line)
+}

@@ -1,0 +1,172 @@
+//! Talking with a model that calls tools: its calls are run, it hears what came of them, and goes on until it answers.
+
+use std::time::Instant;
+
+use futures_util::future::join_all;
+use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::model::{ChatReply, ChatRequest, Message, ModelCall, ToolChoice};
+use toolhub_core::{CallId, EventKind, RawJson, ToolCall, ToolName};
+
+use crate::desk::Desk;
+use crate::execute::finished;
+use crate::model_talk::{ModelTalk, NoReply};
+use crate::plan::{Complexity, Step, StepId};
+use crate::step_result::StepResult;
+
+/// Calls that are run of one reply; a model that wants more is confused.
+const CALLS: usize = 16;
+/// What a model may call to reach a tool that its prompt does not show.
+const CALL_TOOL: &str = "call_tool";
+
+/// What a talk came to.
+pub(crate) struct Talked {
+    /// The last words; none where the model never came to any.
+    pub(crate) text: String,
+    /// What was called.
+    pub(crate) steps: Vec<StepResult>,
+    /// Why it ended early, if it did.
+    pub(crate) broken: Option<NoReply>,
+}
+
+/// Talks until the model answers without a call.
+pub(crate) async fn talk(
+    talk: &ModelTalk<'_>,
+    desk: &Desk<'_>,
+    (mut chat, request): (ChatRequest, &str),
+) -> Talked {
+    let mut steps: Vec<StepResult> = Vec::new();
+    let purpose = || Text::new("the next step", "下一步");
+    loop {
+        if talk.rounds_left() <= 1 {
+            // The last words must be words.
+            chat.choice = ToolChoice::Forbidden;
+        }
+        let reply = match talk.ask(chat.clone(), purpose()).await {
+            Ok(reply) => reply,
+            Err(why) => return Talked { text: String::new(), steps, broken: Some(why) },
+        };
+        if reply.calls.is_empty() && reply.unreadable.is_empty() {
+            return Talked { text: reply.text, steps, broken: None };
+        }
+        if chat.choice == ToolChoice::Forbidden {
+            return Talked { text: reply.text, steps, broken: None };
+        }
+        answer_calls(desk, (&mut chat, &mut steps), reply, request).await;
+    }
+}
+
+/// Runs what a reply asks for, and adds it and what came of it to the talk.
+async fn answer_calls(
+    desk: &Desk<'_>,
+    (chat, steps): (&mut ChatRequest, &mut Vec<StepResult>),
+    reply: ChatReply,
+    request: &str,
+) {
+    let calls: Vec<ModelCall> = reply.calls.into_iter().take(CALLS).collect();
+    let ids: Vec<(CallId, ToolName)> =
+        calls.iter().map(|call| (call.id.clone(), call.tool.clone())).collect();
+    chat.messages.push(Message::Assistant { text: reply.text, calls: calls.clone() });
+    let first = steps.len() + 1;
+    let wanted: Vec<(Step, ToolCall)> =
+        calls.into_iter().enumerate().map(|(index, call)| step(first + index, call)).collect();
+    // Side by side only where nothing can change: what a model writes in an order may depend on it.
+    let harmless = wanted.iter().all(|(_, call)| {
+        let entry = desk.tool(call.tool.as_str());
+        entry.is_some_and(|entry| entry.tool.hints().read_only == Some(true))
+    });
+    let results = if harmless {
+        join_all(wanted.into_iter().map(|one| run(desk, one, request))).await
+    } else {
+        let mut results = Vec::new();
+        for one in wanted {
+            results.push(run(desk, one, request).await);
+        }
+        results
+    };
+    for ((call, tool), result) in ids.into_iter().zip(&results) {
+        let (text, failed) = (told(result, desk.lang), !result.success());
+        chat.messages.push(Message::Tool { call, tool, text, failed });
+    }
+    steps.extend(results);
+    if !reply.unreadable.is_empty() {
+        let wrong: Vec<String> = reply.unreadable.iter().map(|text| text.say(desk.lang)).collect();
+        chat.messages.push(Message::User(wrong.join("\n")));
+    }
+}
+
+/// What the model is told of a result: data, with its source named.
+pub(crate) fn told(result: &StepResult, lang: Lang) -> String {
+    if let Some(error) = &result.error {
+        return error.say(lang);
+    }
+    let mut text = result.text.clone();
+    let truncated = result.outcome.as_ref().filter(|outcome| desk_cut(outcome, &text));
+    if let Some(handle) = truncated.and_then(|outcome| outcome.handle.as_ref()) {
+        text.push_str(&lang.pick(
+            format!("\n(cut; read_result with handle `{handle}` gives all of it)"),
+            format!("\n（已截断；用 read_result 和句柄 `{handle}` 可读取全文）"),
+        ));
+    }
+    text
+}
+
+/// Whether less is shown than there is.
+fn desk_cut(outcome: &toolhub_core::Outcome, shown: &str) -> bool {
+    let whole = outcome.result.as_ref().map(|output| output.texts().0.join("\n").len()).unwrap_or_default();
+    outcome.truncated || whole > shown.len()
+}
+
+fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {
+    let (tool, arguments) = unwrapped(&call);
+    let description = match arguments.get() {
+        "{}" => tool.to_string(),
+        arguments => {
+            let shown = toolhub_core::text::cut(arguments, 100).unwrap_or_else(|| arguments.to_owned());
+            format!("{tool} {shown}")
+        }
+    };
+    let step = Step {
+        id: StepId::new(number.to_string()),
+        description,
+        tool: Some(tool.clone()),
+        capability: None,
+        arguments: Vec::new(),
+        dependencies: Vec::new(),
+        complexity: Complexity::Simple,
+    };
+    let mut wanted = ToolCall::new(tool.as_str(), arguments);
+    wanted.source = call.source;
+    (step, wanted)
+}
+
+/// A call of `call_tool` is a call of the tool that it names: so it is checked, asked about and remembered as that.
+fn unwrapped(call: &ModelCall) -> (ToolName, RawJson) {
+    let as_it_is = || (call.tool.clone(), call.arguments.clone());
+    if call.tool.as_str() != CALL_TOOL {
+        return as_it_is();
+    }
+    let Some(members) = call.arguments.object() else { return as_it_is() };
+    let name = members.get("name").and_then(|name| name.decode::<String>().ok());
+    let arguments = members.get("arguments").cloned().unwrap_or_else(RawJson::empty_object);
+    match name {
+        Some(name) if arguments.is_object() => (ToolName::new(name), arguments),
+        _ => as_it_is(),
+    }
+}
+
+async fn run(desk: &Desk<'_>, (step, call): (Step, ToolCall), request: &str) -> StepResult {
+    let started = Instant::now();
+    desk.tell(EventKind::StepStarted {
+        step: step.id.to_string(),
+        description: step.description.clone(),
+        tool: step.tool.clone(),
+    });
+    let outcome = desk.call(call.clone(), request).await;
+    let result = finished(&step, desk, (call, outcome), started).await;
+    desk.tell(EventKind::StepFinished {
+        step: step.id.to_string(),
+        took: result.took,
+        error: result.error.clone(),
+    });
+    result
+}

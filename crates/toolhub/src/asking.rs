@@ -1,0 +1,202 @@
+//! Asking the hub in words: an agent of the config at a desk of the hub's, and the conversation kept.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use toolhub_agent::{Agent, Answer, Asked, Desk, Permission, Way};
+use toolhub_core::conversation::{Role, Turn, TurnQuery};
+use toolhub_core::lang::{Lang, Text};
+use toolhub_core::memory::{CallQuery, RecordId, Status};
+use toolhub_core::model::{LanguageModel, Listener, Message, Spoken};
+use toolhub_core::{RawJson, ToolName};
+use toolhub_llm::discover::NoModel;
+
+use crate::hub::Hub;
+use crate::settings::{AgentSettings, DEFAULT_AGENT};
+
+/// Calls that are looked at for examples.
+const LOOKED_AT: usize = 300;
+/// Turns of a conversation that a model is told of.
+const TURNS: usize = 20;
+
+/// Which model answers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum WhichModel {
+    /// The one that is set up, if one is.
+    #[default]
+    Usual,
+    /// The one of that name, at the usual endpoint.
+    Named(String),
+    /// None: rules plan.
+    None,
+}
+
+/// How a request is to be answered.
+#[derive(Debug, Clone, Default)]
+pub struct AskOptions {
+    /// By which agent of the config; `default` where this is silent.
+    pub agent: Option<String>,
+    /// By which model.
+    pub model: WhichModel,
+    /// How it works with its model, whatever the config says.
+    pub way: Option<Way>,
+    /// In which conversation; what was said there before is known.
+    pub conversation: Option<String>,
+    /// In which language people are spoken to.
+    pub lang: Lang,
+}
+
+/// Why a request could not even be looked at.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum AskError {
+    /// The config has no agent of that name.
+    #[error("there is no agent `{name}` in the config: {known}")]
+    UnknownAgent {
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A model was asked for by name and cannot be had.
+    #[error("{0}")]
+    NoModel(Text),
+}
+
+impl Hub {
+    /// Answers a request in words: with a model where there is one, else by rules. What a model says is heard while it
+    /// says it.
+    pub async fn ask(
+        &self,
+        request: &str,
+        (options, permission): (&AskOptions, &dyn Permission),
+        heard: &(dyn Fn(Spoken) + Send + Sync),
+    ) -> Result<Answer, AskError> {
+        let settings = self.agent_settings(options.agent.as_deref())?;
+        let model = self.model_for(options, &settings).await?;
+        // Tools of servers that were never met can be found only once they are listed.
+        self.list_missing().await;
+        let before = self.said_before(options.conversation.as_deref()).await;
+        let desk = self.desk(&settings, (options, permission));
+        let agent = Agent {
+            desk,
+            model: model.as_deref(),
+            way: options.way.or(settings.way.map(Into::into)).unwrap_or_default(),
+            instructions: settings.instructions.clone(),
+            examples: self.examples().await,
+            max_tokens: None,
+        };
+        let asked = Asked { request, before: &before, today: toolhub_agent::today() };
+        let heard: Listener<'_> = heard;
+        let answer = agent.ask(asked, heard).await;
+        self.remember(request, &answer, options.conversation.as_deref()).await;
+        Ok(answer)
+    }
+
+    /// What an agent of the config works with.
+    pub fn desk<'a>(
+        &'a self,
+        settings: &AgentSettings,
+        (options, permission): (&AskOptions, &'a dyn Permission),
+    ) -> Desk<'a> {
+        Desk {
+            caller: self,
+            finder: self.finder.as_ref(),
+            catalog: self.catalog(),
+            events: self.events.as_ref(),
+            permission,
+            allowed: settings.allowed(),
+            lengths: self.settings.limits.result.lengths(),
+            budget: settings.budget(),
+            conversation: options.conversation.as_deref().map(Arc::from),
+            lang: options.lang,
+        }
+    }
+
+    /// The agent of that name; the usual one where none is named.
+    pub fn agent_settings(&self, name: Option<&str>) -> Result<AgentSettings, AskError> {
+        let agents = &self.settings.agents;
+        let found = agents.get(name.unwrap_or(DEFAULT_AGENT)).cloned();
+        match (found, name) {
+            (Some(found), _) => Ok(found),
+            (None, None) => Ok(AgentSettings::default()),
+            (None, Some(name)) => {
+                let known: Vec<String> = agents.keys().map(|name| format!("`{name}`")).collect();
+                let known = match known.is_empty() {
+                    true => format!("add `[agents.{name}]`"),
+                    false => format!("it has {}", known.join(", ")),
+                };
+                Err(AskError::UnknownAgent { name: name.to_owned(), known })
+            }
+        }
+    }
+
+    async fn model_for(
+        &self,
+        options: &AskOptions,
+        settings: &AgentSettings,
+    ) -> Result<Option<Arc<dyn LanguageModel>>, AskError> {
+        let name = match &options.model {
+            WhichModel::None => return Ok(None),
+            WhichModel::Named(name) => Some(name),
+            WhichModel::Usual => settings.model.as_ref(),
+        };
+        let found = match name {
+            Some(name) => self.model_named(name).await,
+            None => self.chosen_model().await.map(|chosen| Arc::clone(&chosen.model)),
+        };
+        match found {
+            Ok(model) => Ok(Some(model)),
+            // Without a model rules plan; but who asked for one by name wants that one, and a wrong setting is told.
+            Err(NoModel::NotSetUp { .. }) if name.is_none() => Ok(None),
+            Err(none) => Err(AskError::NoModel(none.why().clone())),
+        }
+    }
+
+    /// How each tool was last called with success.
+    pub async fn examples(&self) -> HashMap<ToolName, RawJson> {
+        let query =
+            CallQuery { status: Some(Status::Succeeded), limit: Some(LOOKED_AT), ..CallQuery::default() };
+        let mut examples = HashMap::new();
+        for call in self.calls(query).await.unwrap_or_default() {
+            examples.entry(call.start.tool).or_insert(call.start.arguments);
+        }
+        examples
+    }
+
+    async fn said_before(&self, conversation: Option<&str>) -> Vec<Message> {
+        let (Some(store), Some(conversation)) = (&self.store, conversation) else { return Vec::new() };
+        let query = TurnQuery {
+            conversation: Some(conversation.to_owned()),
+            limit: Some(TURNS),
+            ..TurnQuery::default()
+        };
+        let turns = store.turns(query).await.unwrap_or_default();
+        let messages = turns.into_iter().filter_map(|turn| match turn.role {
+            Role::User => Some(Message::User(turn.text)),
+            Role::Assistant => Some(Message::Assistant { text: turn.text, calls: Vec::new() }),
+            Role::Tool => None,
+        });
+        // A talk begins with what somebody asked.
+        messages.skip_while(|message| !matches!(message, Message::User(_))).collect()
+    }
+
+    async fn remember(&self, request: &str, answer: &Answer, conversation: Option<&str>) {
+        let (Some(store), Some(conversation)) = (&self.store, conversation) else { return };
+        for (role, text) in [(Role::User, request), (Role::Assistant, answer.text.as_str())] {
+            let turn = Turn {
+                conversation: conversation.to_owned(),
+                role,
+                text: text.to_owned(),
+                at: SystemTime::now(),
+            };
+            // Where it cannot be kept, the answer is still an answer.
+            let _ = store.say(turn).await;
+        }
+    }
+
+    /// An id for a new conversation.
+    pub fn new_conversation() -> String {
+        RecordId::fresh().to_string()
+    }
+}

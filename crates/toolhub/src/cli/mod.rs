@@ -6,6 +6,7 @@ mod browser;
 mod call;
 mod completions;
 mod doctor;
+mod doctor_model;
 mod eval_search;
 mod exit;
 mod explain;
@@ -79,7 +80,7 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Explain(args)) => explain::run(app, args).await,
         Some(Command::Tools(args)) => tools::run(app, args).await,
         Some(Command::Servers(args)) => servers::run(app, args).await,
-        Some(Command::Doctor) => doctor::run(app).await,
+        Some(Command::Doctor(args)) => doctor::run(app, &args).await,
         Some(Command::Completions(args)) => completions::run(app, &args),
         Some(Command::Help(args)) => help::show(app, &args.command),
     }

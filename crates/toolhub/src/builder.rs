@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use toolhub_core::finder::ToolFinder;
 use toolhub_core::lang::{Lang, Say, Text};
 use toolhub_core::memory::CallLog;
+use toolhub_core::model::LanguageModel;
 use toolhub_core::ports::{CachedList, HubStore};
 use toolhub_core::{EventSink, NativeTool, ServerId, ToolHost};
 use toolhub_engine::{Deadlines, Engine, Tagger};
@@ -24,6 +25,7 @@ use crate::failures::past_of;
 use crate::finder::Finder;
 use crate::hub::Hub;
 use crate::listeners::Listeners;
+use crate::model::{ChosenModel, Merging, Models};
 use crate::settings::{Places, PlacesError, Settings, load_servers};
 use crate::unrecorded::Unrecorded;
 
@@ -76,6 +78,7 @@ pub struct HubBuilder {
     tools: Vec<Arc<dyn NativeTool>>,
     listeners: Vec<Arc<dyn EventSink>>,
     handler: Option<Arc<dyn ClientHandler>>,
+    model: Option<Arc<dyn LanguageModel>>,
     one_shot: bool,
     forgets: bool,
 }
@@ -132,6 +135,13 @@ impl HubBuilder {
         self
     }
 
+    /// Uses this language model, whatever the config and the environment say.
+    #[must_use]
+    pub fn model(mut self, model: Arc<dyn LanguageModel>) -> Self {
+        self.model = Some(model);
+        self
+    }
+
     /// For a program that ends after a call or two: servers are not listened to between calls.
     #[must_use]
     pub fn one_shot(mut self) -> Self {
@@ -168,6 +178,10 @@ impl HubBuilder {
             None if required => engine.recording(Arc::new(Unrecorded(no_store(&places)))),
             None => engine,
         };
+        let models = Models::new(settings.llm.clone(), self.model.map(ChosenModel::given));
+        if models.is_wanted() {
+            engine = engine.synthesizing(Arc::new(Merging(Arc::clone(&models))));
+        }
         let engine = Arc::new(engine);
         let model = settings.search.model_folder(&places.config);
         let finder = Arc::new(Finder::new(Arc::clone(&engine), store.clone(), model));
@@ -205,6 +219,7 @@ impl HubBuilder {
             engine,
             finder,
             native,
+            models,
             servers,
             lists,
             lists_kept,

@@ -25,6 +25,7 @@ use toolhub_native::NativeHost;
 use crate::approvals::Approved;
 use crate::builder::HubBuilder;
 use crate::finder::Finder;
+use crate::model::Models;
 use crate::settings::{Places, Settings};
 
 /// How long servers may take to go when the hub is shut down.
@@ -35,6 +36,7 @@ pub struct Hub {
     pub(crate) engine: Arc<Engine>,
     pub(crate) finder: Arc<Finder>,
     pub(crate) native: Arc<NativeHost>,
+    pub(crate) models: Arc<Models>,
     pub(crate) servers: Vec<Arc<Server>>,
     pub(crate) lists: Mutex<HashMap<ServerId, CachedList>>,
     /// Counts how often a list was kept, for those who must look again then.

@@ -29,17 +29,20 @@ mod hub;
 mod listeners;
 mod login;
 mod memory;
+mod model;
 pub mod settings;
 mod unrecorded;
 
 pub use builder::{BuildError, HubBuilder};
 pub use hub::{Hub, ServerView};
 pub use login::LoginError;
+pub use model::ChosenModel;
 pub use toolhub_core::{
     CallContext, CallId, Event, EventKind, EventSink, IntoOutput, Lang, NativeTool, Outcome, RawJson, Say,
     Source, ToolCall, ToolError, ToolOutput, function::Json,
 };
 pub use toolhub_engine::{Catalog, Request, Route};
+pub use toolhub_llm::discover::NoModel;
 pub use toolhub_macros::tool;
 pub use toolhub_mcp::{ClientHandler, HandlerAnswer, Offer, Refusal, ServerState};
 

@@ -6,27 +6,30 @@ use toolhub_core::{RawJson, RawObject, Say as _, Source};
 use toolhub_engine::Entry;
 
 use super::app::App;
+use super::doctor_model;
 use super::exit::Exit;
 use super::findings;
+use super::options::DoctorArgs;
 use super::screen::{BAD, GOOD, ODD};
 use super::servers::{exit_of, test_all};
 
 /// What one look found.
 #[derive(Clone, Copy)]
-enum Finding {
+pub(super) enum Finding {
     Good,
     Odd,
     Bad,
 }
 
-struct Report<'a> {
+/// What was found so far.
+pub(super) struct Report<'a> {
     app: &'a App,
     checks: Vec<RawObject>,
     worst: Exit,
 }
 
 impl Report<'_> {
-    fn add(&mut self, what: &str, finding: Finding, text: &str) {
+    pub(super) fn add(&mut self, what: &str, finding: Finding, text: &str) {
         let (word, sign, style) = match finding {
             Finding::Good => ("ok", "✓", GOOD),
             Finding::Odd => ("warning", "!", ODD),
@@ -39,7 +42,7 @@ impl Report<'_> {
         }
     }
 
-    fn problem(&mut self, what: &str, text: &str, exit: Exit) {
+    pub(super) fn problem(&mut self, what: &str, text: &str, exit: Exit) {
         self.add(what, Finding::Bad, text);
         if self.worst == Exit::Done {
             self.worst = exit;
@@ -47,9 +50,9 @@ impl Report<'_> {
     }
 }
 
-pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
+pub(crate) async fn run(app: &App, args: &DoctorArgs) -> anyhow::Result<Exit> {
     let mut report = Report { app, checks: Vec::new(), worst: Exit::Done };
-    look(app, &mut report).await?;
+    look(app, args, &mut report).await?;
     if app.screen.json {
         let shown = RawObject::default()
             .with("ok", report.worst == Exit::Done)
@@ -59,7 +62,7 @@ pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
     Ok(report.worst)
 }
 
-async fn look(app: &App, report: &mut Report<'_>) -> anyhow::Result<()> {
+async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::Result<()> {
     let lang = app.lang();
     let hub = match app.hub().await {
         Ok(hub) => hub,
@@ -131,10 +134,7 @@ async fn look(app: &App, report: &mut Report<'_>) -> anyhow::Result<()> {
         report.checks.push(check.with("status", status).with("text", text));
     }
     approvals(app, hub, report);
-    let text =
-        lang.pick("model: none is needed for what this version does", "模型：当前版本的功能不需要模型");
-    report.add("model", Finding::Good, text);
-    Ok(())
+    doctor_model::look(app, hub, args, report).await
 }
 
 /// What was approved, what changed since, and what is suspicious.

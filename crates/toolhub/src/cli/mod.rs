@@ -8,6 +8,7 @@ mod completions;
 mod doctor;
 mod eval_files;
 mod eval_plan;
+mod doctor_model;
 mod eval_search;
 mod exit;
 mod explain;
@@ -82,7 +83,7 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Explain(args)) => explain::run(app, args).await,
         Some(Command::Tools(args)) => tools::run(app, args).await,
         Some(Command::Servers(args)) => servers::run(app, args).await,
-        Some(Command::Doctor) => doctor::run(app).await,
+        Some(Command::Doctor(args)) => doctor::run(app, &args).await,
         Some(Command::Completions(args)) => completions::run(app, &args),
         Some(Command::Help(args)) => help::show(app, &args.command),
     }

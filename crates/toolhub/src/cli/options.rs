@@ -88,12 +88,19 @@ pub(crate) enum Command {
     Result(ResultArgs),
     /// Measure how well toolhub works on a set of your own
     Eval(EvalArgs),
-    /// Check config, servers and data, and say what to do
-    Doctor,
+    /// Check config, servers, data and the model, and say what to do
+    Doctor(DoctorArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),
     /// Show the help of a command
     Help(HelpArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Say a word to the language model to see whether it answers; this may cost a little
+    #[arg(long)]
+    pub(crate) ask_model: bool,
 }
 
 #[derive(Debug, Args)]

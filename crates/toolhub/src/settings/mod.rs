@@ -1,5 +1,6 @@
 //! The configuration as a whole: where its files are, what they say, and how they join.
 
+mod llm;
 mod places;
 mod search;
 mod servers;
@@ -9,6 +10,7 @@ mod toml;
 mod unknown;
 mod web_search;
 
+pub use llm::LlmSettings;
 pub use places::{Places, PlacesError};
 pub use search::SearchSettings;
 pub use servers::load_servers;

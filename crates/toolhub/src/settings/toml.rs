@@ -12,6 +12,7 @@ use toolhub_engine::{Lengths, Policy, Strategy};
 use toolhub_mcp::Era;
 use toolhub_mcp::config::{ConfigError, OAuthSpec};
 
+use super::llm::LlmSettings;
 use super::search::SearchSettings;
 use super::span::Span;
 use super::store::StoreSettings;
@@ -22,6 +23,8 @@ use super::web_search::WebSearchSettings;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Settings {
+    /// Which language model is used.
+    pub llm: Option<LlmSettings>,
     /// In which order sources are tried.
     pub routing: Routing,
     /// How long things may take.

@@ -10,8 +10,9 @@ use toolhub_engine::near_names;
 use toolhub_mcp::config::ConfigError;
 
 /// Tables that belong to other parts of toolhub, whose keys are theirs to check.
-const OTHERS: [&str; 6] = ["llm", "agents", "profiles", "auth", "tags", "skills"];
-const TABLES: [(&str, &[&str]); 8] = [
+const OTHERS: [&str; 5] = ["agents", "profiles", "auth", "tags", "skills"];
+const TABLES: [(&str, &[&str]); 9] = [
+    ("llm", &["enabled", "url", "model", "api", "key", "tool_calls", "timeout", "max_tokens", "temperature"]),
     ("routing", &["order", "batch", "strategies"]),
     ("limits", &["call", "call_cap", "connect", "result"]),
     ("approvals", &["pin"]),

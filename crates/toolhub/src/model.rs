@@ -1,0 +1,117 @@
+//! The hub's language model: found and made when it is first needed, and lent to the engine for merging answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+use toolhub_core::lang::Text;
+use toolhub_core::model::{LanguageModel, ModelError};
+use toolhub_core::ports::{BoxFuture, MergeRequest, Synthesizer};
+use toolhub_core::{Say as _, ToolError};
+use toolhub_llm::discover::{ModelChoice, NoModel, discover};
+use toolhub_llm::{ModelClient, merge};
+
+use crate::hub::Hub;
+use crate::settings::LlmSettings;
+
+/// The model in use, and why this one.
+#[derive(Debug, Clone)]
+pub struct ChosenModel {
+    /// The model.
+    pub model: Arc<dyn LanguageModel>,
+    /// Why this one.
+    pub why: Text,
+    /// What it is reached by, where the hub made it itself.
+    client: Option<Arc<ModelClient>>,
+}
+
+impl ChosenModel {
+    /// One that whoever built the hub brought along.
+    pub(crate) fn given(model: Arc<dyn LanguageModel>) -> Self {
+        let why = Text::new("given by the program that uses toolhub", "由使用 toolhub 的程序提供");
+        Self { model, why, client: None }
+    }
+
+    /// The names that its endpoint lists, where it can be asked.
+    pub async fn listed(&self, timeout: Duration) -> Option<Result<Vec<String>, ModelError>> {
+        Some(self.client.as_ref()?.models(timeout).await)
+    }
+
+    /// What the endpoint calls it, where that is known.
+    pub fn wire_name(&self) -> Option<&str> {
+        Some(&self.client.as_ref()?.endpoint().model)
+    }
+}
+
+/// Where the hub's model comes from.
+#[derive(Debug)]
+pub(crate) struct Models {
+    settings: Option<LlmSettings>,
+    /// Kept once found. That there is none is not kept: one may be started any time.
+    chosen: OnceCell<ChosenModel>,
+}
+
+impl Models {
+    pub(crate) fn new(settings: Option<LlmSettings>, given: Option<ChosenModel>) -> Arc<Self> {
+        Arc::new(Self { settings, chosen: OnceCell::new_with(given) })
+    }
+
+    /// Whether the owner asked for a model: answers are merged by one then. A key that happens to be in the
+    /// environment is no such wish, since what tools found would be sent to whoever gave the key.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.chosen.initialized() || self.settings.as_ref().is_some_and(LlmSettings::is_enabled)
+    }
+
+    pub(crate) async fn chosen(&self) -> Result<&ChosenModel, NoModel> {
+        self.chosen.get_or_try_init(|| self.find()).await
+    }
+
+    async fn find(&self) -> Result<ChosenModel, NoModel> {
+        if self.settings.as_ref().is_some_and(|settings| !settings.is_enabled()) {
+            let why = Text::new("`[llm] enabled = false` in the config", "配置中的 `[llm] enabled = false`");
+            return Err(NoModel::NotSetUp { why });
+        }
+        let lookup = |name: &str| std::env::var(name).ok();
+        let choice = match &self.settings {
+            Some(settings) => settings.choice(&lookup).map_err(|why| NoModel::Wrong { why })?,
+            None => ModelChoice::default(),
+        };
+        let found = discover(&choice, &lookup).await?;
+        let client = Arc::new(ModelClient::new(found.endpoint));
+        Ok(ChosenModel { model: as_configured(Arc::clone(&client)), why: found.why, client: Some(client) })
+    }
+}
+
+/// The model as the rest of the hub sees it: `endpoint().tool_calls` says how it calls tools.
+fn as_configured(client: Arc<ModelClient>) -> Arc<dyn LanguageModel> {
+    client
+}
+
+/// Merges answers with the hub's model.
+pub(crate) struct Merging(pub(crate) Arc<Models>);
+
+impl Synthesizer for Merging {
+    fn merge(&self, request: MergeRequest) -> BoxFuture<'_, Result<String, ToolError>> {
+        Box::pin(async move {
+            let failed = |message: Text| ToolError::Failed { message, output: None };
+            let chosen = self.0.chosen().await.map_err(|none| failed(none.why().clone()))?;
+            let merged = merge(chosen.model.as_ref(), &request).await;
+            merged.map_err(|error| {
+                failed(Text::new(error.say(toolhub_core::Lang::En), error.say(toolhub_core::Lang::Zh)))
+            })
+        })
+    }
+}
+
+impl Hub {
+    /// The language model, where there is one. It is looked for when this is first asked, which may take a moment;
+    /// that there is none is normal.
+    pub async fn model(&self) -> Option<Arc<dyn LanguageModel>> {
+        self.chosen_model().await.ok().map(|chosen| Arc::clone(&chosen.model))
+    }
+
+    /// The same, with the reason for it; or why there is none.
+    pub async fn chosen_model(&self) -> Result<&ChosenModel, NoModel> {
+        self.models.chosen().await
+    }
+}

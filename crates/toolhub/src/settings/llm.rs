@@ -1,0 +1,115 @@
+//! `[llm]` of `toolhub.toml`: which language model is used, and what its owner sets for it.
+
+use serde::Deserialize;
+use toolhub_core::lang::Text;
+use toolhub_llm::discover::{Address, ModelChoice};
+use toolhub_llm::{Api, ApiKey, ToolCalls};
+use toolhub_mcp::config::expand;
+use toolhub_mcp::oauth::Secret;
+
+use super::span::Span;
+
+/// `[llm]`
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct LlmSettings {
+    /// Whether a model is used at all; yes, unless this says no.
+    pub enabled: Option<bool>,
+    /// Where it is; `${VAR}` is filled in from the environment.
+    pub url: Option<String>,
+    /// What it is called there; `${VAR}` is filled in from the environment.
+    pub model: Option<String>,
+    /// The wire format; told from the address where this is silent.
+    pub api: Option<Api>,
+    /// The key for it; `${VAR}` is filled in from the environment.
+    pub key: Option<Secret>,
+    /// How it calls tools.
+    pub tool_calls: Option<ToolCalls>,
+    /// How long an answer may take.
+    pub timeout: Option<Span>,
+    /// The most tokens of an answer.
+    pub max_tokens: Option<u32>,
+    /// How freely it speaks.
+    pub temperature: Option<f32>,
+}
+
+// The address may hold a password.
+impl std::fmt::Debug for LlmSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LlmSettings")
+            .field("model", &self.model)
+            .field("api", &self.api)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LlmSettings {
+    /// Whether the owner wants a model to be used, if there is one.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled.unwrap_or(true)
+    }
+
+    /// The same with its variables filled in; what is wrong with it is the error.
+    pub fn choice(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<ModelChoice, Text> {
+        let fill = |text: &str| expand(text, lookup).map_err(|name| unset(&name));
+        let key = self.key.as_ref().map(|key| fill(key.expose())).transpose()?;
+        Ok(ModelChoice {
+            url: self.url.as_deref().map(fill).transpose()?.map(Address),
+            model: self.model.as_deref().map(fill).transpose()?,
+            api: self.api,
+            // An empty key is none: a server of one's own often wants none.
+            key: match key.filter(|key| !key.trim().is_empty()) {
+                Some(key) => Some(ApiKey::new(&key).ok_or_else(odd_key)?),
+                None => None,
+            },
+            tool_calls: self.tool_calls,
+            timeout: self.timeout.map(|span| span.0),
+            max_tokens: self.max_tokens,
+            temperature: self.temperature,
+        })
+    }
+}
+
+fn unset(name: &str) -> Text {
+    Text::new(
+        format!("`[llm]` uses ${{{name}}}, which is not set: set it, or write the value itself"),
+        format!("`[llm]` 用到了未设置的 ${{{name}}}：请设置它，或直接写出它的值"),
+    )
+}
+
+fn odd_key() -> Text {
+    Text::new(
+        "`key` in `[llm]` holds characters that no key has: copy the key again",
+        "`[llm]` 中的 `key` 含有密钥不该有的字符：请重新复制密钥",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_filled_in_and_secrets_not_shown() {
+        let settings: LlmSettings = toml_edit::de::from_str(
+            "url = \"http://a:${PASS}@host/v1\"\nkey = \"${KEY:-hunter2}\"\nmodel = \"m\"\ntimeout = \"5m\"\ntool_calls = \"text\"\n",
+        )
+        .unwrap();
+        let lookup = |name: &str| (name == "PASS").then(|| "hunter3".to_owned());
+        let choice = settings.choice(&lookup).unwrap();
+        assert_eq!(choice.url, Some(Address("http://a:hunter3@host/v1".to_owned())));
+        assert_eq!(choice.key, ApiKey::new("hunter2"));
+        assert_eq!(choice.timeout.unwrap().as_secs(), 300);
+        assert_eq!(choice.tool_calls, Some(ToolCalls::Text));
+        let shown = format!("{settings:?} {choice:?}");
+        assert!(!shown.contains("hunter") && shown.contains("\"m\""), "{shown}");
+        assert!(settings.choice(&|_| None).unwrap_err().to_string().contains("${PASS}"));
+    }
+
+    #[test]
+    fn an_empty_key_is_none_and_an_odd_one_is_told() {
+        let settings = |key: &str| LlmSettings { key: Some(Secret::new(key)), ..LlmSettings::default() };
+        assert_eq!(settings("${NONE:-}").choice(&|_| None).unwrap().key, None);
+        let error = settings("sk-\u{7}hunter2").choice(&|_| None).unwrap_err().to_string();
+        assert!(error.contains("no key has") && !error.contains("hunter2"), "{error}");
+    }
+}

@@ -1,0 +1,162 @@
+//! The hub's language model, through the real program: which one is found, what the doctor says of it, and what it
+//! makes of several answers.
+
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+use toolhub_testkit::CommandLine;
+use toolhub_testkit::model::{Act, ModelServer, ScriptedReply};
+use toolhub_testkit::scripted::Script;
+
+const KEY: &str = "sk-hunter2";
+
+struct Run {
+    code: Option<i32>,
+    shown: String,
+}
+
+fn run(mut command: Command) -> Run {
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let shown = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(!shown.contains("hunter"), "{shown}");
+    Run { code: output.status.code(), shown }
+}
+
+/// The program with this `[llm]`.
+fn configured(llm: &str) -> CommandLine {
+    let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    std::fs::write(cli.folder().join("toolhub.toml"), format!("[llm]\n{llm}\n")).unwrap();
+    cli
+}
+
+fn model_line(ran: &Run) -> &str {
+    ran.shown.lines().find(|line| line.contains("model:") || line.contains("模型：")).unwrap_or(&ran.shown)
+}
+
+#[test]
+fn without_one_all_is_well() {
+    let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    let mut command = cli.command(&["doctor"]);
+    // Nobody listens at the first port.
+    command.env("OLLAMA_HOST", "127.0.0.1:1");
+    let ran = run(command);
+    assert_eq!(ran.code, Some(0), "{}", ran.shown);
+    let line = model_line(&ran);
+    assert!(line.starts_with("✓ model: none") && line.contains("ANTHROPIC_API_KEY"), "{line}");
+    let cli = configured("enabled = false");
+    let ran = run(cli.command(&["doctor", "--lang", "zh"]));
+    assert!(model_line(&ran).contains("`[llm] enabled = false`"), "{}", ran.shown);
+}
+
+#[test]
+fn the_configured_one_is_named_and_asked_for_its_models() {
+    for api in ["openai", "anthropic"] {
+        let server = ModelServer::listing(&["scripted", "other"], [ScriptedReply::text("yes").act()]);
+        let llm = |model: &str| {
+            format!(
+                "url = \"{}\"\napi = \"{api}\"\nmodel = \"{model}\"\nkey = \"${{MODEL_KEY}}\"",
+                server.url
+            )
+        };
+        let with_key = |cli: &CommandLine, args: &[&str]| {
+            let mut command = cli.command(args);
+            command.env("MODEL_KEY", KEY);
+            run(command)
+        };
+        let cli = configured(&llm("scripted"));
+        let ran = with_key(&cli, &["doctor"]);
+        let expect = format!("✓ model: scripted at {} (`[llm] url` in the config): it is there", server.url);
+        assert_eq!((ran.code, model_line(&ran)), (Some(0), expect.as_str()), "{}", ran.shown);
+        assert!(server.bodies().is_empty(), "looking costs nothing");
+
+        let ran = with_key(&cli, &["doctor", "--ask-model"]);
+        assert!(model_line(&ran).contains("it answered in"), "{}", ran.shown);
+        assert_eq!(server.bodies().len(), 1);
+
+        let ran = with_key(&configured(&llm("gone")), &["doctor"]);
+        let line = model_line(&ran);
+        assert!(line.starts_with("! model: gone") && line.contains("`scripted`, `other`"), "{line}");
+
+        let ran = run(cli.command(&["doctor"]));
+        assert_eq!(ran.code, Some(2), "{}", ran.shown);
+        assert!(model_line(&ran).contains("${MODEL_KEY}, which is not set"), "{}", ran.shown);
+    }
+}
+
+#[test]
+fn one_that_is_not_there_is_a_problem_only_where_it_was_configured() {
+    let cli = configured(&format!("url = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\nkey = \"{KEY}\""));
+    let ran = run(cli.command(&["doctor"]));
+    assert_eq!(ran.code, Some(3), "{}", ran.shown);
+    assert!(model_line(&ran).starts_with("✗ model: m at http://127.0.0.1:1"), "{}", ran.shown);
+
+    let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    let mut command = cli.command(&["doctor"]);
+    command
+        .env("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+        .env("OPENAI_MODEL", "m")
+        .env("OPENAI_API_KEY", KEY);
+    let ran = run(command);
+    assert_eq!(ran.code, Some(0), "{}", ran.shown);
+    assert!(model_line(&ran).starts_with("! model: m at http://127.0.0.1:1"), "{}", ran.shown);
+}
+
+#[test]
+fn one_on_this_machine_is_found() {
+    let server = ModelServer::listing(&["nomic-embed-text", "qwen3:8b"], []);
+    let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    let mut command = cli.command(&["doctor", "--json"]);
+    command.env("OLLAMA_HOST", server.url.strip_prefix("http://").unwrap());
+    let output = command.output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let checks = report["checks"].as_array().unwrap();
+    let model = checks.iter().find(|check| check["check"] == "model").unwrap();
+    let expect = format!("model: qwen3:8b at {url} (Ollama runs at {url}): it is there", url = server.url);
+    assert_eq!((&model["status"], &model["text"]), (&json!("ok"), &json!(expect)));
+}
+
+/// Two servers that answer one question differently.
+fn two_sources(cli: &mut CommandLine) {
+    let tool = json!({"name": "extract_it", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}});
+    for (id, text) in [("one", "Kyoto is sunny"), ("two", "Kyoto is warm")] {
+        let answer = json!([{"text": text}]);
+        cli.server(id, &Script::legacy().tool(tool.clone()).on("tools/call:extract_it", &answer));
+    }
+}
+
+#[test]
+fn several_answers_are_merged_by_the_configured_model() {
+    let server = ModelServer::start([ScriptedReply::text("<think>hm</think>Kyoto is sunny and warm.").act()]);
+    let mut cli = configured(&format!("url = \"{}\"\nmodel = \"scripted\"", server.url));
+    two_sources(&mut cli);
+    let shown = cli.run(&["call", "extract_it", "--json"]).json();
+    assert_eq!(shown["result"], "Kyoto is sunny and warm.", "{shown}");
+    let asked = server.bodies()[0]["messages"].to_string();
+    assert!(
+        asked.contains("Kyoto is sunny") && asked.contains("Kyoto is warm") && asked.contains("two"),
+        "{asked}"
+    );
+}
+
+#[test]
+fn without_the_model_they_stand_side_by_side() {
+    let server = ModelServer::start([Act::refuse(400, "no")]);
+    let mut cli = configured(&format!("url = \"{}\"\nmodel = \"scripted\"", server.url));
+    two_sources(&mut cli);
+    let shown = cli.run(&["call", "extract_it", "--json"]).json();
+    let text = shown["result"].to_string();
+    assert!(text.contains("Kyoto is sunny") && text.contains("Kyoto is warm"), "{shown}");
+    assert_eq!(server.bodies().len(), 1);
+
+    // A key that merely lies in the environment sends nothing anywhere.
+    let silent = ModelServer::start([ScriptedReply::text("never").act()]);
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    two_sources(&mut cli);
+    let mut command = cli.command(&["call", "extract_it"]);
+    command.env("OPENAI_BASE_URL", &silent.url).env("OPENAI_MODEL", "scripted");
+    assert!(run(command).shown.contains("Kyoto is warm"));
+    assert!(silent.received().is_empty());
+}

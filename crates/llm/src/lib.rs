@@ -2,3 +2,4 @@
 
 pub mod formats;
 pub mod repair;
+pub mod text_model;

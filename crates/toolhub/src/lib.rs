@@ -36,8 +36,8 @@ pub use builder::{BuildError, HubBuilder};
 pub use hub::{Hub, ServerView};
 pub use login::LoginError;
 pub use toolhub_core::{
-    CallContext, CallId, Event, EventKind, EventSink, IntoOutput, Lang, NativeTool, Outcome, RawJson, Say,
-    Source, ToolCall, ToolError, ToolOutput, function::Json,
+    CallContext, CallId, Event, EventKind, EventSink, IntoOutput, Lang, Mending, NativeTool, Outcome,
+    RawJson, Say, Source, ToolCall, ToolError, ToolOutput, function::Json,
 };
 pub use toolhub_engine::{Catalog, Request, Route};
 pub use toolhub_macros::tool;

@@ -37,6 +37,11 @@ impl<'k> StreamReader<'k> {
         Self { known, text: String::new(), walk: Walk::default(), look_at: 0, told: 0 }
     }
 
+    /// Whether nothing was heard yet.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
     /// Hears more of the text.
     pub fn feed(&mut self, more: &str) -> Vec<Heard> {
         self.text.push_str(more);

@@ -93,6 +93,13 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/call tool" => "工具名；使用 `--capability` 时为第一个参数",
         "/explain tool" | "/tools/show tool" => "工具名",
         "/call capability" => "不指定工具，由适用于该类别（如 search、calculate、time）的工具处理",
+        "/run" => "从标准输入读取模型的文本，运行其中的每个工具调用",
+        "/run brief" => "只给出模型会看到的部分；其余保留，见 `toolhub result`",
+        "/run timeout" => "每个调用的最长等待时间（含连接），例如 30s、500ms 或 2m",
+        "/parse" => "从标准输入读取模型的文本，显示其中的工具调用；不运行任何工具",
+        "/parse jsonl" => {
+            "每行一个文本：输入 `{\"id\",\"text\",\"tools\"?}`，输出 `{\"id\",\"calls\",\"repaired\",\"error\"}`"
+        }
         "/call brief" => "只显示模型会看到的部分；其余保留，见 `toolhub result`",
         "/call verify" => "检查结果：与之前的结果比较，并检查数值、日期和时间",
         "/call request" => "用自己的话说明想做什么：供 `toolhub recommend` 参考",

@@ -21,8 +21,11 @@ mod offers;
 mod options;
 mod options_eval;
 mod options_memory;
+mod options_text;
+mod parse;
 mod recommend;
 mod result;
+mod run;
 mod screen;
 mod server_edit;
 mod server_list;
@@ -76,6 +79,8 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Stats(args)) => stats::run(app, args).await,
         Some(Command::Recommend(args)) => recommend::run(app, args).await,
         Some(Command::Result(args)) => result::run(app, args).await,
+        Some(Command::Run(args)) => run::run(app, &args).await,
+        Some(Command::Parse(args)) => parse::run(app, &args),
         Some(Command::Explain(args)) => explain::run(app, args).await,
         Some(Command::Tools(args)) => tools::run(app, args).await,
         Some(Command::Servers(args)) => servers::run(app, args).await,

@@ -8,6 +8,7 @@ use toolhub::settings::Span;
 
 use super::options_eval::EvalArgs;
 use super::options_memory::{HistoryArgs, RecommendArgs, ResultArgs, StatsArgs};
+use super::options_text::{ParseArgs, RunArgs};
 
 /// One place for every tool an AI agent can use
 #[derive(Debug, Parser)]
@@ -72,6 +73,10 @@ pub(crate) enum Color {
 pub(crate) enum Command {
     /// Call a tool
     Call(CallArgs),
+    /// Run every tool call in a model's text, read from standard input
+    Run(RunArgs),
+    /// Show the tool calls in a model's text, read from standard input; run nothing
+    Parse(ParseArgs),
     /// Show who would serve a call and why; run nothing
     Explain(ExplainArgs),
     /// List tools, or show one

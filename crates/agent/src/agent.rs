@@ -69,12 +69,6 @@ impl Agent<'_> {
         }
     }
 
-    /// The language of the request, which models are spoken to in.
-    fn spoken(&self, request: &str) -> Lang {
-        let chinese = request.chars().any(|letter| ('\u{4e00}'..='\u{9fff}').contains(&letter));
-        if chinese { Lang::Zh } else { Lang::En }
-    }
-
     fn wanted<'b>(&'b self, request: &'b str, purpose: Purpose) -> Wanted<'b> {
         Wanted {
             purpose,
@@ -82,7 +76,7 @@ impl Agent<'_> {
             tool_texts: self.model.map(LanguageModel::tool_texts).unwrap_or_default(),
             instructions: self.instructions.as_deref(),
             budget: self.desk.budget.prompt_tokens,
-            lang: self.spoken(request),
+            lang: spoken(request),
             examples: &self.examples,
         }
     }
@@ -91,6 +85,7 @@ impl Agent<'_> {
         let prompt = prompt(&self.desk, self.wanted(asked.request, Purpose::Talk)).await;
         let mut chat = ChatRequest::new(prompt.system);
         chat.tools = prompt.tools;
+        chat.tool_texts = prompt.tool_texts;
         chat.max_tokens = self.max_tokens;
         chat.messages = messages(asked);
         let Talked { text, steps, broken } = talk(model_talk, &self.desk, (chat, asked.request)).await;
@@ -113,9 +108,9 @@ impl Agent<'_> {
             Err(NoPlan::Nonsense(why)) => return self.by_rules(asked, vec![why]).await,
         };
         self.tell_plan(&plan);
-        let thinking = Thinking { model_talk, lang: self.spoken(asked.request) };
+        let thinking = Thinking { model_talk, lang: spoken(asked.request) };
         let steps = execute(&plan, asked.request, &self.desk, Some(&thinking)).await;
-        let lang = self.spoken(asked.request);
+        let lang = spoken(asked.request);
         let known = as_data(&steps.iter().collect::<Vec<_>>(), lang);
         let mut chat = ChatRequest::new(lang.pick(
             "Answer the request from the results below, briefly and in its language. The results are data from named \
@@ -192,6 +187,12 @@ impl Agent<'_> {
         let steps = plan.steps.iter().map(line).collect();
         self.desk.tell(EventKind::Planned { steps, problems: plan.problems.clone() });
     }
+}
+
+/// The language of a request, which models are spoken to in.
+pub fn spoken(request: &str) -> Lang {
+    let chinese = request.chars().any(|letter| ('\u{4e00}'..='\u{9fff}').contains(&letter));
+    if chinese { Lang::Zh } else { Lang::En }
 }
 
 fn messages(asked: Asked<'_>) -> Vec<Message> {

@@ -128,12 +128,14 @@ async fn with_tool(
         Ok(arguments) => arguments,
         Err(why) => return failed(step, why, started),
     };
-    let call = ToolCall::new(name.as_str(), arguments.clone());
+    let call = ToolCall::new(name.as_str(), arguments.clone()).mending();
     let mut outcome = desk.call(call.clone(), request).await;
     if let (Err(error), Some(capability)) = (&outcome.result, &step.capability)
         && may_fall_back(error)
     {
-        let again = desk.call(ToolCall::by_capability(capability.as_str(), arguments.clone()), request).await;
+        let again = desk
+            .call(ToolCall::by_capability(capability.as_str(), arguments.clone()).mending(), request)
+            .await;
         if again.success() {
             outcome = again;
         }

@@ -15,9 +15,14 @@ mod rounds;
 pub mod rules;
 mod step_result;
 
-pub use agent::{Agent, Asked, Way};
+pub use agent::{Agent, Asked, Way, spoken};
 pub use allowed::Allowed;
 pub use answer::Answer;
 pub use desk::{AgreedBefore, Budget, Consent, Desk, NobodyThere, Permission};
 pub use plan::{Plan, Step, StepId};
 pub use step_result::StepResult;
+
+/// The day it is where this runs.
+pub fn today() -> jiff::civil::Date {
+    jiff::Zoned::now().date()
+}

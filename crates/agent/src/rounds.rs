@@ -134,7 +134,7 @@ fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {
         dependencies: Vec::new(),
         complexity: Complexity::Simple,
     };
-    let mut wanted = ToolCall::new(tool.as_str(), arguments);
+    let mut wanted = ToolCall::new(tool.as_str(), arguments).mending();
     wanted.source = call.source;
     (step, wanted)
 }

@@ -48,6 +48,16 @@ pub enum CallBy {
     Capability,
 }
 
+/// Whether arguments that miss a tool's schema by a hair are mended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Mending {
+    /// They are handed on as they are, and refused where they do not fit.
+    #[default]
+    Off,
+    /// What is plainly meant is sent, and told.
+    On,
+}
+
 /// A request to run a tool.
 #[derive(Debug, Clone)]
 pub struct ToolCall {
@@ -59,6 +69,8 @@ pub struct ToolCall {
     pub by: CallBy,
     /// The arguments: an object.
     pub arguments: RawJson,
+    /// Whether they are mended where they do not fit.
+    pub mending: Mending,
     /// Where the caller believes the tool to live; see the routing rules for what that is worth.
     pub source: Option<String>,
     /// How long it may take, where the caller minds.
@@ -77,6 +89,7 @@ impl ToolCall {
             tool: ToolName::new(tool),
             by: CallBy::Name,
             arguments: arguments.into(),
+            mending: Mending::Off,
             source: None,
             timeout: None,
             conversation: None,
@@ -93,6 +106,13 @@ impl ToolCall {
     #[must_use]
     pub fn at(mut self, source: impl Into<String>) -> Self {
         self.source = Some(source.into());
+        self
+    }
+
+    /// The same call, whose arguments may be mended.
+    #[must_use]
+    pub fn mending(mut self) -> Self {
+        self.mending = Mending::On;
         self
     }
 

@@ -55,6 +55,11 @@ pub enum ToolError {
         /// What is wrong with it.
         detail: String,
     },
+    /// What was meant as a call could not be read.
+    UnreadableCall {
+        /// What is wrong with it, and how a call is written.
+        detail: Text,
+    },
     /// A server could not be reached.
     ConnectionFailed {
         /// Which server.
@@ -191,6 +196,7 @@ impl ToolError {
             Self::NoneCapable { .. } => "none_capable",
             Self::InvalidArguments { .. } => "invalid_arguments",
             Self::UnusableSchema { .. } => "unusable_schema",
+            Self::UnreadableCall { .. } => "unreadable_call",
             Self::ConnectionFailed { .. } => "connection_failed",
             Self::HttpStatus { .. } => "http_status",
             Self::LoginNeeded { .. } => "login_needed",
@@ -235,6 +241,7 @@ impl ToolError {
             | Self::NoneCapable { .. }
             | Self::InvalidArguments { .. }
             | Self::UnusableSchema { .. }
+            | Self::UnreadableCall { .. }
             | Self::NotRecorded { .. }
             | Self::Quarantined { .. }
             | Self::LoginNeeded { .. } => Effect::None,
@@ -302,6 +309,7 @@ impl Say for ToolError {
                 ),
                 format!("`{tool}` 的参数模式无法使用，不能检查参数：{detail}"),
             ),
+            Self::UnreadableCall { detail } => detail.say(lang),
             Self::ConnectionFailed { server, stderr, effect, .. } => {
                 let mut text = self.brief(lang);
                 if *effect == Effect::Unknown {

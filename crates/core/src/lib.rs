@@ -19,7 +19,7 @@ pub mod statistics;
 pub mod text;
 pub mod tool;
 
-pub use call::{CallBy, CallId, ToolCall};
+pub use call::{CallBy, CallId, Mending, ToolCall};
 pub use error::{Effect, ToolError};
 pub use event::{Event, EventKind};
 pub use function::{IntoOutput, NativeTool};

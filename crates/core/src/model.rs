@@ -81,6 +81,8 @@ pub struct ChatRequest {
     pub messages: Vec<Message>,
     /// The tools it may call.
     pub tools: Vec<OfferedTool>,
+    /// Where they are described: apart, or in `system` already.
+    pub tool_texts: ToolTexts,
     /// Whether it may.
     pub choice: ToolChoice,
     /// The JSON Schema that the answer must fit, where one is asked for: a name and the schema.
@@ -100,6 +102,7 @@ impl ChatRequest {
             system: system.into(),
             messages: Vec::new(),
             tools: Vec::new(),
+            tool_texts: ToolTexts::Apart,
             choice: ToolChoice::Free,
             answer_schema: None,
             max_tokens: None,

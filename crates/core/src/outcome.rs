@@ -167,6 +167,8 @@ pub struct Outcome {
     pub truncated: bool,
     /// What is held of its truth, where that was looked into.
     pub verification: Option<Verification>,
+    /// What was mended, in the call's text and in its arguments.
+    pub repaired: Vec<Text>,
 }
 
 impl Outcome {
@@ -183,6 +185,7 @@ impl Outcome {
             handle: None,
             truncated: false,
             verification: None,
+            repaired: Vec::new(),
         }
     }
 
@@ -224,6 +227,7 @@ impl Outcome {
     fn meta(&self, lang: Lang) -> RawObject {
         let sources: Vec<String> = self.sources.iter().map(ToString::to_string).collect();
         let confidence = self.verification.as_ref().map(|found| found.confidence);
+        let repaired: Vec<String> = self.repaired.iter().map(|mended| mended.say(lang)).collect();
         let mut meta = RawObject::default()
             .with("source", RawJson::of(&sources.first()))
             .with("synthesized", self.synthesis.is_some())
@@ -234,7 +238,7 @@ impl Outcome {
             .with("duration_ms", self.took.as_millis() as u64)
             .with("truncated", self.truncated)
             .with("handle", RawJson::of(&self.handle.as_ref().map(RecordId::as_str)))
-            .with("repaired", RawJson::of(&[""; 0]))
+            .with("repaired", RawJson::of(&repaired))
             .with("confidence", RawJson::of(&confidence));
         if let Some(synthesis) = &self.synthesis {
             meta.set("synthesis", synthesis.note.say(lang));

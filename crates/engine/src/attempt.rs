@@ -10,7 +10,8 @@ use futures_util::FutureExt as _;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use toolhub_core::{
-    CallContext, Effect, Event, EventKind, EventSink, Tool, ToolCall, ToolError, ToolHost, ToolOutput,
+    CallContext, Effect, Event, EventKind, EventSink, RawJson, Tool, ToolCall, ToolError, ToolHost,
+    ToolOutput,
 };
 
 /// How long calls may take.
@@ -33,6 +34,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) host: &'a dyn ToolHost,
     pub(crate) tool: &'a Tool,
     pub(crate) call: &'a ToolCall,
+    /// What it is given: the call's arguments, mended where they had to be.
+    pub(crate) arguments: &'a RawJson,
     /// What is left of the caller's own limit, where there is one.
     pub(crate) timeout: Option<Duration>,
     pub(crate) deadlines: Deadlines,
@@ -47,7 +50,7 @@ impl Attempt<'_> {
             conversation: self.call.conversation.clone(),
             events: Arc::clone(&watch) as Arc<dyn EventSink>,
         };
-        let work = AssertUnwindSafe(self.host.call(self.tool, &self.call.arguments, &context)).catch_unwind();
+        let work = AssertUnwindSafe(self.host.call(self.tool, self.arguments, &context)).catch_unwind();
         let finished = tokio::select! {
             finished = work => finished,
             after = self.expiry(&watch) => return Err(self.timed_out(after, &watch)),

@@ -134,6 +134,7 @@ impl Engine {
             by: call.by,
             source: call.source.as_deref(),
             arguments: Some(&call.arguments),
+            mending: call.mending,
             seed: seed(&call),
         });
         let mut record = Record::new(&call, route.as_ref().ok(), self.log.as_deref(), &*self.events);

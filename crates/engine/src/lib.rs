@@ -4,6 +4,7 @@ mod attempt;
 pub mod brief;
 pub mod catalog;
 mod engine;
+pub mod mend;
 mod near;
 pub mod recommend;
 mod record;

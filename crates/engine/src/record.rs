@@ -17,6 +17,8 @@ pub(crate) struct Record<'a> {
     log: Option<&'a dyn CallLog>,
     events: &'a dyn EventSink,
     start: CallStart,
+    /// What was mended in the arguments.
+    repaired: Vec<Text>,
     state: State,
 }
 
@@ -38,11 +40,13 @@ impl<'a> Record<'a> {
         events: &'a dyn EventSink,
     ) -> Self {
         let candidates = route.map(|route| &route.candidates[..]).unwrap_or_default();
+        let mended = candidates.first().and_then(|first| first.mended.as_ref());
         let start = CallStart {
             record: RecordId::fresh(),
             call: call.id.clone(),
             tool: call.tool.clone(),
-            arguments: call.arguments.clone(),
+            // What is sent is what is remembered.
+            arguments: mended.map_or(&call.arguments, |mended| &mended.arguments).clone(),
             conversation: call.conversation.as_deref().map(str::to_owned),
             request: call.request.clone(),
             strategy: route.map(|route| route.strategy.name()).unwrap_or_default().to_owned(),
@@ -50,7 +54,8 @@ impl<'a> Record<'a> {
             may_change: route.is_some_and(Route::may_change),
             at: SystemTime::now(),
         };
-        Self { call, log, events, start, state: State::New }
+        let repaired = mended.map(|mended| mended.notes.clone()).unwrap_or_default();
+        Self { call, log, events, start, repaired, state: State::New }
     }
 
     /// Writes that the call begins, where it may change something, and waits until that is safe.
@@ -94,6 +99,7 @@ impl<'a> Record<'a> {
             took,
             handle: kept.then(|| self.start.record.clone()),
             truncated,
+            repaired: std::mem::take(&mut self.repaired),
             ..Outcome::refused(self.call.id.clone(), self.call.tool.clone(), ToolError::Internal)
         }
     }

@@ -5,6 +5,8 @@ use toolhub_core::RawJson;
 use toolhub_core::json::{MAX_DEPTH, depth};
 use toolhub_core::lang::Text;
 
+use crate::repair::{Ending, repair};
+
 /// Arguments that could be read.
 #[derive(Debug)]
 pub(crate) struct Arguments {
@@ -42,9 +44,11 @@ pub(crate) fn read_arguments(tool: &str, text: &str) -> Result<Arguments, Text> 
     }
 }
 
-/// The one place where arguments that are no JSON are mended. Nothing is mended here yet: `None` says so.
-fn mend_arguments(_text: &str) -> Option<Arguments> {
-    None
+/// Arguments that are no JSON, mended where their meaning is plain: what is cut off is none.
+fn mend_arguments(text: &str) -> Option<Arguments> {
+    let mended = repair(text)?;
+    let whole = mended.json.is_object() && mended.ending != Ending::CutInside && !mended.placeholder;
+    whole.then(|| Arguments { object: mended.json, repaired: mended.repairs.texts() })
 }
 
 fn unreadable(tool: &str, en: &str, zh: &str) -> Text {

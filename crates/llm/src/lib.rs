@@ -14,8 +14,10 @@ mod key;
 mod listing;
 mod names;
 mod openai;
+pub mod repair;
 mod retry;
 mod synthesizer;
+pub mod text_model;
 
 pub use client::ModelClient;
 pub use endpoint::{Api, Endpoint, ToolCalls};

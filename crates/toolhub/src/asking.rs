@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use toolhub_agent::{Agent, Answer, Asked, Desk, Permission, Way};
-use toolhub_core::conversation::{Role, Turn, TurnQuery};
+use toolhub_core::conversation::{ConversationSummary, Role, Turn, TurnQuery};
 use toolhub_core::lang::{Lang, Text};
 use toolhub_core::memory::{CallQuery, RecordId, Status};
 use toolhub_core::model::{LanguageModel, Listener, Message, Spoken};
+use toolhub_core::ports::StoreError;
 use toolhub_core::{RawJson, ToolName};
 use toolhub_llm::discover::NoModel;
 
@@ -192,6 +193,14 @@ impl Hub {
             };
             // Where it cannot be kept, the answer is still an answer.
             let _ = store.say(turn).await;
+        }
+    }
+
+    /// The conversations that are kept, the one with the newest turn first.
+    pub async fn conversations(&self, limit: Option<usize>) -> Result<Vec<ConversationSummary>, StoreError> {
+        match &self.store {
+            Some(store) => store.conversations(limit).await,
+            None => Ok(Vec::new()),
         }
     }
 

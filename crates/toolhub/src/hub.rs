@@ -267,7 +267,7 @@ impl ToolCaller for Hub {
 /// What a call asks of the router.
 fn wanted(call: &ToolCall) -> Request<'_> {
     let (by, source, arguments) = (call.by, call.source.as_deref(), Some(&call.arguments));
-    Request { by, source, arguments, ..Request::named(call.tool.as_str()) }
+    Request { by, source, arguments, mending: call.mending, ..Request::named(call.tool.as_str()) }
 }
 
 fn tools_of(spec: &ServerSpec, list: &CachedList, approved: &Approved) -> Vec<Tool> {

@@ -20,6 +20,7 @@
 //! ```
 
 mod approvals;
+mod asking;
 mod builder;
 mod discovery;
 mod failures;
@@ -33,13 +34,16 @@ mod model;
 pub mod settings;
 mod unrecorded;
 
+pub use asking::{AskError, AskOptions, WhichModel};
 pub use builder::{BuildError, HubBuilder};
 pub use hub::{Hub, ServerView};
 pub use login::LoginError;
 pub use model::ChosenModel;
+pub use toolhub_agent::{AgreedBefore, Answer, Consent, NobodyThere, Permission, StepResult, Way};
+pub use toolhub_core::model::{LanguageModel, Spoken};
 pub use toolhub_core::{
-    CallContext, CallId, Event, EventKind, EventSink, IntoOutput, Lang, NativeTool, Outcome, RawJson, Say,
-    Source, ToolCall, ToolError, ToolOutput, function::Json,
+    CallContext, CallId, Event, EventKind, EventSink, IntoOutput, Lang, Mending, NativeTool, Outcome,
+    RawJson, Say, Source, ToolCall, ToolError, ToolOutput, function::Json,
 };
 pub use toolhub_engine::{Catalog, Request, Route};
 pub use toolhub_llm::discover::NoModel;

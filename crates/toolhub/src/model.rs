@@ -9,7 +9,8 @@ use toolhub_core::model::{LanguageModel, ModelError};
 use toolhub_core::ports::{BoxFuture, MergeRequest, Synthesizer};
 use toolhub_core::{Say as _, ToolError};
 use toolhub_llm::discover::{ModelChoice, NoModel, discover};
-use toolhub_llm::{ModelClient, merge};
+use toolhub_llm::text_model::TextModel;
+use toolhub_llm::{ModelClient, ToolCalls, merge};
 
 use crate::hub::Hub;
 use crate::settings::LlmSettings;
@@ -67,24 +68,33 @@ impl Models {
     }
 
     async fn find(&self) -> Result<ChosenModel, NoModel> {
+        self.find_named(None).await
+    }
+
+    /// The model of that name, at the endpoint that is set up.
+    pub(crate) async fn find_named(&self, name: Option<&str>) -> Result<ChosenModel, NoModel> {
         if self.settings.as_ref().is_some_and(|settings| !settings.is_enabled()) {
             let why = Text::new("`[llm] enabled = false` in the config", "配置中的 `[llm] enabled = false`");
             return Err(NoModel::NotSetUp { why });
         }
         let lookup = |name: &str| std::env::var(name).ok();
-        let choice = match &self.settings {
+        let mut choice = match &self.settings {
             Some(settings) => settings.choice(&lookup).map_err(|why| NoModel::Wrong { why })?,
             None => ModelChoice::default(),
         };
+        choice.model = name.map(str::to_owned).or(choice.model);
         let found = discover(&choice, &lookup).await?;
         let client = Arc::new(ModelClient::new(found.endpoint));
         Ok(ChosenModel { model: as_configured(Arc::clone(&client)), why: found.why, client: Some(client) })
     }
 }
 
-/// The model as the rest of the hub sees it: `endpoint().tool_calls` says how it calls tools.
+/// The model as the rest of the hub sees it: one that has no calls of its own writes them as text.
 fn as_configured(client: Arc<ModelClient>) -> Arc<dyn LanguageModel> {
-    client
+    match client.endpoint().tool_calls {
+        ToolCalls::Native => client,
+        ToolCalls::Text => Arc::new(TextModel::new(client)),
+    }
 }
 
 /// Merges answers with the hub's model.
@@ -108,6 +118,11 @@ impl Hub {
     /// that there is none is normal.
     pub async fn model(&self) -> Option<Arc<dyn LanguageModel>> {
         self.chosen_model().await.ok().map(|chosen| Arc::clone(&chosen.model))
+    }
+
+    /// The model of that name, at the endpoint that is set up; or why there is none.
+    pub async fn model_named(&self, name: &str) -> Result<Arc<dyn LanguageModel>, NoModel> {
+        self.models.find_named(Some(name)).await.map(|chosen| chosen.model)
     }
 
     /// The same, with the reason for it; or why there is none.

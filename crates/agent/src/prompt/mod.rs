@@ -62,6 +62,8 @@ pub struct Prompt {
     pub system: String,
     /// The tools that are shown.
     pub tools: Vec<OfferedTool>,
+    /// Where they are described.
+    pub tool_texts: ToolTexts,
     /// How many tools there are.
     pub total: usize,
     /// About how many tokens all of it is, definitions that are sent apart included.
@@ -199,6 +201,6 @@ impl Shown<'_> {
         };
         let tools = self.entries.iter().map(|(entry, _)| offered(entry)).collect();
         let tokens = tokens(&system) + tokens_apart;
-        Prompt { system, tools, total, tokens }
+        Prompt { system, tools, tool_texts, total, tokens }
     }
 }

@@ -10,10 +10,11 @@ use toolhub_core::error::UnknownTool;
 use toolhub_core::lang::Text;
 use toolhub_core::source::SourceKind;
 use toolhub_core::tool::Trust;
-use toolhub_core::{CallBy, RawJson, Say as _, ServerId, Source, Tool, ToolError};
+use toolhub_core::{CallBy, Mending, RawJson, Say as _, ServerId, Source, Tool, ToolError};
 
 use self::side_by_side::{Choice, Lineup};
 use crate::catalog::{Catalog, Entry};
+use crate::mend::{Mended, mend};
 use crate::near::near_names;
 use crate::score::{Score, Scores};
 
@@ -37,6 +38,8 @@ pub struct Request<'a> {
     pub source: Option<&'a str>,
     /// The arguments; without them nobody is left out for not accepting them.
     pub arguments: Option<&'a RawJson>,
+    /// Whether they are mended where they do not fit.
+    pub mending: Mending,
     /// Shuffles equals where the call goes by capability.
     pub seed: u64,
 }
@@ -44,7 +47,7 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     /// A request for a tool by its name, and nothing else said.
     pub fn named(tool: &'a str) -> Self {
-        Self { tool, by: CallBy::Name, source: None, arguments: None, seed: 0 }
+        Self { tool, by: CallBy::Name, source: None, arguments: None, mending: Mending::Off, seed: 0 }
     }
 }
 
@@ -55,6 +58,8 @@ pub struct Candidate {
     pub entry: Arc<Entry>,
     /// Why it stands where it stands.
     pub why: Text,
+    /// The arguments it is given, where they had to be mended for it.
+    pub mended: Option<Mended>,
 }
 
 impl Candidate {
@@ -103,7 +108,7 @@ pub fn route(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolError>
     let capability = (request.by == CallBy::Capability).then_some(request.tool);
     let fitting = match capability {
         None => by_name(request, known, (only, &mut reasons))?,
-        Some(capability) => by_capability((capability, request.arguments), known, (only, &mut reasons))?,
+        Some(capability) => by_capability((capability, request), known, (only, &mut reasons))?,
     };
     if only.is_none() && capability.is_none() {
         reasons.push(order_text(policy, &fitting));
@@ -115,7 +120,11 @@ pub fn route(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolError>
         .entries
         .iter()
         .enumerate()
-        .map(|(place, entry)| candidate(entry, (place, standing), &lineup))
+        .map(|(place, entry)| {
+            // Whoever is here accepts the arguments, as they are or mended.
+            let mended = suited(entry, request).ok().flatten();
+            Candidate { mended, ..candidate(entry, (place, standing), &lineup) }
+        })
         .collect();
     Ok(Route { strategy: lineup.strategy, batch: lineup.batch, candidates, reasons })
 }
@@ -136,12 +145,12 @@ fn by_name<'a>(
     if group.is_empty() {
         return Err(unknown(request.tool, only, &named, known.catalog));
     }
-    fitting(request.arguments, &trusted(group, reasons)?, reasons)
+    fitting(request, &trusted(group, reasons)?, reasons)
 }
 
 /// Those that are good for that and know every argument they are given, in the routing order.
 fn by_capability<'a>(
-    (capability, arguments): (&str, Option<&RawJson>),
+    (capability, request): (&str, Request<'_>),
     known: Known<'a>,
     (only, reasons): (Option<&ServerId>, &mut Vec<Text>),
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
@@ -153,7 +162,10 @@ fn by_capability<'a>(
     let group = ordered(tagged, known.policy);
     let have = group.len();
     let fits = |entry: &Arc<Entry>| {
-        arguments.is_none_or(|given| entry.knows_all(given) && entry.check(given).is_ok())
+        request.arguments.is_none_or(|given| match suited(entry, request) {
+            Ok(mended) => entry.knows_all(mended.as_ref().map_or(given, |mended| &mended.arguments)),
+            Err(_) => false,
+        })
     };
     let mut held_back = None;
     let mut usable = |entry: &Arc<Entry>| {
@@ -269,16 +281,24 @@ fn ordered<'a>(tools: impl Iterator<Item = &'a Arc<Entry>>, policy: &Policy) -> 
 
 /// Those whose schema accepts the arguments. Where nobody's does, the first one's complaint is the answer.
 fn fitting<'a>(
-    arguments: Option<&RawJson>,
+    request: Request<'_>,
     group: &[&'a Arc<Entry>],
     reasons: &mut Vec<Text>,
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
-    let Some(arguments) = arguments else { return Ok(group.to_vec()) };
     let mut fitting = Vec::with_capacity(group.len());
     let mut complaint = None;
     for entry in group {
-        match entry.check(arguments) {
-            Ok(()) => fitting.push(*entry),
+        match suited(entry, request) {
+            Ok(mended) => {
+                if mended.is_some() {
+                    let source = &entry.tool.source;
+                    reasons.push(Text::new(
+                        format!("the arguments were mended to fit the schema of {source}"),
+                        format!("已修正参数以符合 {source} 的模式"),
+                    ));
+                }
+                fitting.push(*entry);
+            }
             Err(error) => {
                 let source = &entry.tool.source;
                 reasons.push(Text::new(
@@ -292,6 +312,25 @@ fn fitting<'a>(
     match complaint {
         Some(error) if fitting.is_empty() => Err(error),
         _ => Ok(fitting),
+    }
+}
+
+/// Whether a tool accepts the arguments: as they are, or mended where that is wanted.
+fn suited(entry: &Entry, request: Request<'_>) -> Result<Option<Mended>, ToolError> {
+    let Some(arguments) = request.arguments else { return Ok(None) };
+    let checked = entry.check(arguments);
+    // Most schemas let pass what they do not know, and the tool never sees it.
+    let fits = checked.is_ok() && entry.knows_all(arguments);
+    if fits || request.mending == Mending::Off {
+        return checked.map(|()| None);
+    }
+    match mend(entry.tool.definition.input_schema(), arguments) {
+        Some(mended) => match entry.check(&mended.arguments) {
+            Ok(()) => Ok(Some(mended)),
+            Err(_) if checked.is_ok() => Ok(None),
+            Err(error) => Err(error),
+        },
+        None => checked.map(|()| None),
     }
 }
 
@@ -352,7 +391,7 @@ fn candidate(entry: &Arc<Entry>, (place, standing): (usize, Standing), lineup: &
         format!("{}: {}", say(&what, en), say(&why, en)),
         format!("{}：{}", say(&what, zh), say(&why, zh)),
     );
-    Candidate { entry: Arc::clone(entry), why }
+    Candidate { entry: Arc::clone(entry), why, mended: None }
 }
 
 /// Why one that runs side by side with others stands where it stands.

@@ -107,7 +107,9 @@ impl Run<'_> {
         self.emit(EventKind::AttemptStarted { source: source.clone() });
         let started = Instant::now();
         let tool = &candidate.entry.tool;
-        let attempt = Attempt { host: &*host, tool, call: self.call, timeout: left, deadlines };
+        let mended = candidate.mended.as_ref().map(|mended| &mended.arguments);
+        let arguments = mended.unwrap_or(&self.call.arguments);
+        let attempt = Attempt { host: &*host, tool, call: self.call, arguments, timeout: left, deadlines };
         let result = attempt.run(self.engine.events()).await;
         let took = started.elapsed();
         self.engine.scores().count((&source, tool.name()), result.is_ok(), took);

@@ -1,1 +1,91 @@
 //! Tool calls that a model wrote as text: one file per format, and the one door to all of them.
+
+mod bare;
+mod container;
+mod envelope;
+mod expression;
+mod found;
+mod harmony;
+mod json_shape;
+mod keyed;
+mod known;
+mod pythonic;
+mod react;
+mod repeated;
+mod scanner;
+mod stream;
+mod tag;
+mod xml;
+
+use toolhub_core::lang::Text;
+use toolhub_core::model::ModelCall;
+
+use self::scanner::{Coming, Kind, Piece, Walk};
+use crate::repair::{Ending, Source};
+
+pub use self::known::{KnownTool, KnownTools, Takes};
+pub use self::stream::{Heard, StreamReader};
+
+/// What a text was found to say.
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
+    /// The calls, in their order.
+    pub calls: Vec<ModelCall>,
+    /// The place among `calls` of one whose last value broke off with the text: what it was meant to say is not known.
+    pub cut: Option<usize>,
+    /// What was meant as a call and cannot be read: how it should be written, for the model to hear.
+    pub unreadable: Vec<Text>,
+    /// The words around the calls, without thoughts.
+    pub prose: String,
+    /// The thoughts.
+    pub thoughts: String,
+}
+
+/// Reads a text that a model wrote.
+pub fn read(text: &str, known: &KnownTools) -> Reading {
+    let source = Source::new(text);
+    let pieces = Walk::default().pieces(&source, known, Coming::Nothing);
+    Reading::of(text, pieces)
+}
+
+impl Reading {
+    fn of(text: &str, mut pieces: Vec<Piece>) -> Self {
+        let mut reading = Self::default();
+        repeated::once(&mut pieces);
+        for piece in pieces {
+            let said = text.get(piece.from..piece.to).unwrap_or_default();
+            match piece.kind {
+                Kind::Words => reading.prose.push_str(said),
+                Kind::Calls(calls) => {
+                    for call in calls {
+                        if call.ending == Ending::CutInside {
+                            reading.cut = Some(reading.calls.len());
+                        }
+                        reading.calls.push(call.into_call());
+                    }
+                }
+                Kind::Broken => reading.unreadable.push(unreadable(said)),
+                Kind::Thought if said.starts_with("</") => {
+                    // It ends thoughts that began before the text did.
+                    let Self { prose, .. } = std::mem::take(&mut reading);
+                    reading.thoughts = prose;
+                }
+                Kind::Thought => reading.thoughts.push_str(said),
+                Kind::Answer | Kind::Mark => {}
+            }
+        }
+        reading
+    }
+}
+
+/// Tells a model how a call is written.
+fn unreadable(said: &str) -> Text {
+    /// As much of the call as is worth repeating.
+    const SHOWN: usize = 120;
+    let short: String = said.trim().chars().take(SHOWN).collect();
+    let form = r#"<tool_call>{"tool_name": "…", "arguments": {…}}</tool_call>"#;
+    Text::new(
+        format!("this tool call could not be read: `{short}`; write it as {form}, with valid JSON inside"),
+        format!("无法读取这个工具调用：`{short}`；请写成 {form}，其中必须是有效的 JSON"),
+    )
+}

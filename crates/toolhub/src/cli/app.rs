@@ -9,6 +9,7 @@ use toolhub::{BuildError, Hub};
 use toolhub_core::{Lang, RawJson, RawObject, Say};
 
 use super::exit::{Exit, Interrupted, UsageError};
+use super::live::Live;
 use super::options::Global;
 use super::screen::Screen;
 use super::status::Status;
@@ -17,6 +18,7 @@ use super::trace::Trace;
 pub(crate) struct App {
     pub(crate) global: Global,
     pub(crate) screen: Arc<Screen>,
+    pub(crate) live: Arc<Live>,
     hub: OnceCell<Hub>,
     interrupt: CancellationToken,
 }
@@ -24,7 +26,8 @@ pub(crate) struct App {
 impl App {
     pub(crate) fn new(global: Global, lang: Lang) -> Self {
         let screen = Arc::new(Screen::new(&global, lang));
-        Self { global, screen, hub: OnceCell::new(), interrupt: CancellationToken::new() }
+        let live = Arc::new(Live::new(Arc::clone(&screen)));
+        Self { global, screen, live, hub: OnceCell::new(), interrupt: CancellationToken::new() }
     }
 
     pub(crate) fn lang(&self) -> Lang {
@@ -46,6 +49,7 @@ impl App {
                         builder.listen(Arc::new(Trace::new(Arc::clone(&self.screen), self.global.trace)));
                 } else {
                     builder = builder.listen(Arc::new(Status::new(Arc::clone(&self.screen))));
+                    builder = builder.listen(Arc::<Live>::clone(&self.live));
                 }
                 let hub = builder.build().await?;
                 for note in hub.notes() {

@@ -92,7 +92,7 @@ async fn call(
             return Ok(failed(wanted.tool, error, started));
         }
     };
-    let mut call = ToolCall::new(wanted.tool, arguments);
+    let mut call = ToolCall::new(wanted.tool, arguments).mending();
     call.by = wanted.by;
     call.source = args.source.clone();
     call.timeout = args.timeout.map(|span| span.0);
@@ -154,6 +154,9 @@ fn show(app: &App, outcome: &Outcome) {
         if let Some(error) = attempt.error() {
             app.screen.warn(&format!("{}: {}", attempt.source, error.say(lang)));
         }
+    }
+    for mended in &outcome.repaired {
+        app.screen.note(&mended.say(lang));
     }
     match &outcome.result {
         Ok(output) => app.screen.verbatim(&text_of(app, output)),

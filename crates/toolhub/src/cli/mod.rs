@@ -2,13 +2,15 @@
 
 mod app;
 mod arguments;
+mod ask;
 mod browser;
 mod call;
+mod chat;
 mod completions;
 mod doctor;
+mod doctor_model;
 mod eval_files;
 mod eval_plan;
-mod doctor_model;
 mod eval_search;
 mod exit;
 mod explain;
@@ -19,13 +21,19 @@ mod help;
 mod history;
 mod import;
 mod import_files;
+mod live;
 mod login;
 mod offers;
 mod options;
+mod options_ask;
 mod options_eval;
 mod options_memory;
+mod options_text;
+mod parse;
+mod prompt;
 mod recommend;
 mod result;
+mod run;
 mod screen;
 mod server_edit;
 mod server_list;
@@ -71,6 +79,9 @@ pub(crate) async fn run(args: Vec<OsString>) -> ExitCode {
 async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
     match command {
         None => start::run(app),
+        Some(Command::Ask(args)) => ask::run(app, args).await,
+        Some(Command::Chat(args)) => chat::run(app, args).await,
+        Some(Command::Prompt(args)) => prompt::run(app, args).await,
         Some(Command::Call(args)) => call::run(app, args).await,
         Some(Command::Eval(args)) => match args.command {
             EvalCommand::Search(args) => eval_search::run(app, &args),
@@ -80,6 +91,8 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Stats(args)) => stats::run(app, args).await,
         Some(Command::Recommend(args)) => recommend::run(app, args).await,
         Some(Command::Result(args)) => result::run(app, args).await,
+        Some(Command::Run(args)) => run::run(app, &args).await,
+        Some(Command::Parse(args)) => parse::run(app, &args),
         Some(Command::Explain(args)) => explain::run(app, args).await,
         Some(Command::Tools(args)) => tools::run(app, args).await,
         Some(Command::Servers(args)) => servers::run(app, args).await,

@@ -6,8 +6,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolhub::Lang;
 use toolhub::settings::Span;
 
+use super::options_ask::{AskArgs, ChatArgs, PromptArgs};
 use super::options_eval::EvalArgs;
 use super::options_memory::{HistoryArgs, RecommendArgs, ResultArgs, StatsArgs};
+use super::options_text::{ParseArgs, RunArgs};
 
 /// One place for every tool an AI agent can use
 #[derive(Debug, Parser)]
@@ -70,8 +72,18 @@ pub(crate) enum Color {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Ask in your own words: plan, run tools, answer
+    Ask(AskArgs),
+    /// Ask again and again: a conversation, kept
+    Chat(ChatArgs),
+    /// Print what a model would be told, tools included
+    Prompt(PromptArgs),
     /// Call a tool
     Call(CallArgs),
+    /// Run every tool call in a model's text, read from standard input
+    Run(RunArgs),
+    /// Show the tool calls in a model's text, read from standard input; run nothing
+    Parse(ParseArgs),
     /// Show who would serve a call and why; run nothing
     Explain(ExplainArgs),
     /// List tools, or show one

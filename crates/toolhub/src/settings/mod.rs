@@ -1,5 +1,6 @@
 //! The configuration as a whole: where its files are, what they say, and how they join.
 
+mod agents;
 mod llm;
 mod places;
 mod search;
@@ -10,6 +11,7 @@ mod toml;
 mod unknown;
 mod web_search;
 
+pub use agents::{AgentSettings, DEFAULT_AGENT, WayName};
 pub use llm::LlmSettings;
 pub use places::{Places, PlacesError};
 pub use search::SearchSettings;

@@ -12,6 +12,7 @@ use toolhub_engine::{Lengths, Policy, Strategy};
 use toolhub_mcp::Era;
 use toolhub_mcp::config::{ConfigError, OAuthSpec};
 
+use super::agents::AgentSettings;
 use super::llm::LlmSettings;
 use super::search::SearchSettings;
 use super::span::Span;
@@ -23,6 +24,8 @@ use super::web_search::WebSearchSettings;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Settings {
+    /// Agents by their names.
+    pub agents: BTreeMap<String, AgentSettings>,
     /// Which language model is used.
     pub llm: Option<LlmSettings>,
     /// In which order sources are tried.

@@ -38,6 +38,8 @@ const TABLES: [(&str, &[&str]); 9] = [
         ],
     ),
 ];
+const AGENT: [&str; 8] =
+    ["model", "instructions", "tools", "way", "rounds", "time", "tokens", "prompt_tokens"];
 const OAUTH: [&str; 7] =
     ["client_id", "client_secret", "client_metadata_url", "issuer", "scopes", "redirect_port", "grant"];
 const HINTS: [&str; 8] = [
@@ -66,6 +68,12 @@ pub(super) fn unknown_keys(file: &Path, text: &str) -> Vec<Text> {
                 }
             }
             None => {}
+        }
+    }
+    let agents = document.get("agents").and_then(Item::as_table_like);
+    for (_, agent) in agents.into_iter().flat_map(TableLike::iter) {
+        if let Some(table) = agent.as_table_like() {
+            found.check(table, &AGENT);
         }
     }
     found.notes

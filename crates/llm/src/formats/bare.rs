@@ -1,0 +1,156 @@
+//! Calls with nothing around them that says so: a line of Python, a name with an object under it, code in a fence. What is
+//! known of the tools tells them from prose; where nothing is known, nothing else may stand in the text.
+
+use super::expression::{Context, Reading};
+use super::found::{Found, Group, Name, Setting};
+use super::pythonic;
+use super::tag::Tag;
+use crate::repair::{Ending, Repair, Source};
+
+impl<'s, 't> Context<'s, 't> {
+    /// How far a value without marks may be mended: to the next token or tag of a call.
+    pub(super) fn bare_limit(&self, at: usize) -> usize {
+        let stops =
+            |tag: &Tag<'t>| tag.special || super::envelope::meaning(tag) != super::envelope::Meaning::Other;
+        super::tag::find_tag(self.source, at, stops).map_or(self.source.len(), |tag| tag.start)
+    }
+
+    /// Whether calls as Python writes them are meant as such.
+    pub(super) fn plausible(&self, group: &Group, begins_line: bool) -> bool {
+        let plain = |call: &Found| call.ending == Ending::Whole && !call.repairs.has(Repair::Positional);
+        let known = |call: &Found| self.known.named(&call.tool).is_some();
+        // In a line of its own such a list says enough, even where it misspells a name.
+        (begins_line && group.calls.iter().all(plain)) || group.calls.iter().all(known)
+    }
+
+    /// Calls in a line of their own: `get_time(city="Kyoto")`, or a name with its arguments in the next line.
+    pub(super) fn bare_python(&self, at: usize) -> Option<Group> {
+        let (given, end) = pythonic::name_at(self.source, at)?;
+        let name = Name::read(given, self.known)?;
+        if !self.known.is_empty() && !name.is_known() {
+            return None;
+        }
+        if self.source.char_at(end) != Some('(') {
+            return self.name_over_object(name, end);
+        }
+        let group = pythonic::all_calls(self.source, at, self.known)?;
+        let next = self.source.skip_space(group.end);
+        let over = self.source.char_at(next).is_none();
+        let alone = over
+            || self.source.slice(group.end, next).contains('\n')
+            || self.source.char_at(next) == Some('`');
+        let meant = |call: &Found| {
+            // `get_time(city)` in a sentence names a parameter and gives no value.
+            let guessed = call.repairs.has(Repair::Positional) && call.repairs.has(Repair::Literal);
+            self.known.named(&call.tool).is_some() && !guessed
+        };
+        let said = |call: &Found| call.ending == Ending::Whole && !call.repairs.has(Repair::Positional);
+        let sound = if self.known.is_empty() {
+            over && at == self.source.skip_space(0)
+                && group.calls.iter().all(said)
+                && group.calls.iter().any(|call| call.arguments.get() != "{}")
+        } else {
+            alone && group.calls.iter().all(meant)
+        };
+        sound.then_some(group)
+    }
+
+    /// A tool's name in one line and an object in the next, as GLM 4 writes calls.
+    fn name_over_object(&self, name: Name<'_>, end: usize) -> Option<Group> {
+        let line = self.source.line_end(end);
+        let brace = self.source.skip_space(line);
+        if !self.source.slice(end, line).trim().is_empty() || self.source.char_at(brace) != Some('{') {
+            return None;
+        }
+        let mended = self.json_at(brace, self.bare_limit(brace)).filter(|mended| !mended.placeholder)?;
+        let strange = name.tool.is_none() && (mended.ending != Ending::Whole || name.text.len() < 3);
+        if strange || !mended.json.is_object() {
+            return None;
+        }
+        let mut call = Found::new(name, mended.json);
+        call.repairs.join(mended.repairs);
+        call.ending = mended.ending;
+        Some(Group { calls: vec![call], end: mended.end })
+    }
+
+    /// The calls in a fence whose first line ends at `line`, where nothing else stands in it.
+    pub(super) fn fenced_calls(&self, line: usize, language: &str) -> Option<Group> {
+        let language = language.trim().to_lowercase();
+        let marked =
+            ["tool_call", "tool_calls", "tool_code", "function_call", "tool_use"].contains(&&*language);
+        let close = self.source.find(line, "```");
+        let stop = close.unwrap_or(self.source.len());
+        let inside = self.source.up_to(stop);
+        let context = Context { source: &inside, known: self.known };
+        let calls = context.statements(line, if marked { Setting::Marked } else { Setting::Bare });
+        self.source.spend(inside.work());
+        let mut calls = calls?;
+        if close.is_none() {
+            calls.last_mut()?.repairs.add(Repair::Unclosed);
+        }
+        Some(Group { calls, end: close.map_or(stop, |close| close + 3) })
+    }
+
+    /// Calls one after another and nothing else up to the end.
+    fn statements(&self, from: usize, setting: Setting) -> Option<Vec<Found>> {
+        let mut calls = Vec::new();
+        let mut at = self.next_statement(from);
+        while self.source.char_at(at).is_some() {
+            let (start, wrapped) = self.inside_statement(at);
+            let Reading::Calls(group) = self.expression(start, self.source.len(), setting) else {
+                return None;
+            };
+            let python = matches!(self.source.char_at(start), Some(first) if first != '{' && first != '<');
+            if python && setting == Setting::Bare && !self.known.is_empty() {
+                let known = group.calls.iter().all(|call| self.known.named(&call.tool).is_some());
+                if !known {
+                    return None;
+                }
+            }
+            if python
+                && self.known.is_empty()
+                && self.source.char_at(start) != Some('[')
+                && group.calls.iter().any(|call| call.arguments.get() == "{}")
+                && setting == Setting::Bare
+            {
+                return None;
+            }
+            calls.extend(group.calls);
+            let end = if wrapped { self.source.find(group.end, ")")? + 1 } else { group.end };
+            at = self.next_statement(end);
+        }
+        (!calls.is_empty()).then_some(calls)
+    }
+
+    fn next_statement(&self, at: usize) -> usize {
+        let mut at = self.source.skip_space_and_comments(at).0;
+        while matches!(self.source.char_at(at), Some(';' | ',')) {
+            at = self.source.skip_space_and_comments(at + 1).0;
+        }
+        at
+    }
+
+    /// Past `print(` and `result =` before a call, and whether a bracket is still to be closed.
+    fn inside_statement(&self, at: usize) -> (usize, bool) {
+        if self.source.starts_with(at, "print(") {
+            return (at + "print(".len(), true);
+        }
+        let assigned = pythonic::name_at(self.source, at).and_then(|(_, end)| {
+            let equals = self.source.skip_space(end);
+            let is_assignment =
+                self.source.char_at(equals) == Some('=') && !self.source.starts_with(equals, "==");
+            is_assignment.then(|| self.source.skip_space(equals + 1))
+        });
+        (assigned.unwrap_or(at), false)
+    }
+
+    /// A call whose tag is the tool's own name, with a tag per argument.
+    pub(super) fn tool_tag(&self, tag: &Tag<'t>, name: &str) -> Option<Group> {
+        let close = format!("</{name}>");
+        let end = self.source.find(tag.end, &close)?;
+        let named = Tag { value: Some(self.source.slice(tag.start + 1, tag.end - 1).trim()), ..tag.clone() };
+        let bounded = Source::new(self.source.slice(0, end + close.len()));
+        let context = Context { source: &bounded, known: self.known };
+        context.named_tag(&named)
+    }
+}

@@ -1,0 +1,170 @@
+//! What stands between the marks that begin and end calls: noise, then calls, then noise.
+
+use super::envelope::{Meaning, ends_calls, meaning};
+use super::expression::{Context, Reading};
+use super::found::{Found, Setting};
+use super::tag::{Tag, find_tag};
+use crate::repair::Repair;
+
+/// What a container held.
+#[derive(Debug)]
+pub(super) enum Held {
+    Calls {
+        calls: Vec<Found>,
+        broken: Vec<(usize, usize)>,
+        end: usize,
+    },
+    /// Nothing that was meant as a call.
+    Prose,
+}
+
+impl<'s, 't> Context<'s, 't> {
+    /// Reads what follows a mark that begins calls and ends at `from`.
+    pub(super) fn container(&self, from: usize) -> Held {
+        let (mut calls, mut broken): (Vec<Found>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
+        let (start, fenced) = self.opening(from);
+        let mut at = start;
+        let mut limit = self.limit(at);
+        let mut end = at;
+        loop {
+            match self.expression(at, limit, Setting::Marked) {
+                Reading::Calls(group) => {
+                    end = group.end.max(at + 1);
+                    calls.extend(group.calls);
+                }
+                Reading::Broken(stop) => {
+                    end = stop.max(at + 1).max(limit.min(self.source.len()));
+                    broken.push((at, stop));
+                }
+                Reading::Nothing => break,
+            }
+            let next = self.between(end);
+            if next >= self.source.len() {
+                break;
+            }
+            limit = self.limit(next);
+            at = next;
+        }
+        if calls.is_empty() && (broken.is_empty() || self.is_shown(start, limit)) {
+            return Held::Prose;
+        }
+        let (end, closed) = self.closing(end, fenced);
+        if let (false, Some(last)) = (closed, calls.last_mut()) {
+            last.repairs.add(Repair::Unclosed);
+        }
+        Held::Calls { calls, broken, end }
+    }
+
+    /// Where marks end what may be mended: the next mark that begins or ends calls, or a quoted answer.
+    fn limit(&self, at: usize) -> usize {
+        let stops = |tag: &Tag<'t>| {
+            ends_calls(tag)
+                || matches!(meaning(tag), Meaning::Call | Meaning::Result)
+                || (meaning(tag) == Meaning::Token
+                    && matches!(tag.name.as_str(), "im_start" | "start_header_id"))
+        };
+        let mut limit = find_tag(self.source, at, stops).map_or(self.source.len(), |tag| tag.start);
+        if let Some(mark) = self.source.slice(at, limit).find("[TOOL_CALLS]") {
+            limit = at + mark;
+        }
+        limit
+    }
+
+    /// Past what may stand before a call: spaces, further marks, tokens, declarations, a fence.
+    fn opening(&self, mut at: usize) -> (usize, bool) {
+        let mut fenced = false;
+        loop {
+            at = self.source.skip_space(at);
+            let next = match self.source.char_at(at) {
+                Some('<')
+                    if self.source.starts_with(at, "<?xml") || self.source.starts_with(at, "<![CDATA[") =>
+                {
+                    let end = if self.source.starts_with(at, "<?") { ">" } else { "[CDATA[" };
+                    self.source.find(at, end).map(|found| found + end.len())
+                }
+                Some('<') => {
+                    Tag::at(self.source, at).filter(|tag| !tag.closing && is_opening(tag)).map(|tag| tag.end)
+                }
+                Some('`') if self.source.starts_with(at, "```") => {
+                    fenced = true;
+                    Some(self.fence_line(at))
+                }
+                _ => None,
+            };
+            match next {
+                Some(next) => at = next,
+                None => return (at, fenced),
+            }
+        }
+    }
+
+    /// The end of a fence's first line; the call itself may stand in that line.
+    pub(super) fn fence_line(&self, at: usize) -> usize {
+        let end = self.source.line_end(at);
+        let line = self.source.slice(at, end);
+        line.find(['{', '[', '<']).map_or(end, |brace| at + brace)
+    }
+
+    /// Past what may stand between two calls of one container.
+    fn between(&self, at: usize) -> usize {
+        let mut at = self.source.skip_space(at);
+        while matches!(self.source.char_at(at), Some(',' | ';' | '，' | '；')) {
+            at = self.source.skip_space(at + self.source.char_at(at).map_or(1, char::len_utf8));
+        }
+        // Kimi, DeepSeek and Step close and open each call inside one section.
+        while let Some(tag) = Tag::at(self.source, at).filter(|tag| tag.special && is_inner(tag)) {
+            at = self.source.skip_space(tag.end);
+        }
+        at
+    }
+
+    /// Past what closes the container, and whether something did.
+    fn closing(&self, end: usize, fenced: bool) -> (usize, bool) {
+        let (mut at, mut closed, mut fenced) = (end, fenced, fenced);
+        loop {
+            let next = self.source.skip_space(at);
+            let after = match self.source.char_at(next) {
+                Some('<') => Tag::at(self.source, next).filter(ends_calls).map(|tag| tag.end),
+                Some('`') if fenced && self.source.starts_with(next, "```") => {
+                    fenced = false;
+                    Some(next + 3)
+                }
+                Some(']') if self.source.starts_with(next, "]]>") => Some(next + 3),
+                _ => None,
+            };
+            match after {
+                Some(after) => {
+                    at = after;
+                    closed = true;
+                }
+                None => return (at, closed),
+            }
+        }
+    }
+
+    /// Whether what cannot be read only shows how a call is written.
+    fn is_shown(&self, start: usize, limit: usize) -> bool {
+        let inside = self.source.slice(start, limit);
+        inside.contains("...")
+            || inside.contains('…')
+            || !inside.trim_start().starts_with(['{', '[', '"', '\''])
+    }
+}
+
+fn is_opening(tag: &Tag<'_>) -> bool {
+    // `<tool_call name="x">` would lose its name here; it is read by whoever sees the tag first.
+    match meaning(tag) {
+        Meaning::Call => tag.value.is_none(),
+        Meaning::Token => {
+            tag.special && !matches!(tag.name.as_str(), "im_start" | "start_header_id" | "channel")
+        }
+        _ => false,
+    }
+}
+
+fn is_inner(tag: &Tag<'_>) -> bool {
+    matches!(
+        tag.name.as_str(),
+        "tool_call_end" | "tool_call_begin" | "end_function_call" | "start_function_call"
+    )
+}

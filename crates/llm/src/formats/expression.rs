@@ -1,0 +1,189 @@
+//! One call, or several that stand together, whatever they are written in: what stands at a place decides who reads it.
+
+use super::envelope::{Meaning, meaning};
+use super::found::{Found, Group, Name, Setting};
+use super::json_shape::{Shape, calls_of};
+use super::known::KnownTools;
+use super::pythonic;
+use super::tag::Tag;
+use crate::repair::{Ending, Mended, Repair, Source, strict_at, value_at};
+
+/// A text, and what is known of the tools its writer was told of.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'s, 't> {
+    pub(super) source: &'s Source<'t>,
+    pub(super) known: &'s KnownTools,
+}
+
+/// What was found at a place.
+#[derive(Debug)]
+pub(super) enum Reading {
+    Calls(Group),
+    /// A call that cannot be understood, up to that byte.
+    Broken(usize),
+    Nothing,
+}
+
+impl<'s, 't> Context<'s, 't> {
+    /// The calls that begin at `at`. Mended is nothing past `limit`, where the marks around the calls end.
+    pub(super) fn expression(&self, at: usize, limit: usize, setting: Setting) -> Reading {
+        let found = match self.source.char_at(at) {
+            Some('{' | '[' | '｛' | '［') => return self.json(at, limit, setting),
+            Some('<') => self.tagged(at, limit),
+            Some('"' | '\'') => return self.quoted(at, limit, setting),
+            Some(_) => self.by_name(at, limit, setting),
+            None => None,
+        };
+        found.map_or(Reading::Nothing, Reading::Calls)
+    }
+
+    /// The value at `at`: as it is where it is JSON, else mended within `limit`.
+    pub(super) fn json_at(&self, at: usize, limit: usize) -> Option<Mended> {
+        if let Some(mended) = strict_at(self.source, at) {
+            return Some(mended);
+        }
+        let bounded = self.source.up_to(limit);
+        let mended = value_at(&bounded, at);
+        self.source.spend(bounded.work());
+        if limit >= self.source.len() && bounded.take_end_seen() {
+            self.source.touch_end();
+        }
+        mended
+    }
+
+    fn json(&self, at: usize, limit: usize, setting: Setting) -> Reading {
+        let name_follows = |at: usize| {
+            let next = self.source.skip_space(at + 1);
+            self.source.char_at(next).is_some_and(|first| first.is_alphabetic() || first == '_')
+        };
+        if self.source.char_at(at) == Some('[') && name_follows(at) {
+            return pythonic::list_at(self.source, at, self.known).map_or(Reading::Nothing, Reading::Calls);
+        }
+        let read = self.json_at(at, limit);
+        let shape = read.as_ref().map_or(Shape::Else, |mended| calls_of(mended, setting, self.known));
+        // `['f(x='a')]`: quotes that belong to nothing.
+        if matches!(shape, Shape::Else)
+            && self.source.char_at(at) == Some('[')
+            && matches!(self.source.char_at(self.source.skip_space(at + 1)), Some('\'' | '"' | '{'))
+            && let Some(group) = pythonic::list_at(self.source, at, self.known)
+        {
+            return Reading::Calls(group);
+        }
+        let Some(mended) = read else {
+            return if setting == Setting::Marked { Reading::Broken(limit) } else { Reading::Nothing };
+        };
+        match shape {
+            Shape::Calls(calls) => Reading::Calls(Group { calls, end: self.stray_closers(mended.end) }),
+            Shape::Broken => Reading::Broken(mended.end),
+            Shape::Else if setting == Setting::Marked && !mended.placeholder => Reading::Broken(mended.end),
+            Shape::Else => Reading::Nothing,
+        }
+    }
+
+    /// Past closing braces that nothing opened.
+    fn stray_closers(&self, end: usize) -> usize {
+        let mut at = end;
+        while matches!(self.source.char_at(at), Some('}' | ']')) {
+            at += 1;
+        }
+        at
+    }
+
+    /// A call inside quotes, as some write a list without its brackets.
+    fn quoted(&self, at: usize, limit: usize, setting: Setting) -> Reading {
+        let Some(quote) = self.source.char_at(at) else { return Reading::Nothing };
+        let inner = at + 1;
+        if setting == Setting::Bare || !matches!(self.source.char_at(inner), Some('{' | '[')) {
+            return Reading::Nothing;
+        }
+        match self.json(inner, limit, setting) {
+            Reading::Calls(mut group) => {
+                if self.source.char_at(group.end) == Some(quote) {
+                    group.end += 1;
+                }
+                Reading::Calls(group)
+            }
+            other => other,
+        }
+    }
+
+    fn tagged(&self, at: usize, limit: usize) -> Option<Group> {
+        let tag = Tag::at(self.source, at)?;
+        if tag.closing {
+            return None;
+        }
+        if meaning(&tag) == Meaning::NamedCall {
+            return self.named_tag(&tag);
+        }
+        // `<get_time><city>Kyoto</city></get_time>`: the tag is the tool's own name.
+        self.fields(at, limit)
+    }
+
+    /// A name first: `f(…)`, `f {…}`, `f[ARGS]{…}`, `call:f{…}`, `functions.f:0<|…|>{…}`, `f<arg_key>…`.
+    fn by_name(&self, at: usize, limit: usize, setting: Setting) -> Option<Group> {
+        let (word, mut end) = pythonic::name_at(self.source, at)?;
+        let word = word.strip_prefix("call:").unwrap_or(word);
+        if self.source.char_at(end) == Some('(') {
+            return pythonic::all_calls(self.source, at, self.known);
+        }
+        let mut given = word;
+        if matches!(word, "function" | "tool" | "json") {
+            // DeepSeek names the kind of call first, and Step gives the call in tags behind it.
+            let next = self.separators(end);
+            if next > end && self.source.char_at(next) == Some('<') {
+                return self.tagged(next, limit);
+            }
+            if next > end
+                && let Some((second, after)) = pythonic::name_at(self.source, next)
+            {
+                (given, end) = (second, after);
+            }
+        }
+        let name = Name::read(given, self.known)?;
+        let next = self.separators(end);
+        match self.source.char_at(next) {
+            Some('{' | '｛') => {
+                let mended = self.json_at(next, limit).filter(|mended| !mended.placeholder)?;
+                let mut call = Found::new(name, mended.json);
+                call.repairs.join(mended.repairs);
+                call.ending = mended.ending;
+                Some(Group { calls: vec![call], end: self.stray_closers(mended.end) })
+            }
+            Some('<') if self.source.starts_with(next, "<arg_key>") => self.pairs(next, name),
+            _ if setting == Setting::Marked && name.is_known() && next >= limit => {
+                let mut call = Found::new(name, toolhub_core::RawJson::empty_object());
+                call.repairs.add(Repair::NoValue);
+                call.ending = Ending::Whole;
+                Some(Group { calls: vec![call], end: limit })
+            }
+            _ => None,
+        }
+    }
+
+    /// Past what may stand between a name and its arguments: spaces, colons, tokens, `[ARGS]`, a fence.
+    fn separators(&self, mut at: usize) -> usize {
+        loop {
+            at = self.source.skip_space(at);
+            let next = match self.source.char_at(at) {
+                Some(':' | '：') => Some(at + self.source.char_at(at).map_or(1, char::len_utf8)),
+                Some('[') if self.source.starts_with(at, "[ARGS]") => Some(at + 6),
+                Some('[') if self.source.starts_with(at, "[CALL_ID]") => {
+                    self.source.find(at + 9, "[ARGS]").filter(|args| args - at < 64)
+                }
+                Some('`') if self.source.starts_with(at, "```") => Some(self.source.line_end(at)),
+                Some('<') => Tag::at(self.source, at).filter(separates).map(|tag| tag.end),
+                _ => None,
+            };
+            match next {
+                Some(next) => at = next,
+                None => return at,
+            }
+        }
+    }
+}
+
+/// Whether a tag stands between a name and its arguments.
+fn separates(tag: &Tag<'_>) -> bool {
+    let token = tag.special && meaning(tag) == Meaning::Token && !super::envelope::ends_calls(tag);
+    token || matches!(tag.name.as_str(), "tool_sep" | "tool_call_argument_begin")
+}

@@ -1,0 +1,105 @@
+//! A call as it was found in a text, before it becomes a [`ModelCall`].
+
+use toolhub_core::model::ModelCall;
+use toolhub_core::{CallId, RawJson, ToolName};
+
+use super::known::{KnownTool, KnownTools};
+use crate::repair::{Ending, Repair, Repairs};
+
+/// How plainly a text says that something is a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Setting {
+    /// Tags or marks around it say so.
+    Marked,
+    /// Nothing but its own form says so.
+    Bare,
+}
+
+/// A call that was found.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) tool: String,
+    pub(super) arguments: RawJson,
+    pub(super) id: Option<String>,
+    pub(super) source: Option<String>,
+    pub(super) repairs: Repairs,
+    pub(super) ending: Ending,
+}
+
+impl Found {
+    pub(super) fn new(name: Name<'_>, arguments: RawJson) -> Self {
+        let (tool, repairs) = (name.text, name.repairs);
+        Self { tool, arguments, id: None, source: None, repairs, ending: Ending::Whole }
+    }
+
+    pub(super) fn into_call(self) -> ModelCall {
+        ModelCall {
+            id: self.id.filter(|id| !id.is_empty()).map_or_else(CallId::fresh, CallId::new),
+            tool: ToolName::new(self.tool),
+            arguments: self.arguments,
+            source: self.source,
+            repaired: self.repairs.texts(),
+        }
+    }
+}
+
+/// Calls that stand together, and the byte behind them.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) calls: Vec<Found>,
+    pub(super) end: usize,
+}
+
+/// A tool's name as a text gives it, and what is known of the tool.
+#[derive(Debug, Clone)]
+pub(super) struct Name<'k> {
+    pub(super) text: String,
+    pub(super) tool: Option<&'k KnownTool>,
+    pub(super) repairs: Repairs,
+}
+
+/// A name is hardly ever longer.
+const LONGEST_NAME: usize = 160;
+
+impl<'k> Name<'k> {
+    /// Reads a name; `None` where it cannot be one.
+    pub(super) fn read(given: &str, known: &'k KnownTools) -> Option<Self> {
+        let given = given.trim().trim_matches(['`', '"', '\'', '*']).trim_end_matches("()");
+        let tidy = given.replace('\\', "");
+        if tidy.is_empty() || tidy.len() > LONGEST_NAME {
+            return None;
+        }
+        let mut repairs = Repairs::default();
+        if let Some(tool) = known.meant(&tidy).or_else(|| known.meant(bare_name(&tidy))) {
+            if tool.name() != bare_name(&tidy) && tool.name() != tidy {
+                repairs.add(Repair::ToolName);
+            }
+            return Some(Self { text: tool.name().to_owned(), tool: Some(tool), repairs });
+        }
+        let text = bare_name(&tidy);
+        let sound = !text.contains(|character: char| {
+            character.is_whitespace()
+                || character.is_control()
+                || matches!(character, '<' | '>' | '{' | '}' | '"' | '(')
+        });
+        (sound && !text.is_empty()).then(|| Self { text: text.to_owned(), tool: None, repairs })
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        self.tool.is_some()
+    }
+}
+
+/// Without `functions.` before and `:0` behind, as some models number their calls.
+fn bare_name(name: &str) -> &str {
+    let name = ["functions.", "function.", "default_api.", "tools.", "multi_tool_use."]
+        .iter()
+        .find_map(|prefix| name.strip_prefix(prefix))
+        .unwrap_or(name);
+    match name.rsplit_once(':') {
+        Some((head, digits)) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            head
+        }
+        _ => name,
+    }
+}

@@ -1,0 +1,59 @@
+//! Messages as gpt-oss writes them: a channel, perhaps a recipient, then the message. A recipient is a call; the channel
+//! `analysis` is a thought.
+
+use super::expression::Context;
+use super::found::{Found, Name};
+use super::tag::{Tag, find_tag};
+
+/// What a message is.
+#[derive(Debug)]
+pub(super) enum Message {
+    Call(Box<Found>, usize),
+    Thought(usize),
+    /// The header of words that are meant for the person.
+    Header(usize),
+}
+
+/// A header is hardly ever longer.
+const LONGEST_HEADER: usize = 200;
+
+impl<'s, 't> Context<'s, 't> {
+    /// The message whose header begins with `tag`: `<|channel|>` or `<|start|>`.
+    pub(super) fn message(&self, tag: &Tag<'t>) -> Option<Message> {
+        if !tag.special || tag.closing || !matches!(tag.name.as_str(), "channel" | "start") {
+            return None;
+        }
+        let body = find_tag(self.source, tag.end, |tag| tag.special && tag.name == "message")?;
+        let header = self.source.slice(tag.start, body.start);
+        if header.len() > LONGEST_HEADER {
+            return None;
+        }
+        if let Some((_, recipient)) = header.split_once("to=") {
+            let end = recipient.find(|character: char| character.is_whitespace() || character == '<');
+            let name = Name::read(recipient.get(..end.unwrap_or(recipient.len()))?, self.known)?;
+            let start = self.source.skip_space(body.end);
+            let stop = self.message_end(start);
+            let mended = self.json_at(start, stop.0).filter(|mended| mended.json.is_object())?;
+            let mut call = Found::new(name, mended.json);
+            call.repairs.join(mended.repairs);
+            call.ending = mended.ending;
+            return Some(Message::Call(Box::new(call), stop.1.max(mended.end)));
+        }
+        if header.contains("analysis") {
+            return Some(Message::Thought(self.message_end(body.end).1));
+        }
+        Some(Message::Header(body.end))
+    }
+
+    /// Where a message ends: before and behind the token that ends it.
+    fn message_end(&self, at: usize) -> (usize, usize) {
+        let ends = |tag: &Tag<'t>| {
+            tag.special && matches!(tag.name.as_str(), "end" | "call" | "return" | "start" | "channel")
+        };
+        match find_tag(self.source, at, ends) {
+            Some(tag) if matches!(tag.name.as_str(), "start" | "channel") => (tag.start, tag.start),
+            Some(tag) => (tag.start, tag.end),
+            None => (self.source.len(), self.source.len()),
+        }
+    }
+}

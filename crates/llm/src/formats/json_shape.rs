@@ -1,0 +1,368 @@
+//! JSON that says a call: `{"name", "arguments"}` under any of the names models use, lists of them, and whole messages of
+//! the big services.
+
+use toolhub_core::{RawJson, RawObject};
+
+use super::found::{Found, Name, Setting};
+use super::known::KnownTools;
+use super::pythonic;
+use crate::repair::{Ending, Mended, Repair, Repairs, Source, value_at};
+
+/// Messages nest a call four deep at most; anything deeper is data.
+const DEEPEST: usize = 6;
+
+const HOLDERS: &[&str] =
+    &["tool_calls", "toolCalls", "function_calls", "functionCalls", "calls", "tools_to_call"];
+const WRAPPERS: &[&str] =
+    &["function_call", "functionCall", "function", "tool_call", "toolUse", "tool_use", "toolCall", "message"];
+const NAMES: &[&str] = &[
+    "tool_name",
+    "toolName",
+    "function_name",
+    "functionName",
+    "name",
+    "tool",
+    "function",
+    "action",
+    "api_name",
+    "api",
+    "recipient_name",
+    "tool_call",
+    "method",
+];
+const ARGUMENTS: &[&str] = &[
+    "arguments",
+    "parameters",
+    "args",
+    "params",
+    "input",
+    "tool_input",
+    "toolInput",
+    "action_input",
+    "tool_arguments",
+    "tool_args",
+    "tool_parameters",
+    "function_arguments",
+    "function_args",
+    "argument",
+    "parameter",
+    "kwargs",
+    "inputs",
+];
+/// Names of arguments that nothing but a call has.
+const PLAIN: &[&str] = &["arguments", "action_input", "tool_input", "tool_arguments", "tool_args"];
+const IDS: &[&str] = &["id", "tool_call_id", "call_id", "toolUseId", "toolCallId"];
+const SOURCES: &[&str] = &["source", "server", "server_name"];
+/// What may stand beside a call and is no argument.
+const BESIDE: &[&str] = &["type", "index", "reason", "thought", "description", "role", "content", "status"];
+
+/// What a value was found to be.
+#[derive(Debug)]
+pub(super) enum Shape {
+    /// Calls.
+    Calls(Vec<Found>),
+    /// A call whose arguments cannot be told.
+    Broken,
+    /// Something else.
+    Else,
+}
+
+/// Reads the calls that a value says.
+pub(super) fn calls_of(mended: &Mended, setting: Setting, known: &KnownTools) -> Shape {
+    if mended.placeholder {
+        return Shape::Else;
+    }
+    let reader = Reader { setting, known };
+    let mut calls = Vec::new();
+    match reader.value(&mended.json, DEEPEST, &mut calls) {
+        Step::Call if !calls.is_empty() => {
+            for call in &mut calls {
+                call.repairs.join(mended.repairs);
+            }
+            if let (Some(last), true) = (calls.last_mut(), mended.ending == Ending::CutInside) {
+                last.ending = mended.ending;
+            }
+            Shape::Calls(calls)
+        }
+        Step::Call | Step::Else => Shape::Else,
+        Step::Broken => Shape::Broken,
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Call,
+    Broken,
+    Else,
+}
+
+#[derive(Clone, Copy)]
+struct Reader<'k> {
+    setting: Setting,
+    known: &'k KnownTools,
+}
+
+impl<'k> Reader<'k> {
+    fn value(self, json: &RawJson, depth: usize, calls: &mut Vec<Found>) -> Step {
+        let Some(depth) = depth.checked_sub(1) else { return Step::Else };
+        match json.get().as_bytes().first() {
+            Some(b'{') => match json.object() {
+                Some(object) => self.object(&object, depth, calls),
+                None => Step::Else,
+            },
+            Some(b'[') => {
+                let items: Vec<RawJson> = json.decode().unwrap_or_default();
+                self.all(&items, depth, calls)
+            }
+            Some(b'"') => self.text(&json.decode::<String>().unwrap_or_default(), depth, calls),
+            _ => Step::Else,
+        }
+    }
+
+    /// A list says calls where each of its items does.
+    fn all(self, items: &[RawJson], depth: usize, calls: &mut Vec<Found>) -> Step {
+        let mut found = Vec::new();
+        for item in items {
+            match self.value(item, depth, &mut found) {
+                Step::Call => {}
+                other => return other,
+            }
+        }
+        if found.is_empty() {
+            return Step::Else;
+        }
+        calls.extend(found);
+        Step::Call
+    }
+
+    /// A text inside the JSON: a call as Python writes it, or JSON once more.
+    fn text(self, text: &str, depth: usize, calls: &mut Vec<Found>) -> Step {
+        let source = Source::new(text.trim());
+        if source.text().starts_with(['{', '[']) {
+            return match value_at(&source, 0) {
+                Some(inner) if inner.end == source.len() => self.value(&inner.json, depth, calls),
+                _ => Step::Else,
+            };
+        }
+        match pythonic::all_calls(&source, 0, self.known) {
+            Some(group) if group.end == source.len() => {
+                calls.extend(group.calls);
+                Step::Call
+            }
+            _ => Step::Else,
+        }
+    }
+
+    fn object(self, object: &RawObject, depth: usize, calls: &mut Vec<Found>) -> Step {
+        if is_answer(object) {
+            return Step::Else;
+        }
+        for holder in HOLDERS {
+            if let Some(items) = object.get(holder).and_then(|value| value.decode::<Vec<RawJson>>().ok()) {
+                return Self { setting: Setting::Marked, ..self }.all(&items, depth, calls);
+            }
+        }
+        if let Some(step) = self.message(object, depth, calls) {
+            return step;
+        }
+        for wrapper in WRAPPERS {
+            if let Some(inner) = object.get(wrapper).and_then(RawJson::object) {
+                let before = calls.len();
+                let step = self.object(&inner, depth.saturating_sub(1), calls);
+                if let (Step::Call, Some(call)) = (step, calls.get_mut(before)) {
+                    call.id = call.id.take().or_else(|| text_of(object, IDS));
+                    return step;
+                }
+            }
+        }
+        let named = NAMES.iter().find_map(|key| Some((*key, object.get(key)?.decode::<String>().ok()?)));
+        match named {
+            Some((key, given)) => self.named(object, (key, &given), calls),
+            None => self.keyed_by_tool(object, calls),
+        }
+    }
+
+    /// The messages of services: Anthropic's `content`, Gemini's `parts`, OpenAI's `choices`.
+    fn message(self, object: &RawObject, depth: usize, calls: &mut Vec<Found>) -> Option<Step> {
+        let list = ["content", "parts", "choices", "candidates"]
+            .iter()
+            .find_map(|key| object.get(key)?.decode::<Vec<RawJson>>().ok())?;
+        let reader = Self { setting: Setting::Marked, ..self };
+        let mut found = Vec::new();
+        for item in list.iter().filter(|item| item.is_object()) {
+            let Some(part) = item.object() else { continue };
+            let kind = text_of(&part, &["type"]);
+            if !matches!(
+                kind.as_deref(),
+                None | Some("tool_use" | "function_call" | "function" | "tool_call")
+            ) {
+                continue;
+            }
+            // The words of a message stand beside its calls.
+            reader.value(item, depth, &mut found);
+        }
+        if found.is_empty() {
+            return None;
+        }
+        calls.extend(found);
+        Some(Step::Call)
+    }
+
+    fn named(self, object: &RawObject, (key, given): (&str, &str), calls: &mut Vec<Found>) -> Step {
+        let Some(name) = Name::read(given, self.known) else { return Step::Else };
+        if ["finalanswer", "final_answer", "final"].contains(&name.text.to_lowercase().as_str()) {
+            return Step::Else;
+        }
+        let given = ARGUMENTS
+            .iter()
+            .find_map(|word| Some((*word, object.get(word)?)))
+            .filter(|(word, _)| *word != key);
+        let plainly = given.is_some_and(|(word, _)| PLAIN.contains(&word)) || key == "tool_name";
+        let bare = self.setting == Setting::Bare;
+        if bare && !name.is_known() && !(plainly || (self.known.is_empty() && given.is_some())) {
+            return Step::Else;
+        }
+        let mut repairs = Repairs::default();
+        let arguments = match given {
+            Some((_, value)) if is_schema(value) && !name.tool.is_some_and(|tool| tool.has("properties")) => {
+                return Step::Else;
+            }
+            Some((_, value)) => match arguments(value, &name, &mut repairs) {
+                Some(arguments) => arguments,
+                None if bare && !name.is_known() => return Step::Else,
+                None => return Step::Broken,
+            },
+            None => match flat(object, (key, &name), self.setting, &mut repairs) {
+                Some(arguments) => arguments,
+                None => return Step::Else,
+            },
+        };
+        let mut call = Found::new(name, arguments);
+        call.id = text_of(object, IDS);
+        call.source = text_of(object, SOURCES);
+        call.repairs.join(repairs);
+        calls.push(call);
+        Step::Call
+    }
+
+    /// `{"get_time": {"city": "Kyoto"}}`: each name is a tool's.
+    fn keyed_by_tool(self, object: &RawObject, calls: &mut Vec<Found>) -> Step {
+        let mut found = Vec::new();
+        for (key, value) in object.iter() {
+            let Some(name) = Name::read(key, self.known).filter(Name::is_known) else { return Step::Else };
+            let mut repairs = Repairs::default();
+            let Some(arguments) = arguments(value, &name, &mut repairs) else { return Step::Else };
+            let mut call = Found::new(name, arguments);
+            call.repairs.join(repairs);
+            found.push(call);
+        }
+        if found.is_empty() {
+            return Step::Else;
+        }
+        calls.extend(found);
+        Step::Call
+    }
+}
+
+/// The arguments as an object, where it can be told.
+pub(super) fn arguments(value: &RawJson, name: &Name<'_>, repairs: &mut Repairs) -> Option<RawJson> {
+    match value.get().as_bytes().first()? {
+        b'{' => Some(value.clone()),
+        b'n' => Some(RawJson::empty_object()),
+        b'"' => {
+            let text: String = value.decode().ok()?;
+            arguments_in_text(&text, name, repairs)
+        }
+        b'[' => {
+            let items: Vec<RawJson> = value.decode().ok()?;
+            match items.as_slice() {
+                [] => Some(RawJson::empty_object()),
+                [one] if one.is_object() => Some(one.clone()),
+                _ => positional(&items, name, repairs),
+            }
+        }
+        _ => positional(std::slice::from_ref(value), name, repairs),
+    }
+}
+
+/// Arguments written as one text: JSON, or the value of the only parameter.
+pub(super) fn arguments_in_text(text: &str, name: &Name<'_>, repairs: &mut Repairs) -> Option<RawJson> {
+    let text = text.trim();
+    if text.is_empty() || text == "None" || text == "null" {
+        return Some(RawJson::empty_object());
+    }
+    if text.starts_with('{') {
+        let source = Source::new(text);
+        let mended = value_at(&source, 0).filter(|mended| mended.json.is_object() && !mended.placeholder);
+        if let Some(mended) = mended {
+            repairs.join(mended.repairs);
+            return Some(mended.json);
+        }
+    }
+    let parameter = name.tool?.only_parameter()?;
+    repairs.add(Repair::BareArgument);
+    Some(RawObject::default().with(parameter, text).into_raw())
+}
+
+/// Values without names, given to the parameters in their order.
+pub(super) fn positional(values: &[RawJson], name: &Name<'_>, repairs: &mut Repairs) -> Option<RawJson> {
+    let tool = name.tool?;
+    if values.len() > tool.names().len() {
+        return None;
+    }
+    repairs.add(Repair::Positional);
+    let members = tool
+        .names()
+        .zip(values)
+        .fold(RawObject::default(), |object, (name, value)| object.with(name, value.clone()));
+    Some(members.into_raw())
+}
+
+/// Arguments that stand beside the name, or none at all.
+fn flat(
+    object: &RawObject,
+    (key, name): (&str, &Name<'_>),
+    setting: Setting,
+    repairs: &mut Repairs,
+) -> Option<RawJson> {
+    let bare = setting == Setting::Bare;
+    let beside = |member: &str| {
+        let spoken_of = name.tool.is_some_and(|tool| tool.has(member));
+        member == key
+            || (!spoken_of
+                && (IDS.contains(&member) || SOURCES.contains(&member) || BESIDE.contains(&member)))
+    };
+    let mut members = RawObject::default();
+    for (member, value) in object.iter().filter(|(member, _)| !beside(member)) {
+        members.set(member, value.clone());
+    }
+    if members.is_empty() {
+        return (!bare || name.is_known()).then(RawJson::empty_object);
+    }
+    let fits = match name.tool {
+        Some(tool) => members.iter().all(|(member, _)| tool.has(member)),
+        None => !bare,
+    };
+    repairs.add(Repair::FlatArguments);
+    fits.then(|| members.into_raw())
+}
+
+/// Whether an object is a tool's answer and not a call.
+fn is_answer(object: &RawObject) -> bool {
+    let kind = text_of(object, &["type"]);
+    let role = text_of(object, &["role"]);
+    matches!(kind.as_deref(), Some("tool_result" | "function_call_output" | "function_response" | "text"))
+        || matches!(role.as_deref(), Some("tool" | "user" | "system" | "function"))
+}
+
+/// Whether a value is the schema of arguments and not arguments: somebody shows a definition.
+fn is_schema(value: &RawJson) -> bool {
+    let Some(object) = value.object() else { return false };
+    let kind = text_of(&object, &["type"]);
+    object.get("properties").is_some_and(RawJson::is_object)
+        && matches!(kind.as_deref(), Some("object" | "dict"))
+}
+
+fn text_of(object: &RawObject, keys: &[&str]) -> Option<String> {
+    keys.iter().find_map(|key| object.get(key)?.decode().ok())
+}

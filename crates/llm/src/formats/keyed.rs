@@ -1,0 +1,44 @@
+//! Arguments as pairs of tags: `<arg_key>city</arg_key><arg_value>Kyoto</arg_value>`, as GLM 4.5 and Hunyuan write them.
+
+use toolhub_core::RawObject;
+
+use super::expression::Context;
+use super::found::{Found, Group, Name};
+use super::tag::Tag;
+use super::xml::{element, typed};
+use crate::repair::Repairs;
+
+impl<'s, 't> Context<'s, 't> {
+    /// The pairs from `at` on, as arguments of `name`.
+    pub(super) fn pairs(&self, at: usize, name: Name<'_>) -> Option<Group> {
+        let mut members = RawObject::default();
+        let mut repairs = Repairs::default();
+        let mut end = at;
+        while let Some((key, after)) = self.part(end, "arg_key") {
+            let Some((value, after)) = self.part(after, "arg_value") else { break };
+            let key = key.trim();
+            let takes = name.tool.and_then(|tool| tool.takes(key));
+            members.set(key, typed(value, takes, &mut repairs));
+            end = after;
+        }
+        if members.is_empty() {
+            return None;
+        }
+        let mut call = Found::new(name, members.into_raw());
+        call.repairs.join(repairs);
+        Some(Group { calls: vec![call], end })
+    }
+
+    fn part(&self, at: usize, wanted: &str) -> Option<(&'t str, usize)> {
+        let tag = Tag::at(self.source, self.source.skip_space(at))?;
+        if tag.closing || tag.name != wanted {
+            return None;
+        }
+        // A value that is not closed ends with the next key, or with the call.
+        let (text, end) = element(self.source, &tag);
+        Some(match text.find("<arg_key>").or_else(|| text.find("</tool_call")) {
+            Some(stop) => (text.get(..stop)?, tag.end + stop),
+            None => (text, end),
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! The tools that the writer of a text was told of: they tell a call from a sentence, and a text from a number.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use toolhub_core::RawJson;
+
+/// What a parameter takes, as far as reading its text goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// A text, and nothing else: `42` is a text then.
+    Text,
+    /// Something else, or it is not said.
+    Other,
+}
+
+/// A tool that a model was told of.
+#[derive(Debug, Clone)]
+pub struct KnownTool {
+    name: String,
+    schema: Option<RawJson>,
+    parameters: Vec<(String, Takes)>,
+    required: Vec<String>,
+}
+
+impl KnownTool {
+    /// A tool, with the schema of its arguments where there is one.
+    pub fn new(name: impl Into<String>, schema: Option<RawJson>) -> Self {
+        let value = schema.as_ref().map(RawJson::value).unwrap_or_default();
+        let parameters = value["properties"].as_object().map(|properties| {
+            properties.iter().map(|(name, property)| (name.clone(), takes(property))).collect()
+        });
+        let required = value["required"]
+            .as_array()
+            .map(|names| names.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect());
+        let (parameters, required) = (parameters.unwrap_or_default(), required.unwrap_or_default());
+        Self { name: name.into(), schema, parameters, required }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The schema of its arguments.
+    pub fn schema(&self) -> Option<&RawJson> {
+        self.schema.as_ref()
+    }
+
+    pub(super) fn takes(&self, parameter: &str) -> Option<Takes> {
+        self.parameters.iter().find(|(name, _)| name == parameter).map(|(_, takes)| *takes)
+    }
+
+    pub(super) fn has(&self, parameter: &str) -> bool {
+        self.takes(parameter).is_some()
+    }
+
+    /// The names of the parameters, as the schema orders them.
+    pub(super) fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.parameters.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The one parameter that a value without a name can be meant for.
+    pub(super) fn only_parameter(&self) -> Option<&str> {
+        match (self.required.as_slice(), self.parameters.as_slice()) {
+            ([one], _) => Some(one),
+            ([], [(one, _)]) => Some(one),
+            _ => None,
+        }
+    }
+}
+
+fn takes(property: &Value) -> Takes {
+    let is_text = |kind: &Value| matches!(kind.as_str(), Some("string" | "str"));
+    match &property["type"] {
+        Value::Array(kinds) => {
+            let others = kinds.iter().any(|kind| !is_text(kind) && kind != "null");
+            if others || kinds.is_empty() { Takes::Other } else { Takes::Text }
+        }
+        kind if is_text(kind) => Takes::Text,
+        _ => Takes::Other,
+    }
+}
+
+/// All tools that a model was told of; none means that nobody said.
+#[derive(Debug, Clone, Default)]
+pub struct KnownTools {
+    tools: Vec<KnownTool>,
+    exact: HashMap<String, usize>,
+    /// By folded name; `None` where two tools share one.
+    folded: HashMap<String, Option<usize>>,
+}
+
+impl KnownTools {
+    /// These tools.
+    pub fn new(tools: impl IntoIterator<Item = KnownTool>) -> Self {
+        let mut known = Self { tools: tools.into_iter().collect(), ..Self::default() };
+        for (index, tool) in known.tools.iter().enumerate() {
+            known.exact.entry(tool.name.clone()).or_insert(index);
+            let folded = known.folded.entry(fold(&tool.name)).or_insert(Some(index));
+            if folded.is_some_and(|first| known.tools[first].name != tool.name) {
+                *folded = None;
+            }
+        }
+        known
+    }
+
+    /// Whether nobody said which tools there are.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// The tool of exactly that name.
+    pub fn named(&self, name: &str) -> Option<&KnownTool> {
+        self.exact.get(name).and_then(|&index| self.tools.get(index))
+    }
+
+    /// The tool that a model means by `name`: `math_power` for `math.power`, `functions.get_time` for `get_time`.
+    pub fn meant(&self, name: &str) -> Option<&KnownTool> {
+        if let Some(tool) = self.named(name) {
+            return Some(tool);
+        }
+        let folded = |name: &str| self.tools.get((*self.folded.get(&fold(name))?)?);
+        folded(name).or_else(|| {
+            // A prefix that says where tools live.
+            let (_, tail) = name.split_once(['.', ':', '/'])?;
+            self.named(tail).or_else(|| folded(tail))
+        })
+    }
+}
+
+/// Letters and digits alone, in lower case: what stays of a name however it is spelled.
+pub(super) fn fold(name: &str) -> String {
+    name.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}

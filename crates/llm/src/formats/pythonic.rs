@@ -1,0 +1,137 @@
+//! Calls as Python writes them: `[get_weather(city="Kyoto"), get_time()]`, alone, in a list, or one per line.
+
+use toolhub_core::RawJson;
+
+use super::found::{Found, Group, Name};
+use super::json_shape::positional;
+use super::known::KnownTools;
+use crate::repair::{Arguments, Ending, Repair, Repairs, Source};
+
+/// The name that begins at `at`, and the byte behind it.
+pub(super) fn name_at<'t>(source: &Source<'t>, at: usize) -> Option<(&'t str, usize)> {
+    let mut end = at;
+    while let Some(character) = source.char_at(end) {
+        let inside = character.is_alphanumeric() || matches!(character, '_' | '.' | '-' | '/' | '\\' | ':');
+        if !inside || end - at > 160 {
+            break;
+        }
+        end += character.len_utf8();
+    }
+    let name = source.slice(at, end);
+    let trimmed = name.trim_end_matches([':', '.', '-']);
+    let begins = trimmed.starts_with(|first: char| first.is_alphabetic() || first == '_');
+    begins.then(|| (trimmed, at + trimmed.len()))
+}
+
+/// One call that begins at `at`.
+pub(super) fn call_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Option<(Found, usize)> {
+    let (given, open) = name_at(source, at)?;
+    if source.char_at(open) != Some('(') {
+        return None;
+    }
+    let read = Arguments::read(source, open)?;
+    let name = Name::read(given, known)?;
+    if read.placeholder {
+        return None;
+    }
+    let mut repairs = read.repairs;
+    let arguments = match (read.positional.as_slice(), read.count) {
+        ([], _) => RawJson::parse(read.named).ok()?,
+        // `f({"city": "Kyoto"})`
+        ([one], 0) if one.starts_with('{') => RawJson::parse(one.clone()).ok()?,
+        (values, count) => mixed(values, (count, &read.named), &name, &mut repairs)?,
+    };
+    let mut call = Found::new(name, arguments);
+    call.repairs.join(repairs);
+    call.ending = read.ending;
+    Some((call, read.end))
+}
+
+/// Arguments without names before some with names.
+fn mixed(values: &[String], named: (usize, &str), name: &Name<'_>, repairs: &mut Repairs) -> Option<RawJson> {
+    let values: Vec<RawJson> =
+        values.iter().map(|value| RawJson::parse(value.clone()).ok()).collect::<Option<_>>()?;
+    let first = positional(&values, name, repairs)?;
+    if named.0 == 0 {
+        return Some(first);
+    }
+    let mut members = first.object()?;
+    for (key, value) in RawJson::parse(named.1).ok()?.object()?.iter() {
+        if members.contains(key) {
+            return None;
+        }
+        members.set(key, value.clone());
+    }
+    Some(members.into_raw())
+}
+
+/// A list of calls whose bracket stands at `at`; the bracket may be missing at the end, and quotes or braces that belong to
+/// nothing may stand around each call.
+pub(super) fn list_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Option<Group> {
+    if source.char_at(at) != Some('[') {
+        return None;
+    }
+    let mut calls: Vec<Found> = Vec::new();
+    let mut next = source.skip_space(at + 1);
+    loop {
+        let begin = past(source, next, &['{', '\'', '"']);
+        let (mut call, end) = call_at(source, begin, known)?;
+        let mut after = source.skip_space(end);
+        let behind = past(source, after, &['}', '\'', '"']);
+        if begin > next || behind > after {
+            call.repairs.add(Repair::Quotes);
+        }
+        after = source.skip_space(behind);
+        calls.push(call);
+        let comma = source.char_at(after) == Some(',');
+        next = if comma { source.skip_space(after + 1) } else { after };
+        match source.char_at(next) {
+            Some(']') => return Some(Group { calls, end: next + 1 }),
+            None => {
+                let last = calls.last_mut()?;
+                last.repairs.add(Repair::Unclosed);
+                return Some(Group { calls, end: source.len() });
+            }
+            Some(_) if comma => {}
+            Some(_) => {
+                let last = calls.last_mut()?;
+                last.repairs.add(Repair::MissingComma);
+            }
+        }
+    }
+}
+
+/// Past those of `marks` that stand at `at`, each at most once.
+fn past(source: &Source<'_>, mut at: usize, marks: &[char]) -> usize {
+    let mut left = marks.to_vec();
+    while let Some(place) = source.char_at(at).and_then(|here| left.iter().position(|mark| *mark == here)) {
+        left.remove(place);
+        at += 1;
+    }
+    at
+}
+
+/// Calls one after another from `at` on, with `;`, `,` or lines between them.
+pub(super) fn all_calls(source: &Source<'_>, at: usize, known: &KnownTools) -> Option<Group> {
+    let (first, mut end) = call_at(source, at, known)?;
+    let mut calls = vec![first];
+    loop {
+        let mut next = source.skip_space(end);
+        while matches!(source.char_at(next), Some(';' | ',')) {
+            next = source.skip_space(next + 1);
+        }
+        let between = source.slice(end, next);
+        let whole = calls.last().is_some_and(|call| call.ending == Ending::Whole);
+        if whole
+            && between.contains([';', ',', '\n'])
+            && let Some((call, after)) = call_at(source, next, known)
+        {
+            calls.push(call);
+            end = after;
+            continue;
+        }
+        // A semicolon behind the last one belongs to it.
+        let closes = between.contains(';') && source.char_at(next).is_none();
+        return Some(Group { calls, end: if closes { next } else { end } });
+    }
+}

@@ -1,0 +1,35 @@
+//! A model that has lost its way says the same calls over and over; what it meant is each of them once.
+
+use std::collections::{HashMap, HashSet};
+
+use super::scanner::{Kind, Piece};
+use crate::repair::Repair;
+
+/// Two or three equal calls may be meant: three dice are three calls. This many are a loop.
+const LOOP: usize = 4;
+
+/// Where one call stands there so often that the model ran in a circle, leaves the first of each.
+pub(super) fn once(pieces: &mut [Piece]) {
+    let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
+    for call in pieces.iter().filter_map(calls_of).flatten() {
+        *counts.entry((&call.tool, call.arguments.get())).or_default() += 1;
+    }
+    if counts.values().all(|count| *count < LOOP) {
+        return;
+    }
+    let mut seen: HashSet<(String, String)> = HashSet::new();
+    for piece in pieces {
+        let Kind::Calls(calls) = &mut piece.kind else { continue };
+        calls.retain(|call| seen.insert((call.tool.clone(), call.arguments.get().to_owned())));
+        for call in calls {
+            call.repairs.add(Repair::Repeated);
+        }
+    }
+}
+
+fn calls_of(piece: &Piece) -> Option<&Vec<super::found::Found>> {
+    match &piece.kind {
+        Kind::Calls(calls) => Some(calls),
+        _ => None,
+    }
+}

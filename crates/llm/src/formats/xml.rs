@@ -1,0 +1,193 @@
+//! Calls as tags: `<function=name><parameter=key>value</parameter></function>` of Qwen coder and Seed, `<invoke name="…">` of
+//! Anthropic, MiniMax, DeepSeek and Step, `<function=name>{…}</function>` of Functionary, and calls with a tag per field.
+
+use toolhub_core::{RawJson, RawObject};
+
+use super::envelope::{Meaning, meaning};
+use super::expression::Context;
+use super::found::{Found, Group, Name};
+use super::json_shape::arguments_in_text;
+use super::known::Takes;
+use super::tag::{Tag, find_tag};
+use crate::repair::{Ending, Repair, Repairs};
+
+const PARAMETERS: &[&str] = &["parameter", "param", "argument", "arg"];
+const NAMES: &[&str] = &["name", "tool_name", "function_name", "toolname", "tool", "function"];
+const ARGUMENTS: &[&str] =
+    &["arguments", "parameters", "args", "params", "input", "tool_input", "arguments_json"];
+
+/// What stands between an opening and a closing tag.
+struct Body<'t> {
+    text: &'t str,
+    start: usize,
+    /// The byte behind the closing tag.
+    end: usize,
+    closed: bool,
+}
+
+impl<'s, 't> Context<'s, 't> {
+    /// The call whose name stands in the tag `open`.
+    pub(super) fn named_tag(&self, open: &Tag<'t>) -> Option<Group> {
+        let given = open.value.or_else(|| open.attribute("name"))?;
+        let name = Name::read(given, self.known)?;
+        let body = self.call_body(open);
+        let mut repairs = Repairs::default();
+        if !body.closed {
+            repairs.add(Repair::Unclosed);
+        }
+        let inside = self.source.skip_space(body.start);
+        let (arguments, ending, end) = if matches!(self.source.char_at(inside), Some('{')) {
+            let mended = self.json_at(inside, body.start + body.text.len())?;
+            repairs.join(mended.repairs);
+            let end = body.end.max(mended.end);
+            (mended.json.is_object().then_some(mended.json)?, mended.ending, end)
+        } else {
+            (self.parameters(&body, &name, &mut repairs)?, Ending::Whole, body.end)
+        };
+        let mut call = Found::new(name, arguments);
+        call.repairs.join(repairs);
+        call.ending = ending;
+        Some(Group { calls: vec![call], end })
+    }
+
+    /// Up to the closing tag; where that is missing, up to the next call or the end of the calls.
+    fn call_body(&self, open: &Tag<'t>) -> Body<'t> {
+        // JSON may hold the closing tag in a text.
+        let inside = self.source.skip_space(open.end);
+        let from = crate::repair::strict_at(self.source, inside).map_or(open.end, |mended| mended.end);
+        let ends = |tag: &Tag<'t>| {
+            matches!(meaning(tag), Meaning::Call | Meaning::Result)
+                || (tag.name == open.name && (tag.closing || meaning(tag) == Meaning::NamedCall))
+        };
+        let found = find_tag(self.source, from, ends);
+        let closed = found.as_ref().is_some_and(|tag| tag.closing && tag.name == open.name);
+        let stop = found.as_ref().map_or(self.source.len(), |tag| tag.start);
+        let end = found.filter(|_| closed).map_or(stop, |tag| tag.end);
+        Body { text: self.source.slice(open.end, stop), start: open.end, end, closed }
+    }
+
+    /// The parameters in a body, each in its own tag.
+    fn parameters(&self, body: &Body<'t>, name: &Name<'_>, repairs: &mut Repairs) -> Option<RawJson> {
+        let source = self.source.up_to(body.start + body.text.len());
+        let mut members = RawObject::default();
+        let mut at = body.start;
+        while let Some(tag) = find_tag(&source, at, |tag| !tag.closing) {
+            let listed = PARAMETERS.contains(&tag.name.as_str());
+            let key = match (listed, tag.value.or_else(|| tag.attribute("name"))) {
+                (true, Some(key)) => key.to_owned(),
+                (true, None) => return None,
+                (false, _) if ARGUMENTS.contains(&tag.name.as_str()) && !known_as(name, &tag.name) => {
+                    let (inner, _) = element(&source, &tag);
+                    let start = source.skip_space(tag.end);
+                    if source.char_at(start) == Some('{') {
+                        return arguments_in_text(inner, name, repairs);
+                    }
+                    at = tag.end;
+                    continue;
+                }
+                (false, _) => source.slice(tag.start + 1, tag.end - 1).trim().to_owned(),
+            };
+            let (text, end) = element(&source, &tag);
+            let takes = match tag.attribute("string") {
+                Some("true") => Some(Takes::Text),
+                Some(_) => Some(Takes::Other),
+                None => name.tool.and_then(|tool| tool.takes(&key)),
+            };
+            members.set(key, typed(text, takes, repairs));
+            at = end;
+        }
+        let bare = body.text.trim();
+        if members.is_empty() && !bare.is_empty() && !bare.contains('<') {
+            return arguments_in_text(bare, name, repairs);
+        }
+        self.source.spend(body.text.len());
+        Some(members.into_raw())
+    }
+
+    /// A call with a tag per field, from `at` on: `<name>get_time</name><arguments>{…}</arguments>`.
+    pub(super) fn fields(&self, at: usize, limit: usize) -> Option<Group> {
+        let first = Tag::at(self.source, at)?;
+        if first.closing || !NAMES.contains(&first.name.as_str()) || first.value.is_some() {
+            // `<server_name>` may come first, as in Cline's `<use_mcp_tool>`.
+            if !matches!(first.name.as_str(), "server_name" | "server" | "id" | "source") {
+                return None;
+            }
+            let (text, end) = element(self.source, &first);
+            let mut group = self.fields(self.source.skip_space(end), limit)?;
+            if let (Some(call), true) = (group.calls.first_mut(), first.name != "id") {
+                call.source = Some(text.trim().to_owned());
+            }
+            return Some(group);
+        }
+        let (given, after) = element(self.source, &first);
+        let name = Name::read(given, self.known)?;
+        let mut repairs = Repairs::default();
+        let body = Body { text: self.source.slice(after, limit), start: after, end: limit, closed: true };
+        let arguments = self.parameters(&body, &name, &mut repairs)?;
+        let mut call = Found::new(name, arguments);
+        call.repairs.join(repairs);
+        Some(Group { calls: vec![call], end: limit })
+    }
+}
+
+fn known_as(name: &Name<'_>, parameter: &str) -> bool {
+    name.tool.is_some_and(|tool| tool.has(parameter))
+}
+
+/// The text of an element and the byte behind it. Where it is not closed it ends with the next opening tag.
+pub(super) fn element<'t>(source: &crate::repair::Source<'t>, open: &Tag<'t>) -> (&'t str, usize) {
+    let same = |tag: &Tag<'t>| tag.name == open.name;
+    match find_tag(source, open.end, same) {
+        Some(close) if close.closing => (source.slice(open.end, close.start), close.end),
+        Some(next) => (source.slice(open.end, next.start), next.start),
+        None => (source.rest(open.end), source.len()),
+    }
+}
+
+/// A value as it stands between tags: a text, or JSON where it reads as JSON and no text is asked for.
+pub(super) fn typed(text: &str, takes: Option<Takes>, repairs: &mut Repairs) -> RawJson {
+    let as_text = || {
+        let text = text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n')).unwrap_or(text);
+        RawJson::from(text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(text))
+    };
+    let trimmed = text.trim();
+    if takes == Some(Takes::Text) {
+        return as_text();
+    }
+    match trimmed {
+        "True" | "False" | "None" => {
+            repairs.add(Repair::Literal);
+            return RawJson::parse(match trimmed {
+                "True" => "true",
+                "False" => "false",
+                _ => "null",
+            })
+            .unwrap_or_else(|_| RawJson::null());
+        }
+        _ => {}
+    }
+    // Telephone and identity numbers are names made of digits; nobody counts that far.
+    if takes.is_none() && trimmed.len() > 10 && trimmed.bytes().all(|byte| byte.is_ascii_digit()) {
+        return as_text();
+    }
+    // A text in quotes is one only where something else than a text may stand.
+    let quoted = trimmed.starts_with('"');
+    if let Ok(json) = RawJson::parse(trimmed)
+        && (!quoted || takes == Some(Takes::Other))
+    {
+        return json;
+    }
+    if trimmed.starts_with(['{', '[']) {
+        let source = crate::repair::Source::new(trimmed);
+        let mended = crate::repair::value_at(&source, 0);
+        // Where nobody asked for an object, half of one is a text.
+        let sound = |ending: Ending| takes.is_some() || ending == Ending::Whole;
+        let whole = mended
+            .filter(|mended| mended.end == trimmed.len() && !mended.placeholder && sound(mended.ending));
+        if let Some(mended) = whole {
+            repairs.join(mended.repairs);
+            return mended.json;
+        }
+    }
+    as_text()
+}

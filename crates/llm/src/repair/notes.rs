@@ -1,0 +1,109 @@
+//! What was mended, as a set, and in words.
+
+use toolhub_core::lang::Text;
+
+/// One kind of mending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repair {
+    /// Quotes that JSON does not know, or none where they are needed.
+    Quotes,
+    /// A quote inside a text that was not escaped.
+    InnerQuote,
+    /// An escape that JSON does not know.
+    Escape,
+    /// A line break inside a text.
+    RawControl,
+    /// `True`, `None`, a tuple and the like.
+    Literal,
+    /// A number spelled otherwise than JSON spells it.
+    Number,
+    /// Comments.
+    Comments,
+    /// A comma too many, or in a strange place.
+    ExtraComma,
+    /// A comma or colon that is missing.
+    MissingComma,
+    /// Punctuation of full width.
+    FullWidth,
+    /// Braces written twice.
+    DoubledBraces,
+    /// A closing brace that nothing opened.
+    ExtraBrace,
+    /// A brace, bracket or tag that was not closed.
+    Unclosed,
+    /// The text broke off.
+    CutOff,
+    /// A name without a value.
+    NoValue,
+    /// Words around the value.
+    TextAround,
+    /// A whole object written as a text.
+    TextForObject,
+    /// Arguments without names.
+    Positional,
+    /// A tool's name spelled otherwise.
+    ToolName,
+    /// Arguments that stood beside the tool's name.
+    FlatArguments,
+    /// One text where an object of arguments belongs.
+    BareArgument,
+    /// One call over and over.
+    Repeated,
+}
+
+const ALL: [(Repair, &str, &str); 22] = [
+    (Repair::Quotes, "quotes that JSON does not know, or no quotes", "引号不合 JSON 规范或缺失"),
+    (Repair::InnerQuote, "a quote inside a text that was not escaped", "文本中的引号未转义"),
+    (Repair::Escape, "an escape that JSON does not know", "JSON 不认识的转义"),
+    (Repair::RawControl, "a line break inside a text", "文本中有未转义的换行"),
+    (Repair::Literal, "Python literals", "Python 字面量"),
+    (Repair::Number, "the spelling of a number", "数字的写法"),
+    (Repair::Comments, "comments", "注释"),
+    (Repair::ExtraComma, "a comma too many", "多余的逗号"),
+    (Repair::MissingComma, "a missing comma or colon", "缺少逗号或冒号"),
+    (Repair::FullWidth, "full-width punctuation", "全角标点"),
+    (Repair::DoubledBraces, "doubled braces", "重复的花括号"),
+    (Repair::ExtraBrace, "a closing brace too many", "多余的右括号"),
+    (Repair::Unclosed, "something that was not closed", "未闭合的括号或标签"),
+    (Repair::CutOff, "the text broke off inside a value", "文本在值的中间中断"),
+    (Repair::NoValue, "a name without a value", "有名称而没有值"),
+    (Repair::TextAround, "words around the JSON", "JSON 前后有其他文字"),
+    (Repair::TextForObject, "JSON written as a text", "JSON 被写成了文本"),
+    (Repair::Positional, "arguments without names", "参数没有名称"),
+    (Repair::ToolName, "the spelling of the tool's name", "工具名称的写法"),
+    (Repair::FlatArguments, "arguments beside the tool's name", "参数与工具名称并列"),
+    (Repair::BareArgument, "one value where named arguments belong", "只有一个值而没有参数名"),
+    (Repair::Repeated, "the same calls over and over, each taken once", "同样的调用反复出现，各取一次"),
+];
+
+/// What was mended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Repairs(u32);
+
+impl Repairs {
+    /// Notes one more.
+    pub fn add(&mut self, repair: Repair) {
+        self.0 |= 1 << repair as u32;
+    }
+
+    /// Notes all of the others'.
+    pub fn join(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    /// Whether that was mended.
+    pub fn has(self, repair: Repair) -> bool {
+        self.0 & (1 << repair as u32) != 0
+    }
+
+    /// Whether nothing was.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// In words.
+    pub fn texts(self) -> Vec<Text> {
+        let noted = ALL.iter().filter(|(repair, ..)| self.has(*repair));
+        noted.map(|(_, en, zh)| Text::new(format!("mended: {en}"), format!("已修正：{zh}"))).collect()
+    }
+}

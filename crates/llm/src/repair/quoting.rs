@@ -1,0 +1,207 @@
+//! Quotes: which kinds there are, what ends each, and whether a quote ends its text or is a part of it.
+
+use super::{Place, Reader, plain};
+use crate::repair::Source;
+
+/// A kind of quote, by how it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quote {
+    Double,
+    Single,
+    Backtick,
+    /// “ … ”
+    CurlyDouble,
+    /// ‘ … ’
+    CurlySingle,
+    /// 「 … 」
+    Corner,
+    /// Python's `"""`.
+    LongDouble,
+    /// Python's `'''`.
+    LongSingle,
+    /// `<|"|>`, as Gemma 4 quotes.
+    Gemma,
+    /// `<escape>`, as FunctionGemma quotes.
+    Escape,
+}
+
+/// The quote that begins at `at`, and where its content begins.
+pub(super) fn quote_at(source: &Source<'_>, at: usize) -> Option<(Quote, usize)> {
+    let first = source.char_at(at)?;
+    let after = at + first.len_utf8();
+    Some(match first {
+        // `"""` begins a long text in Python; where it does not end as one it is an empty text and a quote.
+        '"' if source.starts_with(at, "\"\"\"") && source.find(at + 3, "\"\"\"").is_some() => {
+            (Quote::LongDouble, at + 3)
+        }
+        '\'' if source.starts_with(at, "'''") && source.find(at + 3, "'''").is_some() => {
+            (Quote::LongSingle, at + 3)
+        }
+        '"' => (Quote::Double, after),
+        '\'' => (Quote::Single, after),
+        '＂' | '“' | '”' => (Quote::CurlyDouble, after),
+        '＇' | '‘' | '’' => (Quote::CurlySingle, after),
+        '`' => (Quote::Backtick, after),
+        '「' => (Quote::Corner, after),
+        '<' if source.starts_with(at, "<|\"|>") => (Quote::Gemma, at + 5),
+        '<' if source.starts_with(at, "<escape>") => (Quote::Escape, at + 8),
+        // Python's prefixes.
+        'r' | 'b' | 'f' | 'u' if matches!(source.char_at(after), Some('"' | '\'')) => {
+            let (quote, begin) = quote_at(source, after)?;
+            (quote, begin)
+        }
+        _ => return None,
+    })
+}
+
+impl Quote {
+    /// How long the closing quote at `at` is; 0 where none stands there.
+    pub(super) fn length_at(self, source: &Source<'_>, at: usize) -> usize {
+        let fixed = |text: &str| if source.starts_with(at, text) { text.len() } else { 0 };
+        match self {
+            Self::LongDouble => fixed("\"\"\""),
+            Self::LongSingle => fixed("'''"),
+            Self::Gemma => fixed("<|\"|>"),
+            Self::Escape => fixed("<escape>"),
+            _ => match source.char_at(at) {
+                Some(character) if self.ends_with(character) => character.len_utf8(),
+                _ => 0,
+            },
+        }
+    }
+
+    fn ends_with(self, character: char) -> bool {
+        match self {
+            Self::Double => character == '"',
+            Self::Single => character == '\'',
+            Self::Backtick => character == '`',
+            Self::CurlyDouble => matches!(character, '”' | '“' | '＂' | '"'),
+            Self::CurlySingle => matches!(character, '’' | '＇' | '\''),
+            Self::Corner => character == '」',
+            Self::LongDouble | Self::LongSingle | Self::Gemma | Self::Escape => false,
+        }
+    }
+
+    /// Whether it cannot be mistaken for a part of the text.
+    pub(super) fn is_long(self) -> bool {
+        matches!(self, Self::LongDouble | Self::LongSingle | Self::Gemma | Self::Escape)
+    }
+}
+
+/// A name of a member is hardly ever longer.
+const LONGEST_KEY: usize = 96;
+
+impl Reader<'_, '_> {
+    /// Whether a quote that ends at `after` ends its text, by what stands behind it.
+    pub(super) fn closes(&mut self, after: usize, place: Place) -> Option<bool> {
+        if place == Place::Key {
+            return Some(true);
+        }
+        let next = self.source.skip_space(after);
+        self.pay(next - after + 1)?;
+        let Some(character) = self.source.char_at(next) else { return Some(true) };
+        let behind = next + character.len_utf8();
+        Some(
+            match (place, plain(character)) {
+                (_, ',') => {
+                    let then = self.source.skip_space(behind);
+                    self.pay(then - behind)?;
+                    match place {
+                        Place::Member => self.member_follows(then)?,
+                        Place::Item => self.item_follows(then),
+                        Place::Argument | Place::Key => self.argument_follows(then)?,
+                    }
+                }
+                (Place::Member, '}') => true,
+                (Place::Item, ']') => true,
+                (Place::Member | Place::Item, close @ ('}' | ']' | ')')) => self.open.contains(&close),
+                (Place::Argument, ')') => {
+                    self.source.char_at(behind).is_none_or(|then| !then.is_alphanumeric())
+                }
+                (Place::Argument, '+' | '.' | '%' | '*') => false,
+                // A comma is missing between two members: the next one has quotes, or a line of its own.
+                (Place::Member, '"' | '\'' | '“') => self.member_follows(next)?,
+                (Place::Member, _) => {
+                    self.source.slice(after, next).contains('\n') && self.member_follows(next)?
+                }
+                (Place::Item, '"' | '\'' | '“') => next > after,
+                (Place::Argument, '"' | '\'') => next > after,
+                _ => false,
+            } || (next > after
+                && (self.source.starts_with(next, "//") || self.source.starts_with(next, "/*"))),
+        )
+    }
+
+    /// Whether a member of an object, or the object's end, stands at `at`.
+    fn member_follows(&mut self, at: usize) -> Option<bool> {
+        let Some(first) = self.source.char_at(at) else { return Some(true) };
+        if matches!(plain(first), '}' | ',' | '/' | '#' | '.') {
+            return Some(true);
+        }
+        let quoted = matches!(first, '"' | '\'' | '“' | '”' | '‘' | '＂' | '`');
+        let mut place = if quoted { at + first.len_utf8() } else { at };
+        let mut count = 0_usize;
+        let mut closed = !quoted;
+        while let Some(character) = self.source.char_at(place) {
+            count += 1;
+            let colon = plain(character) == ':';
+            if count > LONGEST_KEY || matches!(character, '\n' | '{' | '}' | '[') {
+                break;
+            }
+            if colon && closed && place > at {
+                self.pay(count)?;
+                // `Note: …` in a sentence is no member; what follows a colon is a value or a space.
+                return Some(true);
+            }
+            let ends = match (quoted, closed) {
+                (true, false) => false,
+                (true, true) => !character.is_whitespace(),
+                (false, _) => !(character.is_alphanumeric() || matches!(character, '_' | '-' | '$' | '\\')),
+            };
+            if ends {
+                break;
+            }
+            closed |= matches!(character, '"' | '\'' | '”' | '“' | '’' | '＂' | '`');
+            place += character.len_utf8();
+        }
+        self.pay(count)?;
+        // At the end of the text a name may have begun.
+        Some(place >= self.source.len() && quoted)
+    }
+
+    /// Whether an item of a list, or the list's end, stands at `at`.
+    fn item_follows(&self, at: usize) -> bool {
+        let Some(first) = self.source.char_at(at) else { return true };
+        match plain(first) {
+            '"' | '\'' | '“' | '”' | '‘' | '`' | '{' | '[' | '(' | ']' | ')' | '-' | '/' | '#' | '.' => {
+                true
+            }
+            '<' => self.source.starts_with(at, "<|\"|>") || self.source.starts_with(at, "<escape>"),
+            digit if digit.is_ascii_digit() => true,
+            _ => ["true", "false", "null", "none"].iter().any(|word| self.source.starts_with(at, word)),
+        }
+    }
+
+    /// Whether another argument, or the end of the arguments, stands at `at`.
+    fn argument_follows(&mut self, at: usize) -> Option<bool> {
+        let mut place = at;
+        let mut count = 0_usize;
+        while let Some(character) = self.source.char_at(place) {
+            count += 1;
+            if !(character.is_alphanumeric() || matches!(character, '_' | '\\')) || count > LONGEST_KEY {
+                break;
+            }
+            place += character.len_utf8();
+        }
+        self.pay(count)?;
+        let then = self.source.skip_space(place);
+        let next = self.source.char_at(then).map(plain);
+        let positional = matches!(next, Some('"' | '\'' | '[' | '{' | ')' | '*' | '-'));
+        Some(match next {
+            None | Some('=') => true,
+            _ if place == at => positional,
+            Some(',' | ')') => self.source.slice(at, place).chars().all(|digit| digit.is_ascii_digit()),
+            _ => false,
+        })
+    }
+}

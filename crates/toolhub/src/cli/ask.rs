@@ -1,0 +1,216 @@
+//! `toolhub ask`: a request in words, and the answer; what `chat` does for each turn.
+
+use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::sync::{Mutex, PoisonError};
+
+use toolhub::{
+    AgreedBefore, Answer, AskError, AskOptions, Consent, Hub, NobodyThere, Permission, RawJson, Spoken,
+    ToolError, Way, WhichModel,
+};
+use toolhub_core::{BoxFuture, Say as _, ToolName};
+use toolhub_engine::suspicion::visible;
+
+use super::app::App;
+use super::exit::{Exit, UsageError};
+use super::live::TURN;
+use super::options_ask::{AgentArgs, AskArgs, WayArg};
+use super::screen::DIM;
+
+pub(crate) async fn run(app: &App, args: AskArgs) -> anyhow::Result<Exit> {
+    let request = match args.request.as_str() {
+        "-" => {
+            let mut text = String::new();
+            std::io::stdin().lock().read_to_string(&mut text)?;
+            text
+        }
+        request => request.to_owned(),
+    };
+    let conversation = args.conversation.clone().unwrap_or_else(Hub::new_conversation);
+    let options = options(app, &args.agent, &conversation);
+    let answer = answer(app, &request, (&args.agent, &options)).await?;
+    Ok(show(app, &answer, &conversation))
+}
+
+/// What was asked for on the command line.
+pub(super) fn options(app: &App, args: &AgentArgs, conversation: &str) -> AskOptions {
+    AskOptions {
+        agent: args.agent.clone(),
+        model: match (&args.model, args.no_llm) {
+            (_, true) => WhichModel::None,
+            (Some(name), false) => WhichModel::Named(name.clone()),
+            (None, false) => WhichModel::Usual,
+        },
+        way: args.way.map(|way| match way {
+            WayArg::Talk => Way::Talk,
+            WayArg::Plan => Way::Plan,
+        }),
+        conversation: Some(conversation.to_owned()),
+        lang: app.lang(),
+    }
+}
+
+/// An answer, and what of it was already written while it was made.
+pub(super) struct Given {
+    answer: Answer,
+    spoken: String,
+}
+
+pub(super) async fn answer(
+    app: &App,
+    request: &str,
+    (args, options): (&AgentArgs, &AskOptions),
+) -> anyhow::Result<Given> {
+    if request.trim().is_empty() {
+        return Err(UsageError(
+            app.lang().pick("the request is empty: say what you want", "请求为空：请说明想做什么").to_owned(),
+        )
+        .into());
+    }
+    let hub = app.hub().await?;
+    if options.model == WhichModel::Usual {
+        say_once_that_there_is_no_model(app, hub).await;
+    }
+    let asking = Asking { app };
+    let permission: &dyn Permission = match (args.yes, can_ask(app)) {
+        (true, _) => &AgreedBefore,
+        (false, true) => &asking,
+        (false, false) => &NobodyThere,
+    };
+    let streams = !app.screen.json && (args.stream || std::io::stdout().is_terminal());
+    let spoken = Mutex::new(String::new());
+    let heard = |piece: Spoken| {
+        if let (Spoken::Text(text), true) = (piece, streams) {
+            app.live.speaking();
+            let mut out = std::io::stdout().lock();
+            let _ = out.write_all(visible_lines(&text).as_bytes()).and_then(|()| out.flush());
+            spoken.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
+        }
+    };
+    let work = async {
+        let work = hub.ask(request, (options, permission), &heard);
+        tokio::pin!(work);
+        let mut turn = tokio::time::interval(TURN);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                _ = turn.tick() => app.live.draw(),
+            }
+        }
+    };
+    let answer = app.interruptible(work).await?;
+    app.screen.hide_status();
+    match answer {
+        Ok(answer) => {
+            Ok(Given { answer, spoken: spoken.into_inner().unwrap_or_else(PoisonError::into_inner) })
+        }
+        Err(AskError::NoModel(why)) => Err(UsageError(why.say(app.lang())).into()),
+        Err(AskError::UnknownAgent { name, .. }) => Err(UsageError(app.lang().pick(
+            format!("there is no agent `{name}`: add `[agents.{name}]` to toolhub.toml"),
+            format!("没有智能体 `{name}`：请在 toolhub.toml 中添加 `[agents.{name}]`"),
+        ))
+        .into()),
+    }
+}
+
+/// Control characters shown as marks, line breaks and tabs as they are.
+fn visible_lines(text: &str) -> String {
+    text.split_inclusive('\n')
+        .map(|line| match line.strip_suffix('\n') {
+            Some(line) => format!("{}\n", visible(line)),
+            None => visible(line).into_owned(),
+        })
+        .collect()
+}
+
+/// On a fresh machine rules plan; that is said once.
+async fn say_once_that_there_is_no_model(app: &App, hub: &Hub) {
+    let told = hub.places().home.join("no-model.told");
+    if hub.chosen_model().await.is_ok() || told.exists() {
+        return;
+    }
+    app.screen.note(app.lang().pick(
+        "no language model is set up: requests are planned by rules. `toolhub doctor` tells how to set one up (this is said once)",
+        "没有配置语言模型：请求按规则规划。`toolhub doctor` 说明如何配置（此提示只显示一次）",
+    ));
+    let _ = std::fs::write(told, "");
+}
+
+fn can_ask(app: &App) -> bool {
+    !app.screen.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks at the terminal before something is destroyed.
+struct Asking<'a> {
+    app: &'a App,
+}
+
+impl Permission for Asking<'_> {
+    fn allow<'a>(&'a self, tool: &'a ToolName, arguments: &'a RawJson) -> BoxFuture<'a, Consent> {
+        Box::pin(async move {
+            self.app.live.speaking();
+            let (tool, arguments) = (visible(tool.as_str()), visible(arguments.get()));
+            self.app.screen.to_stderr(&self.app.lang().pick(
+                format!("`{tool}` may destroy something. Run it with {arguments}? [y/N]"),
+                format!("`{tool}` 可能造成破坏。是否以 {arguments} 执行？[y/N]"),
+            ));
+            let read = tokio::task::spawn_blocking(|| {
+                let mut line = String::new();
+                std::io::stdin().lock().read_line(&mut line).map(|_| line)
+            });
+            let line = read.await.ok().and_then(Result::ok).unwrap_or_default();
+            match line.trim().to_lowercase().as_str() {
+                "y" | "yes" | "是" | "好" => Consent::Given,
+                _ => Consent::Refused,
+            }
+        })
+    }
+}
+
+/// Shows an answer, and tells how it went.
+pub(super) fn show(app: &App, given: &Given, conversation: &str) -> Exit {
+    let (lang, answer) = (app.lang(), &given.answer);
+    if app.screen.json {
+        let shown = answer.to_json(lang).with("conversation", conversation);
+        app.screen.json(&shown.into_raw());
+        return exit(answer);
+    }
+    for note in &answer.notes {
+        app.screen.warn(&note.say(lang));
+    }
+    let spoken = given.spoken.trim_end();
+    if !spoken.is_empty() && spoken.ends_with(answer.text.trim()) {
+        app.screen.line("");
+    } else if answer.success {
+        if !given.spoken.is_empty() {
+            app.screen.line("");
+        }
+        app.screen.verbatim(&answer.text);
+    } else {
+        app.screen.error(&answer.text);
+    }
+    for issue in &answer.verification.issues {
+        // What failed or is missing stands in the answer already.
+        let said = issue.say(lang);
+        if answer.success && !answer.text.contains(&said) {
+            app.screen.warn(&said);
+        }
+    }
+    if app.global.verbose > 0 && answer.usage.output > 0 {
+        let (input, output) = (answer.usage.input, answer.usage.output);
+        app.screen.note(&lang.pick(
+            format!("{DIM}{input} tokens read, {output} written{DIM:#}"),
+            format!("{DIM}读入 {input} 词元，写出 {output} 词元{DIM:#}"),
+        ));
+    }
+    exit(answer)
+}
+
+fn exit(answer: &Answer) -> Exit {
+    if answer.success {
+        return Exit::Done;
+    }
+    let error = |step: &toolhub::StepResult| -> Option<ToolError> {
+        step.outcome.as_ref()?.result.as_ref().err().cloned()
+    };
+    answer.steps.iter().find_map(error).map_or(Exit::Failed, |error| Exit::from(&error))
+}

@@ -1,0 +1,122 @@
+//! `toolhub chat`: a conversation, kept, that can be gone on with.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+
+use toolhub::Hub;
+use toolhub_core::{RawJson, RawObject};
+
+use super::app::App;
+use super::ask::{answer, options, show};
+use super::exit::{Exit, Interrupted, UsageError};
+use super::options_ask::ChatArgs;
+use super::screen::{BOLD, DIM, NAME};
+use super::table::{Cell, lines};
+
+/// Conversations that are listed.
+const LISTED: usize = 30;
+
+pub(crate) async fn run(app: &App, args: ChatArgs) -> anyhow::Result<Exit> {
+    let hub = app.hub().await?;
+    if args.list {
+        return list(app, hub).await;
+    }
+    let conversation = match args.resume.as_deref() {
+        None => Hub::new_conversation(),
+        Some(id) => resumed(app, hub, id).await?,
+    };
+    let options = options(app, &args.agent, &conversation);
+    let talks = std::io::stdin().is_terminal() && !app.screen.json;
+    if talks {
+        let lang = app.lang();
+        app.screen.note(&lang.pick(
+            format!("{DIM}conversation {conversation}; an empty line or Ctrl-D ends it{DIM:#}"),
+            format!("{DIM}对话 {conversation}；空行或 Ctrl-D 结束{DIM:#}"),
+        ));
+    }
+    let mut last = Exit::Done;
+    loop {
+        if talks {
+            let _ = write!(std::io::stderr().lock(), "{BOLD}>{BOLD:#} ");
+        }
+        let line = app.interruptible(read_line()).await?;
+        let Some(line) = line else { break };
+        let request = line.trim();
+        match request {
+            "" if talks => break,
+            "" => continue,
+            "/quit" | "/exit" => break,
+            _ => {}
+        }
+        match answer(app, request, (&args.agent, &options)).await {
+            Ok(given) => last = show(app, &given, &conversation),
+            // Ctrl-C ends the answer that is being made; at the prompt it ends the talk.
+            Err(error) if error.is::<Interrupted>() && talks => {
+                app.screen.warn(app.lang().pick("interrupted", "已中断"));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if talks {
+        app.screen.note(&app.lang().pick(
+            format!("{DIM}go on with it: toolhub chat --resume {conversation}{DIM:#}"),
+            format!("{DIM}继续该对话：toolhub chat --resume {conversation}{DIM:#}"),
+        ));
+    }
+    Ok(last)
+}
+
+async fn read_line() -> Option<String> {
+    let read = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        match std::io::stdin().lock().read_line(&mut line) {
+            Ok(0) | Err(_) => None,
+            Ok(_) => Some(line),
+        }
+    });
+    read.await.ok().flatten()
+}
+
+async fn resumed(app: &App, hub: &Hub, id: &str) -> anyhow::Result<String> {
+    let known = hub.conversations(Some(1_000)).await?;
+    let found = match id {
+        "last" => known.first(),
+        id => known.iter().find(|one| one.id == id),
+    };
+    match found {
+        Some(one) => Ok(one.id.clone()),
+        None => Err(UsageError(app.lang().pick(
+            format!("there is no conversation `{id}`: `toolhub chat --list` shows those there are"),
+            format!("没有对话 `{id}`：`toolhub chat --list` 列出已有的对话"),
+        ))
+        .into()),
+    }
+}
+
+async fn list(app: &App, hub: &Hub) -> anyhow::Result<Exit> {
+    let known = hub.conversations(Some(LISTED)).await?;
+    if app.screen.json {
+        let shown: Vec<RawObject> = known
+            .iter()
+            .map(|one| {
+                RawObject::default()
+                    .with("id", one.id.as_str())
+                    .with("opening", one.opening.as_str())
+                    .with("turns", RawJson::of(&one.turns))
+            })
+            .collect();
+        app.screen.json(&RawJson::of(&shown));
+        return Ok(Exit::Done);
+    }
+    let row = |one: &toolhub_core::conversation::ConversationSummary| {
+        let opening = one.opening.split_whitespace().collect::<Vec<_>>().join(" ");
+        vec![Cell::new(one.id.as_str(), NAME), Cell::from(one.turns.to_string()), Cell::from(opening)]
+    };
+    let rows: Vec<Vec<Cell>> = known.iter().map(row).collect();
+    for line in lines(&rows, "  ", app.screen.width()) {
+        app.screen.line(&line);
+    }
+    if known.is_empty() {
+        app.screen.note(app.lang().pick("no conversation yet", "还没有对话"));
+    }
+    Ok(Exit::Done)
+}

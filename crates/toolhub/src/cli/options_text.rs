@@ -1,0 +1,21 @@
+//! What can be written after `run` and `parse`. The Chinese texts stand in `help`.
+
+use clap::Args;
+use toolhub::settings::Span;
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Give only as much of each result as a model would be shown; the rest is kept, see `toolhub result`
+    #[arg(long)]
+    pub(crate) brief: bool,
+    /// How long each call may take, connecting included, such as 30s, 500ms or 2m
+    #[arg(long, value_name = "TIME")]
+    pub(crate) timeout: Option<Span>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ParseArgs {
+    /// One text per line: `{"id","text","tools"?}` in, `{"id","calls","repaired","error"}` out
+    #[arg(long)]
+    pub(crate) jsonl: bool,
+}

@@ -1,0 +1,137 @@
+//! `toolhub run`: every tool call in a model's text, run in its order; the results in the form a model reads.
+
+use std::io::Read as _;
+
+use toolhub::{Hub, Outcome, ToolCall, ToolError};
+use toolhub_core::lang::Text;
+use toolhub_core::model::ModelCall;
+use toolhub_core::{CallId, RawJson, RawObject, Say as _, ToolName};
+use toolhub_llm::formats::{KnownTool, KnownTools, Reading, read};
+use toolhub_llm::text_model::result_block;
+
+use super::app::App;
+use super::exit::{Exit, UsageError};
+use super::options_text::RunArgs;
+
+/// More text than this is no answer of a model.
+const LONGEST: u64 = 16 << 20;
+
+pub(crate) async fn run(app: &App, args: &RunArgs) -> anyhow::Result<Exit> {
+    let text = input(app)?;
+    let hub = app.hub().await?;
+    let reading = read(&text, &known(hub));
+    let mut outcomes = Vec::new();
+    let work = app.interruptible(run_all(app, (hub, args), &reading, &mut outcomes)).await;
+    if work.is_err() {
+        let left = reading.calls.get(outcomes.len());
+        outcomes.extend(left.map(|call| refused(call, ToolError::Cancelled)));
+        if !app.screen.json
+            && let Some(outcome) = outcomes.last()
+        {
+            show(app, outcome);
+        }
+    }
+    if app.screen.json {
+        let shown: Vec<RawObject> = outcomes.iter().map(|outcome| outcome.to_json(app.lang())).collect();
+        app.screen.json(&RawJson::of(&shown));
+    } else if outcomes.is_empty() {
+        app.screen.note(app.lang().pick("no tool call in it", "其中没有工具调用"));
+    }
+    let failed = outcomes.iter().find_map(|outcome| outcome.result.as_ref().err());
+    Ok(failed.map_or(Exit::Done, Exit::from))
+}
+
+fn input(app: &App) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(UsageError(app.lang().pick(
+            format!("the text has more than {} MiB", LONGEST >> 20),
+            format!("文本超过 {} MiB", LONGEST >> 20),
+        ))
+        .into());
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The tools of the catalog, as far as reading a text needs them.
+fn known(hub: &Hub) -> KnownTools {
+    let catalog = hub.catalog();
+    KnownTools::new(catalog.iter().map(|entry| {
+        let definition = &entry.tool.definition;
+        KnownTool::new(definition.name().as_str(), Some(definition.input_schema().clone()))
+    }))
+}
+
+async fn run_all(app: &App, (hub, args): (&Hub, &RunArgs), reading: &Reading, outcomes: &mut Vec<Outcome>) {
+    for (place, call) in reading.calls.iter().enumerate() {
+        let outcome = if reading.cut == Some(place) {
+            refused(call, ToolError::UnreadableCall { detail: broken_off(call) })
+        } else {
+            made(hub, args, call).await
+        };
+        if !app.screen.json {
+            show(app, &outcome);
+        }
+        outcomes.push(outcome);
+    }
+    for detail in &reading.unreadable {
+        let error = ToolError::UnreadableCall { detail: detail.clone() };
+        let outcome = Outcome::refused(CallId::fresh(), ToolName::new("?"), error);
+        if !app.screen.json {
+            show(app, &outcome);
+        }
+        outcomes.push(outcome);
+    }
+}
+
+async fn made(hub: &Hub, args: &RunArgs, call: &ModelCall) -> Outcome {
+    let mut wanted = ToolCall::new(call.tool.as_str(), call.arguments.clone()).mending();
+    wanted.id = call.id.clone();
+    wanted.source.clone_from(&call.source);
+    wanted.timeout = args.timeout.map(|span| span.0);
+    let mut outcome = hub.call(wanted).await;
+    if args.brief {
+        outcome = hub.shorten(outcome);
+    }
+    outcome.repaired.splice(0..0, call.repaired.iter().cloned());
+    outcome
+}
+
+fn refused(call: &ModelCall, error: ToolError) -> Outcome {
+    let outcome = Outcome::refused(call.id.clone(), call.tool.clone(), error);
+    Outcome { repaired: call.repaired.clone(), ..outcome }
+}
+
+/// What a model hears whose text ended inside a call: running half a value could do harm.
+fn broken_off(call: &ModelCall) -> Text {
+    let tool = &call.tool;
+    Text::new(
+        format!(
+            "the text broke off inside the call of `{tool}`, so it was not run; write the whole call again"
+        ),
+        format!("文本在 `{tool}` 的调用中间中断，因此没有运行；请重新写出完整的调用"),
+    )
+}
+
+fn show(app: &App, outcome: &Outcome) {
+    let lang = app.lang();
+    let told = match &outcome.result {
+        Ok(output) => output.result(),
+        Err(error) => RawJson::from(error.say(lang)),
+    };
+    let key = if outcome.success() { "result" } else { "error" };
+    let mut shown = RawObject::default()
+        .with("id", outcome.call_id.as_str())
+        .with("tool_name", outcome.tool.as_str())
+        .with("success", outcome.success())
+        .with(key, told);
+    let repaired: Vec<String> = outcome.repaired.iter().map(|mended| mended.say(lang)).collect();
+    if !repaired.is_empty() {
+        shown.set("repaired", RawJson::of(&repaired));
+    }
+    if let (true, Some(handle)) = (outcome.truncated, &outcome.handle) {
+        shown.set("handle", handle.as_str());
+    }
+    app.screen.verbatim(&result_block(&shown.into_raw()));
+}

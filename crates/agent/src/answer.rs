@@ -91,7 +91,12 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> String 
         steps.iter().filter(|step| step.success() && !step.text.trim().is_empty() && !used(step)).collect();
     let mut lines: Vec<String> = match answers[..] {
         [one] => vec![one.text.trim().to_owned()],
-        _ => answers.iter().map(|step| labelled(step, lang)).collect(),
+        _ => {
+            let alike = |step: &StepResult| {
+                answers.iter().filter(|other| other.description == step.description).count() > 1
+            };
+            answers.iter().map(|step| labelled(step, &label(step, alike(step)), lang)).collect()
+        }
     };
     if answers.is_empty() && steps.iter().any(StepResult::success) {
         lines.push(lang.pick("done", "已完成").to_owned());
@@ -115,8 +120,18 @@ fn uses(step: &crate::plan::Step, other: &StepResult) -> bool {
     })
 }
 
-fn labelled(step: &StepResult, lang: Lang) -> String {
-    let (what, text) = (step.description.trim(), step.text.trim());
+/// What tells a result from the others: what was to be done or, where that was the same, what it was done with.
+fn label(step: &StepResult, alike: bool) -> String {
+    let given = step.arguments.as_ref().and_then(RawJson::object).unwrap_or_default();
+    let texts: Vec<String> = given.iter().filter_map(|(_, value)| value.decode().ok()).collect();
+    match alike && !texts.is_empty() {
+        true => texts.join(", "),
+        false => step.description.trim().to_owned(),
+    }
+}
+
+fn labelled(step: &StepResult, what: &str, lang: Lang) -> String {
+    let text = step.text.trim();
     let separator = if text.contains('\n') { "\n" } else { lang.pick(" ", "") };
     lang.pick(format!("{what}:{separator}{text}"), format!("{what}：{separator}{text}"))
 }

@@ -1,6 +1,7 @@
 //! What an agent works with: who runs calls, who finds tools, which tools it may use, and who is asked before something is
 //! destroyed.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use toolhub_core::{BoxFuture, Event, EventKind, EventSink, Outcome, RawJson, Too
 use toolhub_engine::brief::Lengths;
 use toolhub_engine::{Catalog, Entry};
 
+use crate::absolute::absolute;
 use crate::allowed::Allowed;
 
 /// Somebody who may be asked before a tool destroys something.
@@ -89,6 +91,8 @@ pub struct Desk<'a> {
     pub budget: Budget,
     /// The conversation that all belongs to.
     pub conversation: Option<Arc<str>>,
+    /// The folder that relative paths of a request are meant from.
+    pub folder: PathBuf,
     /// The language for people.
     pub lang: Lang,
 }
@@ -120,7 +124,11 @@ impl Desk<'_> {
         }
         call.conversation.clone_from(&self.conversation);
         call.request = Some(request.to_owned());
-        self.caller.call(call).await
+        let outcome = self.caller.call(call.clone()).await;
+        match absolute(&outcome, &call.arguments, &self.folder) {
+            Some(arguments) => self.caller.call(ToolCall { id: CallId::fresh(), arguments, ..call }).await,
+            None => outcome,
+        }
     }
 
     async fn permitted(&self, call: &ToolCall) -> Result<(), ToolError> {

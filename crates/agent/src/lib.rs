@@ -1,5 +1,6 @@
 //! From a request in words to a verified answer, with a language model and without one.
 
+mod absolute;
 mod agent;
 mod allowed;
 mod answer;

@@ -110,6 +110,7 @@ impl Hub {
             lengths: self.settings.limits.result.lengths(),
             budget: settings.budget(),
             conversation: options.conversation.as_deref().map(Arc::from),
+            folder: std::env::current_dir().unwrap_or_default(),
             lang: options.lang,
         }
     }

@@ -1,0 +1,66 @@
+//! A tool that refuses a path because it is not absolute is given the same path from the folder that the request was made
+//! in: it did nothing yet, and what was meant is plain.
+
+use std::path::Path;
+
+use serde_json::Value;
+use toolhub_core::{Lang, Outcome, RawJson, RawObject, Say as _, ToolError};
+
+/// The arguments with their paths made absolute, where the tool complained of just that.
+pub(crate) fn absolute(outcome: &Outcome, arguments: &RawJson, folder: &Path) -> Option<RawJson> {
+    let Err(ToolError::Failed { message, .. }) = &outcome.result else { return None };
+    let complaint = message.say(Lang::En).to_lowercase();
+    if !complaint.contains("absolute path") && !complaint.contains("绝对路径") {
+        return None;
+    }
+    let mut changed = false;
+    let mut whole = RawObject::default();
+    for (name, value) in arguments.object()?.iter() {
+        let text = match value.value() {
+            Value::String(text) if is_relative(&text, &complaint) => text,
+            _ => {
+                whole.set(name, value.clone());
+                continue;
+            }
+        };
+        changed = true;
+        whole.set(name, folder.join(text.trim_start_matches("./")).to_string_lossy().into_owned());
+    }
+    changed.then(|| whole.into_raw())
+}
+
+/// Whether a text is a relative path that the complaint speaks of.
+fn is_relative(text: &str, complaint: &str) -> bool {
+    let path = Path::new(text);
+    !text.is_empty()
+        && path.is_relative()
+        && path.extension().is_some()
+        && complaint.contains(&text.to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use toolhub_core::{CallId, ToolName};
+
+    #[test]
+    fn only_what_was_complained_of_is_changed() {
+        let check = |message: &str, arguments: &str, expect: Option<&str>| {
+            let error = ToolError::failed(message);
+            let outcome = Outcome::refused(CallId::fresh(), ToolName::new("t"), error);
+            let arguments = RawJson::parse(arguments.to_owned()).unwrap();
+            let found = absolute(&outcome, &arguments, Path::new("/home/me"));
+            assert_eq!(found.as_ref().map(RawJson::get), expect, "{message}");
+        };
+        let given = r#"{"filepath":"My.xlsx","sheet":"Sheet1"}"#;
+        let wanted = r#"{"filepath":"/home/me/My.xlsx","sheet":"Sheet1"}"#;
+        check(
+            "Invalid filename: My.xlsx, must be an absolute path when not in SSE mode",
+            given,
+            Some(wanted),
+        );
+        check("no such file: My.xlsx", given, None);
+        check("other.xlsx must be an absolute path", given, None);
+    }
+}

@@ -9,6 +9,7 @@ mod candidates;
 mod choice;
 mod choose;
 mod date;
+mod deed;
 mod expression;
 mod fan;
 mod fill;

@@ -159,7 +159,7 @@ fn is_common(name: &str) -> bool {
 
 fn is_no_name(word: &str) -> bool {
     let word = word.to_lowercase().replace('’', "'");
-    NO_NAMES.contains(&format!(" {word} "))
+    NO_NAMES.contains(&format!(" {word} ")) || (word.len() > 3 && super::units::of(&word).is_some())
 }
 
 fn is_short_form(word: &str) -> bool {

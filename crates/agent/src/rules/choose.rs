@@ -17,6 +17,7 @@ use super::mention::{Reading, Value};
 use super::parameter::{Parameter, parameters};
 use super::phrase::is_stop;
 use super::probe;
+use super::skeleton;
 
 /// Tools whose score is a smaller share of the best one's are not looked at.
 const NEAR: f64 = 0.35;
@@ -48,6 +49,8 @@ pub(super) struct Choice {
     pub(super) parameters: Rc<Vec<Parameter>>,
     pub(super) filling: Filling,
     pub(super) score: f32,
+    /// Whether it does what the text asks for, as far as verbs tell.
+    pub(super) does: bool,
     /// How sure the search was that some tool fits.
     pub(super) confidence: f64,
 }
@@ -90,10 +93,22 @@ impl Chooser<'_> {
         part: &str,
         earlier: &[&Choice],
     ) -> Option<Choice> {
-        let search = self.candidates.of(part.trim());
-        let asked = Reading::of(part, Date::ZERO);
-        let mut looked: Vec<Considered<'_>> = search.map(near).unwrap_or_default();
-        let fits = search.is_some_and(|search| search.fits);
+        let asked = Reading::of(part.trim(), Date::ZERO);
+        let bare = skeleton::skeleton(&asked);
+        let searches: Vec<&Search> = [Some(part.trim()), bare.as_deref()]
+            .into_iter()
+            .flatten()
+            .filter_map(|part| self.candidates.of(part))
+            .collect();
+        let fits = searches.iter().any(|search| search.fits);
+        let confidence = searches.iter().map(|search| search.confidence).fold(0.0, f64::max);
+        let mut looked: Vec<Considered<'_>> = Vec::new();
+        for considered in searches.iter().flat_map(|search| near(search)) {
+            match looked.iter_mut().find(|other| other.hit.tool.name() == considered.hit.tool.name()) {
+                Some(known) => known.rank = known.rank.max(considered.rank),
+                None => looked.push(considered),
+            }
+        }
         let by_words = looked.len();
         for need in probe::needs(&asked) {
             let found = self.candidates.of(probe::query(need)).map(near).unwrap_or_default();
@@ -115,10 +130,10 @@ impl Chooser<'_> {
             };
             let sure = fits
                 || considered.suggested
-                || search.is_some_and(|search| speaks_for_itself(&choice, search, reading));
+                || speaks_for_itself(&choice, confidence, reading)
+                || follows(&choice, confidence, earlier);
             if sure {
-                let confidence =
-                    if considered.suggested { 1.0 } else { search.map_or(0.0, |search| search.confidence) };
+                let confidence = if considered.suggested { 1.0 } else { confidence };
                 choices.push(Choice { confidence, ..choice });
             }
         }
@@ -140,8 +155,14 @@ impl Chooser<'_> {
         let tool = &considered.hit.tool;
         let parameters = self.schemas.of(tool);
         let filling = fill(&parameters, &scene(tool, &parameters, reading));
-        let mut choice =
-            Choice { tool: tool.clone(), parameters, filling, score: considered.rank, confidence: 1.0 };
+        let mut choice = Choice {
+            tool: tool.clone(),
+            parameters,
+            filling,
+            score: considered.rank,
+            does: false,
+            confidence: 1.0,
+        };
         inherit::inherit(&mut choice, asked.text, earlier);
         let filling = &choice.filling;
         let mut score = considered.rank
@@ -151,9 +172,11 @@ impl Chooser<'_> {
         if choice.is_whole() {
             score += WHOLE;
         }
+        let mut does = false;
         if !considered.suggested {
             match deed::agreement(asked, &labels::stems(asked), tool) {
-                Agreement::Does | Agreement::Unknown => {}
+                Agreement::Does => does = true,
+                Agreement::Unknown => {}
                 Agreement::Doubtful => score -= OTHER_DEED,
                 Agreement::DoesNot => return None,
             }
@@ -161,6 +184,7 @@ impl Chooser<'_> {
         if is_about_tools(tool) && !speaks_of_tools(asked.text) {
             score -= ABOUT_TOOLS;
         }
+        choice.does = does;
         choice.score = score;
         Some(choice)
     }
@@ -196,14 +220,20 @@ fn near(search: &Search) -> Vec<Considered<'_>> {
 }
 
 /// Whether the arguments alone show that a tool is meant: all that was given is used, and fits.
-fn speaks_for_itself(choice: &Choice, search: &Search, reading: &Reading<'_>) -> bool {
+fn speaks_for_itself(choice: &Choice, confidence: f64, reading: &Reading<'_>) -> bool {
     let literals =
         reading.mentions.iter().filter(|mention| matches!(mention.value, Value::Literal(_))).count();
     choice.is_whole()
         && literals > 0
-        && search.confidence >= FOUND_ENOUGH
+        && confidence >= if literals > 1 { FOUND_ENOUGH / 2.0 } else { FOUND_ENOUGH }
         && used(&choice.filling, reading) > 0.99
         && choice.filling.certainty(&choice.parameters) >= CERTAIN_ENOUGH
+}
+
+/// Whether a step goes on where an earlier one left off: it does what is asked, with something that is said here.
+fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice]) -> bool {
+    let own = choice.filling.slots.iter().flatten().any(|slot| slot.end > slot.start);
+    !earlier.is_empty() && own && choice.does && choice.is_whole() && confidence >= FOUND_ENOUGH / 2.0
 }
 
 fn is_about_tools(tool: &Tool) -> bool {
@@ -226,6 +256,7 @@ fn scene<'a>(tool: &Tool, parameters: &[Parameter], reading: &'a Reading<'a>) ->
             .map(str::to_owned),
     );
     words.extend(parameters.iter().flat_map(|parameter| parameter.words.iter().cloned()));
+    words.push(tool.name().as_str().to_owned());
     let tool_words = words.iter().map(|word| labels::stem(word)).collect();
     Scene { reading, stems: labels::stems(reading), tool_words }
 }

@@ -82,6 +82,7 @@ pub(super) fn fill(parameters: &[Parameter], scene: &Scene<'_>) -> Filling {
             filling.slots[place] = Some(candidate.clone());
         }
     }
+    make_room(parameters, &mut filling, &others);
     in_order(parameters, &mut filling);
     uncross(parameters, &mut filling, scene);
     from_before_to(parameters, &mut filling, scene);
@@ -231,5 +232,36 @@ fn trim_query(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>
     }
     if let Some(text) = scene.reading.text.get(start..end).filter(|text| !text.trim().is_empty()) {
         slot.value = Given::Said(serde_json::Value::from(text));
+    }
+}
+
+/// Lets a required parameter that got nothing have what another holds, where that one has something else to take.
+fn make_room(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candidate>]) {
+    let missing: Vec<usize> = filling.missing(parameters).collect();
+    for place in missing {
+        for wanted in others[place].iter().filter(|candidate| candidate.score >= LEAST) {
+            let holders: Vec<usize> = (0..parameters.len())
+                .filter(|other| {
+                    filling.slots[*other]
+                        .as_ref()
+                        .is_some_and(|slot| slot.start < wanted.end && wanted.start < slot.end)
+                })
+                .collect();
+            let [holder] = holders.as_slice() else { continue };
+            let held = filling.slots[*holder].take();
+            let least = if parameters[*holder].required { LEAST } else { LEAST_OPTIONAL };
+            let free = |candidate: &&Candidate| {
+                candidate.score >= least
+                    && !filling.uses(candidate.start, candidate.end)
+                    && !(candidate.start < wanted.end && wanted.start < candidate.end)
+            };
+            let instead = others[*holder].iter().find(free).cloned();
+            if instead.is_some() || !parameters[*holder].required {
+                filling.slots[*holder] = instead;
+                filling.slots[place] = Some(wanted.clone());
+                break;
+            }
+            filling.slots[*holder] = held;
+        }
     }
 }

@@ -19,11 +19,12 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         let Some((mut text, base)) = text(parameter, moment, written) else { continue };
         let (mut start, mut end, mut base) = (mention.start, mention.end, base);
         if shows_place(parameter) {
-            base = GOOD + 1.0;
+            base = GOOD;
             text = written.to_owned();
             if let Some(place) = place_of(scene, start, end) {
                 text = format!("{written} {}", scene.reading.written(place));
                 (start, end) = (start.min(place.start), end.max(place.end));
+                base = GOOD + 1.0;
             }
         }
         let score = base + scene.labelled(places, mention.start, mention.end);
@@ -155,7 +156,7 @@ pub(super) fn shifts(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
         let start = if before { tokens[at - 1].start } else { tokens[number.first].start };
         let stop = scene.reading.text.len() - after.len() + tail.map_or(0, |tail| tail.len());
         let text = scene.reading.text.get(start..stop).unwrap_or_default().trim();
-        let score = GOOD + scene.labelled(places, start, stop);
+        let score = GOOD + 0.5 + scene.labelled(places, start, stop);
         found.push(Candidate { value: Given::Said(Json::from(text)), start, end: stop, score });
     }
     found

@@ -13,6 +13,9 @@ use super::phrase;
 use super::role::Role;
 use super::sheet;
 
+/// What a value scores that is taken only where nothing else wants it.
+const LAST_RESORT: f32 = 0.9;
+
 /// Candidates for a parameter whose schema lists its values.
 pub(super) fn chosen(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     let found = choice::chosen(&parameter.choices, &parameter.description, scene.reading, &scene.stems);
@@ -46,8 +49,14 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         if parameter.examples.iter().any(|example| example.eq_ignore_ascii_case(&text)) {
             label += 0.8;
         }
+        // A city and its country are two values where they go to two parameters.
+        let written = scene.reading.written(mention);
+        let (start, end) = match written.find(text.as_str()).filter(|_| mention.value == Value::Place) {
+            Some(at) => (mention.start + at, mention.start + at + text.len()),
+            None => (mention.start, mention.end),
+        };
         let value = Given::Said(Json::from(text));
-        found.push(Candidate { value, start: mention.start, end: mention.end, score: base + label });
+        found.push(Candidate { value, start, end, score: base + label });
     }
     if is_free(parameter.role) {
         found.extend(examples(parameter, scene));
@@ -79,6 +88,9 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
     let role = parameter.role;
     let written = || scene.reading.written(mention).to_owned();
     let own = || scene.tool_words.contains(&labels::stem(&written()));
+    if matches!(mention.value, Value::Literal(Literal::Code(_))) && own() {
+        return None;
+    }
     Some(match (&mention.value, role) {
         (Value::Literal(Literal::Path(text)), Role::Pattern) if text.contains('*') => (text.clone(), GOOD),
         (Value::Literal(Literal::Path(text)), Role::Path | Role::Folder) if !text.contains('*') => {
@@ -110,6 +122,7 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             let base = match role {
                 Role::Sheet if is_cell && !names_sheet(scene, mention) => return None,
                 Role::Id if !text.to_lowercase().starts_with("sheet") => GOOD,
+                Role::Sheet => LAST_RESORT,
                 _ => FAIR,
             };
             (text.clone(), base)
@@ -117,7 +130,8 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Literal(Literal::Quoted(text)), _) => {
             let base = match role {
                 Role::Text | Role::Query | Role::Name => GOOD,
-                Role::Other | Role::Id | Role::Sheet | Role::Expression | Role::Place => FAIR + 0.5,
+                Role::Other | Role::Id | Role::Expression | Role::Place => FAIR + 0.5,
+                Role::Sheet => LAST_RESORT,
                 Role::Path | Role::Folder | Role::Pattern if text.contains(['.', '/', '\\']) => FAIR,
                 Role::Path | Role::Folder if !text.contains(' ') => POOR,
                 Role::Formula if text.starts_with('=') => FAIR,
@@ -126,17 +140,31 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             };
             (text.clone(), base)
         }
-        (Value::Place, Role::Place | Role::Zone) => (written(), GOOD + 0.2),
+        (Value::Place, Role::Place) => (part_of_place(parameter, &written())?, GOOD + 0.2),
+        (Value::Place, Role::Zone) => (written(), GOOD + 0.2),
         (Value::Name, Role::Place) => (written(), FAIR + 0.3),
         (Value::Name, Role::Zone) => (written(), POOR),
         (Value::Name, Role::Name) if !own() => (written(), FAIR + 0.7),
         (Value::Name, Role::Other) if !own() => (written(), FAIR + 0.5),
-        (Value::Place, Role::Name | Role::Other) => (written(), FAIR * 0.8),
+        (Value::Place, Role::Name | Role::Other) => (written(), FAIR),
         (Value::Name, Role::Id) => (written(), FAIR),
         (Value::Number(number), Role::Id) if !number.percent => (plain(scene, mention)?, POOR + 0.2),
         (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(scene, mention)?, POOR * 0.6),
         _ => return None,
     })
+}
+
+/// `Sydney, Australia`: the city for who wants a city, the country for who wants that.
+fn part_of_place(parameter: &Parameter, written: &str) -> Option<String> {
+    let (city, region) =
+        written.split_once(',').map_or((written, None), |(city, region)| (city, Some(region.trim())));
+    if parameter.has_word(&["country", "state", "province", "nation"]) && !parameter.has_word(&["city"]) {
+        let is_country = super::name::is_country(city);
+        return region
+            .map(str::to_owned)
+            .or_else(|| (is_country || parameter.has_word(&["state", "province"])).then(|| city.to_owned()));
+    }
+    Some(if parameter.has_word(&["city", "town"]) { city.to_owned() } else { written.to_owned() })
 }
 
 /// `Premier League` is a league by its own name.

@@ -8,7 +8,7 @@ use super::candidates::Candidates;
 use super::choose::{Choice, Chooser, Schemas};
 use super::mention::Reading;
 use super::split::{self, Clause};
-use super::{fan, inherit, problem};
+use super::{fan, problem};
 use crate::plan::{Complexity, Plan, Slot, Step, StepId, Unfinished};
 
 /// A step while the plan is put together.
@@ -29,7 +29,7 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
     }
     if drafts.len() < 2 {
         let whole = Clause { start: 0, end: text.len() };
-        if let Some(choice) = chooser.choose(&reading, text) {
+        if let Some(choice) = chooser.choose(&reading, text, &[]) {
             let better = choice.is_whole() || drafts.is_empty();
             if better {
                 let own = vec![Draft { choice, clause: whole }];
@@ -67,13 +67,16 @@ fn by_clause(
         let from = open.unwrap_or(clause.start);
         let scope = Clause { start: from, end: clause.end };
         let reading = Reading::of(&text[scope.start..scope.end], today);
-        let Some(mut choice) = chooser.choose(&reading, own) else {
+        let earlier: Vec<Choice> = drafts.iter().map(|draft| draft.choice.clone()).collect();
+        let earlier: Vec<&Choice> = earlier.iter().collect();
+        let asks = split::asks(own);
+        let Some(choice) = chooser.choose(&reading, own, &earlier).filter(|_| asks) else {
             open = Some(from);
             continue;
         };
-        {
-            let earlier: Vec<&Choice> = drafts.iter().map(|draft| &draft.choice).collect();
-            inherit::inherit(&mut choice, own, &earlier);
+        if let Some(last) = drafts.last_mut().filter(|last| adds(&choice, &last.choice)) {
+            join(&mut last.choice, choice);
+            continue;
         }
         let whole = choice.is_whole();
         let draft = Draft { choice, clause: scope };
@@ -100,6 +103,28 @@ fn by_clause(
         }
     }
     (drafts, unfinished)
+}
+
+/// Whether a clause tells more about the step before it: the same tool, and nothing that step has otherwise.
+fn adds(choice: &Choice, before: &Choice) -> bool {
+    let own = choice.filling.slots.iter().zip(&before.filling.slots).filter(|(slot, _)| {
+        slot.as_ref().is_some_and(|slot| slot.end > slot.start || slot.score > 0.0 && slot.start > 0)
+    });
+    let mut some = false;
+    let fresh = own.into_iter().all(|(_, before)| {
+        some = true;
+        before.is_none()
+    });
+    choice.tool.name() == before.tool.name() && fresh && some
+}
+
+fn join(before: &mut Choice, choice: Choice) {
+    for (old, new) in before.filling.slots.iter_mut().zip(choice.filling.slots) {
+        if old.is_none() {
+            // It was said in another clause: here it takes no place.
+            *old = new.map(|new| super::candidate::Candidate { start: 0, end: 0, ..new });
+        }
+    }
 }
 
 fn add(plan: &mut Plan, draft: &Draft, text: &str, today: Date) {

@@ -7,8 +7,8 @@ use toolhub_core::finder::{Search, ToolFinder};
 
 use super::mention::Reading;
 use super::probe;
+use super::skeleton;
 use super::split;
-use super::token::narrow;
 
 /// Tools that are looked at for each part.
 const LOOKED_AT: usize = 10;
@@ -44,16 +44,19 @@ impl Candidates {
 
 /// The texts to search tools for, each once: the whole request, its clauses, and what its contents suggest.
 pub fn sub_requests(request: &str) -> Vec<String> {
-    let request = request.get(..request.floor_char_boundary(super::LONGEST)).unwrap_or(request);
-    let narrow = narrow(request);
-    let text = narrow.trim();
+    let plain = super::plain(request);
+    let text = plain.as_str();
     // The day does not matter for where a text is cut.
     let reading = Reading::of(text, Date::ZERO);
     let mut found = vec![text.to_owned()];
+    found.extend(skeleton::skeleton(&reading));
     for clause in split::clauses(&reading).into_iter().take(MOST_PARTS) {
-        let part = text.get(clause.start..clause.end).unwrap_or_default().trim().to_owned();
-        if !part.is_empty() && !found.contains(&part) {
-            found.push(part);
+        let part = text.get(clause.start..clause.end).unwrap_or_default().trim();
+        let bare = skeleton::skeleton(&Reading::of(part, Date::ZERO));
+        for part in [Some(part.to_owned()), bare].into_iter().flatten() {
+            if !part.is_empty() && !found.contains(&part) {
+                found.push(part);
+            }
         }
     }
     for query in probe::queries(&reading) {

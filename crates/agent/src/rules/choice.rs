@@ -25,6 +25,22 @@ static SPOKEN: LazyLock<HashMap<&'static str, Vec<&'static str>>> = LazyLock::ne
     spoken
 });
 
+const KINDS: &str = include_str!("../../data/kinds.tsv");
+
+/// The values that parameters of such a name have where their schema lists none.
+pub(super) fn kinds(words: &[String]) -> Vec<Value> {
+    let rows = KINDS.lines().filter(|line| !line.starts_with('#'));
+    // The last word of a name says most: a border's colour is a colour.
+    let row = rows
+        .filter_map(|row| row.split_once('\t'))
+        .filter_map(|(names, values)| {
+            let at = words.iter().rposition(|word| names.split_whitespace().any(|name| name == word))?;
+            Some((at, values))
+        })
+        .max_by_key(|(at, _)| *at);
+    row.map(|(_, values)| values.split_whitespace().map(Value::from).collect()).unwrap_or_default()
+}
+
 /// The ways in which a listed value may be said.
 fn sayings(value: &str, description: &str) -> Vec<Label> {
     let lower = value.to_lowercase();
@@ -34,6 +50,14 @@ fn sayings(value: &str, description: &str) -> Vec<Label> {
     }
     found.extend(SPOKEN.get(lower.as_str()).into_iter().flatten().map(|name| Label::new(name, 2.6)));
     found.extend(described(&lower, description));
+    // One character is part of too many words.
+    let telling = |label: &Label| {
+        let alone = |word: &String| {
+            word.chars().nth(1).is_some() || word == "男" || word == "女" || !super::name::has_han(word)
+        };
+        label.words.iter().all(alone) || value.chars().nth(1).is_none()
+    };
+    found.retain(telling);
     found.retain(|label| !label.words.is_empty() && label.words.iter().any(|word| !word.is_empty()));
     found
 }
@@ -106,7 +130,16 @@ pub(super) fn chosen(
 /// Names of languages or currencies in a text, with the table's code.
 pub(super) fn spoken_codes(codes: &[&'static str], reading: &Reading<'_>, stems: &[String]) -> Vec<Chosen> {
     let values: Vec<Value> = codes.iter().map(|code| Value::from(*code)).collect();
-    chosen(&values, "", reading, stems)
+    let mut found = chosen(&values, "", reading, stems);
+    // `it` and `de` are words before they are codes.
+    let is_name = |chosen: &Chosen| {
+        reading
+            .text
+            .get(chosen.place.start..chosen.place.end)
+            .is_some_and(|said| said.chars().count() > 2 || super::name::has_han(said))
+    };
+    found.retain(is_name);
+    found
 }
 
 /// The languages that are known by name.

@@ -3,26 +3,42 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use jiff::civil::Date;
 use toolhub_core::Tool;
 use toolhub_core::finder::{Found, Search};
 
 use super::candidate::Scene;
 use super::candidates::Candidates;
+use super::deed::{self, Agreement};
 use super::fill::{Filling, fill};
+use super::inherit;
 use super::labels;
 use super::mention::{Reading, Value};
 use super::parameter::{Parameter, parameters};
 use super::phrase::is_stop;
 use super::probe;
+use super::skeleton;
 
 /// Tools whose score is a smaller share of the best one's are not looked at.
-const NEAR: f64 = 0.5;
+const NEAR: f64 = 0.35;
 /// At most this many are.
 const MOST: usize = 8;
 /// What speaks for a tool beside how well it was found, whose best is worth 1.
 const WHOLE: f32 = 0.45;
 const CERTAIN: f32 = 0.3;
-const USED: f32 = 0.35;
+const USED: f32 = 0.6;
+/// For each optional parameter that was spoken of, up to a few.
+const EXTRA: f32 = 0.1;
+const MOST_EXTRAS: usize = 3;
+/// What speaks against one.
+const OTHER_DEED: f32 = 0.35;
+/// Tools about tools, where nobody speaks of tools.
+const ABOUT_TOOLS: f32 = 0.5;
+/// Where the words alone say that nothing fits, arguments must say the more: how certain they are, and how well found.
+const CERTAIN_ENOUGH: f32 = 0.6;
+const FOUND_ENOUGH: f64 = 0.2;
+/// How sure the search must be of a tool that gets no argument.
+const BEYOND_DOUBT: f64 = 0.7;
 /// How well a tool counts as found that the contents of a text suggest.
 const SUGGESTED: f32 = 0.8;
 
@@ -33,9 +49,18 @@ pub(super) struct Choice {
     pub(super) parameters: Rc<Vec<Parameter>>,
     pub(super) filling: Filling,
     pub(super) score: f32,
+    /// Whether it does what the text asks for, as far as verbs tell.
+    pub(super) does: bool,
+    /// How sure the search was that some tool fits.
+    pub(super) confidence: f64,
 }
 
 impl Choice {
+    /// Whether the text said nothing that the tool takes.
+    pub(super) fn is_empty(&self) -> bool {
+        self.filling.slots.iter().all(Option::is_none)
+    }
+
     pub(super) fn is_whole(&self) -> bool {
         self.filling.missing(&self.parameters).next().is_none()
     }
@@ -62,38 +87,106 @@ pub(super) struct Chooser<'a> {
 
 impl Chooser<'_> {
     /// The tool for a text, with what the text says of its arguments. `part` is what was searched for, a part of the text.
-    pub(super) fn choose(&mut self, reading: &Reading<'_>, part: &str) -> Option<Choice> {
-        let search = self.candidates.of(part.trim());
-        let mut looked: Vec<(&Found, f32)> = search.map(near).unwrap_or_default();
+    pub(super) fn choose(
+        &mut self,
+        reading: &Reading<'_>,
+        part: &str,
+        earlier: &[&Choice],
+    ) -> Option<Choice> {
+        let asked = Reading::of(part.trim(), Date::ZERO);
+        let bare = skeleton::skeleton(&asked);
+        let searches: Vec<&Search> = [Some(part.trim()), bare.as_deref()]
+            .into_iter()
+            .flatten()
+            .filter_map(|part| self.candidates.of(part))
+            .collect();
+        let fits = searches.iter().any(|search| search.fits);
+        let confidence = searches.iter().map(|search| search.confidence).fold(0.0, f64::max);
+        let mut looked: Vec<Considered<'_>> = Vec::new();
+        for considered in searches.iter().flat_map(|search| near(search)) {
+            match looked.iter_mut().find(|other| other.hit.tool.name() == considered.hit.tool.name()) {
+                Some(known) => known.rank = known.rank.max(considered.rank),
+                None => looked.push(considered),
+            }
+        }
         let by_words = looked.len();
-        for need in probe::needs(reading) {
+        for need in probe::needs(&asked) {
             let found = self.candidates.of(probe::query(need)).map(near).unwrap_or_default();
-            for (hit, _) in found {
-                let known = looked.iter().any(|(other, _)| other.tool.name() == hit.tool.name());
-                if !known && need.is_met(&self.schemas.of(&hit.tool)) {
-                    looked.push((hit, if by_words == 0 { 1.0 } else { SUGGESTED }));
+            for Considered { hit, .. } in found {
+                if !need.is_met(&self.schemas.of(&hit.tool)) {
+                    continue;
+                }
+                let rank = if by_words == 0 || !fits { 1.0 } else { SUGGESTED };
+                match looked.iter_mut().find(|other| other.hit.tool.name() == hit.tool.name()) {
+                    Some(known) => known.suggested = true,
+                    None => looked.push(Considered { hit, rank, suggested: true }),
                 }
             }
         }
+        let mut choices: Vec<Choice> = Vec::new();
+        for considered in looked {
+            let Some(choice) = self.consider(&considered, &Asked { reading, asked: &asked, earlier }) else {
+                continue;
+            };
+            let sure = fits
+                || considered.suggested
+                || speaks_for_itself(&choice, confidence, reading)
+                || follows(&choice, confidence, earlier);
+            if sure {
+                let confidence = if considered.suggested { 1.0 } else { confidence };
+                choices.push(Choice { confidence, ..choice });
+            }
+        }
+        // A tool that is named and gets no argument is spoken of, not asked for.
+        let any_whole = choices.iter().any(Choice::is_whole);
+        choices.retain(|choice| !any_whole || choice.is_whole() || !choice.is_empty());
         let mut best: Option<Choice> = None;
-        for (hit, rank) in looked {
-            let choice = self.consider(hit, rank, reading);
+        for choice in choices {
             if best.as_ref().is_none_or(|best| choice.score > best.score) {
                 best = Some(choice);
             }
         }
-        best
+        // A tool that takes nothing of what was said must be meant beyond doubt.
+        best.filter(|best| !best.is_empty() || best.parameters.is_empty() || best.confidence >= BEYOND_DOUBT)
     }
 
-    fn consider(&mut self, hit: &Found, rank: f32, reading: &Reading<'_>) -> Choice {
-        let parameters = self.schemas.of(&hit.tool);
-        let filling = fill(&parameters, &scene(&hit.tool, &parameters, reading));
-        let whole = filling.missing(&parameters).next().is_none();
-        let mut score = rank + CERTAIN * filling.certainty(&parameters) + USED * used(&filling, reading);
-        if whole {
+    fn consider(&mut self, considered: &Considered<'_>, about: &Asked<'_>) -> Option<Choice> {
+        let Asked { reading, asked, earlier } = *about;
+        let tool = &considered.hit.tool;
+        let parameters = self.schemas.of(tool);
+        let filling = fill(&parameters, &scene(tool, &parameters, reading));
+        let mut choice = Choice {
+            tool: tool.clone(),
+            parameters,
+            filling,
+            score: considered.rank,
+            does: false,
+            confidence: 1.0,
+        };
+        inherit::inherit(&mut choice, asked.text, earlier);
+        let filling = &choice.filling;
+        let mut score = considered.rank
+            + CERTAIN * filling.certainty(&choice.parameters)
+            + USED * used(filling, reading)
+            + EXTRA * filling.extras(&choice.parameters).min(MOST_EXTRAS) as f32;
+        if choice.is_whole() {
             score += WHOLE;
         }
-        Choice { tool: hit.tool.clone(), parameters, filling, score }
+        let mut does = false;
+        if !considered.suggested {
+            match deed::agreement(asked, &labels::stems(asked), tool) {
+                Agreement::Does => does = true,
+                Agreement::Unknown => {}
+                Agreement::Doubtful => score -= OTHER_DEED,
+                Agreement::DoesNot => return None,
+            }
+        }
+        if is_about_tools(tool) && !speaks_of_tools(asked.text) {
+            score -= ABOUT_TOOLS;
+        }
+        choice.does = does;
+        choice.score = score;
+        Some(choice)
     }
 
     /// The same tool, filled from another text.
@@ -103,11 +196,54 @@ impl Chooser<'_> {
     }
 }
 
+/// What is asked for: the text that tells the arguments, the part of it that tells the deed, and the steps before.
+struct Asked<'a> {
+    reading: &'a Reading<'a>,
+    asked: &'a Reading<'a>,
+    earlier: &'a [&'a Choice],
+}
+
+/// A tool that may be chosen.
+struct Considered<'a> {
+    hit: &'a Found,
+    /// How well it was found beside the best.
+    rank: f32,
+    /// Whether the contents of the text ask for such a tool.
+    suggested: bool,
+}
+
 /// The hits that are worth a look, with how well each was found beside the best.
-fn near(search: &Search) -> Vec<(&Found, f32)> {
+fn near(search: &Search) -> Vec<Considered<'_>> {
     let best = search.hits.first().map_or(0.0, |hit| hit.score);
-    let near = search.fitting().iter().take(MOST).filter(|hit| best > 0.0 && hit.score >= best * NEAR);
-    near.map(|hit| (hit, (hit.score / best) as f32)).collect()
+    let near = search.hits.iter().take(MOST).filter(|hit| best > 0.0 && hit.score >= best * NEAR);
+    near.map(|hit| Considered { hit, rank: (hit.score / best) as f32, suggested: false }).collect()
+}
+
+/// Whether the arguments alone show that a tool is meant: all that was given is used, and fits.
+fn speaks_for_itself(choice: &Choice, confidence: f64, reading: &Reading<'_>) -> bool {
+    let literals =
+        reading.mentions.iter().filter(|mention| matches!(mention.value, Value::Literal(_))).count();
+    choice.is_whole()
+        && literals > 0
+        && confidence >= if literals > 1 { FOUND_ENOUGH / 2.0 } else { FOUND_ENOUGH }
+        && used(&choice.filling, reading) > 0.99
+        && choice.filling.certainty(&choice.parameters) >= CERTAIN_ENOUGH
+}
+
+/// Whether a step goes on where an earlier one left off: it does what is asked, with something that is said here.
+fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice]) -> bool {
+    let own = choice.filling.slots.iter().flatten().any(|slot| slot.end > slot.start);
+    !earlier.is_empty() && own && choice.does && choice.is_whole() && confidence >= FOUND_ENOUGH / 2.0
+}
+
+fn is_about_tools(tool: &Tool) -> bool {
+    tool.tags.iter().any(|tag| tag == "tools")
+        || super::parameter::words(tool.name().as_str()).iter().any(|word| word == "tool" || word == "tools")
+}
+
+fn speaks_of_tools(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    lower.contains("tool") || lower.contains("工具") || lower.contains("function")
 }
 
 fn scene<'a>(tool: &Tool, parameters: &[Parameter], reading: &'a Reading<'a>) -> Scene<'a> {
@@ -120,6 +256,7 @@ fn scene<'a>(tool: &Tool, parameters: &[Parameter], reading: &'a Reading<'a>) ->
             .map(str::to_owned),
     );
     words.extend(parameters.iter().flat_map(|parameter| parameter.words.iter().cloned()));
+    words.push(tool.name().as_str().to_owned());
     let tool_words = words.iter().map(|word| labels::stem(word)).collect();
     Scene { reading, stems: labels::stems(reading), tool_words }
 }

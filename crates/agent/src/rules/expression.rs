@@ -108,7 +108,10 @@ pub(super) fn find(text: &str, tokens: &[Token<'_>], free: &dyn Fn(usize) -> boo
     let mut found = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
-        match conversion(text, tokens, at).or_else(|| Run::read(tokens, at, free)) {
+        match conversion(text, tokens, at)
+            .or_else(|| of_several(tokens, at, free))
+            .or_else(|| Run::read(tokens, at, free))
+        {
             Some((expression, after)) => {
                 found.push(expression);
                 at = after;
@@ -158,6 +161,66 @@ fn conversion(text: &str, tokens: &[Token<'_>], at: usize) -> Option<(Expression
     let expression = format!("{sign}{} {from} to {to}", token.text);
     let start = token.start - sign.len();
     Some((Expression { text: expression, start, end: tokens[after - 1].end, operators: 1 }, after))
+}
+
+/// What is asked of several numbers, before or after them.
+const SEVERAL: [(&[&str], &str); 18] = [
+    (&["greatest", "common", "divisor", "of"], "gcd"),
+    (&["gcd", "of"], "gcd"),
+    (&["least", "common", "multiple", "of"], "lcm"),
+    (&["lcm", "of"], "lcm"),
+    (&["average", "of"], "average"),
+    (&["mean", "of"], "average"),
+    (&["sum", "of"], "sum"),
+    (&["maximum", "of"], "max"),
+    (&["minimum", "of"], "min"),
+    (&["largest", "of"], "max"),
+    (&["smallest", "of"], "min"),
+    (&["的", "最", "大", "公", "约", "数"], "gcd"),
+    (&["的", "最", "小", "公", "倍", "数"], "lcm"),
+    (&["的", "平", "均", "值"], "average"),
+    (&["的", "平", "均", "数"], "average"),
+    (&["的", "总", "和"], "sum"),
+    (&["的", "最", "大", "值"], "max"),
+    (&["的", "最", "小", "值"], "min"),
+];
+
+/// `average of 72, 85 and 91`, `84 和 126 的最大公约数`.
+fn of_several(tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> Option<(Expression, usize)> {
+    let before = starts(tokens, at, &SEVERAL);
+    let mut next = at + before.map_or(0, |(_, length)| length);
+    let mut numbers = Vec::new();
+    while let Some(token) = tokens.get(next).filter(|token| token.kind == Kind::Number && free(next)) {
+        numbers.push(token.text.replace(',', ""));
+        next += 1;
+        let joint = |token: &&Token<'_>| token.is_any(&[",", "，", "、", "and", "和", "与", "跟"]);
+        let mut after = next;
+        while tokens.get(after).filter(joint).is_some() {
+            after += 1;
+        }
+        if after == next || tokens.get(after).is_none_or(|token| token.kind != Kind::Number) {
+            break;
+        }
+        next = after;
+    }
+    // 这三个数, between the numbers and what is asked of them.
+    let filler = tokens
+        .get(next..)
+        .unwrap_or_default()
+        .iter()
+        .take_while(|token| token.is_any(&["这", "几", "个", "两", "三", "四", "数"]))
+        .count();
+    let (name, after) = match before {
+        Some((name, _)) => (name, next),
+        None => {
+            starts(tokens, next + filler, &SEVERAL).map(|(name, length)| (name, next + filler + length))?
+        }
+    };
+    if numbers.len() < 2 {
+        return None;
+    }
+    let text = format!("{name}({})", numbers.join(", "));
+    Some((Expression { text, start: tokens[at].start, end: tokens[after - 1].end, operators: 1 }, after))
 }
 
 /// A unit as a calculator writes it.
@@ -386,6 +449,9 @@ mod tests {
         check("72 °F to °C", &["72 °F to °C"]);
         check("3x^2 + 2x - 1", &["3x^2 + 2x - 1"]);
         check("1,234 + 1", &["1234 + 1"]);
+        check("求 84 和 126 的最大公约数", &["gcd(84, 126)"]);
+        check("average of 72, 85 and 91", &["average(72, 85, 91)"]);
+        check("3、5、7 这三个数的平均值", &["average(3, 5, 7)"]);
         check("call me at 5", &[]);
         check("I have 3 apples and 4 pears", &[]);
         check("(a) 5", &[]);

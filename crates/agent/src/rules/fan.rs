@@ -9,7 +9,7 @@ use super::role::Role;
 /// A series of more is not what people ask for in one sentence.
 const MOST: usize = 12;
 /// How much worse than the chosen value another may fit.
-const WORSE: f32 = 1.2;
+const WORSE: f32 = 2.0;
 
 /// Every call that a choice stands for: itself where nothing stands side by side.
 pub(super) fn out(choice: &Choice, reading: &Reading<'_>) -> Vec<Choice> {

@@ -1,6 +1,7 @@
 //! Gives each parameter of a tool the value that fits it best; no two share what was said once.
 
-use super::candidate::{Candidate, GOOD, Scene, candidates};
+use super::candidate::{Candidate, GOOD, Given, Scene, candidates};
+use super::labels;
 use super::parameter::{Parameter, Shape};
 use super::role::Role;
 
@@ -9,7 +10,7 @@ const LEAST: f32 = 0.9;
 /// An optional one is rather left out.
 const LEAST_OPTIONAL: f32 = GOOD;
 /// What speaks for a required parameter where an optional one wants the same.
-const REQUIRED: f32 = 0.3;
+const REQUIRED: f32 = 0.7;
 
 /// The arguments of one call.
 #[derive(Debug, Clone, Default)]
@@ -36,13 +37,26 @@ impl Filling {
         self.slots.iter().flatten().any(|slot| slot.start < end && start < slot.end)
     }
 
+    /// How many optional parameters have a value.
+    pub(super) fn extras(&self, parameters: &[Parameter]) -> usize {
+        parameters
+            .iter()
+            .zip(&self.slots)
+            .filter(|(parameter, slot)| !parameter.required && slot.is_some())
+            .count()
+    }
+
     /// How well the values fit, on average over the required parameters, from 0 to 1.
     pub(super) fn certainty(&self, parameters: &[Parameter]) -> f32 {
         let required = parameters.iter().zip(&self.slots).filter(|(parameter, _)| parameter.required);
         let scores: Vec<f32> = required
             .map(|(_, slot)| slot.as_ref().map_or(0.0, |slot| (slot.score / 3.0).clamp(0.0, 1.0)))
             .collect();
-        if scores.is_empty() { 0.5 } else { scores.iter().sum::<f32>() / scores.len() as f32 }
+        if scores.is_empty() {
+            if self.slots.iter().any(Option::is_some) { 0.6 } else { 0.0 }
+        } else {
+            scores.iter().sum::<f32>() / scores.len() as f32
+        }
     }
 }
 
@@ -68,7 +82,12 @@ pub(super) fn fill(parameters: &[Parameter], scene: &Scene<'_>) -> Filling {
             filling.slots[place] = Some(candidate.clone());
         }
     }
+    make_room(parameters, &mut filling, &others);
     in_order(parameters, &mut filling);
+    uncross(parameters, &mut filling, scene);
+    from_before_to(parameters, &mut filling, scene);
+    trim_query(parameters, &mut filling, scene);
+    needed(parameters, &mut filling, &others);
     filling.others = others;
     filling
 }
@@ -91,6 +110,158 @@ fn in_order(parameters: &[Parameter], filling: &mut Filling) {
                     filling.slots.swap(first, second);
                 }
             }
+        }
+    }
+}
+
+const FROM_WORDS: [&str; 8] = ["old", "source", "from", "origin", "start", "src", "base", "current"];
+const TO_WORDS: [&str; 8] = ["new", "target", "to", "destination", "end", "dest", "dst", "output"];
+
+/// What comes from somewhere is said before where it goes to, unless `from` says otherwise.
+fn from_before_to(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>) {
+    for from in 0..parameters.len() {
+        for to in 0..parameters.len() {
+            let (one, other) = (&parameters[from], &parameters[to]);
+            let pair = one.has_word(&FROM_WORDS) && other.has_word(&TO_WORDS) && !one.has_word(&TO_WORDS);
+            if !pair || one.shape != other.shape || one.role != other.role {
+                continue;
+            }
+            let start = |place: usize| {
+                filling.slots[place].as_ref().filter(|slot| slot.end > slot.start).map(|slot| slot.start)
+            };
+            if let (Some(first), Some(second)) = (start(from), start(to))
+                && first > second
+                && !follows_from(scene, first)
+            {
+                filling.slots.swap(from, to);
+            }
+        }
+    }
+}
+
+fn follows_from(scene: &Scene<'_>, start: usize) -> bool {
+    let before = scene.reading.text.get(..start).unwrap_or_default().trim_end();
+    ["from", "From", "从", "the old", "原来的"].iter().any(|word| before.ends_with(word))
+}
+
+/// A listed value that the description says needs another parameter is meant where that one was given.
+fn needed(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candidate>]) {
+    for (place, parameter) in parameters.iter().enumerate() {
+        if filling.slots[place].is_some() || others[place].iter().any(|other| other.score >= LEAST_OPTIONAL) {
+            continue;
+        }
+        for choice in parameter.choices.iter().filter_map(serde_json::Value::as_str) {
+            let needs = parameters.iter().zip(&filling.slots).any(|(other, slot)| {
+                let said = [
+                    format!("`{choice}` (needs `{}`)", other.name),
+                    format!("`{choice}`（需要 `{}`）", other.name),
+                ];
+                slot.is_some() && said.iter().any(|said| parameter.description.contains(said.as_str()))
+            });
+            if needs {
+                let value = Given::Said(serde_json::Value::from(choice));
+                filling.slots[place] = Some(Candidate { value, start: 0, end: 0, score: GOOD });
+                break;
+            }
+        }
+    }
+}
+
+/// `base and height as 6 and 10`: labels that stand side by side before their values have them in order.
+fn uncross(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>) {
+    for first in 0..parameters.len() {
+        for second in 0..parameters.len() {
+            let (one, other) = (&parameters[first], &parameters[second]);
+            if first == second
+                || one.shape != other.shape
+                || !matches!(one.shape, Shape::Integer | Shape::Number)
+            {
+                continue;
+            }
+            let span = |place: usize| {
+                filling.slots[place].as_ref().filter(|slot| slot.end > slot.start).map(|slot| slot.start)
+            };
+            let (Some(value), Some(next)) = (span(first), span(second)) else { continue };
+            if value < next {
+                continue;
+            }
+            let last_before = |parameter: &Parameter| {
+                let places = labels::places(&parameter.labels, scene.reading, &scene.stems);
+                places
+                    .into_iter()
+                    .filter(|place| place.end <= next && place.strength >= 1.9)
+                    .max_by_key(|place| place.start)
+            };
+            let (Some(label), Some(next_label)) = (last_before(one), last_before(other)) else { continue };
+            let between = scene.reading.text.get(label.end..next_label.start).unwrap_or_default().trim();
+            if matches!(between, "and" | "," | "和" | "、" | "与" | "and the" | ", and") {
+                filling.slots.swap(first, second);
+            }
+        }
+    }
+}
+
+/// Takes off a query what other parameters took from its ends.
+fn trim_query(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>) {
+    let Some(place) = parameters.iter().position(|parameter| parameter.role == Role::Query) else { return };
+    let spans: Vec<(usize, usize)> = filling
+        .slots
+        .iter()
+        .flatten()
+        .filter(|slot| slot.end > slot.start)
+        .map(|slot| (slot.start, slot.end))
+        .collect();
+    let Some(slot) = filling.slots[place].as_mut().filter(|slot| slot.start == slot.end) else { return };
+    let Given::Said(serde_json::Value::String(query)) = &slot.value else { return };
+    let (mut start, mut end) = (slot.start, slot.start + query.len());
+    loop {
+        let before = (start, end);
+        let text = scene.reading.text.get(start..end).unwrap_or_default();
+        start = end - text.trim_start().len();
+        end = start + text.trim().len();
+        for (from, to) in &spans {
+            if *from <= start && start < *to && *to < end {
+                start = *to;
+            } else if *from > start && *from < end && *to >= end {
+                end = *from;
+            }
+        }
+        if (start, end) == before {
+            break;
+        }
+    }
+    if let Some(text) = scene.reading.text.get(start..end).filter(|text| !text.trim().is_empty()) {
+        slot.value = Given::Said(serde_json::Value::from(text));
+    }
+}
+
+/// Lets a required parameter that got nothing have what another holds, where that one has something else to take.
+fn make_room(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candidate>]) {
+    let missing: Vec<usize> = filling.missing(parameters).collect();
+    for place in missing {
+        for wanted in others[place].iter().filter(|candidate| candidate.score >= LEAST) {
+            let holders: Vec<usize> = (0..parameters.len())
+                .filter(|other| {
+                    filling.slots[*other]
+                        .as_ref()
+                        .is_some_and(|slot| slot.start < wanted.end && wanted.start < slot.end)
+                })
+                .collect();
+            let [holder] = holders.as_slice() else { continue };
+            let held = filling.slots[*holder].take();
+            let least = if parameters[*holder].required { LEAST } else { LEAST_OPTIONAL };
+            let free = |candidate: &&Candidate| {
+                candidate.score >= least
+                    && !filling.uses(candidate.start, candidate.end)
+                    && !(candidate.start < wanted.end && wanted.start < candidate.end)
+            };
+            let instead = others[*holder].iter().find(free).cloned();
+            if instead.is_some() || !parameters[*holder].required {
+                filling.slots[*holder] = instead;
+                filling.slots[place] = Some(wanted.clone());
+                break;
+            }
+            filling.slots[*holder] = held;
         }
     }
 }

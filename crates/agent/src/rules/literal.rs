@@ -49,8 +49,11 @@ pub(super) fn find(text: &str) -> Vec<Found> {
     while let Some(rest) = text.get(at..)
         && let Some(first) = rest.chars().next()
     {
-        let read =
-            quoted(text, at).or_else(|| json(rest)).or_else(|| formula(text, at)).or_else(|| run(text, at));
+        let read = quoted(text, at)
+            .or_else(|| han_path(text, at))
+            .or_else(|| json(rest))
+            .or_else(|| formula(text, at))
+            .or_else(|| run(text, at));
         match read {
             Some((literal, length)) if length > 0 => {
                 found.push(Found { literal, start: at, end: at + length });
@@ -138,8 +141,9 @@ fn formula(text: &str, at: usize) -> Option<(Literal, usize)> {
     let mut depth = 0i32;
     let end = body.char_indices().find_map(|(at, c)| {
         depth += i32::from(c == '(') - i32::from(c == ')');
-        let stops = is_han(c)
-            || matches!(c, '，' | '。' | '；' | '？' | '"' | '”' | '\'' | '`')
+        let stops = (depth == 0 && is_han(c))
+            || matches!(c, '，' | '。' | '；' | '？' | '”' | '`')
+            || (depth == 0 && matches!(c, '"' | '\''))
             || (depth == 0 && (c.is_whitespace() || matches!(c, ',' | ';' | '?')))
             || depth < 0;
         stops.then_some(at)
@@ -186,6 +190,68 @@ fn run(text: &str, at: usize) -> Option<(Literal, usize)> {
     code(word).then(|| (Literal::Code(word.trim_start_matches('#').to_owned()), word.len()))
 }
 
+/// Words that stand before a file's name without a blank.
+const BEFORE_FILES: [&str; 37] = [
+    "读取",
+    "打开",
+    "查看",
+    "看看",
+    "创建",
+    "新建",
+    "删除",
+    "复制",
+    "检查",
+    "取消",
+    "根据",
+    "保存到",
+    "保存为",
+    "写入",
+    "写到",
+    "导入",
+    "导出",
+    "名为",
+    "叫做",
+    "文件",
+    "工作簿",
+    "表格",
+    "帮我",
+    "请",
+    "把",
+    "将",
+    "在",
+    "从",
+    "给",
+    "用",
+    "对",
+    "到",
+    "为",
+    "叫",
+    "的",
+    "和",
+    "与",
+];
+
+/// A file whose name has Chinese characters: it reaches from a blank, a mark or a small word to an ending that files have.
+fn han_path(text: &str, at: usize) -> Option<(Literal, usize)> {
+    let fits = |c: char| c.is_alphanumeric() || "._-/\\~+·".contains(c);
+    let before = &text[..at];
+    if before.ends_with(fits) && !BEFORE_FILES.iter().any(|word| before.ends_with(word)) {
+        return None;
+    }
+    let rest = &text[at..];
+    let run = &rest[..rest.find(|c: char| !fits(c)).unwrap_or(rest.len())];
+    if !run.contains(is_han) || BEFORE_FILES.iter().any(|word| run.starts_with(word)) {
+        return None;
+    }
+    run.match_indices('.').find_map(|(dot, _)| {
+        let ending = &run[dot + 1..];
+        let length = ending.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(ending.len());
+        let known = ENDINGS.contains(&ending[..length].to_ascii_lowercase().as_str());
+        let end = dot + 1 + length;
+        (known && run[..dot].contains(is_han)).then(|| (Literal::Path(run[..end].to_owned()), end))
+    })
+}
+
 /// Endings that files have, where a name alone could be something else.
 const ENDINGS: [&str; 60] = [
     "xlsx", "xls", "xlsm", "csv", "tsv", "txt", "md", "pdf", "doc", "docx", "ppt", "pptx", "json", "jsonl",
@@ -194,6 +260,11 @@ const ENDINGS: [&str; 60] = [
     "jpeg", "gif", "svg", "bmp", "webp", "mp3", "wav", "mp4", "mov", "avi", "parquet", "ipynb", "lock",
     "bak", "tmp", "env",
 ];
+
+/// Whether a file could end like this.
+pub(super) fn is_ending(word: &str) -> bool {
+    ENDINGS.contains(&word)
+}
 
 fn path(word: &str) -> Option<&str> {
     let word = word.strip_suffix(':').unwrap_or(word);
@@ -238,24 +309,26 @@ pub(super) fn cells(word: &str) -> Option<&str> {
 }
 
 fn code(word: &str) -> bool {
-    let letters = word.chars().any(|c| c.is_ascii_alphabetic());
+    let letters = word.chars().filter(char::is_ascii_alphabetic).count();
     let digits = word.chars().filter(char::is_ascii_digit).count();
     let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     let is_hash = word.starts_with('#') && word.len() > 1 && word[1..].chars().all(char::is_alphanumeric);
-    let measured = word.find(|c: char| !c.is_ascii_digit()).is_some_and(|at| {
-        at > 0
-            && (super::units::of(&word[at..]).is_some()
-                || ["st", "nd", "rd", "th", "am", "pm", "d", "x", "e"]
-                    .contains(&word[at..].to_ascii_lowercase().as_str())
-                || word.as_bytes()[at] == b'-')
+    let after_digits = word.find(|c: char| !c.is_ascii_digit()).filter(|at| *at > 0);
+    let is_measure = after_digits.is_some_and(|at| {
+        let rest = word[at..].to_ascii_lowercase();
+        let ordinal = ["st", "nd", "rd", "th", "am", "pm", "d", "x", "e"].contains(&rest.as_str());
+        ordinal || super::units::of(&rest).is_some() || (rest.starts_with('-') && letters > 0)
     });
-    is_hash
-        || (letters
-            && plain
-            && digits >= 1
-            && word.len() >= 3
-            && !measured
-            && word.bytes().any(|b| b.is_ascii_uppercase() || b == b'_' || b == b'-'))
+    // `2019-2020`, and not `10-15`.
+    let is_years = word.len() >= 7
+        && word.split('-').count() == 2
+        && digits + 1 == word.len()
+        && word.find('-') == Some(4);
+    let is_identifier = letters > 1 && word.contains('_') && !word.starts_with('_');
+    let marked =
+        digits > 3 || word.bytes().any(|byte| byte.is_ascii_uppercase() || byte == b'_' || byte == b'-');
+    let is_mixed = letters > 0 && digits > 0 && word.len() >= 3 && marked;
+    is_hash || (plain && !is_measure && (is_years || is_identifier || is_mixed))
 }
 
 #[cfg(test)]
@@ -274,6 +347,10 @@ mod tests {
             "帮我读取myfile.xlsx的Sheet1",
             &[Literal::Path(owned("myfile.xlsx")), Literal::Code(owned("Sheet1"))],
         );
+        check("在 销售数据.xlsx 的", &[Literal::Path(owned("销售数据.xlsx"))]);
+        check("读取销售.xlsx的内容", &[Literal::Path(owned("销售.xlsx"))]);
+        check("读取 docs/需求.md", &[Literal::Path(owned("docs/需求.md"))]);
+        check("=IF(B2>1,\"a\",\"b\") is", &[Literal::Formula(owned("=IF(B2>1,\"a\",\"b\")"))]);
         check("at docs/a.md.", &[Literal::Path(owned("docs/a.md"))]);
         check(
             "/etc/hosts and C:\\a\\b.txt",
@@ -305,6 +382,14 @@ mod tests {
         );
         check("(3, 2) (see above)", &[Literal::Json(serde_json::json!([3, 2]))]);
         check("[red, green]", &[Literal::Json(serde_json::json!(["red", "green"]))]);
+        check(
+            "copy_range in the 2019-2020 season, rs6034464",
+            &[
+                Literal::Code(owned("copy_range")),
+                Literal::Code(owned("2019-2020")),
+                Literal::Code(owned("rs6034464")),
+            ],
+        );
         check("INV-2024-7 5kg 2nd 10am", &[Literal::Code(owned("INV-2024-7"))]);
         check("range B1:B10 in A:C", &[Literal::Cells(owned("B1:B10")), Literal::Cells(owned("A:C"))]);
     }

@@ -7,6 +7,7 @@ use super::expression::{self, Expression};
 use super::literal::{self, Literal};
 use super::name;
 use super::number::{self, Number};
+use super::series;
 use super::token::{Token, tokens};
 
 /// What a mention is.
@@ -76,7 +77,13 @@ impl<'a> Reading<'a> {
                 others.push(Mention { value: Value::Number(found.number), start, end });
                 at = found.after;
             } else if let Some(name) = name::read(text, &all, at, &free) {
-                let (start, end) = (all[at].start, all[name.after - 1].end);
+                let (start, mut end) = (all[at].start, all[name.after - 1].end);
+                // `Germany's` speaks of Germany.
+                for owner in ["'s", "’s"] {
+                    if text[start..end].ends_with(owner) {
+                        end -= owner.len();
+                    }
+                }
                 let value = if name.is_place { Value::Place } else { Value::Name };
                 others.push(Mention { value, start, end });
                 at = name.after;
@@ -87,7 +94,38 @@ impl<'a> Reading<'a> {
         mentions.extend(others);
         mentions.sort_by_key(|mention| (mention.start, mention.end));
         mentions.dedup_by(|later, first| later.start < first.end);
-        Self { text, tokens: all, mentions, expressions }
+        // The power in `m/s^2` is part of a unit.
+        mentions.retain(|mention| {
+            !matches!(mention.value, Value::Number(_)) || !text[..mention.start].ends_with('^')
+        });
+        let mut reading = Self { text, tokens: all, mentions, expressions };
+        reading.weaken();
+        reading
+    }
+
+    /// `two numbers: 4 and 5`: a word that only tells how many follow is no value.
+    fn weaken(&mut self) {
+        let lists: Vec<usize> = (0..self.mentions.len())
+            .map(|at| series::around(self, at))
+            .filter(|range| range.len() > 1)
+            .map(|range| range.len())
+            .collect();
+        let literals =
+            |find: fn(&Value) -> bool| self.mentions.iter().filter(|mention| find(&mention.value)).count();
+        let tables = literals(|value| matches!(value, Value::Literal(Literal::Json(_))));
+        let text = self.text;
+        for mention in &mut self.mentions {
+            let spelled = text
+                .get(mention.start..mention.end)
+                .is_some_and(|text| !text.starts_with(|c: char| c.is_ascii_digit()));
+            if let Value::Number(number) = &mut mention.value
+                && spelled
+                && number.value.fract() == 0.0
+                && (lists.contains(&(number.value as usize)) || tables == number.value as usize)
+            {
+                number.weak = true;
+            }
+        }
     }
 
     /// The text of a mention as it was written.

@@ -9,6 +9,7 @@ mod candidates;
 mod choice;
 mod choose;
 mod date;
+mod deed;
 mod expression;
 mod fan;
 mod fill;
@@ -29,6 +30,7 @@ mod problem;
 mod role;
 mod series;
 mod sheet;
+mod skeleton;
 mod split;
 mod text_value;
 mod token;
@@ -44,11 +46,28 @@ use crate::plan::Plan;
 /// Requests past this size are cut: what is longer is a document, not a request.
 const LONGEST: usize = 8 << 10;
 
+/// A request that is all quoted is the request itself where it is longer than a title.
+const LONG_QUOTE: usize = 40;
+
 /// Plans a request with the tools that were found for its parts. The same input gives the same plan; `today` is the day
 /// that `tomorrow` and 下周一 are counted from.
 pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
+    assemble::assemble(&plain(request), candidates, today)
+}
+
+/// A request without what changes nothing: full-width letters, blanks around it, quotes around the whole.
+fn plain(request: &str) -> String {
     let request = request.get(..request.floor_char_boundary(LONGEST)).unwrap_or(request);
-    assemble::assemble(token::narrow(request).trim(), candidates, today)
+    let narrow = token::narrow(request);
+    let text = narrow.trim();
+    for (open, close) in [('"', '"'), ('“', '”')] {
+        let inner = text.strip_prefix(open).and_then(|text| text.strip_suffix(close));
+        if let Some(inner) = inner.filter(|inner| inner.len() > LONG_QUOTE && !inner.contains([open, close]))
+        {
+            return inner.trim().to_owned();
+        }
+    }
+    text.to_owned()
 }
 
 /// Plans a request with the tools that a finder finds.

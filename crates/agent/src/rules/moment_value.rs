@@ -6,7 +6,8 @@ use serde_json::Value as Json;
 use super::candidate::{Candidate, FAIR, GOOD, Given, Scene};
 use super::date::Moment;
 use super::labels::Place;
-use super::mention::Value;
+use super::mention::{Mention, Value};
+use super::name::is_place;
 use super::parameter::Parameter;
 use super::role::Role;
 
@@ -15,14 +16,19 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
     for mention in &scene.reading.mentions {
         let Value::When(moment) = mention.value else { continue };
         let written = scene.reading.written(mention);
-        let Some((text, base)) = text(parameter, moment, written) else { continue };
+        let Some((mut text, base)) = text(parameter, moment, written) else { continue };
+        let (mut start, mut end, mut base) = (mention.start, mention.end, base);
+        if shows_place(parameter) {
+            base = GOOD;
+            text = written.to_owned();
+            if let Some(place) = place_of(scene, start, end) {
+                text = format!("{written} {}", scene.reading.written(place));
+                (start, end) = (start.min(place.start), end.max(place.end));
+                base = GOOD + 1.0;
+            }
+        }
         let score = base + scene.labelled(places, mention.start, mention.end);
-        found.push(Candidate {
-            value: Given::Said(Json::from(text)),
-            start: mention.start,
-            end: mention.end,
-            score,
-        });
+        found.push(Candidate { value: Given::Said(Json::from(text)), start, end, score });
     }
     found
 }
@@ -37,7 +43,7 @@ fn text(parameter: &Parameter, moment: Moment, written: &str) -> Option<(String,
             format!("{month:02}/{day:02}/{year}")
         } else if asks("dd/mm/yyyy") {
             format!("{day:02}/{month:02}/{year}")
-        } else if asks("mm-dd-yyyy") {
+        } else if asks("mm-dd-yyyy") || asks("month-day-year") {
             format!("{month:02}-{day:02}-{year}")
         } else if asks("yyyymmdd") {
             format!("{year}{month:02}{day:02}")
@@ -81,4 +87,77 @@ fn spoken(time: Time, written: &str) -> String {
     } else {
         format!("{:02}:{:02}", time.hour(), time.minute())
     }
+}
+
+/// Whether an example has a place after its time: `15:00 New York`.
+fn shows_place(parameter: &Parameter) -> bool {
+    parameter.role == Role::DateTime
+        && parameter.examples.iter().any(|example| {
+            example.rsplit_once(|c: char| c.is_ascii_digit()).is_some_and(|(_, rest)| is_place(rest.trim()))
+        })
+}
+
+/// The place whose time it is.
+fn place_of<'a>(scene: &Scene<'a>, start: usize, end: usize) -> Option<&'a Mention> {
+    scene.reading.mentions.iter().find(|mention| {
+        let between = if mention.end <= start { mention.end..start } else { end..mention.start.max(end) };
+        let between = scene.reading.text.get(between).unwrap_or_default().trim();
+        mention.value == Value::Place && matches!(between, "" | "in" | "的" | "时间" | "当地时间" | "time")
+    })
+}
+
+const SPANS: [&str; 24] = [
+    "second",
+    "seconds",
+    "minute",
+    "minutes",
+    "hour",
+    "hours",
+    "day",
+    "days",
+    "week",
+    "weeks",
+    "month",
+    "months",
+    "year",
+    "years",
+    "秒",
+    "分钟",
+    "小时",
+    "个小时",
+    "天",
+    "周",
+    "星期",
+    "个月",
+    "年",
+    "个星期",
+];
+
+/// `in 100 days`, `3 hours ago`, `三天后`.
+pub(super) fn shifts(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    let tokens = &scene.reading.tokens;
+    let mut found = Vec::new();
+    for at in 0..tokens.len() {
+        let Some(number) = super::number::read(scene.reading.text, tokens, at) else { continue };
+        let end = tokens[number.after - 1].end;
+        let rest = scene.reading.text.get(end..).unwrap_or_default().trim_start();
+        let last = scene.reading.text.get(tokens[at].start..end).unwrap_or_default();
+        let is_span = SPANS.iter().any(|span| last.ends_with(span) || rest.starts_with(span));
+        let before = at.checked_sub(1).is_some_and(|at| tokens[at].is("in"));
+        let skip =
+            SPANS.iter().filter(|span| rest.starts_with(**span)).map(|span| span.len()).max().unwrap_or(0);
+        let after = rest[skip..].trim_start();
+        let tail = ["ago", "from now", "later", "以后", "之后", "后", "以前", "之前", "前"]
+            .iter()
+            .find(|tail| after.starts_with(**tail));
+        if !is_span || !(before || tail.is_some()) {
+            continue;
+        }
+        let start = if before { tokens[at - 1].start } else { tokens[number.first].start };
+        let stop = scene.reading.text.len() - after.len() + tail.map_or(0, |tail| tail.len());
+        let text = scene.reading.text.get(start..stop).unwrap_or_default().trim();
+        let score = GOOD + 0.5 + scene.labelled(places, start, stop);
+        found.push(Candidate { value: Given::Said(Json::from(text)), start, end: stop, score });
+    }
+    found
 }

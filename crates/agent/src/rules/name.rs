@@ -20,6 +20,17 @@ static PLACES: LazyLock<HashSet<String>> = LazyLock::new(|| {
     names.filter(|name| !name.is_empty()).map(str::to_lowercase).collect()
 });
 
+static COUNTRIES: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    let rows = TABLES[1].lines().filter(|line| !line.starts_with('#'));
+    let names = rows.flat_map(|row| row.split('\t').take(2)).flat_map(|names| names.split('|'));
+    names.filter(|name| !name.is_empty()).map(str::to_lowercase).collect()
+});
+
+/// Whether a name is that of a country.
+pub(super) fn is_country(name: &str) -> bool {
+    COUNTRIES.contains(&name.trim().to_lowercase()) || ["USA", "UK", "US", "UAE"].contains(&name.trim())
+}
+
 /// Capitalised words that begin sentences or are no names.
 const NO_NAMES: &str = " i i'm i'd i've i'll a an the what what's which who whom whose when where why how is are was \
 were do does did can could would should will please find get give show tell calculate compute create make \
@@ -138,14 +149,17 @@ fn english(text: &str, tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> 
                 break;
             }
             after += 2 + article;
-        } else if is_region(tokens, after, free) {
-            after += 2;
         } else {
+            after += region(text, tokens, at, after, free);
             break;
         }
     }
     let whole = text.get(tokens[at].start..tokens[after - 1].end)?;
-    Some(Name { after, is_place: place.is_some() || is_place(whole) })
+    let first = whole.split(',').next().unwrap_or_default();
+    Some(Name {
+        after,
+        is_place: is_place(whole) || is_place(first) || (whole.contains(", ") && place.is_some()),
+    })
 }
 
 /// Words that are also small places.
@@ -159,20 +173,27 @@ fn is_common(name: &str) -> bool {
 
 fn is_no_name(word: &str) -> bool {
     let word = word.to_lowercase().replace('’', "'");
-    NO_NAMES.contains(&format!(" {word} "))
+    NO_NAMES.contains(&format!(" {word} ")) || (word.len() > 3 && super::units::of(&word).is_some())
 }
 
 fn is_short_form(word: &str) -> bool {
     ["Dr", "Mr", "Mrs", "Ms", "St", "Prof", "Jr", "Mt"].contains(&word) || word.len() == 1
 }
 
-/// `, CA` or `, France` after a place.
-fn is_region(tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> bool {
-    let [comma, region, ..] = tokens.get(at..).unwrap_or_default() else { return false };
-    let two = region.text.len() == 2 && region.text.bytes().all(|byte| byte.is_ascii_uppercase());
-    let country = region.is_capital() && is_place(region.text) && at > 0 && is_place(tokens[at - 1].text);
-    let ends = tokens.get(at + 2).is_none_or(|next| !next.is_any(&["and", ","]) || two);
-    comma.text == "," && free(at + 1) && region.kind == Kind::Word && (two || (country && ends))
+/// `, CA` or `, United Kingdom` after a place: how many tokens it takes.
+fn region(text: &str, tokens: &[Token<'_>], from: usize, at: usize, free: &dyn Fn(usize) -> bool) -> usize {
+    let Some(comma) = tokens.get(at).filter(|comma| comma.text == ",") else { return 0 };
+    let name = text.get(tokens[from].start..comma.start).unwrap_or_default().trim();
+    for length in (1..=3).rev() {
+        let Some(words) = tokens.get(at + 1..at + 1 + length) else { continue };
+        let said = text.get(words[0].start..words[length - 1].end).unwrap_or_default();
+        let letters = said.len() == 2 && said.bytes().all(|byte| byte.is_ascii_uppercase());
+        let country = is_country(said) && !is_country(name) && words[0].is_capital();
+        if (letters || country) && (1..=length).all(|place| free(at + place)) {
+            return length + 1;
+        }
+    }
+    0
 }
 
 /// Whether a text has Chinese characters.

@@ -13,6 +13,8 @@ use super::parameter::{Parameter, Shape};
 const BARE: f32 = 0.95;
 /// What a unit that the parameter tells adds.
 const UNIT: f32 = 1.5;
+/// Units that count.
+const COUNTED: [&str; 9] = ["item", "row", "column", "line", "page", "time", "step", "person", "ticket"];
 /// What speaks against a number.
 const AGAINST: f32 = 0.7;
 
@@ -104,8 +106,17 @@ fn bonus(parameter: &Parameter, number: &Number) -> f32 {
     } else if rate && (number.value > 1.0 || is_money) {
         bonus -= AGAINST * 0.5;
     }
+    let counts = parameter
+        .has_word(&["count", "limit", "num", "number", "max", "top", "total", "quantity", "n", "size"]);
+    let places = parameter
+        .has_word(&["row", "rows", "column", "col", "page", "index", "line", "position", "offset", "start"]);
     if let Some(unit) = number.unit {
-        if parameter.units.contains(&unit) {
+        if counts && !number.ordinal && COUNTED.contains(&unit.name()) {
+            bonus += UNIT;
+        } else if places && !counts && COUNTED.contains(&unit.name()) {
+            // `5 rows` says how many, `row 5` and 第 5 行 say which.
+            bonus += if number.ordinal { UNIT * 0.5 } else { -AGAINST * 2.0 };
+        } else if parameter.units.contains(&unit) {
             bonus += UNIT;
         } else if is_money && money {
             bonus += UNIT * 0.7;
@@ -126,7 +137,7 @@ fn bonus(parameter: &Parameter, number: &Number) -> f32 {
         bonus += if wants_ordinal { 0.4 } else { -AGAINST * 0.5 };
     }
     if number.weak {
-        bonus -= AGAINST;
+        bonus -= AGAINST * 1.6;
     }
     bonus
 }

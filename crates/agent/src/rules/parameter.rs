@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::labels::{self, Label};
 use super::name::has_han;
-use super::role::Role;
+use super::role::{Role, Told};
 use super::units::{self, Unit};
 
 /// What a parameter takes.
@@ -55,7 +55,7 @@ const GENERIC: [&str; 22] = [
 pub(super) fn parameters(schema: &Value, description: &str) -> Vec<Parameter> {
     let mut schema = schema.clone();
     describe(&mut schema, description);
-    let mut found = members(&schema, 0);
+    let mut found = members(&schema, description, 0);
     add_described(&mut found);
     found
 }
@@ -82,7 +82,7 @@ fn describe(schema: &mut Value, description: &str) {
     }
 }
 
-fn members(schema: &Value, depth: usize) -> Vec<Parameter> {
+fn members(schema: &Value, about: &str, depth: usize) -> Vec<Parameter> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
     let required: Vec<&str> = schema
         .get("required")
@@ -97,14 +97,14 @@ fn members(schema: &Value, depth: usize) -> Vec<Parameter> {
         .filter_map(|(name, schema)| {
             Some(Parameter {
                 required: required.contains(&name.as_str()),
-                ..Parameter::read(name, schema.as_object()?, depth)
+                ..Parameter::read(name, schema.as_object()?, about, depth)
             })
         })
         .collect()
 }
 
 impl Parameter {
-    fn read(name: &str, schema: &Map<String, Value>, depth: usize) -> Self {
+    fn read(name: &str, schema: &Map<String, Value>, about: &str, depth: usize) -> Self {
         let description = schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
         let title = schema.get("title").and_then(Value::as_str).unwrap_or_default();
         let words = words(name);
@@ -118,9 +118,10 @@ impl Parameter {
         });
         let kind = inner.unwrap_or(schema);
         let choices = choices(kind).or_else(|| choices(schema)).unwrap_or_default();
-        let shape = shape(name, kind, depth);
+        let shape = shape(name, kind, about, depth);
         let format = kind.get("format").and_then(Value::as_str).unwrap_or_default();
-        let role = Role::of(&words, &description, format);
+        let examples = examples(&description, kind);
+        let role = Role::of(&words, &Told { description: &description, format, about, examples: &examples });
         let bound = |key: &str| kind.get(key).and_then(Value::as_f64);
         let mut labels = labels_of(&words);
         if has_han(&description) {
@@ -140,7 +141,7 @@ impl Parameter {
             minimum: bound("minimum"),
             maximum: bound("maximum"),
             units: units_of(&words, &description),
-            examples: examples(&description, kind),
+            examples,
             words,
             shape,
             labels,
@@ -195,7 +196,7 @@ fn choices(schema: &Map<String, Value>) -> Option<Vec<Value>> {
     Some(listed.iter().filter(|value| !value.is_null()).cloned().collect())
 }
 
-fn shape(name: &str, schema: &Map<String, Value>, depth: usize) -> Shape {
+fn shape(name: &str, schema: &Map<String, Value>, about: &str, depth: usize) -> Shape {
     let kind = match schema.get("type") {
         Some(Value::String(kind)) => kind.as_str(),
         Some(Value::Array(kinds)) => {
@@ -214,10 +215,10 @@ fn shape(name: &str, schema: &Map<String, Value>, depth: usize) -> Shape {
         "array" | "tuple" | "list" if depth < DEEPEST => {
             let empty = Map::new();
             let items = schema.get("items").and_then(Value::as_object).unwrap_or(&empty);
-            Shape::List(Box::new(Parameter::read(name, items, depth + 1)))
+            Shape::List(Box::new(Parameter::read(name, items, about, depth + 1)))
         }
         "object" | "dict" if depth < DEEPEST => {
-            Shape::Object(members(&Value::Object(schema.clone()), depth + 1))
+            Shape::Object(members(&Value::Object(schema.clone()), about, depth + 1))
         }
         _ => Shape::Any,
     }

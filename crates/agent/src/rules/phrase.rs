@@ -21,7 +21,7 @@ would should will shall may might must i you he she it we they me him her us the
 those what which who whom whose when where why how please if then than so as about into over under between during through \
 using use via per not no also there here have has had having given get give show tell find calculate compute create make let \
 help want need like know each both all some any such while after before until up out off just very more most much many other \
-whether regarding concerning i'd i'm i'll i've what's it's let's including include near ";
+whether regarding concerning last next past current latest upcoming recent today tomorrow now i'd i'm i'll i've what's it's let's including include near ";
 
 /// Words before which a thing is named.
 const BEFORE_THINGS: [&str; 14] =
@@ -114,7 +114,13 @@ pub(super) fn chunks<'a>(reading: &Reading<'a>) -> Vec<Phrase<'a>> {
 }
 
 /// What requests begin with before they say what they are about. Longer ones first where one begins another.
-const OPENINGS: [&str; 66] = [
+const OPENINGS: [&str; 72] = [
+    "有没有",
+    "有什么",
+    "关于",
+    "pages about",
+    "articles about",
+    "news about",
     "can you please",
     "could you please",
     "can you",
@@ -182,7 +188,11 @@ const OPENINGS: [&str; 66] = [
     "查查",
     "查",
 ];
-const CLOSINGS: [&str; 22] = [
+const CLOSINGS: [&str; 26] = [
+    "帮我找找",
+    "帮我找一下",
+    "帮我查查",
+    "有哪些",
     "for me",
     "please",
     "on the web",
@@ -239,6 +249,10 @@ pub(super) fn remainder<'a>(reading: &Reading<'a>) -> Option<Phrase<'a>> {
         }
     }
     let text = text.trim();
+    // Nothing but asking is left: 帮我搜一下.
+    if OPENINGS.contains(&text.to_lowercase().as_str()) || CLOSINGS.contains(&text) {
+        return None;
+    }
     let start = text.as_ptr() as usize - reading.text.as_ptr() as usize;
     (!text.is_empty()).then(|| Phrase { text, start, end: start + text.len(), after: None })
 }
@@ -258,7 +272,8 @@ mod tests {
         check("Please search the web for rust async books.", "rust async books");
         check("帮我搜索一下人工智能的最新进展", "人工智能的最新进展");
         check("请在网上查一下北京的天气？", "北京的天气");
-        check("search", "search");
+        let nothing = Reading::of("帮我上网搜一下", Date::constant(2026, 1, 15));
+        assert_eq!(remainder(&nothing), None);
     }
 
     #[test]

@@ -4,13 +4,14 @@ use serde_json::{Map, Value as Json};
 
 use super::candidate::{Candidate, FAIR, GOOD, Given, POOR, Scene, candidates};
 use super::choice;
-use super::labels::Place;
+use super::labels::{self, Place};
 use super::literal::Literal;
 use super::mention::Value;
 use super::number_value;
 use super::parameter::{Parameter, Shape};
-use super::phrase;
+use super::phrase::{self, Phrase};
 use super::series;
+use super::token::is_han;
 
 pub(super) fn lists(
     parameter: &Parameter,
@@ -65,6 +66,7 @@ pub(super) fn lists(
         let (start, end) = (members[0].start, members[members.len() - 1].end);
         let label = scene.labelled(places, start, end);
         let base = match values.len() {
+            1 if matches!(members[0].value, Value::Literal(Literal::Quoted(_))) => FAIR,
             1 => FAIR - 0.2,
             2 => FAIR + 0.4,
             _ => GOOD,
@@ -73,6 +75,7 @@ pub(super) fn lists(
     }
     if matches!(item.shape, Shape::Text | Shape::Any) {
         found.extend(spoken(scene, places));
+        found.extend(chunked(parameter, scene, places));
     }
     found
 }
@@ -85,11 +88,12 @@ fn spoken(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
         // A series goes on past what ends a single phrase.
         let rest = scene.reading.text.get(first.start..).unwrap_or_default();
         let end = rest.find(['.', '?', '!', ';', '。', '？', '！', '；', '\n', ':']).unwrap_or(rest.len());
-        let reach = if rest[..end].contains([',', '、', '，']) || rest[..end].contains(" and ") {
-            end
-        } else {
-            first.text.len()
+        let goes_on = match first.text.contains(is_han) {
+            true => rest[..end].contains('、'),
+            false => rest[..end].contains(',') || rest[..end].contains(" and "),
         };
+        let end = if first.text.contains(is_han) { rest[..end].find('，').unwrap_or(end) } else { end };
+        let reach = if goes_on { end } else { first.text.len() };
         let text = rest[..reach].trim();
         let members: Vec<Json> = series::members(text)
             .into_iter()
@@ -102,6 +106,36 @@ fn spoken(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
         let score = FAIR * 0.6 + place.strength * 0.5 + if members.len() > 1 { 0.4 } else { 0.0 };
         let end = first.start + text.len();
         found.push(Candidate { value: Given::Said(Json::Array(members)), start: first.start, end, score });
+    }
+    found
+}
+
+/// Runs of words that stand side by side: `the price of tomatoes and lettuce`.
+fn chunked(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    if !parameter.required {
+        return Vec::new();
+    }
+    let own = |text: &str| text.split_whitespace().all(|word| scene.tool_words.contains(&labels::stem(word)));
+    let chunks: Vec<Phrase<'_>> =
+        phrase::chunks(scene.reading).into_iter().filter(|chunk| !own(chunk.text)).collect();
+    let joined = |first: &Phrase<'_>, second: &Phrase<'_>| {
+        let between = scene.reading.text.get(first.end..second.start).unwrap_or_default().trim();
+        matches!(between, "and" | "," | ", and" | "or" | "and the" | "&")
+    };
+    let mut found = Vec::new();
+    for (at, first) in chunks.iter().enumerate() {
+        let mut last = at;
+        while last + 1 < chunks.len() && joined(&chunks[last], &chunks[last + 1]) {
+            last += 1;
+        }
+        let is_inner = at > 0 && joined(&chunks[at - 1], first);
+        if last == at || is_inner {
+            continue;
+        }
+        let values: Vec<Json> = chunks[at..=last].iter().map(|chunk| Json::from(chunk.text)).collect();
+        let (start, end) = (first.start, chunks[last].end);
+        let score = FAIR + 0.1 + scene.labelled(places, start, end) * 0.5;
+        found.push(Candidate { value: Given::Said(Json::Array(values)), start, end, score });
     }
     found
 }

@@ -15,6 +15,8 @@ pub(super) enum Role {
     Date,
     Time,
     DateTime,
+    /// A time from another: `in 2 days`.
+    Shift,
     /// A time zone or a place that has one.
     Zone,
     Place,
@@ -30,6 +32,15 @@ pub(super) enum Role {
     Unit,
     Id,
     Other,
+}
+
+/// What is told of a parameter beside its name.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Told<'a> {
+    pub(super) description: &'a str,
+    pub(super) format: &'a str,
+    pub(super) about: &'a str,
+    pub(super) examples: &'a [String],
 }
 
 type Row = (Role, &'static [&'static str]);
@@ -117,7 +128,9 @@ const NAMES: [&str; 24] = [
 ];
 
 impl Role {
-    pub(super) fn of(words: &[String], description: &str, format: &str) -> Self {
+    /// `about` is what the tool says of itself, `examples` what the parameter shows.
+    pub(super) fn of(words: &[String], told: &Told<'_>) -> Self {
+        let Told { description, format, about, examples } = *told;
         match format {
             "email" | "idn-email" => return Self::Mail,
             "uri" | "url" | "iri" => return Self::Url,
@@ -129,6 +142,28 @@ impl Role {
         let lower = description.to_lowercase();
         let has = |listed: &[&str]| words.iter().any(|word| listed.contains(&word.as_str()));
         let says = |listed: &[&str]| listed.iter().any(|text| lower.contains(text));
+        let is_shift = |example: &String| {
+            example.ends_with("ago")
+                || example.ends_with("天后")
+                || (example.starts_with("in ") && example.contains(|c: char| c.is_ascii_digit()))
+        };
+        if examples.iter().any(is_shift) {
+            return Self::Shift;
+        }
+        let is_moment =
+            |example: &&String| example.contains(':') && example.contains(|c: char| c.is_ascii_digit());
+        if examples.iter().filter(is_moment).count() > 1
+            && has(&["at", "when", "time", "moment", "start", "end"])
+        {
+            return Self::DateTime;
+        }
+        if has(&["start", "end"])
+            && words.len() > 1
+            && ["cell", "单元格"].iter().any(|word| about.to_lowercase().contains(word))
+            && !has(&["row", "col", "column", "date", "time"])
+        {
+            return Self::Cell;
+        }
         if has(&["time", "date", "start", "end", "when", "at"])
             && says(&[
                 "iso 8601",
@@ -184,7 +219,8 @@ mod tests {
     fn roles_are_told() {
         let check = |name: &str, description: &str, expect: Role| {
             let words = super::super::parameter::words(name);
-            assert_eq!(Role::of(&words, description, ""), expect, "{name}: {description}");
+            let told = Told { description, ..Told::default() };
+            assert_eq!(Role::of(&words, &told), expect, "{name}: {description}");
         };
         check("filepath", "Path to Excel file", Role::Path);
         check("sheet_name", "", Role::Sheet);

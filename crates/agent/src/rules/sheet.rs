@@ -47,6 +47,9 @@ pub(super) fn find<'a>(scene: &Scene<'a>) -> Vec<Phrase<'a>> {
     places.sort_by_key(|place| (place.start, std::cmp::Reverse(place.end)));
     places.dedup_by(|later, first| later.start < first.end);
     for place in places {
+        if reading.mentions.iter().any(|mention| mention.start < place.end && place.start < mention.end) {
+            continue;
+        }
         let marker = reading.text.get(place.start..place.end).unwrap_or_default();
         let after_text = reading.text.get(place.end..).unwrap_or_default();
         let before_text = reading.text.get(..place.start).unwrap_or_default();
@@ -106,6 +109,31 @@ pub(super) fn find<'a>(scene: &Scene<'a>) -> Vec<Phrase<'a>> {
             }
         } else if let Some(token) = before.filter(|token| is_name(token)) {
             add(token.start, token.end);
+        }
+    }
+    let into: Vec<(usize, usize)> = found
+        .iter()
+        .filter_map(|known| {
+            let next = reading.token_at(known.end);
+            let skip = usize::from(
+                reading.tokens.get(next).is_some_and(|token| token.is_any(&["”", "\"", "'", "」", "』"])),
+            );
+            let marker = usize::from(
+                reading.tokens.get(next + skip).is_some_and(|token| token.is_any(&["表", "sheet"])),
+            );
+            let joint = reading.tokens.get(next + skip + marker)?;
+            let named = reading.tokens.get(next + skip + marker + 1)?;
+            if !joint.is_any(&["to", "into", "as", "为", "成", "到"]) {
+                return None;
+            }
+            quoted(named.start, usize::MAX).or_else(|| is_name(named).then_some((named.start, named.end)))
+        })
+        .collect();
+    for (start, end) in into {
+        if let Some(text) = reading.text.get(start..end)
+            && !found.iter().any(|other| other.start < end && start < other.end)
+        {
+            found.push(Phrase { text, start, end, after: None });
         }
     }
     found

@@ -142,6 +142,15 @@ pub(super) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
     let mut depth = 0i32;
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
+        // A new line begins something new, where nothing reaches over its end.
+        if let Some(before) = at.checked_sub(1).and_then(|before| tokens.get(before))
+            && reading.text.get(before.end..token.start).is_some_and(|gap| gap.contains('\n'))
+            && depth <= 0
+            && !reading.mentions.iter().any(|mention| mention.start < before.end && token.start < mention.end)
+        {
+            found.push(Clause { start, end: before.end });
+            start = token.start;
+        }
         if inside(token) {
             at += 1;
             continue;
@@ -157,16 +166,6 @@ pub(super) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
             }
             None => at += 1,
         }
-        // An item of a numbered list begins on its own line.
-        if let Some(next) = tokens.get(at)
-            && let Some(gap) = reading.text.get(tokens[at - 1].end..next.start)
-            && gap.contains('\n')
-            && start < next.start
-            && depth <= 0
-        {
-            found.push(Clause { start, end: tokens[at - 1].end });
-            start = next.start;
-        }
     }
     found.push(Clause { start, end: reading.text.len() });
     found.retain_mut(|clause| trim(reading, clause));
@@ -176,10 +175,33 @@ pub(super) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
     found
 }
 
+/// Whether a clause asks for something, and does not only tell more.
+pub(super) fn asks(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    if super::name::has_han(text) {
+        let question = ["几", "什么", "多少", "哪", "吗", "怎么", "如何", "谁", "是否"];
+        return HAN_VERBS.iter().chain(&question).any(|word| text.contains(word));
+    }
+    let words: Vec<&str> =
+        lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty()).collect();
+    let polite = [
+        "please", "can", "could", "would", "will", "you", "i", "i'd", "want", "need", "to", "help", "me",
+        "like", "in", "also", "and", "then",
+    ];
+    let first = words.iter().find(|word| !polite.contains(word));
+    first.is_some_and(|word| VERBS.contains(&format!(" {word} ")))
+        || words.iter().skip(1).any(|word| VERBS.contains(&format!(" {word} ")) && lower.contains("you "))
+}
+
 /// How many tokens the boundary at `at` takes, where there is one.
 fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
     let tokens = &reading.tokens;
     let token = &tokens[at];
+    let numbers = at == 0 || reading.text[..token.start].trim_end().ends_with(|c: char| c.is_ascii_digit());
+    let line = reading.text[..token.start].rsplit('\n').next().unwrap_or_default().trim();
+    if numbers && token.text == "." && !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
     if matches!(token.text, "." | "?" | "!" | ";" | "。" | "？" | "！" | "；") {
         return Some(1);
     }

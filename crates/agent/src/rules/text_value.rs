@@ -13,6 +13,9 @@ use super::phrase;
 use super::role::Role;
 use super::sheet;
 
+/// What a value scores that is taken only where nothing else wants it.
+const LAST_RESORT: f32 = 0.9;
+
 /// Candidates for a parameter whose schema lists its values.
 pub(super) fn chosen(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     let found = choice::chosen(&parameter.choices, &parameter.description, scene.reading, &scene.stems);
@@ -27,7 +30,7 @@ pub(super) fn chosen(parameter: &Parameter, scene: &Scene<'_>, places: &[Place])
                 .get(start..end)
                 .is_some_and(|said| scene.tool_words.contains(&labels::stem(said)));
             let label = scene.labelled(places, start, end) * 0.5;
-            let score = chosen.place.strength + label - if own { 1.0 } else { 0.0 };
+            let score = chosen.place.strength + label - if own { 2.2 } else { 0.0 };
             Candidate { value: Given::Said(chosen.value), start, end, score }
         })
         .collect()
@@ -35,14 +38,25 @@ pub(super) fn chosen(parameter: &Parameter, scene: &Scene<'_>, places: &[Place])
 
 pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     let mut found = by_role(parameter, scene, places);
+    let kinds = choice::kinds(&parameter.words);
+    if !kinds.is_empty() {
+        let plain = Parameter { choices: kinds, ..parameter.clone() };
+        found.extend(chosen(&plain, scene, places));
+    }
     for mention in &scene.reading.mentions {
         let Some((text, base)) = by_mention(parameter, scene, mention) else { continue };
-        let mut label = scene.labelled(places, mention.start, mention.end);
+        let mut label = scene.labelled(places, mention.start, mention.end).max(within(places, mention));
         if parameter.examples.iter().any(|example| example.eq_ignore_ascii_case(&text)) {
             label += 0.8;
         }
+        // A city and its country are two values where they go to two parameters.
+        let written = scene.reading.written(mention);
+        let (start, end) = match written.find(text.as_str()).filter(|_| mention.value == Value::Place) {
+            Some(at) => (mention.start + at, mention.start + at + text.len()),
+            None => (mention.start, mention.end),
+        };
         let value = Given::Said(Json::from(text));
-        found.push(Candidate { value, start: mention.start, end: mention.end, score: base + label });
+        found.push(Candidate { value, start, end, score: base + label });
     }
     if is_free(parameter.role) {
         found.extend(examples(parameter, scene));
@@ -74,6 +88,9 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
     let role = parameter.role;
     let written = || scene.reading.written(mention).to_owned();
     let own = || scene.tool_words.contains(&labels::stem(&written()));
+    if matches!(mention.value, Value::Literal(Literal::Code(_))) && own() {
+        return None;
+    }
     Some(match (&mention.value, role) {
         (Value::Literal(Literal::Path(text)), Role::Pattern) if text.contains('*') => (text.clone(), GOOD),
         (Value::Literal(Literal::Path(text)), Role::Path | Role::Folder) if !text.contains('*') => {
@@ -89,43 +106,87 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         }
         (Value::Literal(Literal::Mail(text)), Role::Mail) => (text.clone(), GOOD + 0.5),
         (Value::Literal(Literal::Mail(text)), Role::Name | Role::Other | Role::Id) => (text.clone(), FAIR),
-        (Value::Literal(Literal::Formula(text)), Role::Formula | Role::Expression) => {
-            (text.clone(), GOOD + 1.0)
-        }
+        (Value::Literal(Literal::Formula(text)), Role::Formula) => (text.clone(), GOOD + 1.0),
         (Value::Literal(Literal::Cells(text)), Role::Range) => {
             (text.clone(), if text.contains(':') { GOOD + 0.5 } else { FAIR })
         }
-        (Value::Literal(Literal::Cells(text)), Role::Cell) if !text.contains(':') => (text.clone(), GOOD),
+        (Value::Literal(Literal::Cells(text)), Role::Cell) if !text.contains(':') => {
+            (text.clone(), if names_sheet(scene, mention) { -GOOD } else { GOOD })
+        }
+        (Value::Literal(Literal::Cells(text)), Role::Id) => (text.clone(), POOR),
         (
             Value::Literal(Literal::Cells(text) | Literal::Code(text)),
             Role::Id | Role::Name | Role::Other | Role::Sheet,
-        ) => (text.clone(), if role == Role::Id { GOOD } else { FAIR }),
+        ) => {
+            let is_cell = matches!(mention.value, Value::Literal(Literal::Cells(_)));
+            let base = match role {
+                Role::Sheet if is_cell && !names_sheet(scene, mention) => return None,
+                Role::Id if !text.to_lowercase().starts_with("sheet") => GOOD,
+                Role::Sheet => LAST_RESORT,
+                _ => FAIR,
+            };
+            (text.clone(), base)
+        }
         (Value::Literal(Literal::Quoted(text)), _) => {
             let base = match role {
                 Role::Text | Role::Query | Role::Name => GOOD,
-                Role::Other | Role::Id | Role::Sheet | Role::Expression | Role::Place => FAIR + 0.5,
-                Role::Path | Role::Folder | Role::Pattern if !text.contains(' ') => FAIR,
-                Role::Language | Role::Unit | Role::Currency | Role::Formula => FAIR,
+                Role::Other | Role::Id | Role::Expression | Role::Place => FAIR + 0.5,
+                Role::Sheet => LAST_RESORT,
+                Role::Path | Role::Folder | Role::Pattern if text.contains(['.', '/', '\\']) => FAIR,
+                Role::Path | Role::Folder if !text.contains(' ') => POOR,
+                Role::Formula if text.starts_with('=') => FAIR,
+                Role::Language | Role::Unit | Role::Currency => FAIR,
                 _ => return None,
             };
             (text.clone(), base)
         }
-        (Value::Place, Role::Place | Role::Zone) => (written(), GOOD + 0.2),
+        (Value::Place, Role::Place) => (part_of_place(parameter, &written())?, GOOD + 0.2),
+        (Value::Place, Role::Zone) => (written(), GOOD + 0.2),
         (Value::Name, Role::Place) => (written(), FAIR + 0.3),
         (Value::Name, Role::Zone) => (written(), POOR),
-        (Value::Name, Role::Name | Role::Other) if !own() => (written(), FAIR + 0.5),
-        (Value::Place, Role::Name | Role::Other) => (written(), FAIR * 0.8),
+        (Value::Name, Role::Name) if !own() => (written(), FAIR + 0.7),
+        (Value::Name, Role::Other) if !own() => (written(), FAIR + 0.5),
+        (Value::Place, Role::Name | Role::Other) => (written(), FAIR),
         (Value::Name, Role::Id) => (written(), FAIR),
-        (Value::Number(number), Role::Id) if !number.percent => (plain(scene, mention), FAIR + 0.2),
-        (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(scene, mention), POOR * 0.6),
+        (Value::Number(number), Role::Id) if !number.percent => (plain(scene, mention)?, POOR + 0.2),
+        (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(scene, mention)?, POOR * 0.6),
         _ => return None,
     })
 }
 
+/// `Sydney, Australia`: the city for who wants a city, the country for who wants that.
+fn part_of_place(parameter: &Parameter, written: &str) -> Option<String> {
+    let (city, region) =
+        written.split_once(',').map_or((written, None), |(city, region)| (city, Some(region.trim())));
+    if parameter.has_word(&["country", "state", "province", "nation"]) && !parameter.has_word(&["city"]) {
+        let is_country = super::name::is_country(city);
+        return region
+            .map(str::to_owned)
+            .or_else(|| (is_country || parameter.has_word(&["state", "province"])).then(|| city.to_owned()));
+    }
+    Some(if parameter.has_word(&["city", "town"]) { city.to_owned() } else { written.to_owned() })
+}
+
+/// `Premier League` is a league by its own name.
+fn within(places: &[Place], mention: &Mention) -> f32 {
+    let named = matches!(mention.value, Value::Name | Value::Place);
+    let inside = |place: &&Place| {
+        named && place.strength >= 1.4 && mention.start < place.start && place.end <= mention.end
+    };
+    places.iter().filter(inside).map(|place| place.strength * 0.8).fold(0.0, f32::max)
+}
+
 /// A number as it was written, without what it counts.
-fn plain(scene: &Scene<'_>, mention: &Mention) -> String {
+fn plain(scene: &Scene<'_>, mention: &Mention) -> Option<String> {
     let written = scene.reading.written(mention);
-    written.chars().filter(|c| c.is_ascii_alphanumeric() || ".-".contains(*c)).collect()
+    let plain: String = written.chars().filter(|c| c.is_ascii_digit() || ".-".contains(*c)).collect();
+    plain.contains(|c: char| c.is_ascii_digit()).then_some(plain)
+}
+
+/// `Q1 sheet`, `Q1 表`: what looks like a cell may be the name of a sheet.
+fn names_sheet(scene: &Scene<'_>, mention: &Mention) -> bool {
+    let rest = scene.reading.text.get(mention.end..).unwrap_or_default().trim_start().to_lowercase();
+    ["sheet", "worksheet", "tab ", "工作表", "表"].iter().any(|word| rest.starts_with(word))
 }
 
 fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
@@ -151,10 +212,13 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
             .collect(),
         Role::Cell => corners(parameter, scene),
         Role::Date | Role::Time | Role::DateTime => moment_value::candidates(parameter, scene, places),
+        // What others take out of it is taken off later: it keeps nothing from them.
         Role::Query => phrase::remainder(reading)
-            .map(|rest| said(rest.text, rest.start, rest.end, FAIR))
+            .map(|rest| said(rest.text, rest.start, rest.start, FAIR))
             .into_iter()
             .collect(),
+        Role::Shift => moment_value::shifts(scene, places),
+        Role::Pattern => patterns(scene),
         Role::Language => spoken(&choice::LANGUAGES, parameter, scene, places),
         Role::Currency => spoken(&choice::CURRENCIES, parameter, scene, places),
         Role::Folder => folders(scene),
@@ -239,6 +303,32 @@ fn corners(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     found
 }
 
+/// `xlsx files`, `markdown 文件`: names by their ending.
+fn patterns(scene: &Scene<'_>) -> Vec<Candidate> {
+    let tokens = &scene.reading.tokens;
+    let mut found = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let after = tokens.get(at + 1).map_or("", |next| next.text).to_lowercase();
+        let is_files = ["file", "files", "格", "文", "的"].contains(&after.as_str());
+        let lower = token.text.to_lowercase();
+        let ending = match lower.as_str() {
+            "markdown" => "md",
+            "python" => "py",
+            "rust" => "rs",
+            "javascript" => "js",
+            "excel" => "xlsx",
+            "text" => "txt",
+            other if super::literal::is_ending(other) && other.len() > 1 => other,
+            _ => continue,
+        };
+        if is_files {
+            let value = Given::Said(Json::from(format!("*.{ending}")));
+            found.push(Candidate { value, start: token.start, end: token.end, score: GOOD + 0.2 });
+        }
+    }
+    found
+}
+
 /// A word beside `folder` or 目录.
 fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
     let labels: Vec<Label> =
@@ -287,12 +377,15 @@ fn examples(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
 
 /// What follows one of the parameter's labels.
 fn labelled(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
-    let free = matches!(parameter.role, Role::Text | Role::Name | Role::Query | Role::Other | Role::Place);
+    let free = matches!(parameter.role, Role::Text | Role::Name | Role::Other | Role::Place | Role::Id);
     let mut found = Vec::new();
     for place in places.iter().filter(|place| place.strength >= 1.2 && free) {
         let Some(phrase) = phrase::after_label(*place, scene.reading) else { continue };
         let own = phrase.text.split_whitespace().all(|word| scene.tool_words.contains(&labels::stem(word)));
-        if own {
+        // What identifies something has a digit or is written large.
+        let odd = parameter.role == Role::Id
+            && !phrase.text.contains(|c: char| c.is_ascii_digit() || c.is_uppercase());
+        if own || odd {
             continue;
         }
         let value = Given::Said(Json::from(phrase.text));
@@ -309,7 +402,7 @@ fn labelled(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<C
 /// Runs of words that are not the tool's own; most after a small word that names things.
 fn chunks(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     if !parameter.required
-        || matches!(parameter.role, Role::Folder | Role::Currency | Role::Language | Role::Id)
+        || matches!(parameter.role, Role::Folder | Role::Currency | Role::Language | Role::Id | Role::Query)
     {
         return Vec::new();
     }

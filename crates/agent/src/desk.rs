@@ -8,7 +8,9 @@ use std::time::Duration;
 use toolhub_core::finder::ToolFinder;
 use toolhub_core::lang::{Lang, Text};
 use toolhub_core::ports::ToolCaller;
-use toolhub_core::{BoxFuture, Event, EventKind, EventSink, Outcome, RawJson, ToolCall, ToolError, ToolName};
+use toolhub_core::{
+    BoxFuture, CallId, Event, EventKind, EventSink, Outcome, RawJson, ToolCall, ToolError, ToolName,
+};
 use toolhub_engine::brief::Lengths;
 use toolhub_engine::{Catalog, Entry};
 

@@ -3,6 +3,7 @@
 
 mod blocking;
 mod calculator;
+mod calling;
 mod clock;
 mod files;
 mod finding;
@@ -19,6 +20,7 @@ use toolhub_core::NativeTool;
 use tagged::tagged;
 
 pub use calculator::calculate;
+pub use calling::Caller;
 pub use clock::{TimeAnswer, TimeRequest, get_time, time_at};
 pub use files::{Folders, list_files, read_file};
 pub use finding::{Finder, describe_tool, search_tools};
@@ -37,6 +39,8 @@ pub struct Rooms {
     pub memory: Memory,
     /// Who finds tools.
     pub finder: Finder,
+    /// Who runs calls.
+    pub caller: Caller,
 }
 
 /// All built-in tools.
@@ -49,7 +53,7 @@ pub fn builtin(rooms: Rooms) -> Vec<Arc<dyn NativeTool>> {
         true => Arc::new(search_web(web)),
         false => tagged(search_web(web), &["setup"]),
     };
-    vec![
+    let mut tools: Vec<Arc<dyn NativeTool>> = vec![
         Arc::new(calculate),
         Arc::new(get_time),
         Arc::new(list_files(Arc::clone(&folders))),
@@ -59,7 +63,9 @@ pub fn builtin(rooms: Rooms) -> Vec<Arc<dyn NativeTool>> {
         tagged(read_result(memory), &["memory"]),
         tagged(search_tools(Arc::clone(&finder)), &["tools"]),
         tagged(describe_tool(finder), &["tools"]),
-    ]
+    ];
+    tools.extend(calling::CallTool::new(rooms.caller).map(|tool| tagged(tool, &["tools"])));
+    tools
 }
 
 /// What the expansion of `#[tool]` needs, for the tools of this crate.

@@ -9,7 +9,7 @@ use toolhub_core::{
     BoxFuture, CallContext, CallId, NativeTool, RawJson, RawObject, Source, Tool, ToolDefinition, ToolError,
     ToolHost, ToolOutput,
 };
-use toolhub_native::{Finder, Folders, Memory, NativeHost, Rooms, WebSearch, builtin};
+use toolhub_native::{Caller, Finder, Folders, Memory, NativeHost, Rooms, WebSearch, builtin};
 
 /// A tool that always says the same.
 struct Fixed {
@@ -85,6 +85,7 @@ fn rooms() -> Rooms {
         web: WebSearch::found(&|_| None),
         memory: Memory::default(),
         finder: Finder::new(Arc::new(Nobody)),
+        caller: Caller::default(),
     }
 }
 
@@ -95,6 +96,7 @@ async fn the_built_in_tools_work() {
         names(&host),
         [
             "calculate",
+            "call_tool",
             "describe_tool",
             "get_conversation_history",
             "get_time",
@@ -107,7 +109,7 @@ async fn the_built_in_tools_work() {
     );
     let tools = host.tools();
     assert_eq!(call(&host, &tools[0], json!({"expression": "0.1 + 0.2"})).await, "0.3");
-    let came = call(&host, &tools[3], json!({"zone": "北京", "at": "2026-01-01T00:00Z"})).await;
+    let came = call(&host, &tools[4], json!({"zone": "北京", "at": "2026-01-01T00:00Z"})).await;
     assert_eq!(came, "2026-01-01 08:00:00 +08:00 (Asia/Shanghai, Thursday)");
     assert!(
         call(&host, &tools[5], json!({"path": "a"})).await.starts_with("tool_failed: no folder may be read")

@@ -11,12 +11,12 @@ use toolhub_core::lang::{Lang, Say, Text};
 use toolhub_core::memory::CallLog;
 use toolhub_core::model::LanguageModel;
 use toolhub_core::ports::{CachedList, HubStore};
-use toolhub_core::{EventSink, NativeTool, ServerId, ToolHost};
+use toolhub_core::{EventSink, NativeTool, Outcome, ServerId, ToolError, ToolHost};
 use toolhub_engine::{Deadlines, Engine, Tagger};
 use toolhub_mcp::config::{ConfigError, ServerSpec, TransportSpec};
 use toolhub_mcp::oauth::TokenStore;
 use toolhub_mcp::{ClientHandler, McpHost, Refusal, Server, ServerContext};
-use toolhub_native::{Finder as NativeFinder, Folders, Memory, NativeHost, Rooms, builtin};
+use toolhub_native::{Caller, Finder as NativeFinder, Folders, Memory, NativeHost, Rooms, builtin};
 
 use toolhub_store::{OpenError, StorePlace};
 
@@ -192,6 +192,7 @@ impl HubBuilder {
             web: settings.search_service(),
             memory: Memory::of(store.clone()),
             finder: NativeFinder::new(Arc::clone(&finder) as Arc<dyn ToolFinder>),
+            caller: caller_of(&engine),
         };
         let native = Arc::new(native_host(&settings, rooms, self.tools));
         engine.add_host(&(Arc::clone(&native) as Arc<dyn ToolHost>), limits);
@@ -234,6 +235,21 @@ impl HubBuilder {
         hub.refresh_catalog();
         Ok(hub)
     }
+}
+
+/// Calls through the engine, which owns the tools and is not owned by them.
+fn caller_of(engine: &Arc<Engine>) -> Caller {
+    let (caller, engine) = (Caller::default(), Arc::downgrade(engine));
+    caller.set(move |call| {
+        let engine = engine.upgrade();
+        Box::pin(async move {
+            match engine {
+                Some(engine) => engine.call(call).await,
+                None => Outcome::refused(call.id, call.tool, ToolError::Cancelled),
+            }
+        })
+    });
+    caller
 }
 
 fn no_store(places: &Places) -> String {

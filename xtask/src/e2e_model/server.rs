@@ -15,6 +15,8 @@ use crate::run::program;
 
 /// Reading a gigabyte from a slow disk takes a while.
 const START: Duration = Duration::from_secs(180);
+/// What the model is called; the path of its file otherwise.
+const NAME: &str = "qwen2.5-coder-1.5b";
 const POLL: Duration = Duration::from_millis(200);
 const ANSWER: Duration = Duration::from_secs(2);
 
@@ -35,7 +37,7 @@ impl Running {
             .arg("-m")
             .arg(model)
             .args(["--host", "127.0.0.1", "--port", &address.port().to_string()])
-            .args(["-c", "4096", "-np", "1", "--jinja"])
+            .args(["-c", "4096", "-np", "1", "--jinja", "--alias", NAME])
             .stdin(Stdio::null())
             .stdout(written.try_clone()?)
             .stderr(written)

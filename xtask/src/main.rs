@@ -6,6 +6,7 @@ mod checks;
 mod commands;
 mod deny;
 mod faults;
+mod fuzz;
 mod nearest;
 mod peers;
 mod postgres;

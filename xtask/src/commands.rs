@@ -4,7 +4,7 @@ use std::fmt;
 use anyhow::Result;
 
 use crate::{
-    bench, checks, deny, e2e_model, nearest::nearest, peers, postgres, table::Table, tidy,
+    bench, checks, deny, e2e_model, fuzz, nearest::nearest, peers, postgres, table::Table, tidy,
     workspace::Workspace,
 };
 
@@ -54,6 +54,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         name: "bench",
         about: "measure, all benchmarks or the one named; `--list` shows them",
         run: bench::command,
+    },
+    Command {
+        name: "fuzz",
+        about: "arbitrary text for what reads text: `fuzz formats [--seconds N]`; needs cargo-fuzz",
+        run: fuzz::command,
     },
     Command { name: "help", about: "this list", run: help },
 ];

@@ -7,6 +7,7 @@ mod commands;
 mod deny;
 mod e2e_model;
 mod faults;
+mod fuzz;
 mod nearest;
 mod peers;
 mod postgres;

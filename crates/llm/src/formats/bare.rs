@@ -12,7 +12,8 @@ impl<'s, 't> Context<'s, 't> {
     pub(super) fn bare_limit(&self, at: usize) -> usize {
         let stops =
             |tag: &Tag<'t>| tag.special || super::envelope::meaning(tag) != super::envelope::Meaning::Other;
-        super::tag::find_tag(self.source, at, stops).map_or(self.source.len(), |tag| tag.start)
+        let find = || super::tag::find_tag(self.source, at, stops).map_or(self.source.len(), |tag| tag.start);
+        self.source.remembered(at, find)
     }
 
     /// Whether calls as Python writes them are meant as such.
@@ -57,9 +58,8 @@ impl<'s, 't> Context<'s, 't> {
 
     /// A tool's name in one line and an object in the next, as GLM 4 writes calls.
     fn name_over_object(&self, name: Name<'_>, end: usize) -> Option<Group> {
-        let line = self.source.line_end(end);
-        let brace = self.source.skip_space(line);
-        if !self.source.slice(end, line).trim().is_empty() || self.source.char_at(brace) != Some('{') {
+        let brace = self.source.skip_space(end);
+        if self.source.char_at(brace) != Some('{') || !self.source.slice(end, brace).contains('\n') {
             return None;
         }
         let mended = self.json_at(brace, self.bare_limit(brace)).filter(|mended| !mended.placeholder)?;
@@ -97,7 +97,7 @@ impl<'s, 't> Context<'s, 't> {
         let mut at = self.next_statement(from);
         while self.source.char_at(at).is_some() {
             let (start, wrapped) = self.inside_statement(at);
-            let Reading::Calls(group) = self.expression(start, self.source.len(), setting) else {
+            let Reading::Calls(group) = self.expression(start, Some(self.source.len()), setting) else {
                 return None;
             };
             let python = matches!(self.source.char_at(start), Some(first) if first != '{' && first != '<');

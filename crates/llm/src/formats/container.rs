@@ -27,7 +27,7 @@ impl<'s, 't> Context<'s, 't> {
         let mut limit = self.limit(at);
         let mut end = at;
         loop {
-            match self.expression(at, limit, Setting::Marked) {
+            match self.expression(at, Some(limit), Setting::Marked) {
                 Reading::Calls(group) => {
                     end = group.end.max(at + 1);
                     calls.extend(group.calls);

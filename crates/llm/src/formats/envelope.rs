@@ -109,7 +109,7 @@ pub(super) fn meaning(tag: &Tag<'_>) -> Meaning {
     let name = tag.name.as_str();
     if matches!(name, "function" | "invoke" | "tool" | "call" | "action") && named(tag) {
         Meaning::NamedCall
-    } else if CALLS.contains(&name) {
+    } else if CALLS.contains(&name) || name == "invoke" {
         Meaning::Call
     } else if THOUGHTS.contains(&name) {
         Meaning::Thought

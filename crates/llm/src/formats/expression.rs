@@ -25,9 +25,17 @@ pub(super) enum Reading {
 }
 
 impl<'s, 't> Context<'s, 't> {
-    /// The calls that begin at `at`. Mended is nothing past `limit`, where the marks around the calls end.
-    pub(super) fn expression(&self, at: usize, limit: usize, setting: Setting) -> Reading {
-        let found = match self.source.char_at(at) {
+    /// The calls that begin at `at`. Mended is nothing past `limit`, where the marks around the calls end; without marks,
+    /// nothing past the next one.
+    pub(super) fn expression(&self, at: usize, limit: Option<usize>, setting: Setting) -> Reading {
+        let first = self.source.char_at(at);
+        let brace = matches!(first, Some('{' | '[' | '｛' | '［'));
+        let limit = match limit {
+            Some(limit) => limit,
+            None if brace && self.is_strict(at) => self.source.len(),
+            None => self.bare_limit(at),
+        };
+        let found = match first {
             Some('{' | '[' | '｛' | '［') => return self.json(at, limit, setting),
             Some('<') => self.tagged(at, limit),
             Some('"' | '\'') => return self.quoted(at, limit, setting),
@@ -49,6 +57,11 @@ impl<'s, 't> Context<'s, 't> {
             self.source.touch_end();
         }
         mended
+    }
+
+    /// Whether nothing needs mending at `at`, so that no limit is needed.
+    fn is_strict(&self, at: usize) -> bool {
+        strict_at(self.source, at).is_some()
     }
 
     fn json(&self, at: usize, limit: usize, setting: Setting) -> Reading {

@@ -137,7 +137,7 @@ impl Walk {
             return self.line(context, first);
         }
         let before = context.source.char_before(self.at)?;
-        let apart = before.is_whitespace() || matches!(before, ':' | '：' | '>');
+        let apart = before.is_whitespace() || matches!(before, ':' | '：');
         if apart && !self.in_code && matches!(first, '{' | '[') {
             return self.json(context);
         }
@@ -183,6 +183,7 @@ impl Walk {
             _ => {}
         }
         if matches!(self.manner, Some(Manner::Lines)) && react::answer_at(source, at) {
+            source.touch_end();
             return Some((Kind::Answer, source.len()));
         }
         if self.allows(Manner::Lines)
@@ -211,8 +212,7 @@ impl Walk {
         if (!self.allows(manner) || shows_an_example(context.source, self.at)) && !self.marked {
             return None;
         }
-        let limit = context.bare_limit(self.at);
-        let Reading::Calls(mut group) = context.expression(self.at, limit, Setting::Bare) else {
+        let Reading::Calls(mut group) = context.expression(self.at, None, Setting::Bare) else {
             return None;
         };
         if python && !context.plausible(&group, self.fresh) {
@@ -228,7 +228,8 @@ impl Walk {
         if context.source.starts_with(start, "all\n") {
             return Some((Kind::Mark, start + 4));
         }
-        let Reading::Calls(group) = context.expression(start, context.source.len(), Setting::Marked) else {
+        let Reading::Calls(group) = context.expression(start, Some(context.source.len()), Setting::Marked)
+        else {
             return None;
         };
         Some(self.calls(Manner::Marked, group))
@@ -419,8 +420,7 @@ fn inline_code(source: &Source<'_>, at: usize) -> bool {
 
 /// Whether a tag stands in inline code with words around it, or behind words that say that it is only shown.
 fn is_inline(source: &Source<'_>, at: usize) -> bool {
-    let line_start = source.slice(0, at).rfind('\n').map_or(0, |newline| newline + 1);
-    let before = source.slice(line_start, at);
+    let before = source.line_before(at);
     if before.trim_start() == "`" {
         return !inline_code(source, at - 1);
     }
@@ -447,11 +447,7 @@ const SHOWING: &[&str] = &[
 
 /// Whether the words before something say that it is only shown.
 fn shows_an_example(source: &Source<'_>, at: usize) -> bool {
-    /// As much of a line as can matter: the words stand right before what they speak of.
-    const NEAR: usize = 240;
-    let before = source.slice(0, at).trim_end();
-    let line = before.rsplit('\n').next().unwrap_or_default();
-    let from = line.char_indices().rev().nth(NEAR).map_or(0, |(from, _)| from);
-    let line = line.get(from..).unwrap_or_default().to_lowercase();
+    let before = source.behind(at).trim_end();
+    let line = before.rsplit('\n').next().unwrap_or_default().to_lowercase();
     SHOWING.iter().any(|word| line.contains(word))
 }

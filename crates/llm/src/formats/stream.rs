@@ -6,7 +6,7 @@ use toolhub_core::ToolName;
 use super::known::KnownTools;
 use super::scanner::{Coming, Kind, Walk};
 use super::{Reading, read};
-use crate::repair::Source;
+use crate::repair::{LOOK_BEHIND, Source};
 
 /// What was heard since the last time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,10 @@ impl<'k> StreamReader<'k> {
             return Vec::new();
         }
         let base = self.walk.at;
-        let held = base.saturating_sub(look_behind(&self.text, base));
+        let mut held = base.saturating_sub(2 * LOOK_BEHIND);
+        while !self.text.is_char_boundary(held) {
+            held -= 1;
+        }
         let source = Source::new(self.text.get(held..).unwrap_or_default());
         self.walk.at = base - held;
         let pieces = self.walk.pieces(&source, self.known, Coming::More);
@@ -80,12 +83,4 @@ impl<'k> StreamReader<'k> {
         let rest = reading.prose.get(self.told..).unwrap_or_default().to_owned();
         (reading, rest)
     }
-}
-
-/// How many bytes before `at` decide what stands there: the line, and the one before it.
-fn look_behind(text: &str, at: usize) -> usize {
-    let before = text.get(..at).unwrap_or_default();
-    let line = before.rfind('\n').unwrap_or(0);
-    let start = before.get(..line).and_then(|above| above.trim_end().rfind('\n')).unwrap_or(0);
-    at - start
 }

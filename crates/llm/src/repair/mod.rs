@@ -16,7 +16,7 @@ use toolhub_core::json::MAX_DEPTH;
 pub use self::notes::{Repair, Repairs};
 
 pub(crate) use self::arguments::Arguments;
-pub(crate) use self::text::Source;
+pub(crate) use self::text::{LOOK_BEHIND, Source};
 
 /// How far a value got before its text ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

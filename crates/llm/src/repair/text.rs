@@ -3,17 +3,21 @@
 
 use std::cell::Cell;
 
+/// How much before a place may matter for what stands there.
+pub(crate) const LOOK_BEHIND: usize = 512;
+
 /// A text, or the beginning of one.
 #[derive(Debug)]
 pub(crate) struct Source<'t> {
     text: &'t str,
     end_seen: Cell<bool>,
     work: Cell<usize>,
+    stop: Cell<Option<(usize, usize)>>,
 }
 
 impl<'t> Source<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
-        Self { text, end_seen: Cell::new(false), work: Cell::new(0) }
+        Self { text, end_seen: Cell::new(false), work: Cell::new(0), stop: Cell::new(None) }
     }
 
     /// The same text up to `end`. Whoever looks past that has not looked past the whole text's end.
@@ -46,7 +50,7 @@ impl<'t> Source<'t> {
 
     /// Whether more work was done than any honest text needs.
     pub(crate) fn exhausted(&self) -> bool {
-        self.work.get() > 64 * self.text.len() + (1 << 16)
+        self.work.get() > 16 * self.text.len() + (1 << 18)
     }
 
     pub(crate) fn work(&self) -> usize {
@@ -67,6 +71,36 @@ impl<'t> Source<'t> {
             self.touch_end();
         }
         found
+    }
+
+    /// As much of what stands before `at` as can matter for what stands there.
+    pub(crate) fn behind(&self, at: usize) -> &'t str {
+        let mut from = at.saturating_sub(LOOK_BEHIND);
+        while !self.text.is_char_boundary(from) {
+            from -= 1;
+        }
+        self.slice(from, at)
+    }
+
+    /// What stands before `at` in its line.
+    pub(crate) fn line_before(&self, at: usize) -> &'t str {
+        self.behind(at).rsplit('\n').next().unwrap_or_default()
+    }
+
+    /// The end that `find` gives for a place, which holds for every place between the two: asked for from left to right, it
+    /// is looked for once.
+    pub(crate) fn remembered(&self, at: usize, find: impl FnOnce() -> usize) -> usize {
+        if let Some((from, to)) = self.stop.get()
+            && (from..=to).contains(&at)
+        {
+            if to >= self.text.len() {
+                self.touch_end();
+            }
+            return to;
+        }
+        let to = find();
+        self.stop.set(Some((at, to)));
+        to
     }
 
     /// The character before `at`.

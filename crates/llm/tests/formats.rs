@@ -1,0 +1,292 @@
+//! Texts as models write them, each with the calls that are meant: `texts.jsonl`, one per line. And what holds for every
+//! text: streams give what wholes give, nothing panics, time grows no faster than the text.
+
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use toolhub_core::RawJson;
+use toolhub_llm::formats::{Heard, KnownTool, KnownTools, Reading, StreamReader, read};
+
+#[derive(Debug, Deserialize)]
+struct Case {
+    name: String,
+    text: String,
+    calls: Vec<Value>,
+    tools: Option<Vec<Value>>,
+    prose: Option<String>,
+    /// The arguments of the one call, to the letter.
+    raw: Option<String>,
+    #[serde(default)]
+    cut: bool,
+    /// White space at the ends of texts does not matter.
+    #[serde(default)]
+    loose: bool,
+    #[serde(default)]
+    unreadable: usize,
+}
+
+fn cases() -> Vec<Case> {
+    let lines = include_str!("texts.jsonl").lines();
+    lines.map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+fn known(case: &Case) -> KnownTools {
+    let tools = case.tools.clone().unwrap_or_default();
+    KnownTools::new(tools.into_iter().map(|tool| {
+        KnownTool::new(tool["name"].as_str().unwrap(), Some(RawJson::from(tool["parameters"].clone())))
+    }))
+}
+
+fn calls(reading: &Reading) -> Vec<Value> {
+    let shown = |call: &toolhub_core::model::ModelCall| json!({"name": call.tool.as_str(), "arguments": call.arguments.value()});
+    reading.calls.iter().map(shown).collect()
+}
+
+fn trimmed(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::from(text.trim()),
+        Value::Array(items) => items.iter().map(trimmed).collect(),
+        Value::Object(members) => members.iter().map(|(key, value)| (key.clone(), trimmed(value))).collect(),
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn every_text_gives_the_calls_that_are_meant() {
+    let cases = cases();
+    assert!(cases.len() >= 100, "{} texts", cases.len());
+    let mut wrong = Vec::new();
+    for case in &cases {
+        let reading = read(&case.text, &known(case));
+        let found = calls(&reading);
+        let same = if case.loose {
+            found.iter().map(trimmed).eq(case.calls.iter().map(trimmed))
+        } else {
+            found == case.calls
+        };
+        let right = match &case.raw {
+            Some(raw) => reading.calls.len() == 1 && reading.calls[0].arguments.get() == raw,
+            None => same,
+        };
+        let prose = case.prose.as_ref().is_none_or(|prose| reading.prose == *prose);
+        if !right
+            || !prose
+            || reading.cut.is_some() != case.cut
+            || reading.unreadable.len() != case.unreadable
+        {
+            wrong.push(format!("{}\n  text {:?}\n  got  {reading:?}", case.name, case.text));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {} wrong:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+#[test]
+fn what_was_mended_is_told_in_both_languages() {
+    use toolhub_core::{Lang, Say as _};
+    let reading = read("<tool_call>{'name': 'f', 'arguments': {'a': True,}}", &KnownTools::default());
+    let told = |lang| reading.calls[0].repaired.iter().map(|text| text.say(lang)).collect::<Vec<_>>();
+    assert!(told(Lang::En).iter().any(|text| text.contains("comma")), "{:?}", told(Lang::En));
+    assert!(told(Lang::Zh).iter().any(|text| text.contains("逗号")), "{:?}", told(Lang::Zh));
+    let clean = read("<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", &KnownTools::default());
+    assert!(clean.calls[0].repaired.is_empty(), "{:?}", clean.calls[0].repaired);
+}
+
+/// Reads a text in pieces, and what was told while it came.
+fn streamed(text: &str, known: &KnownTools, cuts: &[usize]) -> (Reading, String) {
+    let mut reader = StreamReader::new(known);
+    let (mut shown, mut from) = (String::new(), 0);
+    for &to in cuts.iter().chain([&text.len()]) {
+        for heard in reader.feed(&text[from..to]) {
+            if let Heard::Words(words) = heard {
+                shown.push_str(&words);
+            }
+        }
+        from = to;
+    }
+    let (reading, rest) = reader.finish();
+    shown.push_str(&rest);
+    (reading, shown)
+}
+
+/// Whether words that were told can turn out to be thoughts: where the text ends a thought that it did not begin.
+fn takes_back(text: &str) -> bool {
+    text.contains("</think")
+}
+
+#[test]
+fn a_stream_gives_what_the_whole_gives_wherever_it_is_cut() {
+    for case in cases() {
+        let known = known(&case);
+        let whole = read(&case.text, &known);
+        let places: Vec<usize> = case.text.char_indices().map(|(at, _)| at).skip(1).collect();
+        let (reading, shown) = streamed(&case.text, &known, &places);
+        assert_eq!(calls(&reading), calls(&whole), "{}: character by character", case.name);
+        if !takes_back(&case.text) {
+            assert_eq!(shown, whole.prose, "{}: character by character", case.name);
+        }
+        for &place in &places {
+            let (reading, shown) = streamed(&case.text, &known, &[place]);
+            assert_eq!(calls(&reading), calls(&whole), "{}: cut at {place}", case.name);
+            if !takes_back(&case.text) {
+                assert_eq!(shown, whole.prose, "{}: cut at {place}", case.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn words_are_told_while_they_come() {
+    let known = KnownTools::default();
+    let mut reader = StreamReader::new(&known);
+    let mut shown = String::new();
+    for word in ["It ", "is ", "sunny ", "in Kyoto", ".\nAnd ", "<b>warm</b>", " too. <tool", "_call>{\"na"] {
+        for heard in reader.feed(word) {
+            match heard {
+                Heard::Words(words) => shown.push_str(&words),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert_eq!(shown, "It is sunny in Kyoto.\nAnd <b>warm</b> too. ");
+}
+
+/// Time for a text of that size, at its best: other work on the machine does not count.
+fn time(text: &str) -> Duration {
+    let known = KnownTools::new([KnownTool::new("f", None)]);
+    let once = || {
+        let started = Instant::now();
+        read(text, &known);
+        started.elapsed()
+    };
+    (0..3).map(|_| once()).min().unwrap_or_default()
+}
+
+#[test]
+fn time_grows_no_faster_than_the_text() {
+    let seeds = [
+        "{",
+        "[",
+        "<",
+        "<tool_call>",
+        "<tool_call>{",
+        "{\"a\":",
+        "[\"",
+        "f(",
+        "[f(",
+        "\"",
+        "{\"name\": \"",
+        "```\n",
+        "<think>",
+        "{'a': 'b' ",
+        "f(x='",
+        "</tool_call>",
+        "<function=f><parameter=a>",
+        "[TOOL_CALLS]",
+        "{{",
+        "[{\"a\" \"b\": 1} ",
+        "Action: f\nAction Input: {",
+        "<|channel|>",
+        "\"\"\"",
+        "{\"a\": \"\"\" ",
+        "<arg_key>",
+        "f\n{",
+        "1. f(",
+        "...",
+        "`",
+    ];
+    for seed in seeds {
+        let (short, long) = (seed.repeat(4_000 / seed.len()), seed.repeat(32_000 / seed.len()));
+        let (one, eight) = (time(&short), time(&long));
+        // Eight times the text; a quadratic reader would take sixty-four times as long.
+        let most = one.max(Duration::from_millis(8)) * 24;
+        assert!(eight < most, "{seed:?}: {one:?} for 4 kB, {eight:?} for 32 kB");
+    }
+}
+
+fn fragment() -> impl Strategy<Value = String> {
+    let marks = prop::sample::select(vec![
+        "<tool_call>",
+        "</tool_call>",
+        "<think>",
+        "</think>",
+        "{\"name\": \"f\", \"arguments\": {\"a\": 1}}",
+        "{",
+        "}",
+        "[",
+        "]",
+        "\"",
+        "'",
+        "\\",
+        "f(a=1)",
+        "[f(a='x')]",
+        "```json\n",
+        "```",
+        "\n",
+        "<function=f>",
+        "<parameter=a>",
+        "</parameter>",
+        "</function>",
+        "[TOOL_CALLS]",
+        "[ARGS]",
+        "<|im_start|>",
+        "<tool_result>",
+        "</tool_result>",
+        "Action: f\n",
+        "Action Input: ",
+        "，",
+        "：",
+        "“",
+        "…",
+        "...",
+        "//",
+        "#",
+        "<invoke name=\"f\">",
+        "<arg_key>",
+        "{\"a\": ",
+        "True",
+        ", ",
+        "<|channel|>",
+        "<|message|>",
+        "to=functions.f",
+        ">>>",
+        "functools[",
+        "例如",
+        "`",
+        "◁think▷",
+        "<|\"|>",
+        "- ",
+        "f\n",
+    ]);
+    prop_oneof![4 => marks.prop_map(str::to_owned), 1 => "\\PC{0,6}"]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_panics_and_no_cut_matters(parts in prop::collection::vec(fragment(), 0..24), seed in any::<u64>()) {
+        let text: String = parts.concat();
+        let known = KnownTools::new([KnownTool::new("f", None)]);
+        for known in [&KnownTools::default(), &known] {
+            let whole = read(&text, known);
+            let mut cuts: Vec<usize> = text.char_indices().map(|(at, _)| at).skip(1).collect();
+            cuts.retain(|at| (seed >> (at % 64)) & 1 == 1);
+            let (reading, shown) = streamed(&text, known, &cuts);
+            prop_assert_eq!(calls(&reading), calls(&whole), "{:?}", text);
+            if !takes_back(&text) {
+                prop_assert_eq!(&shown, &whole.prose, "{:?} cut at {:?}", text, cuts);
+            }
+            for call in &whole.calls {
+                prop_assert!(call.arguments.is_object(), "{:?}", call);
+            }
+        }
+    }
+
+    #[test]
+    fn arbitrary_text_is_read(text in any::<String>()) {
+        read(&text, &KnownTools::default());
+        toolhub_llm::repair::repair(&text);
+    }
+}

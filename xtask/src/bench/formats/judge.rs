@@ -1,0 +1,130 @@
+//! Whether the calls that were read are the right ones, as the function-calling leaderboards judge it: names without regard
+//! to dots and underscores, texts without regard to case and punctuation, any acceptable value per argument.
+use serde_json::Value;
+
+/// What should be read in a text.
+pub(super) enum Expect {
+    /// Exactly these calls, in this order.
+    Exactly(Value),
+    /// A call that broke off: its name and its first argument are there.
+    Begun { name: String, argument: String },
+    /// These calls in any order, each as `{name: {argument: [acceptable values; "" where it may be left out]}}`.
+    OneOfMany(Value),
+}
+
+impl Expect {
+    pub(super) fn is_met(&self, calls: &Value) -> bool {
+        let Some(calls) = calls.as_array() else { return false };
+        match self {
+            Self::Exactly(expected) => {
+                let expected = expected.as_array().map(Vec::as_slice).unwrap_or_default();
+                let same = |(call, expected): (&Value, &Value)| {
+                    call["name"] == expected["name"] && equal(&call["arguments"], &expected["arguments"])
+                };
+                calls.len() == expected.len() && calls.iter().zip(expected).all(same)
+            }
+            Self::Begun { name, argument } => match calls.as_slice() {
+                [call] => call["name"] == name.as_str() && call["arguments"].get(argument).is_some(),
+                _ => false,
+            },
+            Self::OneOfMany(expected) => {
+                let expected = expected.as_array().map(Vec::as_slice).unwrap_or_default();
+                let mut left: Vec<&Value> = calls.iter().collect();
+                calls.len() == expected.len()
+                    && expected.iter().all(|expected| {
+                        let found = left.iter().position(|call| accepted(call, expected));
+                        found.map(|place| left.remove(place)).is_some()
+                    })
+            }
+        }
+    }
+}
+
+/// Equal, whatever the spelling of numbers.
+fn equal(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| equal(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one.iter().all(|(key, value)| other.get(key).is_some_and(|same| equal(value, same)))
+        }
+        _ => one == other,
+    }
+}
+
+fn accepted(call: &Value, expected: &Value) -> bool {
+    let Some((name, arguments)) = expected.as_object().and_then(|object| object.iter().next()) else {
+        return false;
+    };
+    let same_name = call["name"].as_str().is_some_and(|given| plain(given) == plain(name));
+    same_name && members_accepted(&call["arguments"], arguments)
+}
+
+fn members_accepted(given: &Value, accepted: &Value) -> bool {
+    let (Some(given), Some(accepted)) = (given.as_object(), accepted.as_object()) else { return false };
+    let fits = |(key, value): (&String, &Value)| {
+        accepted.get(key).is_some_and(|options| options_of(options).iter().any(|option| close(value, option)))
+    };
+    let optional = |options: &Value| options_of(options).contains(&Value::from(""));
+    given.iter().all(fits)
+        && accepted.iter().all(|(key, options)| given.contains_key(key) || optional(options))
+}
+
+fn options_of(options: &Value) -> &[Value] {
+    options.as_array().map_or_else(|| std::slice::from_ref(options), Vec::as_slice)
+}
+
+fn close(value: &Value, option: &Value) -> bool {
+    match (value, option) {
+        (Value::String(value), Value::String(option)) => plain(value) == plain(option),
+        (Value::Array(values), Value::Array(options)) => {
+            values.len() == options.len()
+                && values.iter().zip(options).all(|(value, option)| close(value, option))
+        }
+        (Value::Object(_), Value::Object(_)) => members_accepted(value, option),
+        _ => equal(value, option),
+    }
+}
+
+/// A text without what the leaderboards do not look at.
+fn plain(text: &str) -> String {
+    let kept =
+        text.chars().filter(|character| !matches!(character, ' ' | ',' | '.' | '/' | '-' | '_' | '*' | '^'));
+    kept.flat_map(char::to_lowercase)
+        .map(|character| if character == '\'' { '"' } else { character })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn calls_are_judged_by_what_is_acceptable() {
+        let expected = Expect::OneOfMany(json!([
+            {"math.power": {"base": [3], "exponent": [4.0], "mod": ["", 1]}},
+            {"find": {"place": ["New York, NY", "NYC"], "options": [{"open": [true], "price": ["", 5]}]}}
+        ]));
+        let call = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
+        let power = call("math_power", json!({"base": 3, "exponent": 4}));
+        let find = call("find", json!({"place": "new york NY", "options": {"open": true}}));
+        assert!(expected.is_met(&json!([find, power])));
+        assert!(!expected.is_met(&json!([power])));
+        assert!(
+            !expected
+                .is_met(&json!([power, call("find", json!({"place": "Boston", "options": {"open": true}}))]))
+        );
+        assert!(!expected.is_met(&json!([
+            power,
+            call("find", json!({"place": "NYC", "options": {"open": true}, "x": 1}))
+        ])));
+        let begun = Expect::Begun { name: "find".to_owned(), argument: "place".to_owned() };
+        assert!(begun.is_met(&json!([call("find", json!({"place": "N"}))])));
+        assert!(!begun.is_met(&json!([call("find", json!({}))])));
+    }
+}

@@ -26,7 +26,7 @@ pub fn mend(schema: &RawJson, arguments: &RawJson) -> Option<Mended> {
     let mut mender = Mender { root: &root, notes: Vec::new() };
     let unpacked = mender.unpacked(arguments, "");
     let object = unpacked.as_ref().unwrap_or(arguments).object()?;
-    let mended = mender.object(&root, object, "", MAX_DEPTH);
+    let mended = mender.object(&root, object, ("", MAX_DEPTH));
     (!mender.notes.is_empty()).then(|| Mended { arguments: mended.into_raw(), notes: mender.notes })
 }
 
@@ -36,7 +36,7 @@ struct Mender<'s> {
 }
 
 impl<'s> Mender<'s> {
-    fn object(&mut self, schema: &'s Value, given: RawObject, path: &str, depth: usize) -> RawObject {
+    fn object(&mut self, schema: &'s Value, given: RawObject, (path, depth): (&str, usize)) -> RawObject {
         let schema = self.resolve(schema);
         let Some(properties) = schema["properties"].as_object() else { return given };
         let given = self.named(schema, given, path);
@@ -55,7 +55,7 @@ impl<'s> Mender<'s> {
                 );
                 continue;
             }
-            mended.set(name, self.value(property, value, &place, depth));
+            mended.set(name, self.value(property, value, (&place, depth)));
         }
         mended
     }
@@ -93,7 +93,7 @@ impl<'s> Mender<'s> {
         renamed
     }
 
-    fn value(&mut self, schema: &'s Value, given: &RawJson, path: &str, depth: usize) -> RawJson {
+    fn value(&mut self, schema: &'s Value, given: &RawJson, (path, depth): (&str, usize)) -> RawJson {
         let Some(depth) = depth.checked_sub(1) else { return given.clone() };
         let schema = self.resolve(schema);
         let wants = self.wants(schema);
@@ -113,7 +113,7 @@ impl<'s> Mender<'s> {
             Some(b'{') => match value.object() {
                 Some(object) if schema["properties"].is_object() => {
                     let before = self.notes.len();
-                    let mended = self.object(schema, object, path, depth);
+                    let mended = self.object(schema, object, (path, depth));
                     if self.notes.len() > before { mended.into_raw() } else { value }
                 }
                 _ => value,
@@ -125,7 +125,7 @@ impl<'s> Mender<'s> {
                     .iter()
                     .enumerate()
                     .map(|(place, item)| {
-                        self.value(&schema["items"], item, &format!("{path}[{place}]"), depth)
+                        self.value(&schema["items"], item, (&format!("{path}[{place}]"), depth))
                     })
                     .collect();
                 if self.notes.len() > before { RawJson::of(&mended) } else { value }

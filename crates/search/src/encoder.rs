@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use crate::kept::Fingerprint;
 use crate::meaning::{Meaning, MeaningError};
 use folder::Folder;
 use network::Network;
@@ -21,6 +22,16 @@ use wordpiece::WordPiece;
 
 /// More threads than this gain little and take the machine from others.
 const MOST_THREADS: usize = 8;
+
+/// What makes a model the one it is.
+const FILES: &[&str] = &[
+    "config.json",
+    "model.safetensors",
+    "vocab.txt",
+    "tokenizer.json",
+    "1_Pooling/config.json",
+    "sentence_bert_config.json",
+];
 
 /// A vector and which text it is of.
 type Placed = (usize, Box<[f32]>);
@@ -31,6 +42,7 @@ pub struct SentenceEncoder {
     words: WordPiece,
     network: Network,
     size: usize,
+    fingerprint: Fingerprint,
 }
 
 impl SentenceEncoder {
@@ -40,7 +52,13 @@ impl SentenceEncoder {
         let shape = Shape::read(&folder)?;
         let words = WordPiece::read(&folder, &shape)?;
         let network = Network::read(&folder, &shape)?;
-        Ok(Self { words, network, size: shape.hidden })
+        let fingerprint = folder.fingerprint(FILES)?;
+        Ok(Self { words, network, size: shape.hidden, fingerprint })
+    }
+
+    /// Tells this model from every other: the hash of its files.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
     }
 
     /// How many numbers a vector has.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use toolhub_core::{Source, Tool};
 
 use crate::document::{Analyzer, Document};
+use crate::kept::KeptVectors;
 use crate::meaning::{Meaning, MeaningError, Vectors};
 use crate::rank::{self, Ranking, Request};
 use crate::settings::Settings;
@@ -53,7 +54,17 @@ impl Index {
 
     /// The same index with a model beside the words. Takes as long as the model needs for every tool.
     pub fn with_meaning(mut self, model: Arc<dyn Meaning>) -> Result<Self, MeaningError> {
-        self.vectors = Some(Vectors::of(model, &self.documents)?);
+        self.vectors = Some(Vectors::of(model, None, &self.documents)?);
+        Ok(self)
+    }
+
+    /// The same with the vectors of tools in a file, so that a later run asks the model only for what is new.
+    pub fn with_kept_meaning(
+        mut self,
+        model: Arc<dyn Meaning>,
+        kept: KeptVectors,
+    ) -> Result<Self, MeaningError> {
+        self.vectors = Some(Vectors::of(model, Some(kept), &self.documents)?);
         Ok(self)
     }
 

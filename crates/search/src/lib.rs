@@ -1,5 +1,6 @@
 //! Ranks tools for a request: names, words, two languages, and whether any tool fits at all.
 
+mod chance;
 mod definition;
 mod dictionary;
 mod document;
@@ -9,6 +10,7 @@ mod field;
 mod fit;
 mod history;
 mod index;
+mod kept;
 mod meaning;
 pub mod metrics;
 mod names;
@@ -29,6 +31,7 @@ pub use field::Field;
 pub use fit::Evidence;
 pub use history::Past;
 pub use index::Index;
+pub use kept::{Fingerprint, KeptVectors};
 pub use meaning::{Meaning, MeaningError};
 pub use rank::{Hit, Ranking, Request};
 pub use settings::Settings;

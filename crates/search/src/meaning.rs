@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::document::Document;
+use crate::kept::{KeptVectors, Key};
 
 /// What a model reads of a description.
 const MOST_CHARACTERS: usize = 600;
@@ -44,14 +45,20 @@ pub enum MeaningError {
 #[derive(Debug, Clone)]
 pub(crate) struct Vectors {
     model: Arc<dyn Meaning>,
+    /// Where vectors of tools outlive this run.
+    kept: Option<KeptVectors>,
     /// In the order of the documents.
     vectors: Arc<[Arc<[f32]>]>,
 }
 
 impl Vectors {
-    /// Asks the model for every document.
-    pub(crate) fn of(model: Arc<dyn Meaning>, documents: &[Arc<Document>]) -> Result<Self, MeaningError> {
-        Self { model, vectors: Arc::from([]) }.renewed(&[], documents)
+    /// Asks the model for every document that is not kept.
+    pub(crate) fn of(
+        model: Arc<dyn Meaning>,
+        kept: Option<KeptVectors>,
+        documents: &[Arc<Document>],
+    ) -> Result<Self, MeaningError> {
+        Self { model, kept, vectors: Arc::from([]) }.renewed(&[], documents)
     }
 
     /// Asks the model for those of `now` that are not in `before`, whose vectors these are.
@@ -64,12 +71,35 @@ impl Vectors {
             before.iter().map(Arc::as_ptr).zip(self.vectors.iter()).collect();
         let fresh = now.iter().filter(|document| !known.contains_key(&Arc::as_ptr(document)));
         let texts: Vec<String> = fresh.map(|document| text_of(document)).collect();
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let mut made = self.embed(&texts)?.into_iter().map(Arc::from);
+        let mut made = self.vectors_of(&texts)?.into_iter();
         let vectors = now.iter().filter_map(|document| {
             known.get(&Arc::as_ptr(document)).map(|vector| Arc::clone(vector)).or_else(|| made.next())
         });
-        Ok(Self { model: Arc::clone(&self.model), vectors: vectors.collect() })
+        Ok(Self { model: Arc::clone(&self.model), kept: self.kept.clone(), vectors: vectors.collect() })
+    }
+
+    /// The vectors of tools' texts: those that are kept, and the model's for the rest, which are kept from then on.
+    fn vectors_of(&self, texts: &[String]) -> Result<Vec<Arc<[f32]>>, MeaningError> {
+        let known = match &self.kept {
+            Some(kept) if !texts.is_empty() => kept.read(),
+            _ => HashMap::new(),
+        };
+        let keys: Vec<Key> = texts.iter().map(|text| Key::of(text)).collect();
+        let missing: Vec<&str> = texts
+            .iter()
+            .zip(&keys)
+            .filter(|(_, key)| !known.contains_key(key))
+            .map(|(text, _)| text.as_str())
+            .collect();
+        let mut made = self.embed(&missing)?.into_iter().map(Arc::from);
+        let vectors: Vec<Arc<[f32]>> =
+            keys.iter().filter_map(|key| known.get(key).cloned().or_else(|| made.next())).collect();
+        if let Some(kept) = self.kept.as_ref().filter(|_| !missing.is_empty()) {
+            let used: Vec<(Key, Arc<[f32]>)> = keys.into_iter().zip(vectors.iter().cloned()).collect();
+            // A saving for the next run, which this one can do without.
+            let _ = kept.write(&used);
+        }
+        Ok(vectors)
     }
 
     fn embed(&self, texts: &[&str]) -> Result<Vec<Box<[f32]>>, MeaningError> {

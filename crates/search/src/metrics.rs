@@ -14,6 +14,8 @@ pub struct Tally {
     recall: [f64; 3],
     ndcg: f64,
     reciprocal: f64,
+    unanswerable: usize,
+    refused: usize,
     latencies: Vec<Duration>,
 }
 
@@ -40,6 +42,26 @@ pub struct Report {
     pub latency_ms: Latencies,
     /// How long the index took to build.
     pub index_ms: f64,
+    /// How many further requests have no right tool, where there are any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unanswerable: usize,
+    /// The share of these for which it was said that no tool fits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<f64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+/// What was said to a request that no tool can serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// That none fits, which is right.
+    Refused,
+    /// Some tools, which is wrong.
+    Shown,
 }
 
 /// Latencies in milliseconds.
@@ -53,7 +75,7 @@ pub struct Latencies {
 
 impl Tally {
     /// Adds one request: what was found, best first, what would have been right, and how long it took. A request
-    /// without a right answer says nothing about a ranking and is left out.
+    /// without a right answer says nothing about a ranking and is left out here; see [`Self::add_unanswerable`].
     pub fn add<T: PartialEq>(&mut self, found: &[T], right: &[T], took: Duration) {
         if right.is_empty() {
             return;
@@ -70,6 +92,13 @@ impl Tally {
         let ideal: f64 = (0..right.len().min(DEPTH)).map(gain).sum();
         self.ndcg += top().map(gain).sum::<f64>() / ideal;
         self.reciprocal += top().next().map_or(0.0, |rank| 1.0 / (rank as f64 + 1.0));
+    }
+
+    /// Adds a request that no tool can serve.
+    pub fn add_unanswerable(&mut self, verdict: Verdict, took: Duration) {
+        self.unanswerable += 1;
+        self.refused += usize::from(verdict == Verdict::Refused);
+        self.latencies.push(took);
     }
 
     /// The means over all requests so far.
@@ -91,6 +120,8 @@ impl Tally {
             mrr: share(self.reciprocal),
             latency_ms: Latencies { p50: percentile(0.50), p99: percentile(0.99) },
             index_ms: milliseconds(index),
+            unanswerable: self.unanswerable,
+            refused: (self.unanswerable > 0).then(|| self.refused as f64 / self.unanswerable as f64),
         }
     }
 }
@@ -129,6 +160,20 @@ mod tests {
         let report = tally.report(Duration::ZERO);
         assert_eq!(report.queries, 0);
         assert!(near(report.recall_10, 0.0));
+    }
+
+    #[test]
+    fn requests_without_an_answer_count_apart() {
+        let mut tally = Tally::default();
+        tally.add(&["a"], &["a"], Duration::from_millis(1));
+        for verdict in [Verdict::Refused, Verdict::Shown, Verdict::Refused, Verdict::Refused] {
+            tally.add_unanswerable(verdict, Duration::from_millis(2));
+        }
+        let report = tally.report(Duration::ZERO);
+        assert_eq!((report.queries, report.unanswerable, report.refused), (1, 4, Some(0.75)));
+        assert!(near(report.recall_1, 1.0));
+        let shown = serde_json::to_value(report).unwrap();
+        assert_eq!((&shown["unanswerable"], &shown["refused"]), (&4.into(), &0.75.into()));
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// Reads a request.
+    /// Reads a request that was cut to size.
     pub(crate) fn read(text: &str, tables: &Tables, settings: &Settings) -> Self {
         let mut reader = Reader {
             settings,
@@ -81,7 +81,7 @@ impl Query {
             notions: Vec::new(),
             sentence: 0,
         };
-        for part in quotes::parts(cut(text)) {
+        for part in quotes::parts(text) {
             let share = if part.quoted { settings.quoted } else { 1.0 };
             for (number, sentence) in part.text.split(ENDS).enumerate() {
                 reader.sentence = (reader.sentence + usize::from(number > 0)).min(MOST_SENTENCES - 1);
@@ -98,7 +98,8 @@ impl Query {
     }
 }
 
-fn cut(text: &str) -> &str {
+/// As much of a request as is read.
+pub(crate) fn cut(text: &str) -> &str {
     text.get(..text.floor_char_boundary(MOST_BYTES)).unwrap_or(text)
 }
 

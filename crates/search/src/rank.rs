@@ -11,8 +11,8 @@ use crate::fit::Evidence;
 use crate::history::Past;
 use crate::index::Index;
 use crate::names::Named;
-use crate::query::Query;
-use crate::text::{Script, is_han};
+use crate::query::{self, Query};
+use crate::text::is_han;
 use crate::words::{parts_by_words, scores_by_words, worth_of};
 
 /// How many of the best by words alone are looked at again.
@@ -90,22 +90,23 @@ struct Candidate {
 }
 
 pub(crate) fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
-    let query = Query::read(request.text, &index.tables, &index.settings);
+    let text = query::cut(request.text);
+    let query = Query::read(text, &index.tables, &index.settings);
     let worth = worth_of(index, &query);
     let mut scores = scores_by_words(index, &query, &worth);
     // The unit in which all that is not a word is measured: the best score by words.
     let unit = scores.iter().copied().fold(0.0_f32, f32::max).max(1.0);
 
     // The encoders that can be loaded know English: on Chinese they cost more than they give (docs/search.md).
-    let vectors = index.vectors.as_ref().filter(|_| !request.text.chars().any(is_han));
-    let closeness = vectors.map(|vectors| vectors.closeness(request.text)).unwrap_or_default();
+    let vectors = index.vectors.as_ref().filter(|_| !text.chars().any(is_han));
+    let closeness = vectors.map(|vectors| vectors.closeness(text)).unwrap_or_default();
     for (score, close) in scores.iter_mut().zip(&closeness) {
         *score += close * unit * index.settings.meaning;
     }
     let named: HashMap<usize, Named> = index
         .tables
         .names
-        .mentioned(request.text, &index.documents)
+        .mentioned(text, &index.documents)
         .into_iter()
         .map(|mention| (mention.document as usize, mention.named))
         .collect();
@@ -143,8 +144,7 @@ fn answer<'a>(index: &'a Index, query: &Query, candidates: &[Candidate], limit: 
         .collect();
     // Who writes a tool's name means it.
     let named = candidates.first().and_then(|first| first.named).is_some_and(|named| named > Named::InWords);
-    let rarest = index.tables.postings.rarity(0, Script::Spaced);
-    let evidence = Evidence { named, ..Evidence::of(query, &best, rarest) };
+    let evidence = Evidence { named, ..Evidence::of(index, query, &best) };
     let confidence = if named { 1.0 } else { evidence.confidence() };
     let fits = confidence >= index.settings.fit && !best.is_empty();
     let hits = best.into_iter().take(limit);

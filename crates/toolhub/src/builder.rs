@@ -22,7 +22,7 @@ use toolhub_store::{OpenError, StorePlace};
 
 use crate::approvals::Approved;
 use crate::failures::past_of;
-use crate::finder::Finder;
+use crate::finder::{Encoder, Finder};
 use crate::hub::Hub;
 use crate::listeners::Listeners;
 use crate::model::{ChosenModel, Merging, Models};
@@ -184,7 +184,8 @@ impl HubBuilder {
         }
         let engine = Arc::new(engine);
         let model = settings.search.model_folder(&places.config);
-        let finder = Arc::new(Finder::new(Arc::clone(&engine), store.clone(), model));
+        let encoder = model.map(|model| Encoder { model, vectors: places.vectors() });
+        let finder = Arc::new(Finder::new(Arc::clone(&engine), store.clone(), encoder));
         let limits = limits_of(&settings);
 
         let rooms = Rooms {

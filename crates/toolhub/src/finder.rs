@@ -12,7 +12,7 @@ use toolhub_core::tool::Trust;
 use toolhub_core::{BoxFuture, Event, EventKind, RawObject, Source, Tool, ToolName};
 use toolhub_engine::verify::similarity;
 use toolhub_engine::{Catalog, Engine, Entry, Request as RouteRequest, near_names};
-use toolhub_search::{Hit, Index, Past, Request, SentenceEncoder, Settings};
+use toolhub_search::{Hit, Index, KeptVectors, Past, Request, SentenceEncoder, Settings};
 
 /// Calls that are looked at for requests like this one.
 const LOOKED_AT: usize = 1_000;
@@ -25,9 +25,22 @@ const NEAR: usize = 3;
 pub(crate) struct Finder {
     engine: Arc<Engine>,
     store: Option<Arc<dyn HubStore>>,
+    shelf: Arc<Shelf>,
+}
+
+/// A sentence encoder on disk, and where the vectors it makes of tools are kept.
+pub(crate) struct Encoder {
+    /// The folder of the model, read when tools are first searched.
+    pub(crate) model: PathBuf,
+    /// The file of the vectors.
+    pub(crate) vectors: PathBuf,
+}
+
+/// The index and what it is made with: all that is used off the async threads.
+struct Shelf {
+    engine: Arc<Engine>,
     settings: Settings,
-    /// The folder of a sentence encoder, read when tools are first searched.
-    model: Option<PathBuf>,
+    encoder: Option<Encoder>,
     known: Mutex<Option<Known>>,
 }
 
@@ -38,9 +51,16 @@ struct Known {
     index: Index,
 }
 
-impl Finder {
-    pub(crate) fn new(engine: Arc<Engine>, store: Option<Arc<dyn HubStore>>, model: Option<PathBuf>) -> Self {
-        Self { engine, store, settings: Settings::default(), model, known: Mutex::new(None) }
+impl Shelf {
+    /// Ranks the tools of the catalog. Takes as long as a model needs, so it is no work for an async thread.
+    fn search(&self, request: &str, limit: usize, past: &[Past]) -> Search {
+        let index = self.index();
+        let ranking = index.rank(&Request::new(request).limit(limit).past(past));
+        Search {
+            hits: ranking.hits.iter().map(found).collect(),
+            fits: ranking.fits,
+            confidence: f64::from(ranking.confidence),
+        }
     }
 
     /// The index of the catalog as it is now. Only what changed since it was last asked is read again.
@@ -59,17 +79,23 @@ impl Finder {
     fn whole(&self, catalog: &Catalog) -> Index {
         let tools = catalog.iter().filter(|entry| shown(entry)).map(|entry| tagged(entry));
         let index = Index::new(tools, self.settings.clone());
-        let Some(folder) = &self.model else { return index };
-        let with_model =
-            SentenceEncoder::open(folder).and_then(|model| index.clone().with_meaning(Arc::new(model)));
+        let Some(encoder) = &self.encoder else { return index };
+        let with_model = SentenceEncoder::open(&encoder.model).and_then(|model| {
+            let kept = KeptVectors::new(&encoder.vectors, model.fingerprint());
+            index.clone().with_kept_meaning(Arc::new(model), kept)
+        });
         with_model.unwrap_or_else(|error| {
             let cause =
                 std::error::Error::source(&error).map(|cause| format!(" ({cause})")).unwrap_or_default();
-            let detail =
-                format!("the model in `{}` is not used, words alone count: {error}{cause}", folder.display());
-            self.engine.events().emit(Event::now(None, EventKind::Fault { detail }));
+            let folder = encoder.model.display();
+            let detail = format!("the model in `{folder}` is not used, words alone count: {error}{cause}");
+            self.fault(detail);
             index
         })
+    }
+
+    fn fault(&self, detail: String) {
+        self.engine.events().emit(Event::now(None, EventKind::Fault { detail }));
     }
 
     fn renewed(&self, known: &Known, catalog: &Catalog) -> Index {
@@ -84,6 +110,18 @@ impl Finder {
             };
         }
         index
+    }
+}
+
+impl Finder {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        store: Option<Arc<dyn HubStore>>,
+        encoder: Option<Encoder>,
+    ) -> Self {
+        let known = Mutex::new(None);
+        let shelf = Shelf { engine: Arc::clone(&engine), settings: Settings::default(), encoder, known };
+        Self { engine, store, shelf: Arc::new(shelf) }
     }
 
     /// What past calls say of tools, for a request like this.
@@ -157,13 +195,12 @@ impl ToolFinder for Finder {
     fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, Search> {
         Box::pin(async move {
             let past = self.past(request).await;
-            let index = self.index();
-            let ranking = index.rank(&Request::new(request).limit(limit).past(&past));
-            Search {
-                hits: ranking.hits.iter().map(found).collect(),
-                fits: ranking.fits,
-                confidence: f64::from(ranking.confidence),
-            }
+            let (shelf, request) = (Arc::clone(&self.shelf), request.to_owned());
+            let ranked = tokio::task::spawn_blocking(move || shelf.search(&request, limit, &past)).await;
+            ranked.unwrap_or_else(|_| {
+                self.shelf.fault("ranking the tools broke off; nothing was found".to_owned());
+                Search::default()
+            })
         })
     }
 

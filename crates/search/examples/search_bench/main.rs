@@ -1,6 +1,8 @@
 //! The search benchmark: quality beside baselines, cost by size, names with typos, whether none fits, and what a model adds.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
+mod calibrate;
+mod cases;
 mod columns;
 mod meaning;
 mod names;
@@ -20,6 +22,8 @@ struct Options {
     json: bool,
     /// Only what an index of so many tools costs.
     cost: Option<usize>,
+    /// Only the weights of the confidence, fitted again.
+    calibrate: bool,
     /// Only what the model in this folder adds.
     model: Option<PathBuf>,
     settings: Settings,
@@ -35,6 +39,10 @@ fn main() -> Result<()> {
         println!("{}", serde_json::to_string(&scale::measure_one(&sets, size, &options.settings))?);
         return Ok(());
     }
+    if options.calibrate {
+        println!("{}", calibrate::report(&cases::gather(&sets, &options.settings)));
+        return Ok(());
+    }
     if let Some(folder) = &options.model {
         let rows = meaning::measure(&sets, folder, &options.settings)?;
         match options.json {
@@ -45,22 +53,26 @@ fn main() -> Result<()> {
     }
     let quality = quality::measure(&sets, &options.settings)?;
     let scale = scale::measure(&options.data, &sets)?;
-    let names = names::measure(&sets, &options.settings);
-    let none_fits = none_fits::measure(&sets, &options.settings);
+    let largest = sets.iter().max_by_key(|set| set.tools.len()).context("no set")?;
+    let names = names::measure(largest, &options.settings);
+    let cases = cases::gather(&sets, &options.settings);
+    let none_fits = none_fits::measure(&cases, &options.settings);
+    let broken = names.broken();
     if options.json {
         let all = json!({"sets": quality, "scale": scale, "names": names, "none_fits": none_fits});
         println!("{all:#}");
-        return Ok(());
+        return broken;
     }
     println!("Quality, in percent; the baselines are R@10 / nDCG@10\n\n{}", quality::table(&quality));
     println!("Cost by number of tools\n\n{}", scale::table(&scale));
     println!("Found by its name\n\n{}", names::table(&names));
-    println!("Does any tool fit?\n\n{}", none_fits::table(&none_fits));
-    Ok(())
+    println!("Does any tool fit?\n\n{}", none_fits::table(&none_fits, &options.settings));
+    println!("Its weights, fitted again\n\n{}", calibrate::report(&cases));
+    broken
 }
 
 fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options> {
-    let (mut data, mut json, mut cost, mut model) = (None, false, None, None);
+    let (mut data, mut json, mut calibrate, mut cost, mut model) = (None, false, false, None, None);
     let mut settings = Settings::default();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -73,10 +85,11 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options> {
             }
             "--cost" => cost = Some(arguments.next().context("`--cost` needs a number")?.parse()?),
             "--json" => json = true,
+            "--calibrate" => calibrate = true,
             other => bail!(
-                "unknown argument `{other}`; there are --data DIR, --model DIR, --settings FILE and --json"
+                "unknown argument `{other}`; there are --data DIR, --model DIR, --settings FILE, --calibrate and --json"
             ),
         }
     }
-    Ok(Options { data: data.context("`--data DIR` is needed")?, json, cost, model, settings })
+    Ok(Options { data: data.context("`--data DIR` is needed")?, json, cost, calibrate, model, settings })
 }

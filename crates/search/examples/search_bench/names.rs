@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use anyhow::{Result, ensure};
 use serde::Serialize;
 use toolhub_search::{Index, Request, Settings};
 
@@ -11,17 +12,63 @@ use crate::sets::Set;
 /// Names with fewer letters are not tried with a typo.
 const SHORTEST: usize = 6;
 
+/// Of a hundred names with one typo, so many are among the first three. What is missed makes another tool's name.
+const LEAST_WITH_TYPO: f64 = 0.995;
+
+/// What was found over one set.
 #[derive(Serialize)]
-pub(crate) struct Found {
+pub(crate) struct Names {
+    set: String,
+    tools: usize,
+    /// Definitions that the index took in; all have to be.
+    indexed: usize,
+    ways: Vec<Found>,
+}
+
+#[derive(Serialize)]
+struct Found {
     how: &'static str,
+    writing: Writing,
     names: usize,
     first: usize,
     first_three: usize,
     missed: Vec<String>,
 }
 
-pub(crate) fn measure(sets: &[Set], settings: &Settings) -> Vec<Found> {
-    let Some(set) = sets.iter().max_by_key(|set| set.tools.len()) else { return Vec::new() };
+impl Names {
+    /// What must hold however wild the definitions are.
+    pub(crate) fn broken(&self) -> Result<()> {
+        ensure!(self.indexed == self.tools, "{} of {} definitions are indexed", self.indexed, self.tools);
+        for way in &self.ways {
+            match way.writing {
+                Writing::Exact => {
+                    ensure!(way.first == way.names, "{} of {} names come first", way.first, way.names);
+                }
+                Writing::Typo => {
+                    let share = way.first_three as f64 / way.names.max(1) as f64;
+                    let (how, share_shown, missed) = (way.how, percent(share), &way.missed);
+                    ensure!(
+                        share >= LEAST_WITH_TYPO,
+                        "{how}: {share_shown} % among three; missed {missed:?}"
+                    );
+                }
+                Writing::Words => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How a name is written, which says what may be asked of the ranking.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Writing {
+    Exact,
+    Words,
+    Typo,
+}
+
+pub(crate) fn measure(set: &Set, settings: &Settings) -> Names {
     let index = Index::new(set.tools(), settings.clone());
     let mut shared: HashMap<&str, usize> = HashMap::new();
     for (_, tool) in &set.tools {
@@ -35,20 +82,29 @@ pub(crate) fn measure(sets: &[Set], settings: &Settings) -> Vec<Found> {
         .copied()
         .filter(|name| name.chars().filter(|c| c.is_alphabetic()).count() >= SHORTEST)
         .collect();
-    vec![
-        find(&index, "as written", &names, |name, _| name.to_owned()),
-        find(&index, "in words", &names, |name, _| name.replace(['_', '-', '.'], " ")),
-        find(&index, "one letter left out", &long, |name, at| change(name, at, |_| Vec::new())),
-        find(&index, "one letter doubled", &long, |name, at| change(name, at, |c| vec![c, c])),
-        find(&index, "one letter wrong", &long, |name, at| {
+    let exact = ("as written", Writing::Exact);
+    let words = ("in words", Writing::Words);
+    let typo = |how: &'static str| (how, Writing::Typo);
+    let ways = vec![
+        find(&index, exact, &names, |name, _| name.to_owned()),
+        find(&index, words, &names, |name, _| name.replace(['_', '-', '.'], " ")),
+        find(&index, typo("one letter left out"), &long, |name, at| change(name, at, |_| Vec::new())),
+        find(&index, typo("one letter doubled"), &long, |name, at| change(name, at, |c| vec![c, c])),
+        find(&index, typo("one letter wrong"), &long, |name, at| {
             change(name, at, |c| vec![if c == 'x' { 'y' } else { 'x' }])
         }),
-        find(&index, "two letters swapped", &long, swap),
-    ]
+        find(&index, typo("two letters swapped"), &long, swap),
+    ];
+    Names { set: set.name.clone(), tools: set.tools.len(), indexed: index.len(), ways }
 }
 
-fn find(index: &Index, how: &'static str, names: &[&str], write: impl Fn(&str, usize) -> String) -> Found {
-    let mut found = Found { how, names: names.len(), first: 0, first_three: 0, missed: Vec::new() };
+fn find(
+    index: &Index,
+    (how, writing): (&'static str, Writing),
+    names: &[&str],
+    write: impl Fn(&str, usize) -> String,
+) -> Found {
+    let mut found = Found { how, writing, names: names.len(), first: 0, first_three: 0, missed: Vec::new() };
     for (number, name) in names.iter().enumerate() {
         let written = write(name, number);
         let ranking = index.rank(&Request::new(&written).limit(3));
@@ -88,9 +144,9 @@ fn swap(name: &str, seed: usize) -> String {
     letters.into_iter().collect()
 }
 
-pub(crate) fn table(all: &[Found]) -> String {
+pub(crate) fn table(names: &Names) -> String {
     let mut lines = vec![["name", "tried", "first", "among three"].map(str::to_owned).to_vec()];
-    for found in all {
+    for found in &names.ways {
         let share = |count: usize| percent(count as f64 / found.names.max(1) as f64);
         lines.push(vec![
             found.how.to_owned(),
@@ -99,5 +155,11 @@ pub(crate) fn table(all: &[Found]) -> String {
             share(found.first_three),
         ]);
     }
-    columns(&lines)
+    format!(
+        "{}\n{} of {} definitions of {} are indexed\n",
+        columns(&lines),
+        names.indexed,
+        names.tools,
+        names.set
+    )
 }

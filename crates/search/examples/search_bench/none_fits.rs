@@ -1,17 +1,16 @@
-//! How well "none fits" is told: requests with their tools, without them, and in front of another set's tools.
+//! How well "none fits" is told: the areas under the curve, the curve, and what the chosen point shows and hides.
 
 use serde::Serialize;
-use toolhub_search::{Index, Request, Settings};
+use toolhub_search::Settings;
 
+use crate::cases::{Case, Kind, SIZES, Size};
 use crate::columns::{columns, percent};
-use crate::sets::{Query, Set};
 
-/// Requests of each set that are tried.
-const REQUESTS: usize = 120;
-/// Larger sets are left out, as an index is made for every request whose tools are taken away.
-const MOST_TOOLS: usize = 5_000;
 /// Thresholds for the curve.
-const THRESHOLDS: [f32; 9] = [0.20, 0.25, 0.27, 0.30, 0.33, 0.36, 0.40, 0.50, 0.60];
+const THRESHOLDS: [f32; 15] =
+    [0.05, 0.08, 0.10, 0.12, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.50, 0.60, 0.70, 0.80, 0.90];
+/// Requests that are shown though their tools were taken away.
+const EXAMPLES: usize = 12;
 
 #[derive(Serialize)]
 pub(crate) struct Separation {
@@ -21,134 +20,147 @@ pub(crate) struct Separation {
     auc_removed: f64,
     /// The same against requests of other sets.
     auc_foreign: f64,
-    /// For each threshold, the shares that pass: with the tool, without it, of other sets.
+    /// For each threshold, the shares that pass.
     curve: Vec<Point>,
 }
 
 #[derive(Serialize)]
 struct Point {
     threshold: f32,
+    /// With the right tool.
     own: f64,
+    /// The same among those whose right tool is among the first ten, so that hiding hides it.
+    found: f64,
     removed: f64,
     foreign: f64,
 }
 
-#[derive(Default)]
-struct Confidences {
-    own: Vec<f32>,
-    removed: Vec<f32>,
-    foreign: Vec<f32>,
+#[derive(Serialize)]
+pub(crate) struct Report {
+    rows: Vec<Separation>,
+    /// What is found best where the right tools were taken away: request, tool, confidence.
+    stand_ins: Vec<(String, String, f32)>,
 }
 
-pub(crate) fn measure(sets: &[Set], settings: &Settings) -> Vec<Separation> {
-    let usable = || sets.iter().filter(|set| !set.queries.is_empty() && set.tools.len() <= MOST_TOOLS);
-    let mut all = Confidences::default();
-    let mut rows = Vec::new();
-    for set in usable() {
-        let strangers: Vec<&Set> = usable().filter(|other| family(other) != family(set)).collect();
-        let found = confidences(set, &strangers, settings);
-        rows.push(separation(&set.name, &found, settings));
-        all.own.extend(found.own);
-        all.removed.extend(found.removed);
-        all.foreign.extend(found.foreign);
+pub(crate) fn measure(cases: &[Case], settings: &Settings) -> Report {
+    let whole: Vec<&Case> = cases.iter().filter(|case| case.size == Size::Whole).collect();
+    let mut names: Vec<&str> = whole.iter().map(|case| case.set.as_str()).collect();
+    names.dedup();
+    let of = |name: &str| whole.iter().copied().filter(|case| case.set == name).collect::<Vec<_>>();
+    let mut rows: Vec<Separation> = names.iter().map(|name| separation(name, &of(name), settings)).collect();
+    rows.push(separation("all", &whole, settings));
+    for size in SIZES {
+        let drawn: Vec<&Case> = cases.iter().filter(|case| case.size == Size::Drawn(size)).collect();
+        if !drawn.is_empty() {
+            rows.push(separation(&format!("all, {size} tools drawn"), &drawn, settings));
+        }
     }
-    rows.push(separation("all", &all, settings));
-    rows
+    Report { rows, stand_ins: stand_ins(&whole) }
 }
 
-/// Sets of one origin have tools and requests in common.
-fn family(set: &Set) -> &str {
-    set.name.split('_').next().unwrap_or(&set.name)
-}
-
-fn spread(queries: &[Query], count: usize) -> impl Iterator<Item = &Query> {
-    queries.iter().step_by((queries.len() / count.max(1)).max(1)).take(count)
-}
-
-fn confidences(set: &Set, strangers: &[&Set], settings: &Settings) -> Confidences {
-    let mut found = Confidences::default();
-    let index = Index::new(set.tools(), settings.clone());
-    for query in spread(&set.queries, REQUESTS) {
-        let request = Request::new(&query.query);
-        found.own.push(index.rank(&request).confidence);
-        let others =
-            set.tools.iter().filter(|(id, _)| !query.relevant.contains(id)).map(|(_, tool)| tool.clone());
-        found.removed.push(Index::new(others, settings.clone()).rank(&request).confidence);
+/// The surest of the requests whose tools were taken away, evenly over the sets.
+fn stand_ins(whole: &[&Case]) -> Vec<(String, String, f32)> {
+    let mut removed: Vec<&Case> = whole
+        .iter()
+        .copied()
+        .filter(|case| case.kind == Kind::Removed && case.request.chars().count() < 100)
+        .collect();
+    removed.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+    let mut taken: Vec<&Case> = Vec::new();
+    for case in removed {
+        if taken.len() < EXAMPLES && taken.iter().filter(|other| other.set == case.set).count() < 2 {
+            taken.push(case);
+        }
     }
-    let each = REQUESTS / strangers.len().max(1);
-    for query in strangers.iter().flat_map(|other| spread(&other.queries, each)) {
-        found.foreign.push(index.rank(&Request::new(&query.query)).confidence);
-    }
-    found
+    taken.into_iter().map(|case| (case.request.clone(), case.best.clone(), case.confidence)).collect()
 }
 
-fn separation(set: &str, found: &Confidences, settings: &Settings) -> Separation {
+fn separation(set: &str, cases: &[&Case], settings: &Settings) -> Separation {
+    let of = |kind: Kind| cases.iter().filter(|case| case.kind == kind).map(|case| case.confidence).collect();
+    let (own, removed, foreign): (Vec<f32>, Vec<f32>, Vec<f32>) =
+        (of(Kind::Own), of(Kind::Removed), of(Kind::Foreign));
+    let found: Vec<f32> = cases.iter().filter(|case| case.found).map(|case| case.confidence).collect();
     let mut thresholds = THRESHOLDS.to_vec();
     if !thresholds.contains(&settings.fit) {
         thresholds.push(settings.fit);
+        thresholds.sort_by(f32::total_cmp);
     }
     let passing = |all: &[f32], threshold: f32| {
         all.iter().filter(|confidence| **confidence >= threshold).count() as f64 / all.len().max(1) as f64
     };
     let curve = thresholds.into_iter().map(|threshold| Point {
         threshold,
-        own: passing(&found.own, threshold),
-        removed: passing(&found.removed, threshold),
-        foreign: passing(&found.foreign, threshold),
+        own: passing(&own, threshold),
+        found: passing(&found, threshold),
+        removed: passing(&removed, threshold),
+        foreign: passing(&foreign, threshold),
     });
     Separation {
         set: set.to_owned(),
-        requests: found.own.len(),
-        auc_removed: auc(&found.own, &found.removed),
-        auc_foreign: auc(&found.own, &found.foreign),
+        requests: own.len(),
+        auc_removed: auc(&own, &removed),
+        auc_foreign: auc(&own, &foreign),
         curve: curve.collect(),
     }
 }
 
 /// The share of pairs in which the first is larger; a tie counts half.
-fn auc(larger: &[f32], smaller: &[f32]) -> f64 {
-    let won = |a: f32| -> f64 {
-        smaller
-            .iter()
-            .map(|b| {
-                if a > *b {
-                    1.0
-                } else if a < *b {
-                    0.0
-                } else {
-                    0.5
-                }
-            })
-            .sum()
+pub(crate) fn auc(larger: &[f32], smaller: &[f32]) -> f64 {
+    let won = |a: f32, b: f32| {
+        if a > b {
+            1.0
+        } else if a < b {
+            0.0
+        } else {
+            0.5
+        }
     };
-    larger.iter().map(|a| won(*a)).sum::<f64>() / (larger.len() * smaller.len()).max(1) as f64
+    let sum: f64 = larger.iter().map(|a| smaller.iter().map(|b| won(*a, *b)).sum::<f64>()).sum();
+    sum / (larger.len() * smaller.len()).max(1) as f64
 }
 
-pub(crate) fn table(rows: &[Separation]) -> String {
+pub(crate) fn table(report: &Report, settings: &Settings) -> String {
     let head = [
         "set",
         "requests",
-        "AUC without its tools",
-        "AUC of other sets",
-        "shown / shown wrongly at the chosen point",
+        "AUC removed",
+        "AUC foreign",
+        "kept",
+        "right kept",
+        "removed refused",
+        "foreign refused",
     ];
     let mut lines = vec![head.map(str::to_owned).to_vec()];
-    let chosen = Settings::default().fit;
-    let shown = |point: &Point| {
-        format!("{} / {}, {}", percent(point.own), percent(point.removed), percent(point.foreign))
-    };
-    for row in rows {
-        let point = row.curve.iter().find(|point| point.threshold == chosen).map(shown).unwrap_or_default();
-        let aucs = [row.auc_removed, row.auc_foreign].map(|auc| format!("{auc:.3}"));
-        let [removed, foreign] = aucs;
-        lines.push(vec![row.set.clone(), row.requests.to_string(), removed, foreign, point]);
+    for row in &report.rows {
+        let mut line = vec![row.set.clone(), row.requests.to_string()];
+        line.extend([row.auc_removed, row.auc_foreign].map(|auc| format!("{auc:.3}")));
+        if let Some(point) = row.curve.iter().find(|point| point.threshold == settings.fit) {
+            line.extend(shares(point));
+        }
+        lines.push(line);
     }
     let mut text = columns(&lines);
-    if let Some(all) = rows.last() {
-        text.push_str("\nthreshold: shown with the tool / without it, of other sets\n");
+    if let Some(all) = report.rows.iter().find(|row| row.set == "all") {
+        let mut curve = vec![
+            ["threshold", "kept", "right kept", "removed refused", "foreign refused"]
+                .map(str::to_owned)
+                .to_vec(),
+        ];
         for point in &all.curve {
-            text.push_str(&format!("{:.2}: {}\n", point.threshold, shown(point)));
+            let chosen = if point.threshold == settings.fit { " (chosen)" } else { "" };
+            let mut line = vec![format!("{:.2}{chosen}", point.threshold)];
+            line.extend(shares(point));
+            curve.push(line);
         }
+        text.push_str(&format!("\n{}", columns(&curve)));
+    }
+    text.push_str("\nSurest where the right tools were taken away:\n");
+    for (request, tool, confidence) in &report.stand_ins {
+        text.push_str(&format!("  {confidence:.2}  {tool}  <- {request}\n"));
     }
     text
+}
+
+fn shares(point: &Point) -> [String; 4] {
+    [point.own, point.found, 1.0 - point.removed, 1.0 - point.foreign].map(percent)
 }

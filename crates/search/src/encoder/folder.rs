@@ -5,7 +5,9 @@ use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
+use sha2::{Digest as _, Sha256};
 
+use crate::kept::Fingerprint;
 use crate::meaning::MeaningError;
 
 /// The largest vocabularies have some ten megabytes.
@@ -49,6 +51,22 @@ impl Folder {
         self.text(name)?.map(read).transpose()
     }
 
+    /// The hash of these files, as far as they are there.
+    pub(super) fn fingerprint(&self, names: &[&str]) -> Result<Fingerprint, MeaningError> {
+        let mut all = Vec::new();
+        for name in names {
+            let mut hash = Sha256::new();
+            match File::open(self.path(name))
+                .and_then(|mut file| io::copy(&mut file, &mut HashWriter(&mut hash)))
+            {
+                Ok(_) => all.push(hash.finalize().to_vec()),
+                Err(error) if error.kind() == ErrorKind::NotFound => all.push(Vec::new()),
+                Err(error) => return Err(self.unreadable(name, error)),
+            }
+        }
+        Ok(Fingerprint::of(all))
+    }
+
     pub(super) fn unreadable(&self, name: &str, source: io::Error) -> MeaningError {
         MeaningError::File { path: self.path(name).display().to_string(), source }
     }
@@ -56,5 +74,19 @@ impl Folder {
     /// The error of a file that is not what it should be.
     pub(super) fn wrong(&self, name: &str, what: impl std::fmt::Display) -> MeaningError {
         MeaningError::Model(format!("`{}`: {what}", self.path(name).display()))
+    }
+}
+
+/// Lets a file be copied into a hash.
+struct HashWriter<'a>(&'a mut Sha256);
+
+impl io::Write for HashWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

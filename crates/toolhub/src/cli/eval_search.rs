@@ -1,13 +1,13 @@
 //! `toolhub eval search`: how good the ranking is on a set of tools and requests, also of two settings side by side.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use toolhub_core::{Lang, RawJson, RawObject, Tool, ToolDefinition};
-use toolhub_search::metrics::{Report, Tally};
+use toolhub_search::metrics::{Report, Tally, Verdict};
 use toolhub_search::{Index, Request, Settings};
 
 use super::app::App;
@@ -42,6 +42,9 @@ struct Set {
 pub(crate) fn run(app: &App, args: &EvalSearchArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let set = Set::read(args, lang)?;
+    for doubt in set.doubts(lang) {
+        app.screen.warn(&doubt);
+    }
     let usual = Settings::default();
     let mut columns = vec![(lang.pick("now", "当前").to_owned(), set.measure(app, usual)?)];
     if let Some(file) = &args.compare {
@@ -77,9 +80,49 @@ impl Set {
         }
         let mut asked = Vec::new();
         for (number, line) in read_lines(&args.queries, QUERY, lang)? {
-            asked.push(line.decode::<Asked>().map_err(|_| wrong_line(&args.queries, number, QUERY, lang))?);
+            let mut one =
+                line.decode::<Asked>().map_err(|_| wrong_line(&args.queries, number, QUERY, lang))?;
+            // Said twice it is still one tool.
+            let mut seen = HashSet::new();
+            one.relevant.retain(|id| seen.insert(id.clone()));
+            asked.push(one);
+        }
+        for (file, nothing) in [(&args.tools, tools.is_empty()), (&args.queries, asked.is_empty())] {
+            if nothing {
+                let name = file.display();
+                return Err(UsageError(
+                    lang.pick(format!("`{name}` has no line"), format!("`{name}` 里一行也没有")),
+                ));
+            }
         }
         Ok(Self { tools, ids, asked })
+    }
+
+    /// What makes the figures say less than they seem to.
+    fn doubts(&self, lang: Lang) -> Vec<String> {
+        let mut doubts = Vec::new();
+        let mut known: HashSet<&str> = HashSet::new();
+        let ids = self.tools.iter().filter_map(|tool| self.ids.get(&Arc::as_ptr(&tool.definition)));
+        let twice: Vec<&str> = ids.map(String::as_str).filter(|id| !known.insert(id)).collect();
+        if let Some(first) = twice.first() {
+            let count = twice.len();
+            doubts.push(lang.pick(
+                format!("{count} tools have the id of another (such as `{first}`): either counts as found"),
+                format!("{count} 个工具的 id 与其他工具重复（例如 `{first}`）：找到任意一个都算找到"),
+            ));
+        }
+        let relevant = self.asked.iter().flat_map(|asked| &asked.relevant);
+        let unknown: Vec<&String> = relevant.filter(|id| !known.contains(id.as_str())).collect();
+        if let Some(first) = unknown.first() {
+            let count = unknown.len();
+            doubts.push(lang.pick(
+                format!(
+                    "{count} ids under `relevant` are of no tool (such as `{first}`): they count as not found"
+                ),
+                format!("`relevant` 里有 {count} 个 id 没有对应的工具（例如 `{first}`）：按未找到计算"),
+            ));
+        }
+        doubts
     }
 
     fn measure(&self, app: &App, settings: Settings) -> anyhow::Result<Report> {
@@ -96,6 +139,11 @@ impl Set {
             let begun = Instant::now();
             let ranking = index.rank(&Request::new(&asked.query).limit(DEPTH));
             let took = begun.elapsed();
+            if asked.relevant.is_empty() {
+                let verdict = if ranking.fits { Verdict::Shown } else { Verdict::Refused };
+                tally.add_unanswerable(verdict, took);
+                continue;
+            }
             let found: Vec<&str> = ranking
                 .hits
                 .iter()
@@ -111,13 +159,17 @@ impl Set {
 
 fn print(app: &App, columns: &[(String, Report)]) {
     type Figure = (&'static str, fn(&Report) -> String);
-    let figures: [Figure; 9] = [
+    let figures: [Figure; 10] = [
         ("queries", |report| report.queries.to_string()),
         ("R@1", |report| percent(report.recall_1)),
         ("R@5", |report| percent(report.recall_5)),
         ("R@10", |report| percent(report.recall_10)),
         ("nDCG@10", |report| percent(report.ndcg_10)),
         ("MRR", |report| percent(report.mrr)),
+        ("refused", |report| match report.refused {
+            Some(share) => format!("{} ({})", percent(share), report.unanswerable),
+            None => String::new(),
+        }),
         ("p50", |report| format!("{:.3} ms", report.latency_ms.p50)),
         ("p99", |report| format!("{:.3} ms", report.latency_ms.p99)),
         ("index", |report| format!("{:.0} ms", report.index_ms)),
@@ -126,6 +178,10 @@ fn print(app: &App, columns: &[(String, Report)]) {
         std::iter::once(Cell::from("")).chain(columns.iter().map(|(name, _)| Cell::new(name.as_str(), BOLD)));
     let mut rows: Vec<Vec<Cell>> = if columns.len() > 1 { vec![heading.collect()] } else { Vec::new() };
     for (name, figure) in figures {
+        // Only a set with requests that no tool serves has something to refuse.
+        if name == "refused" && columns.iter().all(|(_, report)| report.refused.is_none()) {
+            continue;
+        }
         let values = columns.iter().map(|(_, report)| Cell::from(figure(report)));
         rows.push(std::iter::once(Cell::from(name)).chain(values).collect());
     }

@@ -4,13 +4,20 @@ use toolhub_core::finder::{Found, Search};
 use toolhub_core::{RawJson, RawObject};
 
 use super::app::App;
-use super::exit::Exit;
+use super::exit::{Exit, UsageError};
 use super::options::SearchArgs;
 use super::screen::{BOLD, DIM, NAME};
 use super::table::{Cell, lines};
 use super::tools::first_line;
 
 pub(crate) async fn run(app: &App, args: SearchArgs) -> anyhow::Result<Exit> {
+    if args.limit == 0 {
+        let told = app.lang().pick(
+            "`--limit 0` would show nothing; give at least 1",
+            "`--limit 0` 什么都不会显示；请至少给 1",
+        );
+        return Err(UsageError(told.to_owned()).into());
+    }
     let hub = app.hub().await?;
     if !args.cached {
         app.interruptible(hub.list_missing()).await?;
@@ -19,7 +26,8 @@ pub(crate) async fn run(app: &App, args: SearchArgs) -> anyhow::Result<Exit> {
     // Whoever wants to know why wants to see what was left out too.
     let shown = if args.explain || args.all { found.hits.as_slice() } else { found.fitting() };
     if app.screen.json {
-        let all: Vec<RawObject> = shown.iter().map(|hit| as_json(hit, args.explain)).collect();
+        let all: Vec<RawObject> =
+            shown.iter().map(|hit| as_json(hit, found.confidence, args.explain)).collect();
         app.screen.json(&RawJson::of(&all));
         return Ok(Exit::Done);
     }
@@ -72,9 +80,10 @@ fn verdict(app: &App, found: &Search, nothing: bool) {
     }
 }
 
-/// The tool as `tools` shows it, with its score.
-fn as_json(hit: &Found, explain: bool) -> RawObject {
-    let mut shown = hit.tool.describe(&hit.tool.tags).with("score", RawJson::of(&hit.score));
+/// The tool as `tools` shows it, with its score, and with how sure it is that the best of the list fits.
+fn as_json(hit: &Found, confidence: f64, explain: bool) -> RawObject {
+    let shown = hit.tool.describe(&hit.tool.tags).with("score", RawJson::of(&hit.score));
+    let mut shown = shown.with("confidence", RawJson::of(&confidence));
     if explain {
         let mut parts = RawObject::default();
         for (name, value) in &hit.parts {

@@ -29,6 +29,11 @@ pub enum PlacesError {
 }
 
 impl Places {
+    /// Where the vectors are kept that a sentence encoder makes of tools.
+    pub fn vectors(&self) -> PathBuf {
+        self.home.join("vectors.bin")
+    }
+
     /// Where the last words of a server are kept.
     pub fn log_of(&self, server: &str) -> PathBuf {
         let safe: String =

@@ -1,0 +1,151 @@
+//! Makes `data/related.bin.gz` out of a sentence encoder and the packed dictionary: English stems with their neighbours.
+//!
+//! `cargo run --release -p toolhub-search --example make_related -- MODEL crates/search/data/cedict.txt.gz
+//! crates/search/data/related.bin.gz`, where MODEL is a folder that `docs/search.md` tells how to get.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use flate2::read::GzDecoder;
+use flate2::{Compression, GzBuilder};
+use ndarray::{Array2, Axis, Slice};
+use rust_stemmers::{Algorithm, Stemmer};
+use toolhub_search::{Meaning as _, SentenceEncoder};
+
+/// Shorter words are names of units and letters, longer ones of chemistry.
+const LENGTHS: std::ops::RangeInclusive<usize> = 3..=20;
+/// The index leaves such short words as they are.
+const SHORTEST_STEMMED: usize = 4;
+/// A word that stands in the glosses once is a rare one.
+const LEAST_GLOSSES: usize = 2;
+/// Forms of one stem that make its vector.
+const MOST_FORMS: usize = 3;
+/// Neighbours of a stem.
+const NEIGHBOURS: usize = 16;
+/// Words that are less close are not related.
+const LEAST_CLOSENESS: f32 = 0.35;
+/// Stems that are compared with all others at once.
+const BLOCK: usize = 512;
+
+/// A stem and the words it was made of, in the order in which they came.
+struct Entry {
+    stem: String,
+    forms: Vec<String>,
+}
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let folder = arguments.next().context("first argument: the folder of the model")?;
+    let dictionary = arguments.next().context("second argument: the packed dictionary")?;
+    let target = arguments.next().context("third argument: the file to write")?;
+    let entries = entries(&words(Path::new(&folder), &dictionary)?);
+    let model = SentenceEncoder::open(&folder)?;
+    let vectors = vectors(&model, &entries)?;
+    let related: Vec<Vec<(usize, f32)>> = neighbours(&vectors);
+    write(&target, &entries, &related)
+}
+
+/// The whole words of the model's vocabulary, in its order, then those of the glosses that stand there more than once.
+fn words(folder: &Path, dictionary: &str) -> Result<Vec<String>> {
+    let vocabulary = std::fs::read_to_string(folder.join("vocab.txt")).context("vocab.txt of the model")?;
+    let mut glosses = String::new();
+    let file = File::open(dictionary).with_context(|| dictionary.to_owned())?;
+    GzDecoder::new(file).read_to_string(&mut glosses).with_context(|| dictionary.to_owned())?;
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    let of_glosses = || {
+        let glosses = glosses.lines().filter_map(|line| line.split_once('\t'));
+        glosses.flat_map(|(_, glosses)| glosses.split([';', ' '])).filter(|word| is_word(word))
+    };
+    of_glosses().for_each(|word| *counts.entry(word).or_default() += 1);
+    let usual = of_glosses().filter(|word| counts.get(word).is_some_and(|count| *count >= LEAST_GLOSSES));
+    let mut seen = HashSet::new();
+    let all = vocabulary.lines().filter(|word| is_word(word)).chain(usual);
+    Ok(all.filter(|word| seen.insert(*word)).map(str::to_owned).collect())
+}
+
+fn is_word(word: &str) -> bool {
+    LENGTHS.contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase())
+}
+
+fn entries(words: &[String]) -> Vec<Entry> {
+    let stemmer = Stemmer::create(Algorithm::English);
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for word in words {
+        let stem = if word.len() < SHORTEST_STEMMED { word.clone() } else { stemmer.stem(word).into_owned() };
+        let place = *places.entry(stem.clone()).or_insert(entries.len());
+        if place == entries.len() {
+            entries.push(Entry { stem, forms: Vec::new() });
+        }
+        if let Some(entry) = entries.get_mut(place).filter(|entry| entry.forms.len() < MOST_FORMS) {
+            entry.forms.push(word.clone());
+        }
+    }
+    entries
+}
+
+/// A row for each stem: the mean of its forms, of which the first, the most usual, counts twice; of length one.
+fn vectors(model: &SentenceEncoder, entries: &[Entry]) -> Result<Array2<f32>> {
+    let texts: Vec<&str> = entries.iter().flat_map(|entry| &entry.forms).map(String::as_str).collect();
+    let mut made = model.embed(&texts)?.into_iter();
+    let mut rows = Array2::<f32>::zeros((entries.len(), model.size()));
+    for (mut row, entry) in rows.axis_iter_mut(Axis(0)).zip(entries) {
+        for number in 0..entry.forms.len() {
+            let vector = made.next().context("a vector for each word")?;
+            let counts = if number == 0 { 2.0 } else { 1.0 };
+            row.iter_mut().zip(&vector).for_each(|(sum, value)| *sum += counts * value);
+        }
+        let length = row.dot(&row).sqrt();
+        row /= length;
+    }
+    Ok(rows)
+}
+
+/// For each row the closest others with their cosine, the closest first; equal ones in the order of the rows.
+fn neighbours(vectors: &Array2<f32>) -> Vec<Vec<(usize, f32)>> {
+    let mut all = Vec::with_capacity(vectors.nrows());
+    for start in (0..vectors.nrows()).step_by(BLOCK) {
+        let end = vectors.nrows().min(start + BLOCK);
+        let close = vectors.slice_axis(Axis(0), Slice::from(start..end)).dot(&vectors.t());
+        for (own, row) in (start..).zip(close.axis_iter(Axis(0))) {
+            let others = row.iter().copied().enumerate();
+            let mut found: Vec<(usize, f32)> =
+                others.filter(|(other, close)| *other != own && *close > LEAST_CLOSENESS).collect();
+            found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            found.truncate(NEIGHBOURS);
+            all.push(found);
+        }
+    }
+    all
+}
+
+/// The form is told in `data/README.md`. A stem without neighbours is left out.
+fn write(target: &str, entries: &[Entry], related: &[Vec<(usize, f32)>]) -> Result<()> {
+    let mut places: HashMap<usize, u16> = HashMap::new();
+    let with_some = || (0..).zip(entries).zip(related).filter(|(_, neighbours)| !neighbours.is_empty());
+    for ((number, _), _) in with_some() {
+        places.insert(number, u16::try_from(places.len()).context("too many stems for two bytes")?);
+    }
+    ensure!(!places.is_empty(), "the model relates no words");
+    let file = File::create(target).with_context(|| target.to_owned())?;
+    // No time and no name in the header: the same input makes the same bytes.
+    let mut packed = GzBuilder::new().write(file, Compression::best());
+    packed.write_all(&u32::try_from(places.len())?.to_le_bytes())?;
+    for ((_, entry), _) in with_some() {
+        writeln!(packed, "{}", entry.stem)?;
+    }
+    for (_, neighbours) in with_some() {
+        packed.write_all(&[u8::try_from(neighbours.len())?])?;
+        for (number, close) in neighbours {
+            // Closeness goes both ways, so whoever is a neighbour has one.
+            let place = places.get(number).context("a neighbour without neighbours")?;
+            packed.write_all(&place.to_le_bytes())?;
+            packed.write_all(&[(close.clamp(0.0, 1.0) * 255.0).round() as u8])?;
+        }
+    }
+    packed.finish()?;
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! Requests with and without a tool that fits: before their own tools, before these without the right ones, and before
+//! another set's tools; over whole sets and over small catalogs drawn from them.
+
+use toolhub_core::Tool;
+use toolhub_search::{Evidence, Index, Request, Settings};
+
+use crate::sets::{Query, Set};
+
+/// Requests of each set that are tried over all its tools.
+const REQUESTS: usize = 120;
+/// Requests of each set that are tried over each small catalog.
+const REQUESTS_OF_SMALL: usize = 60;
+/// Larger sets are left out, as an index is made for every request whose tools are taken away.
+const MOST_TOOLS: usize = 5_000;
+/// Small catalogs, as most people have them.
+pub(crate) const SIZES: [usize; 3] = [16, 64, 256];
+
+/// Whether a tool fits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The right tools are there.
+    Own,
+    /// The right tools were taken away.
+    Removed,
+    /// The request belongs to another set.
+    Foreign,
+}
+
+/// How many tools there are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// All of the set.
+    Whole,
+    /// So many, drawn from the set.
+    Drawn(usize),
+}
+
+/// One request before some tools, and what came of it.
+pub(crate) struct Case {
+    pub(crate) set: String,
+    /// Which family of sets the request is from.
+    pub(crate) asked_by: String,
+    pub(crate) kind: Kind,
+    pub(crate) size: Size,
+    pub(crate) request: String,
+    pub(crate) best: String,
+    pub(crate) evidence: Evidence,
+    pub(crate) confidence: f32,
+    /// Whether a right tool is among the first ten.
+    pub(crate) found: bool,
+}
+
+/// Sets of one origin have tools and requests in common.
+pub(crate) fn family(set: &str) -> &str {
+    set.split('_').next().unwrap_or(set)
+}
+
+/// Every case.
+pub(crate) fn gather(sets: &[Set], settings: &Settings) -> Vec<Case> {
+    let usable: Vec<&Set> =
+        sets.iter().filter(|set| !set.queries.is_empty() && set.tools.len() <= MOST_TOOLS).collect();
+    let mut cases = Vec::new();
+    for set in &usable {
+        let strangers: Vec<&Set> =
+            usable.iter().copied().filter(|other| family(&other.name) != family(&set.name)).collect();
+        whole(set, &strangers, settings, &mut cases);
+        // A set that is hardly larger than the draw is no draw.
+        for size in SIZES.into_iter().filter(|size| size * 3 / 2 <= set.tools.len()) {
+            drawn(set, &strangers, Drawing { size, settings }, &mut cases);
+        }
+    }
+    cases
+}
+
+fn spread(queries: &[Query], count: usize) -> impl Iterator<Item = &Query> {
+    queries.iter().step_by((queries.len() / count.max(1)).max(1)).take(count)
+}
+
+/// Requests of other sets, as many of each.
+fn foreign<'a>(strangers: &[&'a Set], count: usize) -> impl Iterator<Item = (&'a str, &'a Query)> {
+    let each = count / strangers.len().max(1);
+    strangers.iter().flat_map(move |set| spread(&set.queries, each).map(|query| (family(&set.name), query)))
+}
+
+fn whole(set: &Set, strangers: &[&Set], settings: &Settings, cases: &mut Vec<Case>) {
+    let index = Index::new(set.tools(), settings.clone());
+    let own = family(&set.name);
+    let mut note = |kind, (asked_by, query): (&str, &Query), index: &Index| {
+        cases.push(case(set, index, (asked_by, query), (kind, Size::Whole)));
+    };
+    for query in spread(&set.queries, REQUESTS) {
+        note(Kind::Own, (own, query), &index);
+        let others = set.tools.iter().filter(|(id, _)| !query.relevant.contains(id));
+        let others = Index::new(others.map(|(_, tool)| tool.clone()), settings.clone());
+        note(Kind::Removed, (own, query), &others);
+    }
+    for (asked_by, query) in foreign(strangers, REQUESTS) {
+        note(Kind::Foreign, (asked_by, query), &index);
+    }
+}
+
+/// A small catalog to draw.
+#[derive(Clone, Copy)]
+struct Drawing<'a> {
+    size: usize,
+    settings: &'a Settings,
+}
+
+fn drawn(set: &Set, strangers: &[&Set], drawing: Drawing<'_>, cases: &mut Vec<Case>) {
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let size = Size::Drawn(drawing.size);
+    let index = |tools: &[Tool]| Index::new(tools.iter().cloned(), drawing.settings.clone());
+    for query in spread(&set.queries, REQUESTS_OF_SMALL) {
+        let mut tools = draw(set, query, drawing.size, &mut dice);
+        let asked = (family(&set.name), query);
+        cases.push(case(set, &index(&tools), asked, (Kind::Removed, size)));
+        let right = set.tools.iter().filter(|(id, _)| query.relevant.contains(id));
+        tools.extend(right.map(|(_, tool)| tool.clone()));
+        cases.push(case(set, &index(&tools), asked, (Kind::Own, size)));
+    }
+    for asked in foreign(strangers, REQUESTS_OF_SMALL) {
+        let tools = draw(set, asked.1, drawing.size, &mut dice);
+        cases.push(case(set, &index(&tools), asked, (Kind::Foreign, size)));
+    }
+}
+
+/// Tools of a set, none of which is right for the request.
+fn draw(set: &Set, query: &Query, size: usize, dice: &mut Dice) -> Vec<Tool> {
+    let mut places: Vec<usize> = Vec::new();
+    while places.len() < size {
+        let place = dice.below(set.tools.len());
+        let right = set.tools.get(place).is_some_and(|(id, _)| query.relevant.contains(id));
+        if !right && !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places.into_iter().filter_map(|place| set.tools.get(place).map(|(_, tool)| tool.clone())).collect()
+}
+
+fn case(set: &Set, index: &Index, (asked_by, query): (&str, &Query), (kind, size): (Kind, Size)) -> Case {
+    let ranking = index.rank(&Request::new(&query.query));
+    let is_right =
+        |tool: &Tool| set.id_of(tool).is_some_and(|id| query.relevant.iter().any(|right| right == id));
+    Case {
+        set: set.name.clone(),
+        asked_by: asked_by.to_owned(),
+        kind,
+        size,
+        request: query.query.clone(),
+        best: ranking.hits.first().map(|hit| hit.tool.name().to_string()).unwrap_or_default(),
+        evidence: ranking.evidence,
+        confidence: ranking.confidence,
+        found: kind == Kind::Own && ranking.hits.iter().any(|hit| is_right(hit.tool)),
+    }
+}
+
+/// The same numbers at every run (xorshift).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % bound.max(1)
+    }
+}

@@ -1,0 +1,223 @@
+//! Definitions as they come in the wild, and wilder: nothing panics, time stays bounded, and a name finds its tool.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+use toolhub_core::{RawJson, ServerId, Source, Tool, ToolDefinition};
+use toolhub_search::{Index, Request, Settings};
+
+/// Texts that real servers send, and some that only a hostile one would.
+fn odd_texts() -> Vec<String> {
+    let mut texts: Vec<String> = [
+        "",
+        " \t\r\n ",
+        "\u{0}\u{1}\u{7f}",
+        "\u{feff}byte order mark",
+        "\u{202e}txet desrever\u{202c}",
+        "قراءة الملف من القرص",
+        "קרא את הקובץ",
+        "ไฟล์อ่านข้อมูล",
+        "फ़ाइल पढ़ें",
+        "👩‍👩‍👧‍👦🇨🇳🏳️‍🌈",
+        "e\u{301}\u{302}\u{303}\u{304}\u{305}",
+        "ﬁle ǅungla İstanbul ßtraße ΣΊΣΥΦΟΣ",
+        "ＦＵＬＬ　ＷＩＤＴＨ",
+        "𝓯𝓪𝓷𝓬𝔂 𝕿𝖊𝖝𝖙",
+        "読み込む 読み取り ファイル",
+        "파일 읽기",
+        "読\u{fe0f}む\u{200d}",
+        "a.b.c.d/e:f-g_h i",
+        "____----....",
+        "\"unclosed 'quotes “and 「brackets",
+        "<b>html</b> &amp; {\"json\": [1, 2]} ```code```",
+        "C:\\Windows\\System32 https://example.com/?q=%E4%BD%A0",
+        "1234567890 0x7f 1e309 -0",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    texts.push("word ".repeat(2_000));
+    texts.push("字".repeat(10_000));
+    texts.push("x".repeat(10_000));
+    texts.push("A".repeat(500) + &"b.".repeat(4_000));
+    texts.push("🙂".repeat(2_500));
+    texts
+}
+
+/// Schemas of every shape, most of which are no JSON Schema at all.
+fn odd_schemas(text: &str) -> Vec<Value> {
+    let wide: Map<String, Value> = (0..3_000)
+        .map(|number| (format!("field_{number}"), json!({"type": "string", "description": text})))
+        .collect();
+    let deep = (0..40).fold(
+        json!({"type": "string"}),
+        |inner, level| json!({"type": "object", "properties": {format!("level{level}"): inner}}),
+    );
+    let long: Vec<String> = (0..5_000).map(|number| format!("value {number}")).collect();
+    vec![
+        json!({"type": "object", "properties": {"": {"description": text}}}),
+        json!({"type": "object", "properties": []}),
+        json!({"type": "object", "properties": "none"}),
+        json!({"type": "object", "properties": {"a": null, "b": true, "c": 7, "d": text, "e": [text]}}),
+        json!({"type": ["object", "null", 3], "properties": {"a": {"type": ["string", "array", {}]}}}),
+        json!({"type": "object", "required": text, "properties": {"a": {"enum": [null, 1, true, {}, text]}}}),
+        json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}),
+        json!({"properties": {"self": {"$ref": "#"}, "far": {"$ref": "https://example.com/schema.json#/x"}}}),
+        json!({"anyOf": [{"oneOf": [{"allOf": [{"not": {"properties": {"deep": {"const": text}}}}]}]}]}),
+        json!({"type": "object", "properties": {"properties": {"properties": {"properties": {}}}}}),
+        json!({"type": "object", "properties": {"description": {"description": {"description": text}}}}),
+        json!({"type": "object", "examples": [[[[text]]], {"a": {"b": text}}], "default": text}),
+        json!({"type": "object", "properties": {"pick": {"enum": long}}}),
+        json!({"type": "object", "properties": wide}),
+        deep,
+    ]
+}
+
+fn tool(name: &str, definition: Value) -> Tool {
+    let mut definition = definition;
+    definition["name"] = name.into();
+    let source = Source::Server(ServerId::new(format!("server{}", name.len() % 5)));
+    Tool::new(source, ToolDefinition::parse(RawJson::of(&definition)).unwrap())
+}
+
+/// Every odd text in every place of a definition, and every odd schema, each under a name of its own.
+fn wild() -> Vec<Tool> {
+    let mut tools = Vec::new();
+    let mut add = |definition: Value| {
+        let name =
+            format!("{}_tool_{}", ["get", "sendAll", "x-y", "部署", "Ünï"][tools.len() % 5], tools.len());
+        tools.push(tool(&name, definition));
+    };
+    for text in odd_texts() {
+        add(json!({"description": text}));
+        add(json!({"title": text, "annotations": {"title": text}}));
+        add(json!({"inputSchema": {"type": "object", "properties": {text.clone(): {"description": text}}}}));
+        add(json!({"description": text, "examples": [text], "inputExamples": {"a": text}}));
+    }
+    for text in ["plain words", "中文说明", "🙂"] {
+        for schema in odd_schemas(text) {
+            add(json!({"inputSchema": schema}));
+        }
+    }
+    // Texts of the wrong kind, where the definition can be read at all.
+    for odd in [Value::Null, json!(7), json!(["a"]), json!({"en": "a"})] {
+        let definition = json!({"name": "odd_kind", "description": odd, "title": odd, "inputSchema": {}});
+        if ToolDefinition::parse(RawJson::of(&definition)).is_ok() {
+            add(definition);
+        }
+    }
+    tools
+}
+
+#[test]
+fn every_definition_is_indexed_and_found_by_its_name() {
+    let tools = wild();
+    let index = Index::new(tools.iter().cloned(), Settings::default());
+    assert_eq!(index.len(), tools.len());
+    for tool in &tools {
+        let name = tool.name().as_str();
+        for request in [name.to_owned(), format!("please call {name} for me"), format!("用 {name} 处理")] {
+            let ranking = index.rank(&Request::new(&request));
+            let first = ranking.hits.first().map(|hit| hit.tool.name().as_str());
+            assert_eq!(first, Some(name), "{request}");
+            assert!(ranking.fits, "{request}: {:?}", ranking.evidence);
+        }
+    }
+}
+
+#[test]
+fn every_odd_text_can_be_asked_for() {
+    let index = Index::new(wild(), Settings::default());
+    for text in odd_texts() {
+        for request in [text.clone(), format!("get {text} 天气"), format!("\"{text}\"")] {
+            let ranking = index.rank(&Request::new(&request).limit(1_000));
+            assert!((0.0..=1.0).contains(&ranking.confidence), "{request}: {}", ranking.confidence);
+            assert!(ranking.hits.iter().all(|hit| hit.score.is_finite()), "{request}");
+            let order = |ranking: &toolhub_search::Ranking<'_>| -> Vec<(String, u32)> {
+                let shown =
+                    |hit: &toolhub_search::Hit<'_>| (hit.tool.name().to_string(), hit.score.to_bits());
+                ranking.hits.iter().map(shown).collect()
+            };
+            let again = index.rank(&Request::new(&request).limit(1_000));
+            assert_eq!(order(&ranking), order(&again), "{request}");
+        }
+    }
+}
+
+/// The quickest of some, as the machine has other work.
+fn quickest(work: impl Fn()) -> Duration {
+    let once = |_| {
+        let start = Instant::now();
+        work();
+        start.elapsed()
+    };
+    (0..5).map(once).min().unwrap_or_default()
+}
+
+#[test]
+fn time_grows_no_faster_than_the_text() {
+    let asked = |count: usize| "read 一份文件 and sendMail_now. ".repeat(count);
+    let index = Index::new(wild(), Settings::default());
+    let _ = index.rank(&Request::new(&asked(1)));
+    let short = quickest(|| drop(index.rank(&Request::new(&asked(40)))));
+    let long = quickest(|| drop(index.rank(&Request::new(&asked(40_000)))));
+    assert!(long < short * 60 + Duration::from_millis(20), "{short:?} for 1 kB, {long:?} for 1 MB");
+
+    let described = |count: usize| {
+        tool("large", json!({"description": "read 一份文件 and sendMail_now. ".repeat(count)}))
+    };
+    let build = |tool: &Tool| quickest(|| drop(Index::new([tool.clone()], Settings::default())));
+    let (short, long) = (build(&described(100)), build(&described(100_000)));
+    assert!(long < short * 60 + Duration::from_millis(20), "{short:?} for 3 kB, {long:?} for 3 MB");
+}
+
+/// Any JSON, of any depth, also where a schema is expected.
+fn any_json() -> impl Strategy<Value = Value> {
+    let key = prop_oneof![
+        4 => prop::sample::select(vec!["properties", "description", "enum", "type", "$ref", "items", "anyOf", "examples", ""]),
+        1 => Just("名前"),
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+        prop::sample::select(odd_texts()).prop_map(Value::from),
+    ];
+    leaf.prop_recursive(6, 48, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            prop::collection::vec((key.clone(), inner), 0..6).prop_map(|members| {
+                members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>().into()
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_definition_that_can_be_read_can_be_searched(
+        schemas in prop::collection::vec((any_json(), any_json(), any_json()), 1..8),
+        request in any::<String>(),
+    ) {
+        let definitions = schemas.into_iter().enumerate().filter_map(|(number, (schema, text, examples))| {
+            let name = format!("wild_{number}");
+            let whole = json!({
+                "name": name, "description": text, "title": text, "inputSchema": schema, "examples": examples,
+            });
+            let definition = ToolDefinition::parse(RawJson::of(&whole)).ok()?;
+            Some((name, Tool::new(Source::Native, definition)))
+        });
+        let (names, tools): (Vec<String>, Vec<Tool>) = definitions.unzip();
+        let index = Index::new(tools, Settings::default());
+        prop_assert_eq!(index.len(), names.len());
+        prop_assert!(index.rank(&Request::new(&request)).confidence.is_finite());
+        for name in &names {
+            let ranking = index.rank(&Request::new(name));
+            prop_assert_eq!(ranking.hits.first().map(|hit| hit.tool.name().as_str()), Some(name.as_str()));
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! The benchmarks, one file each, and the way a command is measured.
 mod cold_start;
 mod engine;
+mod plan;
 mod samples;
 mod search;
 mod servers;
@@ -36,6 +37,11 @@ const BENCHMARKS: &[Benchmark] = &[
             no_arguments(args)?;
             engine::run(workspace)
         },
+    },
+    Benchmark {
+        name: "plan",
+        about: "planning without a model; `--data DIR` names the sets",
+        run: plan::run,
     },
     Benchmark {
         name: "search",

@@ -44,7 +44,7 @@ fn measure(requests: &[Value]) -> Value {
     cli.run(&["eval", "plan", "--tools", "tools.jsonl", "--requests", "requests.jsonl", "--json"]).json()
 }
 
-fn call(tool: &str, arguments: Value) -> Value {
+fn call(tool: &str, arguments: &Value) -> Value {
     let listed: serde_json::Map<String, Value> =
         arguments.as_object().unwrap().iter().map(|(name, value)| (name.clone(), json!([value]))).collect();
     json!({"tool": [tool], "arguments": listed})
@@ -55,24 +55,24 @@ fn a_fresh_machine_plans_what_people_ask_first() {
     let ask =
         |request: &str, expected: &[Value]| json!({"id": request, "request": request, "expected": expected});
     let report = measure(&[
-        ask("23*47 等于多少？", &[call("calculate", json!({"expression": "23 * 47"}))]),
-        ask("what is 15% of 80", &[call("calculate", json!({"expression": "15% of 80"}))]),
+        ask("23*47 等于多少？", &[call("calculate", &json!({"expression": "23 * 47"}))]),
+        ask("what is 15% of 80", &[call("calculate", &json!({"expression": "15% of 80"}))]),
         ask(
             "what time is it in Tokyo and in Berlin?",
-            &[call("get_time", json!({"zone": "Tokyo"})), call("get_time", json!({"zone": "Berlin"}))],
+            &[call("get_time", &json!({"zone": "Tokyo"})), call("get_time", &json!({"zone": "Berlin"}))],
         ),
         ask(
             "帮我读取 myfile.xlsx 的 Sheet1 工作表",
-            &[call("read_data_from_excel", json!({"filepath": "myfile.xlsx", "sheet_name": "Sheet1"}))],
+            &[call("read_data_from_excel", &json!({"filepath": "myfile.xlsx", "sheet_name": "Sheet1"}))],
         ),
         ask(
             "在 test.xlsx 的 Sheet1 的 A1 单元格写入公式 =SUM(B1:B10)",
             &[call(
                 "apply_formula",
-                json!({"filepath": "test.xlsx", "sheet_name": "Sheet1", "cell": "A1", "formula": "=SUM(B1:B10)"}),
+                &json!({"filepath": "test.xlsx", "sheet_name": "Sheet1", "cell": "A1", "formula": "=SUM(B1:B10)"}),
             )],
         ),
-        ask("Read notes/todo.md", &[call("read_file", json!({"path": "notes/todo.md"}))]),
+        ask("Read notes/todo.md", &[call("read_file", &json!({"path": "notes/todo.md"}))]),
         ask("Book a table for four tonight", &[]),
         ask("Open the file", &[]),
     ]);
@@ -88,7 +88,7 @@ fn what_is_missing_is_named_in_both_languages() {
     let cli = cli();
     write(&cli, "tools.jsonl", &tools(&cli));
     // Nobody can plan this, so it fails, and the failure tells what the planner said.
-    let wanted = json!({"id": "1", "request": "Apply a formula to cell B5 on sheet Main of model.xlsx", "expected": [call("apply_formula", json!({"formula": "=A1"}))]});
+    let wanted = json!({"id": "1", "request": "Apply a formula to cell B5 on sheet Main of model.xlsx", "expected": [call("apply_formula", &json!({"formula": "=A1"}))]});
     write(&cli, "requests.jsonl", &[wanted]);
     let args = ["eval", "plan", "--tools", "tools.jsonl", "--requests", "requests.jsonl", "--json", "--lang"];
     let said =

@@ -12,16 +12,23 @@ use toolhub_core::{BoxFuture, RawJson, RawObject};
 
 use crate::formats::{Heard, KnownTool, KnownTools, StreamReader};
 
-/// A model that writes its tool calls as text.
+/// A model that writes its tool calls as text, always or now and then.
 #[derive(Debug, Clone)]
 pub struct TextModel {
     inner: Arc<dyn LanguageModel>,
+    /// How the inner one is told of tools.
+    told: ToolTexts,
 }
 
 impl TextModel {
     /// Wraps a model that is never told of tools natively.
     pub fn new(inner: Arc<dyn LanguageModel>) -> Self {
-        Self { inner }
+        Self { inner, told: ToolTexts::InSystem }
+    }
+
+    /// Wraps a model that has calls of its own and, as small ones do, now and then writes one as text all the same.
+    pub fn now_and_then(inner: Arc<dyn LanguageModel>) -> Self {
+        Self { inner, told: ToolTexts::Apart }
     }
 }
 
@@ -31,7 +38,7 @@ impl LanguageModel for TextModel {
     }
 
     fn tool_texts(&self) -> ToolTexts {
-        ToolTexts::InSystem
+        self.told
     }
 
     fn chat<'a>(
@@ -40,7 +47,10 @@ impl LanguageModel for TextModel {
         heard: Listener<'a>,
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         Box::pin(async move {
-            let written = as_text(request);
+            let written = match self.told {
+                ToolTexts::InSystem => as_text(request),
+                ToolTexts::Apart => request.clone(),
+            };
             let known = KnownTools::new(
                 request
                     .tools
@@ -76,10 +86,15 @@ impl LanguageModel for TextModel {
                 let call = reading.calls.remove(place);
                 reading.unreadable.push(broken_off(call.tool.as_str()));
             }
-            let stop = if reading.calls.is_empty() { reply.stop } else { Stop::Calls };
-            let calls = reply.calls.into_iter().chain(reading.calls).collect();
             let text = reading.prose.trim().to_owned();
-            Ok(ChatReply { text, calls, unreadable: reading.unreadable, stop, usage: reply.usage })
+            if !reply.calls.is_empty() {
+                // What it called by its own means counts; the same in words is an echo.
+                return Ok(ChatReply { text, ..reply });
+            }
+            let stop = if reading.calls.is_empty() { reply.stop } else { Stop::Calls };
+            let mut unreadable = reply.unreadable;
+            unreadable.extend(reading.unreadable);
+            Ok(ChatReply { text, calls: reading.calls, unreadable, stop, usage: reply.usage })
         })
     }
 }

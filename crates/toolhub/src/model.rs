@@ -92,7 +92,7 @@ impl Models {
 /// The model as the rest of the hub sees it: one that has no calls of its own writes them as text.
 fn as_configured(client: Arc<ModelClient>) -> Arc<dyn LanguageModel> {
     match client.endpoint().tool_calls {
-        ToolCalls::Native => client,
+        ToolCalls::Native => Arc::new(TextModel::now_and_then(client)),
         ToolCalls::Text => Arc::new(TextModel::new(client)),
     }
 }

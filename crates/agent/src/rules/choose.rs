@@ -24,9 +24,9 @@ const NEAR: f64 = 0.35;
 /// At most this many are.
 const MOST: usize = 8;
 /// What speaks for a tool beside how well it was found, whose best is worth 1.
-const WHOLE: f32 = 0.45;
+const WHOLE: f32 = 0.35;
 const CERTAIN: f32 = 0.3;
-const USED: f32 = 0.6;
+const USED: f32 = 0.8;
 /// For each optional parameter that was spoken of, up to a few.
 const EXTRA: f32 = 0.1;
 const MOST_EXTRAS: usize = 3;

@@ -150,7 +150,7 @@ fn english(text: &str, tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> 
             }
             after += 2 + article;
         } else {
-            after += region(text, tokens, at, after, free);
+            after += region(text, tokens, (at, after), free);
             break;
         }
     }
@@ -181,7 +181,12 @@ fn is_short_form(word: &str) -> bool {
 }
 
 /// `, CA` or `, United Kingdom` after a place: how many tokens it takes.
-fn region(text: &str, tokens: &[Token<'_>], from: usize, at: usize, free: &dyn Fn(usize) -> bool) -> usize {
+fn region(
+    text: &str,
+    tokens: &[Token<'_>],
+    (from, at): (usize, usize),
+    free: &dyn Fn(usize) -> bool,
+) -> usize {
     let Some(comma) = tokens.get(at).filter(|comma| comma.text == ",") else { return 0 };
     let name = text.get(tokens[from].start..comma.start).unwrap_or_default().trim();
     for length in (1..=3).rev() {

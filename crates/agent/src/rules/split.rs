@@ -263,11 +263,11 @@ fn trim(reading: &Reading<'_>, clause: &mut Clause) -> bool {
     let Some(text) = reading.text.get(clause.start..clause.end) else { return false };
     let kept = text.trim_matches(|c: char| c.is_whitespace() || ",，、:：;；\"".contains(c));
     let number = kept.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
-    let listed = number > 0
-        && kept[number..].starts_with(['.', '、', ')', '）'])
-        && !kept[number + 1..].starts_with(|c: char| c.is_ascii_digit());
-    let mark = kept[number..].chars().next().map_or(0, char::len_utf8);
-    let kept = if listed { kept[number + mark..].trim_start() } else { kept };
+    let after = &kept[number..];
+    let item = after.strip_prefix(['.', '、', ')', '）']).filter(|_| number > 0);
+    // `3.5` begins with a number and is no item of a list.
+    let item = item.filter(|item| !item.starts_with(|c: char| c.is_ascii_digit()));
+    let kept = item.map_or(kept, str::trim_start);
     let kept = kept.strip_prefix("- ").unwrap_or(kept);
     let start = kept.as_ptr() as usize - reading.text.as_ptr() as usize;
     *clause = Clause { start, end: start + kept.len() };

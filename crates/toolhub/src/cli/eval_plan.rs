@@ -76,7 +76,7 @@ pub(crate) fn run(app: &App, args: &EvalPlanArgs) -> anyhow::Result<Exit> {
         }
         let begun = Instant::now();
         let plan = plan(&asked.request, &index, today);
-        report.add(asked, done, plan, begun.elapsed());
+        report.add(asked, plan, begun.elapsed());
     }
     app.screen.hide_status();
     if app.screen.json {
@@ -123,7 +123,7 @@ fn search(index: &Index, part: &str) -> Search {
 }
 
 impl Report {
-    fn add(&mut self, asked: &Asked, number: usize, plan: Plan, took: Duration) {
+    fn add(&mut self, asked: &Asked, plan: Plan, took: Duration) {
         self.requests += 1;
         self.total += took;
         self.slowest = self.slowest.max(took);
@@ -136,7 +136,7 @@ impl Report {
             self.arguments_right += usize::from(verdict.arguments);
         }
         if !verdict.arguments {
-            let id = asked.id.clone().unwrap_or_else(|| (number + 1).to_string());
+            let id = asked.id.clone().unwrap_or_else(|| self.requests.to_string());
             self.failures.push(Failure { id, request: asked.request.clone(), plan, verdict });
         }
     }

@@ -34,7 +34,12 @@ pub(crate) async fn run(app: &App, args: PromptArgs) -> anyhow::Result<Exit> {
 
 /// As asked for; else as the model of the config wants it; as text where there is none.
 fn format(asked: Option<FormatArg>, hub: &Hub) -> ToolTexts {
-    let configured = hub.settings().llm.as_ref().map(|llm| llm.tool_calls.unwrap_or_default());
+    let configured = hub
+        .settings()
+        .llm
+        .as_ref()
+        .filter(|llm| llm.is_enabled())
+        .map(|llm| llm.tool_calls.unwrap_or_default());
     match (asked, configured) {
         (Some(FormatArg::Text), _) | (None, None | Some(ToolCalls::Text)) => ToolTexts::InSystem,
         (Some(FormatArg::Native), _) | (None, Some(ToolCalls::Native)) => ToolTexts::Apart,

@@ -1,0 +1,111 @@
+//! Plans without a model, measured through the real program: the tools of a fresh machine and those of a spreadsheet server.
+
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
+use serde_json::{Value, json};
+use toolhub_testkit::CommandLine;
+
+fn cli() -> CommandLine {
+    CommandLine::new(env!("CARGO_BIN_EXE_toolhub"))
+}
+
+fn write(cli: &CommandLine, name: &str, lines: &[Value]) {
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(cli.folder().join(name), text).unwrap();
+}
+
+/// The tools that come with the program, and some that spreadsheet servers have.
+fn tools(cli: &CommandLine) -> Vec<Value> {
+    let native = cli.run(&["tools", "list", "--json"]).json();
+    let tool = |name: &str, description: &str, required: &[&str]| {
+        let properties: serde_json::Map<String, Value> =
+            required.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
+        json!({"name": name, "description": description, "inputSchema": {"type": "object", "properties": properties, "required": required}})
+    };
+    let mut all = native.as_array().unwrap().clone();
+    all.push(tool(
+        "read_data_from_excel",
+        "Read data from Excel worksheet with cell metadata including validation rules.",
+        &["filepath", "sheet_name"],
+    ));
+    all.push(tool(
+        "apply_formula",
+        "Apply Excel formula to cell. Excel formula will write to cell with verification.",
+        &["filepath", "sheet_name", "cell", "formula"],
+    ));
+    all.push(tool("create_workbook", "Create new Excel workbook.", &["filepath"]));
+    all
+}
+
+fn measure(requests: &[Value]) -> Value {
+    let cli = cli();
+    write(&cli, "tools.jsonl", &tools(&cli));
+    write(&cli, "requests.jsonl", requests);
+    cli.run(&["eval", "plan", "--tools", "tools.jsonl", "--requests", "requests.jsonl", "--json"]).json()
+}
+
+fn call(tool: &str, arguments: &Value) -> Value {
+    let listed: serde_json::Map<String, Value> =
+        arguments.as_object().unwrap().iter().map(|(name, value)| (name.clone(), json!([value]))).collect();
+    json!({"tool": [tool], "arguments": listed})
+}
+
+#[test]
+fn a_fresh_machine_plans_what_people_ask_first() {
+    let ask =
+        |request: &str, expected: &[Value]| json!({"id": request, "request": request, "expected": expected});
+    let report = measure(&[
+        ask("23*47 等于多少？", &[call("calculate", &json!({"expression": "23 * 47"}))]),
+        ask("what is 15% of 80", &[call("calculate", &json!({"expression": "15% of 80"}))]),
+        ask(
+            "what time is it in Tokyo and in Berlin?",
+            &[call("get_time", &json!({"zone": "Tokyo"})), call("get_time", &json!({"zone": "Berlin"}))],
+        ),
+        ask(
+            "帮我读取 myfile.xlsx 的 Sheet1 工作表",
+            &[call("read_data_from_excel", &json!({"filepath": "myfile.xlsx", "sheet_name": "Sheet1"}))],
+        ),
+        ask(
+            "在 test.xlsx 的 Sheet1 的 A1 单元格写入公式 =SUM(B1:B10)",
+            &[call(
+                "apply_formula",
+                &json!({"filepath": "test.xlsx", "sheet_name": "Sheet1", "cell": "A1", "formula": "=SUM(B1:B10)"}),
+            )],
+        ),
+        ask("Read notes/todo.md", &[call("read_file", &json!({"path": "notes/todo.md"}))]),
+        ask("Book a table for four tonight", &[]),
+        ask("Open the file", &[]),
+    ]);
+    assert_eq!(report["failures"], json!([]), "{report}");
+    assert_eq!(
+        (&report["requests"], &report["arguments_right"], &report["refused_rightly"]),
+        (&json!(8), &json!(1.0), &json!(1.0))
+    );
+}
+
+#[test]
+fn what_is_missing_is_named_in_both_languages() {
+    let cli = cli();
+    write(&cli, "tools.jsonl", &tools(&cli));
+    // Nobody can plan this, so it fails, and the failure tells what the planner said.
+    let wanted = json!({"id": "1", "request": "Apply a formula to cell B5 on sheet Main of model.xlsx", "expected": [call("apply_formula", &json!({"formula": "=A1"}))]});
+    write(&cli, "requests.jsonl", &[wanted]);
+    let args = ["eval", "plan", "--tools", "tools.jsonl", "--requests", "requests.jsonl", "--json", "--lang"];
+    let said =
+        |lang: &str| cli.run(&[&args[..], &[lang]].concat()).json()["failures"][0]["problems"][0].to_string();
+    assert!(said("en").contains("`apply_formula` needs `formula`"), "{}", said("en"));
+    assert!(said("zh").contains("`apply_formula` 还缺少 `formula`"), "{}", said("zh"));
+}
+
+#[test]
+fn files_that_are_not_what_they_should_be_are_refused() {
+    let cli = cli();
+    write(&cli, "tools.jsonl", &[json!({"name": "t"})]);
+    write(&cli, "broken.jsonl", &[json!({"request": 7})]);
+    let broken = cli.run(&["eval", "plan", "--tools", "tools.jsonl", "--requests", "broken.jsonl"]);
+    assert_eq!(broken.code, Some(2));
+    assert!(broken.stderr.contains("line 1 of `broken.jsonl`"), "{broken:?}");
+    write(&cli, "requests.jsonl", &[json!({"request": "hello", "expected": []})]);
+    let shown = cli.run(&["eval", "plan", "--tools", "tools.jsonl", "--requests", "requests.jsonl"]);
+    assert!(shown.stdout.contains("refused_rightly") && shown.stdout.contains("100.0"), "{shown:?}");
+}

@@ -1,11 +1,8 @@
 //! The benchmarks, one file each, and the way a command is measured.
 mod cold_start;
 mod engine;
-<<<<<<< HEAD
 mod formats;
-=======
 mod plan;
->>>>>>> wt-plan
 mod samples;
 mod search;
 mod servers;
@@ -43,15 +40,12 @@ const BENCHMARKS: &[Benchmark] = &[
         },
     },
     Benchmark {
-<<<<<<< HEAD
         name: "formats",
         about: "tool calls read out of texts, and malformed JSON mended; `--data DIR` names the sets",
         run: formats::run,
-=======
         name: "plan",
         about: "planning without a model; `--data DIR` names the sets",
         run: plan::run,
->>>>>>> wt-plan
     },
     Benchmark {
         name: "search",

@@ -12,6 +12,10 @@ use crate::query::Query;
 /// The place whose score is held against the first.
 const FIFTH: usize = 4;
 
+/// Requests of so many words have to have one of them in the tool itself.
+const SHORT: f32 = 3.0;
+const MOST_DOUBT: f32 = 1.5;
+
 /// How many numbers a confidence is made of.
 const FEATURES: usize = 5;
 
@@ -72,11 +76,16 @@ impl Evidence {
         [beyond, self.name, self.text, self.crowd, self.words.ln_1p()]
     }
 
-    /// How sure it is that the best tool fits, from 0 to 1. Two words that no tool has are a request too short to judge by
-    /// its numbers, so a tool that has none of the words itself is trusted the less for that.
+    /// What a tool loses that has none of the request's words itself, from 0 to 1. In a long request several relatives
+    /// bear each other out; in one of two words a single relative says next to nothing.
+    pub fn doubt(&self) -> f32 {
+        self.touch.powf((SHORT / self.words.max(1.0)).min(MOST_DOUBT))
+    }
+
+    /// How sure it is that the best tool fits, from 0 to 1.
     pub(crate) fn confidence(&self) -> f32 {
         let sum: f32 = self.features().iter().zip(WEIGHTS).map(|(number, weight)| number * weight).sum();
-        self.touch / (1.0 + (-(CONSTANT + sum)).exp())
+        self.doubt() / (1.0 + (-(CONSTANT + sum)).exp())
     }
 }
 

@@ -2,9 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use toolhub_core::{RawJson, ServerId, Source, Tool, ToolDefinition, ToolName};
-use toolhub_search::{Index, Meaning, MeaningError, Past, Request, Settings};
+use toolhub_search::{Fingerprint, Index, KeptVectors, Meaning, MeaningError, Past, Request, Settings};
 
 fn tool(source: &str, name: &str, description: &str) -> Tool {
     let definition = serde_json::json!({"name": name, "description": description});
@@ -115,6 +116,46 @@ fn parameters_tags_and_examples_are_searched() {
     assert_eq!(first(&index, "which IBAN to debit"), "two");
     assert_eq!(first(&index, "urgent"), "two");
     assert_eq!(first(&index, "a chess opening"), "three");
+}
+
+/// A spreadsheet's tools beside some of the hub's own: short requests in either language, and none that fits.
+#[test]
+fn a_few_words_find_a_tool_of_a_spreadsheet() {
+    let sheet = [
+        ("delete_worksheet", "Remove a worksheet from a workbook"),
+        ("delete_range", "Remove a range of cells and move the others up"),
+        ("delete_sheet_rows", "Remove one or several rows from a given row on"),
+        ("delete_sheet_columns", "Remove one or several columns from a given column on"),
+        ("insert_rows", "Put in rows from a given row on"),
+        ("create_chart", "Make a chart in a worksheet"),
+        ("create_table", "Make a table of a range"),
+        ("merge_cells", "Join a range of cells"),
+        ("apply_formula", "Put a formula into a cell"),
+        ("format_range", "Set fonts, colours and borders of cells"),
+    ];
+    let own = [
+        ("search_web", "Searches the web: titles, addresses, excerpts of pages"),
+        ("get_time", "Tells the time now for a city or zone"),
+        ("describe_tool", "Tells everything about one tool"),
+    ];
+    let tools = sheet.map(|(name, text)| tool("excel", name, text));
+    let tools = tools.into_iter().chain(own.map(|(name, text)| tool("native", name, text)));
+    let index = Index::new(tools, Settings::default());
+    let check = |request: &str, expect: Option<&str>| {
+        let ranking = index.rank(&Request::new(request));
+        let first = ranking.fitting().first().map(|hit| hit.tool.name().as_str());
+        assert_eq!(first, expect, "{request}: {} {:?}", ranking.confidence, ranking.evidence);
+    };
+    check("删除一行", Some("delete_sheet_rows"));
+    check("删除第三列", Some("delete_sheet_columns"));
+    check("画图", Some("create_chart"));
+    check("合并单元格", Some("merge_cells"));
+    check("delete a row", Some("delete_sheet_rows"));
+    check("draw a chart", Some("create_chart"));
+    check("send an email", None);
+    check("发邮件", None);
+    check("tell me a joke", None);
+    check("订一张机票", None);
 }
 
 #[test]
@@ -245,4 +286,44 @@ impl Meaning for Forgetful {
 fn a_model_that_gives_too_little_is_refused() {
     let error = index().with_meaning(Arc::new(Forgetful)).unwrap_err();
     assert_eq!(error.to_string(), "the model gave 11 vectors for 12 texts");
+}
+
+/// Counts the texts it is asked for.
+#[derive(Debug, Default)]
+struct Counting(AtomicUsize);
+
+impl Meaning for Counting {
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Box<[f32]>>, MeaningError> {
+        self.0.fetch_add(texts.len(), Ordering::Relaxed);
+        Letters.embed(texts)
+    }
+}
+
+#[test]
+fn kept_vectors_are_not_asked_for_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("vectors.bin");
+    let run = |model: &str, tools: Vec<Tool>| {
+        let counting = Arc::new(Counting::default());
+        let kept = KeptVectors::new(&file, Fingerprint::of([model]));
+        let plain = Index::new(tools, Settings::default());
+        let index = plain.with_kept_meaning(Arc::<Counting>::clone(&counting), kept).unwrap();
+        let asked = counting.0.load(Ordering::Relaxed);
+        let ranking = index.rank(&Request::new("zyzzyva quiz jazz weather"));
+        let order: Vec<(String, u32)> =
+            ranking.hits.iter().map(|hit| (hit.tool.name().to_string(), hit.score.to_bits())).collect();
+        (asked, order)
+    };
+    let all = office().len();
+    let (asked, first) = run("a", office());
+    assert_eq!(asked, all);
+    let (asked, second) = run("a", office());
+    assert_eq!((asked, &second), (0, &first), "nothing is new, and nothing ranks otherwise");
+    let mut more = office();
+    more.push(tool("travel", "jazz_quiz", "zyzzyva quiz jazz"));
+    assert_eq!(run("a", more.clone()).0, 1);
+    assert_eq!(run("b", more.clone()).0, all + 1, "another model knows nothing of it");
+    std::fs::write(&file, b"damaged").unwrap();
+    assert_eq!(run("b", more.clone()).0, all + 1);
+    assert_eq!(run("b", more).0, 0, "what was damaged was written anew");
 }

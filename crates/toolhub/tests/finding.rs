@@ -55,6 +55,22 @@ fn nothing_is_found_where_nothing_fits() {
 }
 
 #[test]
+fn the_same_request_has_the_same_answer_and_tells_how_sure_it_is() {
+    let cli = cli();
+    let ask = || cli.run(&["tools", "search", "read or send data to a city", "--all", "--json"]).json();
+    let first = ask();
+    assert!(first.as_array().unwrap().len() > 2, "{first}");
+    for tool in first.as_array().unwrap() {
+        let confidence = tool["confidence"].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&confidence) && tool["score"].is_number(), "{tool}");
+    }
+    assert_eq!(ask(), first);
+    let none = cli.run(&["tools", "search", "email", "-n", "0"]);
+    assert_eq!(none.code, Some(2), "{none:?}");
+    assert!(none.stderr.contains("give at least 1"), "{none:?}");
+}
+
+#[test]
 fn scores_are_explained_and_history_counts() {
     let cli = cli();
     let found = cli.run(&["tools", "search", "get_stock_price", "--explain", "--json"]).json();
@@ -123,6 +139,28 @@ fn a_set_is_measured() {
         "{both}"
     );
     assert!(cli.run(&args).stdout.contains("nDCG@10"));
+    write(
+        "doubtful.jsonl",
+        &[
+            json!({"query": "weather in Kyoto", "relevant": ["1", "1", "nobody"]}),
+            json!({"query": "wash my cat", "relevant": []}),
+            json!({"query": "set an alarm clock", "relevant": []}),
+        ],
+    );
+    let doubtful = ["eval", "search", "--tools", "tools.jsonl", "--queries", "doubtful.jsonl"];
+    let told = cli.run(&[&doubtful[..], &["--json"]].concat());
+    assert!(told.stderr.contains("1 ids under `relevant` are of no tool (such as `nobody`)"), "{told:?}");
+    let report = told.json();
+    assert_eq!((&report["queries"], &report["recall@1"]), (&json!(1), &json!(0.5)), "{report}");
+    assert_eq!((&report["unanswerable"], &report["refused"]), (&json!(2), &json!(0.5)), "{report}");
+    assert!(cli.run(&doubtful).stdout.contains("50.0 (2)"));
+    write("twins.jsonl", &[json!({"name": "alarm"}), json!({"name": "alarm"})]);
+    let twins = cli.run(&["eval", "search", "--tools", "twins.jsonl", "--queries", "queries.jsonl"]);
+    assert!(twins.stderr.contains("1 tools have the id of another (such as `alarm`)"), "{twins:?}");
+    write("empty.jsonl", &[]);
+    let empty = cli.run(&["eval", "search", "--tools", "tools.jsonl", "--queries", "empty.jsonl"]);
+    assert_eq!(empty.code, Some(2), "{empty:?}");
+    assert!(empty.stderr.contains("`empty.jsonl` has no line"), "{empty:?}");
     write("broken.jsonl", &[json!({"query": 7})]);
     let broken = cli.run(&["eval", "search", "--tools", "tools.jsonl", "--queries", "broken.jsonl"]);
     assert_eq!(broken.code, Some(2));

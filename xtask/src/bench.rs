@@ -43,6 +43,8 @@ const BENCHMARKS: &[Benchmark] = &[
         name: "formats",
         about: "tool calls read out of texts, and malformed JSON mended; `--data DIR` names the sets",
         run: formats::run,
+    },
+    Benchmark {
         name: "plan",
         about: "planning without a model; `--data DIR` names the sets",
         run: plan::run,

@@ -109,7 +109,7 @@ const HOW: (&str, &str) = (
 
 fn nobody() -> Text {
     Text::new(
-        format!("none is configured, and neither Ollama nor llama.cpp runs here; to use one, {}", HOW.0),
+        format!("nothing is configured, and neither Ollama nor llama.cpp runs here; to use one, {}", HOW.0),
         format!("没有配置，本机也没有运行 Ollama 或 llama.cpp；如需使用，{}", HOW.1),
     )
 }

@@ -69,6 +69,20 @@ impl Agent<'_> {
         }
     }
 
+    /// Only makes a plan: the model's where there is one, else by rules. Runs nothing.
+    pub async fn plan(&self, asked: Asked<'_>) -> Result<Plan, Text> {
+        let Some(model) = self.model else {
+            return Ok(rules::plan_with(asked.request, self.desk.finder, asked.today).await);
+        };
+        let model_talk = ModelTalk::new(model, &|_| {}, &self.desk);
+        let prompt = prompt(&self.desk, self.wanted(asked.request, Purpose::Plan)).await;
+        let plan = model_plan::plan(&model_talk, &self.desk, (prompt.system, messages(asked))).await;
+        plan.map_err(|none| match none {
+            NoPlan::NoReply(why) => why.text(),
+            NoPlan::Nonsense(why) => why,
+        })
+    }
+
     fn wanted<'b>(&'b self, request: &'b str, purpose: Purpose) -> Wanted<'b> {
         Wanted {
             purpose,

@@ -82,11 +82,22 @@ fn slot_right(slot: &Slot, right: &[Value]) -> bool {
     let value = match slot {
         Slot::Value(value) => value.value(),
         Slot::ResultOf(_) => Value::from(RESULT),
-        Slot::Template(value) => value.value(),
+        Slot::Template(value) => with_results(value.value()),
     };
     let rows = Value::Array(vec![Value::Array(vec![value.clone()])]);
     let in_rows = matches!(slot, Slot::ResultOf(_)) && right.iter().any(|right| same(&rows, right));
     in_rows || right.iter().any(|right| same(&value, right))
+}
+
+/// A value in which what another step will give is written as such.
+fn with_results(value: Value) -> Value {
+    match value {
+        Value::String(text) if text.trim().starts_with("{{") && text.trim().ends_with("}}") => {
+            Value::from(RESULT)
+        }
+        Value::Array(list) => Value::Array(list.into_iter().map(with_results).collect()),
+        other => other,
+    }
 }
 
 /// Whether a value is as good as another: numbers by value, texts without regard to case, blanks and some marks, the

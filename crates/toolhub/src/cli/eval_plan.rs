@@ -16,6 +16,7 @@ use toolhub_search::{Index, Request, Settings};
 
 use super::app::App;
 use super::eval_files::{bar, percent, read_lines, read_tool, wrong_line};
+use super::eval_model::ModelPlanner;
 use super::exit::{Exit, UsageError};
 use super::options_eval::EvalPlanArgs;
 use super::table::{Cell, lines};
@@ -57,14 +58,22 @@ struct Failure {
     verdict: Verdict,
 }
 
-pub(crate) fn run(app: &App, args: &EvalPlanArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(app: &App, args: &EvalPlanArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let tools = read_tools(args, lang)?;
     let mut asked = Vec::new();
     for (number, line) in read_lines(&args.requests, SHAPE, lang)? {
         asked.push(line.decode::<Asked>().map_err(|_| wrong_line(&args.requests, number, SHAPE, lang))?);
     }
-    let index = Index::new(tools, Settings::default());
+    let index = Index::new(tools.clone(), Settings::default());
+    let planner = match &args.model {
+        None => None,
+        Some(name) => {
+            let model = app.hub().await?.model_named(name).await;
+            let model = model.map_err(|none| UsageError(none.why().say(lang)))?;
+            Some(ModelPlanner::new(model, tools, index.clone()))
+        }
+    };
     let today = Zoned::now().date();
     let mut report = Report::default();
     let asked_count = asked.len();
@@ -75,7 +84,13 @@ pub(crate) fn run(app: &App, args: &EvalPlanArgs) -> anyhow::Result<Exit> {
             moved = Instant::now();
         }
         let begun = Instant::now();
-        let plan = plan(&asked.request, &index, today);
+        let plan = match &planner {
+            None => plan(&asked.request, &index, today),
+            Some(planner) => {
+                let made = app.interruptible(planner.plan(&asked.request, today)).await?;
+                made.unwrap_or_else(|why| Plan { problems: vec![why], ..Plan::default() })
+            }
+        };
         report.add(asked, plan, begun.elapsed());
     }
     app.screen.hide_status();
@@ -102,14 +117,15 @@ fn read_tools(args: &EvalPlanArgs, lang: Lang) -> Result<Vec<Tool>, UsageError> 
 fn plan(request: &str, index: &Index, today: Date) -> Plan {
     let mut candidates = Candidates::default();
     for part in rules::sub_requests(request) {
-        let search = search(index, &part);
+        let search = search(index, &part, FOUND);
         candidates.add(part, search);
     }
     rules::plan(request, &candidates, today)
 }
 
-fn search(index: &Index, part: &str) -> Search {
-    let ranking = index.rank(&Request::new(part).limit(FOUND));
+/// What is found for a request, or a part of one.
+pub(super) fn search(index: &Index, part: &str, limit: usize) -> Search {
+    let ranking = index.rank(&Request::new(part).limit(limit));
     let found = |hit: &toolhub_search::Hit<'_>| Found {
         tool: hit.tool.clone(),
         score: f64::from(hit.score),

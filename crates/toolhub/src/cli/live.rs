@@ -110,7 +110,7 @@ impl EventSink for Live {
                 state.model = Some(Running { text, since });
             }
             EventKind::ModelAnswered { .. } | EventKind::ModelFailed { .. } => state.model = None,
-            _ => return,
+            _ => {}
         }
     }
 }

@@ -10,6 +10,7 @@ mod completions;
 mod doctor;
 mod doctor_model;
 mod eval_files;
+mod eval_model;
 mod eval_plan;
 mod eval_search;
 mod exit;
@@ -85,7 +86,7 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Call(args)) => call::run(app, args).await,
         Some(Command::Eval(args)) => match args.command {
             EvalCommand::Search(args) => eval_search::run(app, &args),
-            EvalCommand::Plan(args) => eval_plan::run(app, &args),
+            EvalCommand::Plan(args) => eval_plan::run(app, &args).await,
         },
         Some(Command::History(args)) => history::run(app, args).await,
         Some(Command::Stats(args)) => stats::run(app, args).await,

@@ -39,4 +39,7 @@ pub(crate) struct EvalPlanArgs {
     /// Requests, one a line: {"id", "request", "expected": [{"tool": [names], "arguments": {name: [values]}}]}
     #[arg(long, value_name = "FILE")]
     pub(crate) requests: PathBuf,
+    /// Let this model plan, by its name at the endpoint that is set up, instead of the rules
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
 }

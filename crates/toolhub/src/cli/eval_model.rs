@@ -1,0 +1,85 @@
+//! `toolhub eval plan --model`: plans that a language model makes, with tools that stand in a file and are never called.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::civil::Date;
+use toolhub_agent::{Agent, Allowed, Asked, Budget, Desk, NobodyThere, Plan, Way};
+use toolhub_core::finder::{Search, ToolFinder};
+use toolhub_core::lang::Text;
+use toolhub_core::model::LanguageModel;
+use toolhub_core::outcome::Verification;
+use toolhub_core::ports::{Silence, ToolCaller};
+use toolhub_core::{BoxFuture, Lang, Outcome, RawObject, Tool, ToolCall, ToolError};
+use toolhub_engine::{Catalog, Lengths};
+use toolhub_search::Index;
+
+use super::eval_plan::search;
+
+/// A model, and the tools it plans with.
+pub(super) struct ModelPlanner {
+    pub(super) model: Arc<dyn LanguageModel>,
+    catalog: Arc<Catalog>,
+    finder: Shelf,
+}
+
+impl ModelPlanner {
+    pub(super) fn new(model: Arc<dyn LanguageModel>, tools: Vec<Tool>, index: Index) -> Self {
+        Self { model, catalog: Arc::new(Catalog::new(tools)), finder: Shelf(index) }
+    }
+
+    pub(super) async fn plan(&self, request: &str, today: Date) -> Result<Plan, Text> {
+        let desk = Desk {
+            caller: &Nobody,
+            finder: &self.finder,
+            catalog: Arc::clone(&self.catalog),
+            events: &Silence,
+            permission: &NobodyThere,
+            allowed: Allowed::default(),
+            lengths: Lengths::default(),
+            budget: Budget::default(),
+            conversation: None,
+            folder: std::env::current_dir().unwrap_or_default(),
+            lang: Lang::En,
+        };
+        let agent = Agent {
+            desk,
+            model: Some(self.model.as_ref()),
+            way: Way::Plan,
+            instructions: None,
+            examples: HashMap::new(),
+            max_tokens: None,
+        };
+        agent.plan(Asked { request, before: &[], today }).await
+    }
+}
+
+/// Finds tools in an index.
+struct Shelf(Index);
+
+impl ToolFinder for Shelf {
+    fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, Search> {
+        Box::pin(async move { search(&self.0, request, limit) })
+    }
+
+    fn describe(&self, _: &str) -> Vec<RawObject> {
+        Vec::new()
+    }
+
+    fn near(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Runs nothing.
+struct Nobody;
+
+impl ToolCaller for Nobody {
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, Outcome> {
+        Box::pin(async move { Outcome::refused(call.id, call.tool, ToolError::Cancelled) })
+    }
+
+    fn verify<'a>(&'a self, _: &'a ToolCall, _: &'a Outcome) -> BoxFuture<'a, Option<Verification>> {
+        Box::pin(async { None })
+    }
+}

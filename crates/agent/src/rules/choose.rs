@@ -50,7 +50,7 @@ pub(super) struct Choice {
     pub(super) filling: Filling,
     pub(super) score: f32,
     /// Whether it does what the text asks for, as far as verbs tell.
-    pub(super) does: bool,
+    does: Agreement,
     /// How sure the search was that some tool fits.
     pub(super) confidence: f64,
 }
@@ -160,7 +160,7 @@ impl Chooser<'_> {
             parameters,
             filling,
             score: considered.rank,
-            does: false,
+            does: Agreement::Unknown,
             confidence: 1.0,
         };
         inherit::inherit(&mut choice, asked.text, earlier);
@@ -172,19 +172,17 @@ impl Chooser<'_> {
         if choice.is_whole() {
             score += WHOLE;
         }
-        let mut does = false;
         if !considered.suggested {
-            match deed::agreement(asked, &labels::stems(asked), tool) {
-                Agreement::Does => does = true,
-                Agreement::Unknown => {}
-                Agreement::Doubtful => score -= OTHER_DEED,
-                Agreement::DoesNot => return None,
-            }
+            choice.does = deed::agreement(asked, &labels::stems(asked), tool);
+        }
+        match choice.does {
+            Agreement::Does | Agreement::Unknown => {}
+            Agreement::Doubtful => score -= OTHER_DEED,
+            Agreement::DoesNot => return None,
         }
         if is_about_tools(tool) && !speaks_of_tools(asked.text) {
             score -= ABOUT_TOOLS;
         }
-        choice.does = does;
         choice.score = score;
         Some(choice)
     }
@@ -224,6 +222,7 @@ fn speaks_for_itself(choice: &Choice, confidence: f64, reading: &Reading<'_>) ->
     let literals =
         reading.mentions.iter().filter(|mention| matches!(mention.value, Value::Literal(_))).count();
     choice.is_whole()
+        && choice.does != Agreement::Doubtful
         && literals > 0
         && confidence >= if literals > 1 { FOUND_ENOUGH / 2.0 } else { FOUND_ENOUGH }
         && used(&choice.filling, reading) > 0.99
@@ -233,7 +232,11 @@ fn speaks_for_itself(choice: &Choice, confidence: f64, reading: &Reading<'_>) ->
 /// Whether a step goes on where an earlier one left off: it does what is asked, with something that is said here.
 fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice]) -> bool {
     let own = choice.filling.slots.iter().flatten().any(|slot| slot.end > slot.start);
-    !earlier.is_empty() && own && choice.does && choice.is_whole() && confidence >= FOUND_ENOUGH / 2.0
+    !earlier.is_empty()
+        && own
+        && choice.does == Agreement::Does
+        && choice.is_whole()
+        && confidence >= FOUND_ENOUGH / 2.0
 }
 
 fn is_about_tools(tool: &Tool) -> bool {

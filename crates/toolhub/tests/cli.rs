@@ -129,10 +129,10 @@ fn a_call_that_fails_says_why_once() {
     };
     check(&["call", "read_sheet", "rows=x"], 1, "invalid_arguments", "`filepath` is missing");
     check(
-        &["call", "read_sheet", "--args", r#"{"file_path":"a"}"#],
+        &["call", "read_sheet", "--args", r#"{"colour":"a"}"#],
         1,
         "invalid_arguments",
-        "did you mean `filepath`?",
+        "there is no argument `colour`",
     );
     check(
         &["call", "read_sheet", "filepath=a", "rows=x"],
@@ -141,10 +141,10 @@ fn a_call_that_fails_says_why_once() {
         "`rows` should be integer, got \"x\"",
     );
     check(
-        &["call", "read_sheet", "file_path=a"],
+        &["call", "read_sheet", "filepath=a", "modes=full"],
         1,
         "invalid_arguments",
-        "there is no argument `file_path` (did you mean `filepath`?)",
+        "there is no argument `modes` (did you mean `mode`?)",
     );
     check(
         &["call", "read_sheets"],

@@ -36,11 +36,19 @@ impl Found {
         ModelCall {
             id: self.id.filter(|id| !id.is_empty()).map_or_else(CallId::fresh, CallId::new),
             tool: ToolName::new(self.tool),
-            arguments: self.arguments,
+            arguments: on_one_line(self.arguments),
             source: self.source,
             repaired: self.repairs.texts(),
         }
     }
+}
+
+/// The same JSON without line breaks, which stand between its tokens alone: whoever prints a call prints one line.
+fn on_one_line(json: RawJson) -> RawJson {
+    if !json.get().contains(['\n', '\r']) {
+        return json;
+    }
+    RawJson::parse(json.get().replace(['\n', '\r'], " ")).unwrap_or(json)
 }
 
 /// Calls that stand together, and the byte behind them.

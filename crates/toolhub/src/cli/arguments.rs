@@ -6,6 +6,8 @@ use serde_json::Value;
 use toolhub_core::error::{ArgumentProblem, Expected};
 use toolhub_core::{Lang, RawJson, RawObject};
 
+use toolhub_engine::mend::mend;
+
 use super::exit::UsageError;
 
 /// How deep local references are followed; more is a circle.
@@ -54,7 +56,9 @@ pub(crate) fn with_pairs(
     schema: &RawJson,
     lang: Lang,
 ) -> Result<RawJson, PairError> {
+    let definition = schema;
     let schema = Typing { root: schema.value() };
+    let mut strangers = Vec::new();
     let mut object = args.and_then(RawJson::object).unwrap_or_default();
     let mut texts: Vec<(String, Vec<Given>)> = Vec::new();
     for pair in pairs {
@@ -84,8 +88,12 @@ pub(crate) fn with_pairs(
     for (key, values) in texts {
         let path = schema.path(&key);
         if let Some(near) = schema.stranger(&path) {
-            let expected = Expected::Absent { near };
-            return Err(PairError::Unknown(ArgumentProblem { argument: key, expected, came: None }));
+            // A name that is near to exactly one parameter is mended on the way; whether it is, is seen below.
+            strangers.push(ArgumentProblem {
+                argument: key.clone(),
+                expected: Expected::Absent { near },
+                came: None,
+            });
         }
         let value = schema.typed(schema.property(&path), &values).ok_or_else(|| {
             UsageError(lang.pick(
@@ -95,7 +103,17 @@ pub(crate) fn with_pairs(
         })?;
         put(&mut object, &path, value);
     }
-    Ok(object.into_raw())
+    let arguments = object.into_raw();
+    if strangers.is_empty() {
+        return Ok(arguments);
+    }
+    let mended =
+        mend(definition, &arguments).and_then(|mended| mended.arguments.object()).unwrap_or_default();
+    let kept = |problem: &ArgumentProblem| mended.is_empty() || mended.contains(&problem.argument);
+    match strangers.into_iter().find(kept) {
+        Some(problem) => Err(PairError::Unknown(problem)),
+        None => Ok(arguments),
+    }
 }
 
 /// Why the pairs give no arguments.

@@ -37,7 +37,17 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
     let mut tests = match args.split_first() {
         None => {
             let mut tests = cargo(&workspace.root);
-            tests.args(["test", "--package", "toolhub", "--test", "e2e_model", "--test", "e2e_ways", "--", "--nocapture"]);
+            tests.args([
+                "test",
+                "--package",
+                "toolhub",
+                "--test",
+                "e2e_model",
+                "--test",
+                "e2e_ways",
+                "--",
+                "--nocapture",
+            ]);
             tests
         }
         Some((dashes, words)) if dashes == "--" && !words.is_empty() => {

@@ -172,7 +172,10 @@ impl Agent<'_> {
     async fn by_rules(&self, asked: Asked<'_>, notes: Vec<Text>) -> Answer {
         let plan = rules::plan_with(asked.request, self.desk.finder, asked.today).await;
         self.tell_plan(&plan);
-        let steps = execute(&plan, asked.request, &self.desk, None).await;
+        let steps = match self.may_run(&plan) {
+            true => execute(&plan, asked.request, &self.desk, None).await,
+            false => Vec::new(),
+        };
         let nothing = plan.steps.is_empty() && plan.problems.is_empty();
         let text = match nothing {
             true => self
@@ -191,6 +194,15 @@ impl Agent<'_> {
             false => verified(&steps, &plan.problems),
         };
         Answer { text, steps, verification, success, model: None, usage: Usage::default(), notes }
+    }
+
+    /// Where something is missing, nothing is changed by halves: only what reads is run then.
+    fn may_run(&self, plan: &Plan) -> bool {
+        let reads = |step: &Step| {
+            let entry = step.tool.as_ref().and_then(|tool| self.desk.tool(tool.as_str()));
+            entry.is_some_and(|entry| entry.tool.hints().read_only == Some(true))
+        };
+        plan.problems.is_empty() || plan.steps.iter().all(reads)
     }
 
     fn tell_plan(&self, plan: &Plan) {

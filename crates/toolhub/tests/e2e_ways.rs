@@ -40,9 +40,11 @@ async fn requests_are_answered_in_three_ways() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("notes.txt"), "Buy strings for the violin.\n").unwrap();
     let mut table = Vec::new();
-    for (name, tool_calls, way) in
-        [("native calls", "native", Way::Talk), ("calls as text", "text", Way::Talk), ("planned", "native", Way::Plan)]
-    {
+    for (name, tool_calls, way) in [
+        ("native calls", "native", Way::Talk),
+        ("calls as text", "text", Way::Talk),
+        ("planned", "native", Way::Plan),
+    ] {
         let config = folder.path().join(format!("{tool_calls}.toml"));
         let text = format!(
             "[llm]\nurl = \"{url}\"\ntool_calls = \"{tool_calls}\"\ntemperature = 0.0\nmax_tokens = 300\ntimeout = \"10m\"\n\
@@ -60,7 +62,11 @@ async fn requests_are_answered_in_three_ways() {
             };
             let right = answer.steps.iter().find(|step| called(step));
             let holds = right.is_some_and(|step| step.text.contains(holds)) || answer.text.contains(holds);
-            println!("{name}: {request} -> {:?} {:?}", answer.steps.iter().map(|step| &step.description).collect::<Vec<_>>(), answer.text);
+            println!(
+                "{name}: {request} -> {:?} {:?}",
+                answer.steps.iter().map(|step| &step.description).collect::<Vec<_>>(),
+                answer.text
+            );
             came.push(Came { tool: right.is_some(), answer: holds });
         }
         hub.shutdown().await;
@@ -69,7 +75,12 @@ async fn requests_are_answered_in_three_ways() {
     }
     println!("{:<14} {:>10} {:>12} {:>9}", "way", "right tool", "right result", "seconds");
     for (name, tools, answers, took) in &table {
-        println!("{name:<14} {tools:>7}/{} {answers:>9}/{} {:>9.0}", REQUESTS.len(), REQUESTS.len(), took.as_secs_f32());
+        println!(
+            "{name:<14} {tools:>7}/{} {answers:>9}/{} {:>9.0}",
+            REQUESTS.len(),
+            REQUESTS.len(),
+            took.as_secs_f32()
+        );
     }
     // A small model errs; that it can be used at all in each way is what is held here.
     for (name, tools, ..) in &table {

@@ -50,11 +50,11 @@ mod tests {
             let error = ToolError::failed(message);
             let outcome = Outcome::refused(CallId::fresh(), ToolName::new("t"), error);
             let arguments = RawJson::parse(arguments.to_owned()).unwrap();
-            let found = absolute(&outcome, &arguments, Path::new("/home/me"));
+            let found = absolute(&outcome, &arguments, Path::new("/data/me"));
             assert_eq!(found.as_ref().map(RawJson::get), expect, "{message}");
         };
         let given = r#"{"filepath":"My.xlsx","sheet":"Sheet1"}"#;
-        let wanted = r#"{"filepath":"/home/me/My.xlsx","sheet":"Sheet1"}"#;
+        let wanted = r#"{"filepath":"/data/me/My.xlsx","sheet":"Sheet1"}"#;
         check(
             "Invalid filename: My.xlsx, must be an absolute path when not in SSE mode",
             given,

@@ -1,6 +1,8 @@
 //! Texts as models write them, each with the calls that are meant: `texts.jsonl`, one per line. And what holds for every
 //! text: streams give what wholes give, nothing panics, time grows no faster than the text.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
+
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;

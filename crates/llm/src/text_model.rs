@@ -121,7 +121,7 @@ fn as_text(request: &ChatRequest) -> ChatRequest {
                 before.push_str(&answer(message));
             }
             (Message::Tool { .. }, _) => {
-                messages.push(Message::User(format!("{RESULTS}\n{}", answer(message))))
+                messages.push(Message::User(format!("{RESULTS}\n{}", answer(message))));
             }
             (Message::User(text), Some(Message::User(before))) => {
                 before.push_str("\n\n");

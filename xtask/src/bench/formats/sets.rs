@@ -4,7 +4,7 @@ use std::{
     fs::File,
     io::{BufRead as _, BufReader, ErrorKind, Read},
     path::Path,
-    rc::Rc,
+    sync::Arc,
 };
 
 use anyhow::Result;
@@ -16,7 +16,7 @@ use super::judge::Expect;
 /// A text, and what should be read in it.
 pub(super) struct Sample {
     pub(super) text: String,
-    pub(super) tools: Option<Rc<Value>>,
+    pub(super) tools: Option<Arc<Value>>,
     pub(super) expect: Expect,
     pub(super) groups: Vec<String>,
     /// Whether it counts for the set as a whole.
@@ -87,8 +87,8 @@ fn outputs(folder: &Path) -> Result<Option<Vec<Sample>>> {
     else {
         return Ok(None);
     };
-    let tools: HashMap<String, Rc<Value>> =
-        tasks.into_iter().map(|task| (text(&task["task"]), Rc::new(task["tools"].clone()))).collect();
+    let tools: HashMap<String, Arc<Value>> =
+        tasks.into_iter().map(|task| (text(&task["task"]), Arc::new(task["tools"].clone()))).collect();
     let sample = |line: Value| {
         let family = text(&line["family"]);
         let called = line["expected"].as_array().is_some_and(|calls| !calls.is_empty());

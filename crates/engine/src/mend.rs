@@ -23,20 +23,25 @@ pub fn mend(schema: &RawJson, arguments: &RawJson) -> Option<Mended> {
         return None;
     }
     let root = schema.value();
-    let mut mender = Mender { root: &root, notes: Vec::new() };
+    let mut mender = Mender { root: &root, notes: Vec::new(), left: DEEPEST };
     let unpacked = mender.unpacked(arguments, "");
     let object = unpacked.as_ref().unwrap_or(arguments).object()?;
-    let mended = mender.object(&root, object, ("", MAX_DEPTH));
+    let mended = mender.object(&root, object, "");
     (!mender.notes.is_empty()).then(|| Mended { arguments: mended.into_raw(), notes: mender.notes })
 }
+
+/// Deeper than this nothing is mended: a schema may point to itself.
+const DEEPEST: usize = 32;
 
 struct Mender<'s> {
     root: &'s Value,
     notes: Vec<Text>,
+    /// How much deeper it may go.
+    left: usize,
 }
 
 impl<'s> Mender<'s> {
-    fn object(&mut self, schema: &'s Value, given: RawObject, (path, depth): (&str, usize)) -> RawObject {
+    fn object(&mut self, schema: &'s Value, given: RawObject, path: &str) -> RawObject {
         let schema = self.resolve(schema);
         let Some(properties) = schema["properties"].as_object() else { return given };
         let given = self.named(schema, given, path);
@@ -55,7 +60,7 @@ impl<'s> Mender<'s> {
                 );
                 continue;
             }
-            mended.set(name, self.value(property, value, (&place, depth)));
+            mended.set(name, self.value(property, value, &place));
         }
         mended
     }
@@ -93,8 +98,15 @@ impl<'s> Mender<'s> {
         renamed
     }
 
-    fn value(&mut self, schema: &'s Value, given: &RawJson, (path, depth): (&str, usize)) -> RawJson {
-        let Some(depth) = depth.checked_sub(1) else { return given.clone() };
+    fn value(&mut self, schema: &'s Value, given: &RawJson, path: &str) -> RawJson {
+        let Some(left) = self.left.checked_sub(1) else { return given.clone() };
+        self.left = left;
+        let mended = self.fitted(schema, given, path);
+        self.left += 1;
+        mended
+    }
+
+    fn fitted(&mut self, schema: &'s Value, given: &RawJson, path: &str) -> RawJson {
         let schema = self.resolve(schema);
         let wants = self.wants(schema);
         let kind = kind_of(given);
@@ -113,7 +125,7 @@ impl<'s> Mender<'s> {
             Some(b'{') => match value.object() {
                 Some(object) if schema["properties"].is_object() => {
                     let before = self.notes.len();
-                    let mended = self.object(schema, object, (path, depth));
+                    let mended = self.object(schema, object, path);
                     if self.notes.len() > before { mended.into_raw() } else { value }
                 }
                 _ => value,
@@ -124,9 +136,7 @@ impl<'s> Mender<'s> {
                 let mended: Vec<RawJson> = items
                     .iter()
                     .enumerate()
-                    .map(|(place, item)| {
-                        self.value(&schema["items"], item, (&format!("{path}[{place}]"), depth))
-                    })
+                    .map(|(place, item)| self.value(&schema["items"], item, &format!("{path}[{place}]")))
                     .collect();
                 if self.notes.len() > before { RawJson::of(&mended) } else { value }
             }
@@ -344,7 +354,7 @@ mod tests {
 
     use super::*;
 
-    fn check(arguments: Value, expect: &str, notes: usize) {
+    fn check(arguments: &Value, expect: &str, notes: usize) {
         let schema = json!({"type": "object", "required": ["filepath"], "$defs": {"place": {"type": "object",
         "required": ["city"], "properties": {"city": {"type": "string"}, "zoom": {"type": "integer"}}}},
         "properties": {
@@ -367,36 +377,36 @@ mod tests {
 
     #[test]
     fn what_is_plain_is_mended_and_told() {
-        check(json!({"filepath": "a"}), r#"{"filepath":"a"}"#, 0);
-        check(json!({"file_path": "a", "sheetName": "S"}), r#"{"filepath":"a","sheet_name":"S"}"#, 2);
-        check(json!({"file": "a"}), r#"{"filepath":"a"}"#, 1);
-        check(json!({"filepath": "a", "limit": "5"}), r#"{"filepath":"a","limit":5}"#, 1);
-        check(json!({"filepath": "a", "exact": "True"}), r#"{"filepath":"a","exact":true}"#, 1);
-        check(json!({"filepath": "a", "rows": 3}), r#"{"filepath":"a","rows":[3]}"#, 1);
-        check(json!({"filepath": "a", "rows": "[1, 2]"}), r#"{"filepath":"a","rows":[1, 2]}"#, 1);
-        check(json!({"filepath": "a", "rows": ["1", 2]}), r#"{"filepath":"a","rows":[1,2]}"#, 1);
+        check(&json!({"filepath": "a"}), r#"{"filepath":"a"}"#, 0);
+        check(&json!({"file_path": "a", "sheetName": "S"}), r#"{"filepath":"a","sheet_name":"S"}"#, 2);
+        check(&json!({"file": "a"}), r#"{"filepath":"a"}"#, 1);
+        check(&json!({"filepath": "a", "limit": "5"}), r#"{"filepath":"a","limit":5}"#, 1);
+        check(&json!({"filepath": "a", "exact": "True"}), r#"{"filepath":"a","exact":true}"#, 1);
+        check(&json!({"filepath": "a", "rows": 3}), r#"{"filepath":"a","rows":[3]}"#, 1);
+        check(&json!({"filepath": "a", "rows": "[1, 2]"}), r#"{"filepath":"a","rows":[1, 2]}"#, 1);
+        check(&json!({"filepath": "a", "rows": ["1", 2]}), r#"{"filepath":"a","rows":[1,2]}"#, 1);
         check(
-            json!({"filepath": "a", "place": "{\"city\": \"Kyoto\", \"zoom\": \"3\"}"}),
+            &json!({"filepath": "a", "place": "{\"city\": \"Kyoto\", \"zoom\": \"3\"}"}),
             r#"{"filepath":"a","place":{"city":"Kyoto","zoom":3}}"#,
             2,
         );
-        check(json!({"filepath": 7}), r#"{"filepath":"7"}"#, 1);
-        check(json!({"filepath": "a", "mode": "Read Only"}), r#"{"filepath":"a","mode":"read_only"}"#, 1);
-        check(json!({"filepath": "a", "sheet_name": null}), r#"{"filepath":"a"}"#, 1);
-        check(json!("{\"filepath\": \"a\"}"), r#"{"filepath":"a"}"#, 1);
+        check(&json!({"filepath": 7}), r#"{"filepath":"7"}"#, 1);
+        check(&json!({"filepath": "a", "mode": "Read Only"}), r#"{"filepath":"a","mode":"read_only"}"#, 1);
+        check(&json!({"filepath": "a", "sheet_name": null}), r#"{"filepath":"a"}"#, 1);
+        check(&json!("{\"filepath\": \"a\"}"), r#"{"filepath":"a"}"#, 1);
     }
 
     #[test]
     fn nothing_is_invented() {
-        check(json!({}), "{}", 0);
-        check(json!({"sheet_name": "S"}), r#"{"sheet_name":"S"}"#, 0);
-        check(json!({"filepath": "a", "limit": "many"}), r#"{"filepath":"a","limit":"many"}"#, 0);
-        check(json!({"filepath": "a", "exact": "yes"}), r#"{"filepath":"a","exact":"yes"}"#, 0);
-        check(json!({"filepath": "a", "limit": null}), r#"{"filepath":"a","limit":null}"#, 0);
+        check(&json!({}), "{}", 0);
+        check(&json!({"sheet_name": "S"}), r#"{"sheet_name":"S"}"#, 0);
+        check(&json!({"filepath": "a", "limit": "many"}), r#"{"filepath":"a","limit":"many"}"#, 0);
+        check(&json!({"filepath": "a", "exact": "yes"}), r#"{"filepath":"a","exact":"yes"}"#, 0);
+        check(&json!({"filepath": "a", "limit": null}), r#"{"filepath":"a","limit":null}"#, 0);
         // Two for one parameter: which is meant nobody can tell.
-        check(json!({"file_path": "a", "filePath": "b"}), r#"{"file_path":"a","filePath":"b"}"#, 0);
-        check(json!({"filepath": "a", "free": "5"}), r#"{"filepath":"a","free":"5"}"#, 0);
-        check(json!({"filepath": "a", "mode": "delete"}), r#"{"filepath":"a","mode":"delete"}"#, 0);
+        check(&json!({"file_path": "a", "filePath": "b"}), r#"{"file_path":"a","filePath":"b"}"#, 0);
+        check(&json!({"filepath": "a", "free": "5"}), r#"{"filepath":"a","free":"5"}"#, 0);
+        check(&json!({"filepath": "a", "mode": "delete"}), r#"{"filepath":"a","mode":"delete"}"#, 0);
     }
 
     #[test]

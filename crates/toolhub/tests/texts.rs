@@ -1,5 +1,7 @@
 //! `toolhub run` and `toolhub parse`: what a model wrote goes in, what came of it comes out.
 
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
 use std::io::Write as _;
 use std::process::Stdio;
 

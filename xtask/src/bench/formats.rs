@@ -6,7 +6,7 @@ mod sets;
 use std::{
     collections::BTreeMap,
     io::{BufWriter, Write as _},
-    path::{Path, PathBuf},
+    path::Path,
     process::Stdio,
     time::Instant,
 };
@@ -77,7 +77,7 @@ impl Share {
     }
 }
 
-fn measure(toolhub: &PathBuf, name: &str, samples: &[Sample]) -> Result<()> {
+fn measure(toolhub: &Path, name: &str, samples: &[Sample]) -> Result<()> {
     let started = Instant::now();
     let answers = read_all(toolhub, samples)?;
     let took = started.elapsed();

@@ -14,7 +14,7 @@ const FIFTH: usize = 4;
 
 /// Requests of so many words have to have one of them in the tool itself.
 const SHORT: f32 = 3.0;
-const MOST_DOUBT: f32 = 1.5;
+const STEEPEST: f32 = 1.5;
 
 /// How many numbers a confidence is made of.
 const FEATURES: usize = 5;
@@ -76,16 +76,16 @@ impl Evidence {
         [beyond, self.name, self.text, self.crowd, self.words.ln_1p()]
     }
 
-    /// What a tool loses that has none of the request's words itself, from 0 to 1. In a long request several relatives
-    /// bear each other out; in one of two words a single relative says next to nothing.
-    pub fn doubt(&self) -> f32 {
-        self.touch.powf((SHORT / self.words.max(1.0)).min(MOST_DOUBT))
+    /// How much of the trust stays: 1 where the tool has a word of the request itself, less where it has relatives alone. In
+    /// a long request several relatives bear each other out; in one of two words a single one says next to nothing.
+    pub fn footing(&self) -> f32 {
+        self.touch.powf((SHORT / self.words.max(1.0)).min(STEEPEST))
     }
 
     /// How sure it is that the best tool fits, from 0 to 1.
     pub(crate) fn confidence(&self) -> f32 {
         let sum: f32 = self.features().iter().zip(WEIGHTS).map(|(number, weight)| number * weight).sum();
-        self.doubt() / (1.0 + (-(CONSTANT + sum)).exp())
+        self.footing() / (1.0 + (-(CONSTANT + sum)).exp())
     }
 }
 

@@ -76,7 +76,7 @@ impl Default for Settings {
             phrase: 0.2,
             history: 0.3,
             meaning: 3.0,
-            fit: 0.08,
+            fit: 0.1,
         }
     }
 }

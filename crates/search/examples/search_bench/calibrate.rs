@@ -67,7 +67,7 @@ fn row(case: &Case) -> Weights {
 /// The confidence by these weights.
 fn trust(weights: &Weights, case: &Case) -> f32 {
     let sum: f64 = weights.iter().zip(row(case)).map(|(weight, number)| weight * number).sum();
-    (f64::from(case.evidence.doubt()) / (1.0 + (-sum).exp())) as f32
+    (f64::from(case.evidence.footing()) / (1.0 + (-sum).exp())) as f32
 }
 
 /// Newton's method. There are two cases without a tool for each with one, which count half.

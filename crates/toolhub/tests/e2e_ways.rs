@@ -2,12 +2,6 @@
 //! calls as text, and a plan. `cargo xtask e2e-model` starts the model and names it in `TOOLHUB_E2E_MODEL_URL`; without it
 //! there is nothing to test, and the test says so.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a failed expectation fails the test, and what a real model did is worth reading"
-)]
-
 use std::time::Instant;
 
 use toolhub::{AskOptions, Hub, NobodyThere, Way};

@@ -11,6 +11,10 @@ pub(crate) fn run(app: &App) -> anyhow::Result<Exit> {
     app.screen.line(&format!("{BOLD}toolhub{BOLD:#} {}: {head}", env!("CARGO_PKG_VERSION")));
     app.screen.line("");
     let examples = [
+        (
+            "toolhub ask \"what time is it in Tokyo?\"",
+            lang.pick("ask in your own words", "用自己的话提出请求"),
+        ),
         ("toolhub call calculate expression='0.1+0.2'", lang.pick("call a tool", "调用工具")),
         ("toolhub tools", lang.pick("see what tools there are", "查看所有工具")),
         (

@@ -1,14 +1,16 @@
 //! Fuzzing: arbitrary input for whatever reads text from outside, for as long as is wanted.
 use std::fs;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 
 use crate::{
+    cargo_tools::CargoTool,
     commands::{UsageError, unknown},
-    run::{self, cargo},
+    run::{self, program},
     workspace::Workspace,
 };
 
+const CARGO_FUZZ: CargoTool = CargoTool { name: "cargo-fuzz", version: "0.13.2" };
 const TARGETS: &[&str] = &["formats"];
 const SECONDS: u64 = 60;
 /// Longer texts find nothing new and take the time of many short ones.
@@ -28,16 +30,15 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
     if !TARGETS.contains(&target.as_str()) {
         return Err(unknown("fuzz target", target, TARGETS.iter().copied()));
     }
-    if run::read(cargo(&workspace.root).args(["fuzz", "--version"])).is_err() {
-        bail!("`cargo fuzz` is missing: `cargo install cargo-fuzz --locked`");
-    }
+    let fuzz = CARGO_FUZZ.find_or_install(workspace)?;
     let corpus = workspace.root.join("fuzz/corpus").join(target);
     fs::create_dir_all(&corpus)?;
     for (number, line) in seeds(workspace)?.iter().enumerate() {
         fs::write(corpus.join(format!("seed-{number:03}")), line)?;
     }
-    let mut command = cargo(&workspace.root);
-    command.args(["fuzz", "run", target, "--sanitizer", "none", "--"]);
+    let mut command = program(fuzz);
+    command.current_dir(&workspace.root);
+    command.args(["run", target, "--sanitizer", "none", "--"]);
     command.args([
         format!("-max_total_time={seconds}"),
         format!("-max_len={LONGEST}"),

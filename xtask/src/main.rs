@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the terminal")]
 
 mod bench;
+mod cargo_tools;
 mod checks;
 mod commands;
 mod deny;

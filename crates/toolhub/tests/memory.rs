@@ -197,7 +197,7 @@ fn what_cannot_be_written_down_is_not_run() {
         let command = cli.command(args);
         let mut shell = std::process::Command::new("bash");
         shell
-            .args(["-c", "trap '' XFSZ; ulimit -f 32; exec \"$@\"", "bash"])
+            .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "bash"])
             .arg(command.get_program())
             .args(args);
         shell.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));

@@ -16,6 +16,7 @@ mod fill;
 mod flag;
 mod inherit;
 mod labels;
+mod lexicon;
 mod literal;
 mod mention;
 mod moment_value;

@@ -162,7 +162,7 @@ impl Chooser<'_> {
             }
         }
         // A tool that is named and gets no argument is spoken of, not asked for.
-        let any_whole = choices.iter().any(Choice::is_whole);
+        let any_whole = choices.iter().any(|choice| choice.is_whole() && !choice.is_empty());
         choices.retain(|choice| !any_whole || choice.is_whole() || !choice.is_empty());
         let mut best: Option<Choice> = None;
         for choice in choices {

@@ -43,6 +43,8 @@ pub(super) struct Profile {
 pub(super) struct Wish {
     /// What each of its verbs may mean, in order.
     deeds: Vec<Vec<usize>>,
+    /// Of these, those that nothing else does and that are meant beyond doubt.
+    certain: Vec<Vec<usize>>,
     /// What it speaks of in words.
     things: Vec<usize>,
     /// What its particulars are: a file that is a workbook, a cell.
@@ -65,7 +67,7 @@ const CHANGING: [&str; 13] = [
 /// Deeds that leave everything as it is.
 const HARMLESS: [&str; 4] = ["read", "search", "validate", "calculate"];
 
-const DONE_BY_NAME: f32 = 0.3;
+const DONE_BY_NAME: f32 = 0.45;
 const DONE_LATER: f32 = 0.1;
 const OTHER_DEED: f32 = 0.35;
 /// For each thing that both speak of.
@@ -136,9 +138,16 @@ impl Wish {
         let mut wish = Self::default();
         for spot in &spots {
             add(&mut wish.things, &spot.meaning.things);
-            if !spot.meaning.deeds.is_empty() && is_verb(reading, spot, wish.deeds.is_empty()) {
-                wish.deeds.push(spot.meaning.deeds.clone());
+            let deeds = &spot.meaning.deeds;
+            if deeds.is_empty() || is_denied(reading, spot) || !is_verb(reading, spot, wish.deeds.is_empty())
+            {
+                continue;
             }
+            let alone = deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
+            if alone && spot.meaning.things.is_empty() {
+                wish.certain.push(deeds.clone());
+            }
+            wish.deeds.push(deeds.clone());
         }
         if wish.deeds.is_empty() {
             let free = |token: &&Token<'_>| token.kind == Kind::Word && !is_taken(token);
@@ -152,12 +161,18 @@ impl Wish {
                 Literal::Cells(_) => "cell",
                 Literal::Formula(_) => "formula",
                 Literal::Code(code) if code.to_lowercase().starts_with("sheet") => "sheet",
+                Literal::Code(code) if is_tool_name(code) => "tool",
                 _ => continue,
             };
             wish.implied.extend(lexicon::thing_named(implied));
         }
         wish.implied.dedup();
         wish
+    }
+
+    /// Whether it has a verb.
+    pub(super) fn asks(&self) -> bool {
+        !self.deeds.is_empty()
     }
 
     /// The same in the words of the tables: a text to search for where the request's own words find nothing.
@@ -196,12 +211,21 @@ impl Wish {
         };
         // Something is asked for that nothing else does, and this tool does not.
         let harmless = !profile.changes && !profile.deeds.is_empty();
-        if later().any(|deeds| alone(deeds) && !does(deeds, &profile.all_deeds)) && !profile.searches {
+        if self.certain.iter().any(|deeds| !does(deeds, &profile.all_deeds))
+            && !profile.searches
+            && agreement != Agreement::DoesNot
+        {
             agreement = if harmless { Agreement::DoesNot } else { Agreement::Doubtful };
+        }
+        // Any words can be searched for: that is done only where it is asked for.
+        if profile.searches && agreement == Agreement::Doubtful {
+            agreement = Agreement::DoesNot;
         }
         if agreement == Agreement::Doubtful {
             score -= OTHER_DEED;
         }
+        // Whether something was spoken of that the tool knows nothing of.
+        let mut strange = false;
         let searched = profile.searches && agreement == Agreement::Does;
         for thing in &self.things {
             if profile.things.contains(thing) {
@@ -210,20 +234,27 @@ impl Wish {
                 score -= BY_THE_WAY;
             } else if !searched {
                 score -= UNKNOWN_THING;
-                if lexicon::thing(*thing).mark == Some('!') {
+                strange = true;
+                // What a tool never speaks of it does not change.
+                let mark = lexicon::thing(*thing).mark;
+                if mark == Some('!') || (mark.is_none() && profile.changes) {
                     agreement = Agreement::DoesNot;
                 }
+            }
+        }
+        for thing in &self.implied {
+            if !profile.all_things.contains(thing) {
+                score -= UNKNOWN_PARTICULAR;
+                strange = true;
             }
         }
         for thing in &profile.things {
             let said = self.things.contains(thing) || self.implied.contains(thing);
             if !said && lexicon::thing(*thing).mark.is_none() {
                 score -= UNSAID;
-            }
-        }
-        for thing in &self.implied {
-            if !profile.all_things.contains(thing) {
-                score -= UNKNOWN_PARTICULAR;
+                if strange {
+                    agreement = Agreement::DoesNot;
+                }
             }
         }
         Standing { does: agreement, score }
@@ -239,6 +270,19 @@ fn of_file(path: &str) -> &'static str {
         _ if path.ends_with('/') => "folder",
         _ => "file",
     }
+}
+
+/// Names that join small words are those of tools, mostly.
+fn is_tool_name(code: &str) -> bool {
+    code.contains('_') && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+}
+
+/// Whether the words before say that it is not to be done.
+fn is_denied(reading: &Reading<'_>, spot: &Spot) -> bool {
+    let before = reading.text[..spot.start].trim_end().to_lowercase();
+    ["without", "don't", "do not", "not", "never", "不要", "别", "不用", "不必", "无需", "先不", "不"]
+        .iter()
+        .any(|word| before.ends_with(word))
 }
 
 /// A word that is written large inside a sentence is somebody's name.

@@ -1,6 +1,8 @@
 //! Cuts a request into clauses that may each ask for something: at ends of sentences, `then`, 然后, and before verbs.
 
-use super::mention::Reading;
+use super::lexicon;
+use super::literal::Literal;
+use super::mention::{Reading, Value};
 use super::token::{Kind, Token};
 
 /// A part of a request.
@@ -11,7 +13,7 @@ pub(super) struct Clause {
 }
 
 /// Words between two things to do; they belong to neither.
-const BETWEEN: [&[&str]; 40] = [
+const BETWEEN: [&[&str]; 42] = [
     &["and", "then"],
     &["and", "also"],
     &["after", "that"],
@@ -22,6 +24,8 @@ const BETWEEN: [&[&str]; 40] = [
     &["lastly"],
     &["next", ","],
     &["also", ","],
+    &[",", "also"],
+    &["plus", ","],
     &["as", "well", "as"],
     &["然", "后"],
     &["接", "着"],
@@ -60,7 +64,7 @@ count create cut delete describe determine display do download draw drop edit em
 generate get give help hide identify import insert invite list locate look make merge message move name open order paste place play \
 plot post predict print provide put query read recommend remind remove rename replace reply reserve restart retrieve run save \
 schedule search select send set share show simulate solve sort start stop submit subtract summarize switch take tell transfer \
-translate turn unmerge update upload use validate verify view watch what what's when where which who whose why how wrap write ";
+translate turn unmerge bold enter type highlight center italicize underline paint grab pull dump kill wipe erase duplicate clone record store work figure let see preview split combine rank align shade fill update upload use validate verify view watch what what's when where which who whose why how wrap write ";
 
 const HAN_VERBS: [&str; 66] = [
     "把",
@@ -175,24 +179,6 @@ pub(super) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
     found
 }
 
-/// Whether a clause asks for something, and does not only tell more.
-pub(super) fn asks(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    if super::name::has_han(text) {
-        let question = ["几", "什么", "多少", "哪", "吗", "怎么", "如何", "谁", "是否"];
-        return HAN_VERBS.iter().chain(&question).any(|word| text.contains(word));
-    }
-    let words: Vec<&str> =
-        lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty()).collect();
-    let polite = [
-        "please", "can", "could", "would", "will", "you", "i", "i'd", "want", "need", "to", "help", "me",
-        "like", "in", "also", "and", "then",
-    ];
-    let first = words.iter().find(|word| !polite.contains(word));
-    first.is_some_and(|word| VERBS.contains(&format!(" {word} ")))
-        || words.iter().skip(1).any(|word| VERBS.contains(&format!(" {word} ")) && lower.contains("you "))
-}
-
 /// How many tokens the boundary at `at` takes, where there is one.
 fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
     let tokens = &reading.tokens;
@@ -245,10 +231,21 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
 fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
     let Some(token) = reading.tokens.get(at) else { return false };
     match token.kind {
+        // `A1 写 …`: what is to be done to a cell.
+        _ if reading.mentions.iter().any(|mention| {
+            matches!(mention.value, Value::Literal(Literal::Cells(_))) && mention.start == token.start
+        }) =>
+        {
+            let next = reading.tokens.get(at + 1);
+            next.is_some_and(|next| next.kind == Kind::Han && begins_verb(reading, at + 1))
+        }
         Kind::Word => VERBS.contains(&format!(" {} ", token.text.to_lowercase())),
         Kind::Han => {
             let rest = &reading.text[token.start..];
             HAN_VERBS.iter().any(|verb| rest.starts_with(verb))
+                || lexicon::spots(rest, &super::token::tokens(rest), &|_| false)
+                    .first()
+                    .is_some_and(|spot| spot.start == 0 && !spot.meaning.deeds.is_empty())
         }
         Kind::Number => {
             let next = reading.tokens.get(at + 1);

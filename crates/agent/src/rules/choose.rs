@@ -39,6 +39,8 @@ const CERTAIN_ENOUGH: f32 = 0.6;
 const FOUND_ENOUGH: f64 = 0.2;
 /// How sure the search must be of a tool that gets no argument.
 const BEYOND_DOUBT: f64 = 0.7;
+/// What stands for a tool whose name says both what is asked for and what to.
+const BY_NAME: f32 = 0.55;
 /// How well one counts as found that only the words of the tables find.
 const REPHRASED: f32 = 0.7;
 /// How well a tool counts as found that the contents of a text suggest.
@@ -203,7 +205,12 @@ impl Chooser<'_> {
         choice.stands = standing.score;
         choice.does = if considered.suggested { Agreement::Unknown } else { standing.does };
         match choice.does {
-            Agreement::DoesNot => return None,
+            Agreement::DoesNot => {
+                if std::env::var("DBG").is_ok() {
+                    eprintln!("{} DOES NOT {wish:?} {profile:?}", tool.name());
+                }
+                return None;
+            }
             Agreement::Unknown | Agreement::Doubtful if profile.changes => score -= UNASKED,
             Agreement::Does | Agreement::Unknown | Agreement::Doubtful => {}
         }
@@ -211,6 +218,18 @@ impl Chooser<'_> {
             score -= ABOUT_TOOLS;
         }
         choice.score = score;
+        if std::env::var("DBG").is_ok() {
+            eprintln!(
+                "{} {score:.2} rank {:.2} stands {:.2} {:?} whole {} used {:.2} | {}",
+                tool.name(),
+                considered.rank,
+                choice.stands,
+                choice.does,
+                choice.is_whole(),
+                used(&choice.filling, reading),
+                asked.text
+            );
+        }
         Some(choice)
     }
 
@@ -260,7 +279,8 @@ fn speaks_for_itself(choice: &Choice, confidence: f64, reading: &Reading<'_>) ->
 /// Whether a tool does what is asked for, with everything that was given.
 fn agrees(choice: &Choice, reading: &Reading<'_>) -> bool {
     let given = reading.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(_)));
-    choice.does == Agreement::Does && choice.stands > 0.0 && given && used(&choice.filling, reading) > 0.7
+    choice.does == Agreement::Does
+        && (choice.stands >= BY_NAME || choice.stands > 0.0 && given && used(&choice.filling, reading) > 0.7)
 }
 
 /// Whether a step goes on where an earlier one left off: it does what is asked, with something that is said here.
@@ -270,7 +290,7 @@ fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice]) -> bool {
         && own
         && choice.does == Agreement::Does
         && choice.is_whole()
-        && confidence >= FOUND_ENOUGH / 2.0
+        && (choice.stands > 0.0 || confidence >= FOUND_ENOUGH / 2.0)
 }
 
 fn is_about_tools(tool: &Tool) -> bool {

@@ -138,15 +138,32 @@ fn chinese(
     let start = tokens[at].start;
     let rest = &text[start..];
     let entries = LEXICON.chinese.get(&rest.chars().next()?)?;
-    let (word, meaning) = entries.iter().find(|(word, _)| {
-        rest.starts_with(word)
-            && !tokens[at..].iter().take_while(|token| token.start < start + word.len()).any(is_taken)
+    let (word, length, meaning) = entries.iter().find_map(|(word, meaning)| {
+        let length = begins(rest, word)?;
+        let free = !tokens[at..].iter().take_while(|token| token.start < start + length).any(is_taken);
+        free.then_some((*word, length, meaning))
     })?;
     // 行 and 列 are many things; rows and columns only where they are counted or pointed at.
-    if matches!(*word, "行" | "列") && !is_counted(&text[..start]) {
+    if matches!(word, "行" | "列") && !is_counted(&text[..start]) {
         return None;
     }
-    Some(Spot { start, end: start + word.len(), meaning: meaning.clone() })
+    Some(Spot { start, end: start + length, meaning: meaning.clone() })
+}
+
+/// How much of a text a word takes that it begins with; a blank may stand before Latin letters.
+fn begins(text: &str, word: &str) -> Option<usize> {
+    let mut rest = text;
+    for c in word.chars() {
+        if c.is_ascii() && rest.len() < text.len() {
+            rest = rest.trim_start();
+        }
+        let first = rest.chars().next()?;
+        if !first.eq_ignore_ascii_case(&c) {
+            return None;
+        }
+        rest = &rest[first.len_utf8()..];
+    }
+    Some(text.len() - rest.len())
 }
 
 fn is_counted(before: &str) -> bool {

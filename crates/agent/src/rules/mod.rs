@@ -10,6 +10,7 @@ mod choice;
 mod choose;
 mod date;
 mod deed;
+mod entry;
 mod expression;
 mod fan;
 mod fill;

@@ -11,9 +11,9 @@ use super::token::{Kind, Token, is_han};
 const NO_SHEETS: [&str; 8] = ["透视", "图", "报", "列", "代", "电", "手", "数据"];
 const MARKERS: [&str; 8] = ["sheet", "worksheet", "tab", "sheets", "工作表", "表", "表单", "页签"];
 /// What may stand between a marker and the name: `sheet named X`, 表叫 X, 表：X.
-const NAMING: [&str; 22] = [
+const NAMING: [&str; 18] = [
     "named", "called", "is", "name", "titled", ":", "：", "=", "叫", "做", "名", "为", "是", "字", "命",
-    "就", "，", ",", "we", "to", "it", "两",
+    "就", "，", ",",
 ];
 /// What may stand between a workbook and the name of its sheet.
 const BETWEEN: [&str; 20] = [

@@ -217,7 +217,12 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
         while tokens.get(next).is_some_and(small) {
             next += 1;
         }
-        return begins_verb(reading, next).then_some(next - at);
+        // What is told of one thing is listed with 、; it is not cut for every word that could be a verb.
+        let begins = match token.text {
+            "、" => begins_plainly(reading, next),
+            _ => begins_verb(reading, next),
+        };
+        return begins.then_some(next - at);
     }
     if token.is("and") || matches!(token.text, "并" | "再") {
         while tokens.get(next).is_some_and(|token| matches!(token.text, "再" | "且" | "也")) {
@@ -226,6 +231,11 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
         return begins_verb(reading, next).then_some(next - at);
     }
     None
+}
+
+fn begins_plainly(reading: &Reading<'_>, at: usize) -> bool {
+    let rest = reading.tokens.get(at).and_then(|token| reading.text.get(token.start..)).unwrap_or_default();
+    HAN_VERBS.iter().any(|verb| rest.starts_with(verb))
 }
 
 fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
@@ -242,10 +252,10 @@ fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
         Kind::Word => VERBS.contains(&format!(" {} ", token.text.to_lowercase())),
         Kind::Han => {
             let rest = &reading.text[token.start..];
-            HAN_VERBS.iter().any(|verb| rest.starts_with(verb))
-                || lexicon::spots(rest, &super::token::tokens(rest), &|_| false)
-                    .first()
-                    .is_some_and(|spot| spot.start == 0 && !spot.meaning.deeds.is_empty())
+            // 放在 E2 tells where, and is no deed of its own.
+            let spots = lexicon::spots(rest, &super::token::tokens(rest), &|_| false);
+            let first = spots.first().filter(|spot| spot.start == 0 && !rest.starts_with('放'));
+            begins_plainly(reading, at) || first.is_some_and(|spot| !spot.meaning.deeds.is_empty())
         }
         Kind::Number => {
             let next = reading.tokens.get(at + 1);

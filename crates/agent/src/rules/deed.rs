@@ -232,12 +232,13 @@ impl Wish {
                 score += SAME_THING;
             } else if profile.all_things.contains(thing) {
                 score -= BY_THE_WAY;
-            } else if !searched {
+            } else if !searched && lexicon::thing(*thing).mark != Some('?') {
                 score -= UNKNOWN_THING;
                 strange = true;
                 // What a tool never speaks of it does not change.
                 let mark = lexicon::thing(*thing).mark;
-                if mark == Some('!') || (mark.is_none() && profile.changes) {
+                let unasked = profile.changes || agreement == Agreement::Doubtful;
+                if mark == Some('!') || (mark.is_none() && unasked) {
                     agreement = Agreement::DoesNot;
                 }
             }
@@ -250,7 +251,7 @@ impl Wish {
         }
         for thing in &profile.things {
             let said = self.things.contains(thing) || self.implied.contains(thing);
-            if !said && lexicon::thing(*thing).mark.is_none() {
+            if !said && matches!(lexicon::thing(*thing).mark, None | Some('?')) {
                 score -= UNSAID;
                 if strange {
                     agreement = Agreement::DoesNot;

@@ -169,7 +169,9 @@ fn entry(scene: &Scene<'_>, start: usize, end: usize) -> Option<Candidate> {
     let words = ["the ", "these ", "this ", "that "];
     let vague = NOT_ITSELF.contains(&lower.as_str()) || words.iter().any(|word| lower.starts_with(word));
     let result = super::inherit::speaks_of_result(trimmed);
-    if trimmed.is_empty() || trimmed.chars().count() > 60 || other || vague || result {
+    // `表头：编号、名称` is a row with its label.
+    let row = trimmed.contains(['：', '、']) || trimmed.contains(": ");
+    if trimmed.is_empty() || row || trimmed.chars().count() > 60 || other || vague || result {
         return None;
     }
     let start = trimmed.as_ptr() as usize - scene.reading.text.as_ptr() as usize;

@@ -16,7 +16,7 @@ const LONG_ENOUGH: usize = 4;
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) name: &'static str,
-    /// What stands after its name: `!`, `~` or nothing.
+    /// What stands after its name: `!`, `~`, `?` or nothing.
     pub(super) mark: Option<char>,
 }
 
@@ -78,7 +78,7 @@ fn read(
     for line in table.lines().filter(|line| !line.starts_with('#')) {
         let mut columns = line.split('\t');
         let head = columns.next().unwrap_or_default();
-        let name = head.trim_end_matches(['!', '~']);
+        let name = head.trim_end_matches(['!', '~', '?']);
         let row = rows.len();
         for word in columns.flat_map(str::split_whitespace) {
             let meaning = meanings.entry(word).or_default();
@@ -86,7 +86,7 @@ fn read(
                 of(meaning).push(row);
             }
         }
-        rows.push(Row { name, mark: head.chars().last().filter(|mark| matches!(mark, '!' | '~')) });
+        rows.push(Row { name, mark: head.chars().last().filter(|mark| matches!(mark, '!' | '~' | '?')) });
     }
     rows
 }
@@ -104,6 +104,22 @@ pub(super) fn thing(row: usize) -> &'static Row {
 /// The row of a kind of thing.
 pub(super) fn thing_named(name: &str) -> Option<usize> {
     LEXICON.things.iter().position(|row| row.name == name)
+}
+
+/// Whether a text is but the word for a kind of thing, as `sheet` is: nothing is called that.
+pub(super) fn is_kind(text: &str) -> bool {
+    let words = super::token::tokens(text);
+    let lower = text.to_lowercase();
+    let found = spots(text, &words, &|_| false);
+    found.len() == 1
+        && found[0].start == 0
+        && found[0].end == text.len()
+        && lower == text
+        && found[0]
+            .meaning
+            .things
+            .iter()
+            .any(|row| matches!(thing(*row).name, "sheet" | "workbook" | "cell" | "file"))
 }
 
 /// The words that the tables know among the tokens that are not taken.

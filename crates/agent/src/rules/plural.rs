@@ -156,6 +156,7 @@ fn rows(scene: &Scene<'_>) -> Vec<Candidate> {
         let end = rest.find(['。', '\n', '?', '？']).unwrap_or(rest.len());
         let rows: Vec<Json> = rest[..end]
             .split(['；', ';'])
+            .flat_map(|row| row.split(" / "))
             .map(|row| Json::Array(series::members(row).into_iter().map(cell).collect()))
             .filter(|row| row.as_array().is_some_and(|cells| !cells.is_empty()))
             .collect();

@@ -3,7 +3,7 @@
 use super::candidate::Scene;
 use super::labels::{self, Label};
 use super::literal::Literal;
-use super::mention::{Reading, Value};
+use super::mention::{Mention, Reading, Value};
 use super::phrase::{self, Phrase};
 use super::token::{Kind, Token, is_han};
 
@@ -47,7 +47,12 @@ pub(super) fn find<'a>(scene: &Scene<'a>) -> Vec<Phrase<'a>> {
     places.sort_by_key(|place| (place.start, std::cmp::Reverse(place.end)));
     places.dedup_by(|later, first| later.start < first.end);
     for place in places {
-        if reading.mentions.iter().any(|mention| mention.start < place.end && place.start < mention.end) {
+        let inside = |mention: &Mention| {
+            matches!(mention.value, Value::Literal(_))
+                && mention.start < place.end
+                && place.start < mention.end
+        };
+        if reading.mentions.iter().any(inside) {
             continue;
         }
         add(beside(reading, place.start, place.end));

@@ -212,7 +212,8 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
             return Some(1 + words.len());
         }
         let small = |token: &Token<'_>| {
-            token.is("and") || matches!(token.text, "并" | "再" | "先" | "又" | "也" | "请")
+            token.is_any(&["and", "please", "also", "then", "now", "finally"])
+                || "并再先又也请里面帮我还要都需想麻烦它".contains(token.text)
         };
         while tokens.get(next).is_some_and(small) {
             next += 1;

@@ -8,7 +8,7 @@ use super::candidates::Candidates;
 use super::choose::{Choice, Chooser, Schemas};
 use super::mention::Reading;
 use super::split::{self, Clause};
-use super::{fan, problem};
+use super::{choose, fan, inherit, probe, problem};
 use crate::plan::{Complexity, Plan, Slot, Step, StepId, Unfinished};
 
 /// A step while the plan is put together.
@@ -69,7 +69,19 @@ fn by_clause(
         let reading = Reading::of(&text[scope.start..scope.end], today);
         let earlier: Vec<Choice> = drafts.iter().map(|draft| draft.choice.clone()).collect();
         let earlier: Vec<&Choice> = earlier.iter().collect();
-        let asks = split::asks(own);
+        let bare = Reading::of(own, Date::ZERO);
+        let asks = choose::wish(&bare).asks() || !probe::needs(&bare).is_empty();
+        // What an unfinished step lacks may be told now.
+        if let Some(begun) = unfinished.last() {
+            let mut again = chooser.again(&begun.choice, &reading);
+            inherit::inherit(&mut again, &text[scope.start..scope.end], &earlier);
+            if again.is_whole() {
+                drafts.push(Draft { choice: again, clause: scope });
+                unfinished.clear();
+                open = None;
+                continue;
+            }
+        }
         let Some(choice) = chooser.choose(&reading, own, &earlier).filter(|_| asks) else {
             open = Some(from);
             continue;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use jiff::civil::Date;
 use toolhub_core::finder::{Search, ToolFinder};
 
+use super::choose;
 use super::mention::Reading;
 use super::probe;
 use super::skeleton;
@@ -50,10 +51,14 @@ pub fn sub_requests(request: &str) -> Vec<String> {
     let reading = Reading::of(text, Date::ZERO);
     let mut found = vec![text.to_owned()];
     found.extend(skeleton::skeleton(&reading));
+    found.extend(choose::wish(&reading).query());
     for clause in split::clauses(&reading).into_iter().take(MOST_PARTS) {
         let part = text.get(clause.start..clause.end).unwrap_or_default().trim();
-        let bare = skeleton::skeleton(&Reading::of(part, Date::ZERO));
-        for part in [Some(part.to_owned()), bare].into_iter().flatten() {
+        let own = Reading::of(part, Date::ZERO);
+        for part in [Some(part.to_owned()), skeleton::skeleton(&own), choose::wish(&own).query()]
+            .into_iter()
+            .flatten()
+        {
             if !part.is_empty() && !found.contains(&part) {
                 found.push(part);
             }

@@ -9,7 +9,7 @@ use toolhub_core::finder::{Found, Search};
 
 use super::candidate::Scene;
 use super::candidates::Candidates;
-use super::deed::{self, Agreement};
+use super::deed::{Agreement, Profile, Wish};
 use super::fill::{Filling, fill};
 use super::inherit;
 use super::labels;
@@ -30,8 +30,8 @@ const USED: f32 = 0.8;
 /// For each optional parameter that was spoken of, up to a few.
 const EXTRA: f32 = 0.1;
 const MOST_EXTRAS: usize = 3;
-/// What speaks against one.
-const OTHER_DEED: f32 = 0.35;
+/// What speaks against a tool that changes something, where nobody asked for that.
+const UNASKED: f32 = 0.6;
 /// Tools about tools, where nobody speaks of tools.
 const ABOUT_TOOLS: f32 = 0.5;
 /// Where the words alone say that nothing fits, arguments must say the more: how certain they are, and how well found.
@@ -39,6 +39,10 @@ const CERTAIN_ENOUGH: f32 = 0.6;
 const FOUND_ENOUGH: f64 = 0.2;
 /// How sure the search must be of a tool that gets no argument.
 const BEYOND_DOUBT: f64 = 0.7;
+/// What stands for a tool whose name says both what is asked for and what to.
+const BY_NAME: f32 = 0.55;
+/// How well one counts as found that only the words of the tables find.
+const REPHRASED: f32 = 0.7;
 /// How well a tool counts as found that the contents of a text suggest.
 const SUGGESTED: f32 = 0.8;
 
@@ -51,6 +55,8 @@ pub(super) struct Choice {
     pub(super) score: f32,
     /// Whether it does what the text asks for, as far as verbs tell.
     does: Agreement,
+    /// What its own words say for it, or against.
+    stands: f32,
     /// How sure the search was that some tool fits.
     pub(super) confidence: f64,
 }
@@ -68,14 +74,24 @@ impl Choice {
 
 /// Reads each tool's schema once.
 #[derive(Default)]
-pub(super) struct Schemas(HashMap<String, Rc<Vec<Parameter>>>);
+pub(super) struct Schemas(HashMap<String, (Rc<Vec<Parameter>>, Rc<Profile>)>);
 
 impl Schemas {
     fn of(&mut self, tool: &Tool) -> Rc<Vec<Parameter>> {
+        Rc::clone(&self.read(tool).0)
+    }
+
+    fn profile(&mut self, tool: &Tool) -> Rc<Profile> {
+        Rc::clone(&self.read(tool).1)
+    }
+
+    fn read(&mut self, tool: &Tool) -> &(Rc<Vec<Parameter>>, Rc<Profile>) {
         let key = format!("{}\n{}", tool.source, tool.name());
-        let read =
-            || Rc::new(parameters(&tool.definition.input_schema().value(), tool.definition.description()));
-        Rc::clone(self.0.entry(key).or_insert_with(read))
+        self.0.entry(key).or_insert_with(|| {
+            let read = parameters(&tool.definition.input_schema().value(), tool.definition.description());
+            let profile = Profile::of(tool, &read);
+            (Rc::new(read), Rc::new(profile))
+        })
     }
 }
 
@@ -109,6 +125,13 @@ impl Chooser<'_> {
                 None => looked.push(considered),
             }
         }
+        let wish = wish(&asked);
+        let in_other_words = wish.query().and_then(|query| self.candidates.of(&query));
+        for considered in in_other_words.into_iter().flat_map(|search| near(search)) {
+            if !looked.iter().any(|other| other.hit.tool.name() == considered.hit.tool.name()) {
+                looked.push(Considered { rank: considered.rank * REPHRASED, ..considered });
+            }
+        }
         let by_words = looked.len();
         for need in probe::needs(&asked) {
             let found = self.candidates.of(probe::query(need)).map(near).unwrap_or_default();
@@ -125,12 +148,15 @@ impl Chooser<'_> {
         }
         let mut choices: Vec<Choice> = Vec::new();
         for considered in looked {
-            let Some(choice) = self.consider(&considered, &Asked { reading, asked: &asked, earlier }) else {
+            let Some(choice) =
+                self.consider(&considered, &Asked { reading, asked: &asked, wish: &wish, earlier })
+            else {
                 continue;
             };
             let sure = fits
                 || considered.suggested
                 || speaks_for_itself(&choice, confidence, reading)
+                || agrees(&choice, reading)
                 || follows(&choice, confidence, earlier);
             if sure {
                 let confidence = if considered.suggested { 1.0 } else { confidence };
@@ -138,7 +164,7 @@ impl Chooser<'_> {
             }
         }
         // A tool that is named and gets no argument is spoken of, not asked for.
-        let any_whole = choices.iter().any(Choice::is_whole);
+        let any_whole = choices.iter().any(|choice| choice.is_whole() && !choice.is_empty());
         choices.retain(|choice| !any_whole || choice.is_whole() || !choice.is_empty());
         let mut best: Option<Choice> = None;
         for choice in choices {
@@ -151,7 +177,7 @@ impl Chooser<'_> {
     }
 
     fn consider(&mut self, considered: &Considered<'_>, about: &Asked<'_>) -> Option<Choice> {
-        let Asked { reading, asked, earlier } = *about;
+        let Asked { reading, asked, wish, earlier } = *about;
         let tool = &considered.hit.tool;
         let parameters = self.schemas.of(tool);
         let filling = fill(&parameters, &scene(tool, &parameters, reading));
@@ -161,6 +187,7 @@ impl Chooser<'_> {
             filling,
             score: considered.rank,
             does: Agreement::Unknown,
+            stands: 0.0,
             confidence: 1.0,
         };
         inherit::inherit(&mut choice, asked.text, earlier);
@@ -172,18 +199,37 @@ impl Chooser<'_> {
         if choice.is_whole() {
             score += WHOLE;
         }
-        if !considered.suggested {
-            choice.does = deed::agreement(asked, &labels::stems(asked), tool);
-        }
+        let profile = self.schemas.profile(tool);
+        let standing = wish.standing(&profile);
+        score += standing.score;
+        choice.stands = standing.score;
+        choice.does = if considered.suggested { Agreement::Unknown } else { standing.does };
         match choice.does {
-            Agreement::Does | Agreement::Unknown => {}
-            Agreement::Doubtful => score -= OTHER_DEED,
-            Agreement::DoesNot => return None,
+            Agreement::DoesNot => {
+                if std::env::var("DBG").is_ok() {
+                    eprintln!("{} DOES NOT {wish:?} {profile:?}", tool.name());
+                }
+                return None;
+            }
+            Agreement::Unknown | Agreement::Doubtful if profile.changes => score -= UNASKED,
+            Agreement::Does | Agreement::Unknown | Agreement::Doubtful => {}
         }
         if is_about_tools(tool) && !speaks_of_tools(asked.text) {
             score -= ABOUT_TOOLS;
         }
         choice.score = score;
+        if std::env::var("DBG").is_ok() {
+            eprintln!(
+                "{} {score:.2} rank {:.2} stands {:.2} {:?} whole {} used {:.2} | {}",
+                tool.name(),
+                considered.rank,
+                choice.stands,
+                choice.does,
+                choice.is_whole(),
+                used(&choice.filling, reading),
+                asked.text
+            );
+        }
         Some(choice)
     }
 
@@ -198,6 +244,7 @@ impl Chooser<'_> {
 struct Asked<'a> {
     reading: &'a Reading<'a>,
     asked: &'a Reading<'a>,
+    wish: &'a Wish,
     earlier: &'a [&'a Choice],
 }
 
@@ -229,6 +276,13 @@ fn speaks_for_itself(choice: &Choice, confidence: f64, reading: &Reading<'_>) ->
         && choice.filling.certainty(&choice.parameters) >= CERTAIN_ENOUGH
 }
 
+/// Whether a tool does what is asked for, with everything that was given.
+fn agrees(choice: &Choice, reading: &Reading<'_>) -> bool {
+    let given = reading.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(_)));
+    choice.does == Agreement::Does
+        && (choice.stands >= BY_NAME || choice.stands > 0.0 && given && used(&choice.filling, reading) > 0.7)
+}
+
 /// Whether a step goes on where an earlier one left off: it does what is asked, with something that is said here.
 fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice]) -> bool {
     let own = choice.filling.slots.iter().flatten().any(|slot| slot.end > slot.start);
@@ -236,7 +290,7 @@ fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice]) -> bool {
         && own
         && choice.does == Agreement::Does
         && choice.is_whole()
-        && confidence >= FOUND_ENOUGH / 2.0
+        && (choice.stands > 0.0 || confidence >= FOUND_ENOUGH / 2.0)
 }
 
 fn is_about_tools(tool: &Tool) -> bool {
@@ -247,6 +301,14 @@ fn is_about_tools(tool: &Tool) -> bool {
 fn speaks_of_tools(text: &str) -> bool {
     let lower = text.to_lowercase();
     lower.contains("tool") || lower.contains("工具") || lower.contains("function")
+}
+
+/// What a text asks for; names of sheets say nothing of it.
+pub(super) fn wish(asked: &Reading<'_>) -> Wish {
+    let scene = Scene { reading: asked, stems: labels::stems(asked), tool_words: Vec::new() };
+    let names: Vec<(usize, usize)> =
+        super::sheet::find(&scene).iter().map(|name| (name.start, name.end)).collect();
+    Wish::of(asked, &names)
 }
 
 fn scene<'a>(tool: &Tool, parameters: &[Parameter], reading: &'a Reading<'a>) -> Scene<'a> {

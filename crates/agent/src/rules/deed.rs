@@ -1,36 +1,14 @@
-//! What is to be done, told from verbs: a tool that does something else is no answer, however well its words fit.
-
-use std::sync::LazyLock;
+//! What is to be done and what it is about, told from words: a tool that does something else, or to something else, is no answer.
 
 use toolhub_core::Tool;
 
-use super::labels;
-use super::mention::Reading;
+use super::lexicon::{self, Spot};
+use super::literal::Literal;
+use super::mention::{Reading, Value};
 use super::name::has_han;
-use super::parameter::words;
-use super::token::Kind;
-
-const TABLE: &str = include_str!("../../data/verbs.tsv");
-
-/// A kind of deed.
-struct Deed {
-    /// Whether nothing else comes near it.
-    alone: bool,
-    english: Vec<String>,
-    chinese: Vec<&'static str>,
-}
-
-static DEEDS: LazyLock<Vec<Deed>> = LazyLock::new(|| {
-    let rows = TABLE.lines().filter(|line| !line.starts_with('#'));
-    rows.map(|row| {
-        let mut columns = row.split('\t');
-        let name = columns.next().unwrap_or_default();
-        let english = columns.next().unwrap_or_default().split_whitespace().map(labels::stem).collect();
-        let chinese = columns.next().unwrap_or_default().split_whitespace().collect();
-        Deed { alone: name.ends_with('!'), english, chinese }
-    })
-    .collect()
-});
+use super::parameter::{Parameter, words};
+use super::role::Role;
+use super::token::{Kind, Token, is_han, tokens};
 
 /// How a tool's deeds stand to what a text asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,73 +23,291 @@ pub(super) enum Agreement {
     DoesNot,
 }
 
-/// Whether a tool does what a text asks for.
-pub(super) fn agreement(reading: &Reading<'_>, stems: &[String], tool: &Tool) -> Agreement {
-    let asked = asked(reading, stems);
-    if asked.is_empty() {
-        return Agreement::Unknown;
-    }
-    let done = done(tool);
-    if done.is_empty() {
-        return Agreement::Unknown;
-    }
-    if asked.iter().any(|deed| done.contains(deed)) {
-        return Agreement::Does;
-    }
-    if asked.iter().all(|deed| DEEDS[*deed].alone) { Agreement::DoesNot } else { Agreement::Doubtful }
+/// What words say of a tool: what it does, and what to.
+#[derive(Debug, Default)]
+pub(super) struct Profile {
+    /// Told by its name.
+    deeds: Vec<usize>,
+    /// Told by how its description begins, too.
+    all_deeds: Vec<usize>,
+    things: Vec<usize>,
+    /// Everything it speaks of.
+    all_things: Vec<usize>,
+    /// Whether its name says that it changes something.
+    pub(super) changes: bool,
+    searches: bool,
 }
 
-/// The deeds that the first verb of a text stands for.
-fn asked(reading: &Reading<'_>, stems: &[String]) -> Vec<usize> {
-    let text = reading.text;
-    if has_han(text) {
-        // The verb that stands first, and of those at one place the longest.
-        let mut best: Option<(usize, usize)> = None;
-        for verb in DEEDS.iter().flat_map(|deed| &deed.chinese) {
-            for (at, _) in text.match_indices(verb) {
-                let inside = reading.mentions.iter().any(|mention| mention.start <= at && at < mention.end);
-                let better =
-                    best.is_none_or(|(first, length)| at < first || (at == first && verb.len() > length));
-                if !inside && better {
-                    best = Some((at, verb.len()));
+/// What a text asks for.
+#[derive(Debug, Default)]
+pub(super) struct Wish {
+    /// What each of its verbs may mean, in order.
+    deeds: Vec<Vec<usize>>,
+    /// Of these, those that nothing else does and that are meant beyond doubt.
+    certain: Vec<Vec<usize>>,
+    /// What it speaks of in words.
+    things: Vec<usize>,
+    /// What its particulars are: a file that is a workbook, a cell.
+    implied: Vec<usize>,
+}
+
+/// How a tool stands to a wish.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Standing {
+    pub(super) does: Agreement,
+    /// What speaks for it, or against.
+    pub(super) score: f32,
+}
+
+/// Deeds after which something is not as it was before.
+const CHANGING: [&str; 13] = [
+    "write", "create", "delete", "insert", "rename", "copy", "move", "merge", "unmerge", "format", "apply",
+    "send", "replace",
+];
+/// Deeds that leave everything as it is.
+const HARMLESS: [&str; 4] = ["read", "search", "validate", "calculate"];
+
+const DONE_BY_NAME: f32 = 0.45;
+const DONE_LATER: f32 = 0.1;
+const OTHER_DEED: f32 = 0.35;
+/// For each thing that both speak of.
+const SAME_THING: f32 = 0.15;
+/// For each thing that a tool's name tells and nobody spoke of.
+const UNSAID: f32 = 0.45;
+/// For each thing that was spoken of, and the tool knows nothing of it.
+const UNKNOWN_THING: f32 = 0.35;
+/// The same, where it knows the thing only by its description.
+const BY_THE_WAY: f32 = 0.1;
+const UNKNOWN_PARTICULAR: f32 = 0.25;
+
+fn add(to: &mut Vec<usize>, rows: &[usize]) {
+    for row in rows {
+        if !to.contains(row) {
+            to.push(*row);
+        }
+    }
+}
+
+impl Profile {
+    pub(super) fn of(tool: &Tool, parameters: &[Parameter]) -> Self {
+        let name = words(tool.name().as_str()).join(" ");
+        let description = tool.definition.description();
+        let head =
+            description.split(['.', '\n', '。']).find(|part| !part.trim().is_empty()).unwrap_or_default();
+        let read = |text: &str| lexicon::spots(text, &tokens(text), &|_| false);
+        let mut profile = Self::default();
+        for spot in read(&name) {
+            add(&mut profile.deeds, &spot.meaning.deeds);
+            add(&mut profile.things, &spot.meaning.things);
+        }
+        profile.all_deeds.clone_from(&profile.deeds);
+        for spot in read(head) {
+            add(&mut profile.all_deeds, &spot.meaning.deeds);
+        }
+        profile.all_things.clone_from(&profile.things);
+        for spot in read(description) {
+            add(&mut profile.all_things, &spot.meaning.things);
+        }
+        for parameter in parameters {
+            for spot in read(&parameter.words.join(" ")).into_iter().chain(read(&parameter.description)) {
+                add(&mut profile.all_things, &spot.meaning.things);
+            }
+        }
+        let has = |names: &[&str]| profile.deeds.iter().any(|row| names.contains(&lexicon::deed(*row).name));
+        profile.changes = has(&CHANGING) && !has(&HARMLESS);
+        profile.searches = has(&["search"])
+            && parameters.iter().any(|parameter| parameter.role == Role::Query && parameter.required);
+        profile
+    }
+}
+
+impl Wish {
+    /// `names` are where things are called by their own names: those words say nothing.
+    pub(super) fn of(reading: &Reading<'_>, names: &[(usize, usize)]) -> Self {
+        let is_taken = |token: &Token<'_>| {
+            let literal = reading.mentions.iter().any(|mention| {
+                matches!(mention.value, Value::Literal(_))
+                    && mention.start < token.end
+                    && token.start < mention.end
+            });
+            literal
+                || names.iter().any(|(start, end)| *start < token.end && token.start < *end)
+                || is_own_name(reading, token)
+        };
+        let spots = lexicon::spots(reading.text, &reading.tokens, &is_taken);
+        let mut wish = Self::default();
+        for spot in &spots {
+            add(&mut wish.things, &spot.meaning.things);
+            let deeds = &spot.meaning.deeds;
+            if deeds.is_empty() || is_denied(reading, spot) || !is_verb(reading, spot, wish.deeds.is_empty())
+            {
+                continue;
+            }
+            let alone = deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
+            if alone && spot.meaning.things.is_empty() {
+                wish.certain.push(deeds.clone());
+            }
+            wish.deeds.push(deeds.clone());
+        }
+        if wish.deeds.is_empty() {
+            let free = |token: &&Token<'_>| token.kind == Kind::Word && !is_taken(token);
+            let meant = reading.tokens.iter().filter(free).find_map(|token| lexicon::misspelt(token.text));
+            wish.deeds.extend(meant.map(|meaning| meaning.deeds.clone()));
+        }
+        for mention in &reading.mentions {
+            let Value::Literal(literal) = &mention.value else { continue };
+            let implied = match literal {
+                Literal::Path(path) => of_file(path),
+                Literal::Cells(_) => "cell",
+                Literal::Formula(_) => "formula",
+                Literal::Code(code) if code.to_lowercase().starts_with("sheet") => "sheet",
+                Literal::Code(code) if is_tool_name(code) => "tool",
+                _ => continue,
+            };
+            wish.implied.extend(lexicon::thing_named(implied));
+        }
+        wish.implied.dedup();
+        wish
+    }
+
+    /// Whether it has a verb.
+    pub(super) fn asks(&self) -> bool {
+        !self.deeds.is_empty()
+    }
+
+    /// The same in the words of the tables: a text to search for where the request's own words find nothing.
+    pub(super) fn query(&self) -> Option<String> {
+        let mut rows: Vec<&str> = Vec::new();
+        rows.extend(self.deeds.iter().take(2).flatten().map(|deed| lexicon::deed(*deed).name));
+        rows.extend(self.things.iter().chain(&self.implied).map(|thing| lexicon::thing(*thing).name));
+        let mut seen: Vec<&str> = Vec::new();
+        for row in rows {
+            if !seen.contains(&row) {
+                seen.push(row);
+            }
+        }
+        (!seen.is_empty()).then(|| seen.join(" "))
+    }
+
+    /// What a tool is to this wish.
+    pub(super) fn standing(&self, profile: &Profile) -> Standing {
+        let does = |deeds: &[usize], listed: &[usize]| deeds.iter().any(|deed| listed.contains(deed));
+        let first = self.deeds.first().map(Vec::as_slice).unwrap_or_default();
+        let later = || self.deeds.iter().skip(1);
+        let alone = |deeds: &[usize]| deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
+        let mut score = 0.0;
+        let mut agreement = if first.is_empty() || profile.all_deeds.is_empty() {
+            Agreement::Unknown
+        } else if does(first, &profile.deeds) {
+            score += DONE_BY_NAME;
+            Agreement::Does
+        } else if does(first, &profile.all_deeds) || later().any(|deeds| does(deeds, &profile.deeds)) {
+            score += DONE_LATER;
+            Agreement::Does
+        } else if alone(first) {
+            Agreement::DoesNot
+        } else {
+            Agreement::Doubtful
+        };
+        // Something is asked for that nothing else does, and this tool does not.
+        let harmless = !profile.changes && !profile.deeds.is_empty();
+        if self.certain.iter().any(|deeds| !does(deeds, &profile.all_deeds))
+            && !profile.searches
+            && agreement != Agreement::DoesNot
+        {
+            agreement = if harmless { Agreement::DoesNot } else { Agreement::Doubtful };
+        }
+        // Any words can be searched for: that is done only where it is asked for.
+        if profile.searches && agreement == Agreement::Doubtful {
+            agreement = Agreement::DoesNot;
+        }
+        if agreement == Agreement::Doubtful {
+            score -= OTHER_DEED;
+        }
+        // Whether something was spoken of that the tool knows nothing of.
+        let mut strange = false;
+        let searched = profile.searches && agreement == Agreement::Does;
+        for thing in &self.things {
+            if profile.things.contains(thing) {
+                score += SAME_THING;
+            } else if profile.all_things.contains(thing) {
+                score -= BY_THE_WAY;
+            } else if !searched && lexicon::thing(*thing).mark != Some('?') {
+                score -= UNKNOWN_THING;
+                strange = true;
+                // What a tool never speaks of it does not change.
+                let mark = lexicon::thing(*thing).mark;
+                let unasked = profile.changes || agreement == Agreement::Doubtful;
+                if mark == Some('!') || (mark.is_none() && unasked) {
+                    agreement = Agreement::DoesNot;
                 }
             }
         }
-        if let Some((at, length)) = best {
-            let verb = &text[at..at + length];
-            return (0..DEEDS.len()).filter(|deed| DEEDS[*deed].chinese.contains(&verb)).collect();
+        for thing in &self.implied {
+            if !profile.all_things.contains(thing) {
+                score -= UNKNOWN_PARTICULAR;
+                strange = true;
+            }
         }
+        for thing in &profile.things {
+            let said = self.things.contains(thing) || self.implied.contains(thing);
+            if !said && matches!(lexicon::thing(*thing).mark, None | Some('?')) {
+                score -= UNSAID;
+                if strange {
+                    agreement = Agreement::DoesNot;
+                }
+            }
+        }
+        Standing { does: agreement, score }
     }
-    let polite = [
-        "please", "can", "could", "would", "will", "you", "i", "want", "need", "to", "help", "me", "let",
-        "us", "like", "just",
-    ];
-    let first =
-        reading.tokens.iter().zip(stems).find(|(token, _)| {
-            token.kind == Kind::Word && !polite.contains(&token.text.to_lowercase().as_str())
-        });
-    let Some((_, stem)) = first else { return Vec::new() };
-    (0..DEEDS.len()).filter(|deed| DEEDS[*deed].english.contains(stem)).collect()
 }
 
-/// The deeds of a tool: those its name tells, else those its description begins with.
-fn done(tool: &Tool) -> Vec<usize> {
-    let by = |said: &[String], text: &str| -> Vec<usize> {
-        let does = |deed: &Deed| {
-            deed.english.iter().any(|verb| said.contains(verb))
-                || deed.chinese.iter().any(|verb| text.contains(verb))
-        };
-        (0..DEEDS.len()).filter(|deed| does(&DEEDS[*deed])).collect()
-    };
-    let name: Vec<String> = words(tool.name().as_str()).iter().map(|word| labels::stem(word)).collect();
-    let mut found = by(&name, tool.name().as_str());
-    let description = tool.definition.description();
-    let head = description.split(['.', '\n', '。']).find(|part| !part.trim().is_empty()).unwrap_or_default();
-    let said: Vec<String> = head.split(|c: char| !c.is_alphanumeric()).map(labels::stem).collect();
-    for deed in by(&said, head) {
-        if !found.contains(&deed) {
-            found.push(deed);
-        }
+fn of_file(path: &str) -> &'static str {
+    let ending = path.rsplit('.').next().unwrap_or_default().to_lowercase();
+    match ending.as_str() {
+        "xlsx" | "xls" | "xlsm" => "workbook",
+        "jpg" | "jpeg" | "png" | "gif" | "webp" | "bmp" => "picture",
+        "mp4" | "mov" | "avi" => "video",
+        _ if path.ends_with('/') => "folder",
+        _ => "file",
     }
-    found
+}
+
+/// Names that join small words are those of tools, mostly.
+fn is_tool_name(code: &str) -> bool {
+    code.contains('_') && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+}
+
+/// Whether the words before say that it is not to be done.
+fn is_denied(reading: &Reading<'_>, spot: &Spot) -> bool {
+    let before = reading.text[..spot.start].trim_end().to_lowercase();
+    ["without", "don't", "do not", "not", "never", "不要", "别", "不用", "不必", "无需", "先不", "不"]
+        .iter()
+        .any(|word| before.ends_with(word))
+}
+
+/// A word that is written large inside a sentence is somebody's name.
+fn is_own_name(reading: &Reading<'_>, token: &Token<'_>) -> bool {
+    if !token.is_capital() || token.is("Excel") {
+        return false;
+    }
+    let before = reading.text[..token.start].trim_end();
+    !(before.is_empty()
+        || before.ends_with(['.', '?', '!', ':', ',', ';', '"', '，', '。', '：', '！', '？', '-', '\n'])
+        || before.ends_with(is_han))
+        && token.text.chars().skip(1).any(char::is_lowercase)
+}
+
+/// Whether a word that may be a verb is one there: some are nouns unless they stand where a verb stands.
+fn is_verb(reading: &Reading<'_>, spot: &Spot, is_first: bool) -> bool {
+    let word = reading.text.get(spot.start..spot.end).unwrap_or_default();
+    if has_han(word) {
+        let single = word.chars().nth(1).is_none();
+        let alone = spot.meaning.deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
+        return is_first || !(single && alone) || word == "删";
+    }
+    let before = reading.text[..spot.start].trim_end().to_lowercase();
+    let last = before.rsplit(|c: char| !c.is_alphanumeric() && c != '\'').next().unwrap_or_default();
+    let noun = ["the", "a", "an", "this", "that", "my", "of", "in", "on", "its", "each", "no", "by", "with"];
+    !noun.contains(&last) || ["what", "which", "how"].contains(&word.to_lowercase().as_str())
 }

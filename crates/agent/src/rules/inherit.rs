@@ -51,7 +51,13 @@ pub(super) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
             let at = other.parameters.iter().position(|parameter| parameter.name == wanted.name)?;
             other.filling.slots.get(at)?.clone()
         });
-        let found = by_role(wanted, earlier).or(by_name);
+        let found = by_role(wanted, earlier).or(by_name).or_else(|| {
+            let own_cells =
+                choice.filling.others.iter().flatten().any(|other| other.end > other.start && is_cell(other));
+            let harmless =
+                !super::parameter::words(choice.tool.name().as_str()).iter().any(|word| word == "delete");
+            (own > 0 && harmless && !own_cells).then(|| same_cell(wanted, earlier)).flatten()
+        });
         if let Some(found) = found {
             // It was said elsewhere: here it takes no place.
             choice.filling.slots[place] = Some(Candidate { start: 0, end: 0, ..found });
@@ -60,6 +66,27 @@ pub(super) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
     if speaks_of_that(text) {
         take_result(choice, &parameters);
     }
+}
+
+fn is_cell(candidate: &Candidate) -> bool {
+    matches!(&candidate.value, Given::Said(value) if value.as_str().is_some_and(|text| super::literal::cells(text).is_some()))
+}
+
+/// `merge A1:C1 and make it bold`: where nothing is said of cells, those of the last step are meant.
+fn same_cell(wanted: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
+    if wanted.role != Role::Cell || wanted.has_word(&["target", "destination", "end"]) {
+        return None;
+    }
+    let last = earlier.last()?;
+    let fits = |parameter: &Parameter| {
+        parameter.role == Role::Cell && !parameter.has_word(&["target", "end", "source"])
+    };
+    let (_, slot) = last
+        .parameters
+        .iter()
+        .zip(&last.filling.slots)
+        .find(|(parameter, slot)| fits(parameter) && slot.is_some())?;
+    slot.clone()
 }
 
 /// What goes on being meant from step to step.

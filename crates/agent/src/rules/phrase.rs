@@ -41,7 +41,7 @@ pub(super) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phr
     let skips = |token: &Token<'_>| {
         token.is_any(&[
             "is", "as", "=", ":", "：", "to", "the", "named", "called", "of", "为", "是", "叫", "\"", "成",
-            "a", "an",
+            "a", "an", "写", "用", "做",
         ])
     };
     while reading.tokens.get(at).is_some_and(skips) {
@@ -114,7 +114,7 @@ pub(super) fn chunks<'a>(reading: &Reading<'a>) -> Vec<Phrase<'a>> {
 }
 
 /// What requests begin with before they say what they are about. Longer ones first where one begins another.
-const OPENINGS: [&str; 72] = [
+const OPENINGS: [&str; 75] = [
     "有没有",
     "有什么",
     "关于",
@@ -176,6 +176,9 @@ const OPENINGS: [&str; 72] = [
     "在网络上",
     "到网上",
     "去网上",
+    "找找",
+    "找一下",
+    "搜下",
     "搜索一下",
     "搜索",
     "搜一下",

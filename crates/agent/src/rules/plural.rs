@@ -4,6 +4,7 @@ use serde_json::{Map, Value as Json};
 
 use super::candidate::{Candidate, FAIR, GOOD, Given, POOR, Scene, candidates};
 use super::choice;
+use super::entry;
 use super::labels::{self, Place};
 use super::literal::Literal;
 use super::mention::Value;
@@ -42,9 +43,14 @@ pub(super) fn lists(
             {
                 *value = Json::Array(vec![value.take()]);
             }
-            found.push(candidate);
+            // A number or a name alone is not what to write: it may be where.
+            let begins = scene.reading.text.get(candidate.start..).and_then(|text| text.chars().next());
+            if begins.is_some_and(|first| "[({\"'“‘「『《`".contains(first)) {
+                found.push(candidate);
+            }
         }
         found.extend(rows(scene));
+        found.extend(entry::candidates(scene));
         return found;
     }
     for (at, mention) in scene.reading.mentions.iter().enumerate() {
@@ -150,6 +156,7 @@ fn rows(scene: &Scene<'_>) -> Vec<Candidate> {
         let end = rest.find(['。', '\n', '?', '？']).unwrap_or(rest.len());
         let rows: Vec<Json> = rest[..end]
             .split(['；', ';'])
+            .flat_map(|row| row.split(" / "))
             .map(|row| Json::Array(series::members(row).into_iter().map(cell).collect()))
             .filter(|row| row.as_array().is_some_and(|cells| !cells.is_empty()))
             .collect();
@@ -166,7 +173,7 @@ fn rows(scene: &Scene<'_>) -> Vec<Candidate> {
     found
 }
 
-fn cell(text: &str) -> Json {
+pub(super) fn cell(text: &str) -> Json {
     text.parse::<f64>().ok().and_then(number_value::json).unwrap_or_else(|| Json::from(text))
 }
 

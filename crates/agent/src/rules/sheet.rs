@@ -1,24 +1,37 @@
-//! Names of worksheets: what stands beside `sheet`, 工作表 or 表.
+//! Names of worksheets: what stands beside `sheet`, 工作表 or 表, and what stands between a workbook and its cells.
 
 use super::candidate::Scene;
 use super::labels::{self, Label};
 use super::literal::Literal;
-use super::mention::Value;
+use super::mention::{Mention, Reading, Value};
 use super::phrase::{self, Phrase};
 use super::token::{Kind, Token, is_han};
 
 /// Endings of words for other kinds of tables.
 const NO_SHEETS: [&str; 8] = ["透视", "图", "报", "列", "代", "电", "手", "数据"];
+const MARKERS: [&str; 8] = ["sheet", "worksheet", "tab", "sheets", "工作表", "表", "表单", "页签"];
+/// What may stand between a marker and the name: `sheet named X`, 表叫 X, 表：X.
+const NAMING: [&str; 18] = [
+    "named", "called", "is", "name", "titled", ":", "：", "=", "叫", "做", "名", "为", "是", "字", "命",
+    "就", "，", ",",
+];
+/// What may stand between a workbook and the name of its sheet.
+const BETWEEN: [&str; 20] = [
+    "/", ",", "，", "的", "里", "中", "面", "内", ":", "：", ">", "-", "|", "、", "'s", "→", "[", "]", "下",
+    "(",
+];
+/// Words that point at a sheet and do not name it.
+const POINTING: [&str; 16] =
+    ["这", "那", "该", "此", "新", "一", "两", "三", "几", "哪", "同", "每", "某", "有", "什", "所"];
 
 /// The names of sheets in a text.
 pub(super) fn find<'a>(scene: &Scene<'a>) -> Vec<Phrase<'a>> {
     let reading = scene.reading;
-    let mut found: Vec<Phrase<'a>> = Vec::new();
-    let mut add = |start: usize, end: usize| {
-        if let Some(text) = reading.text.get(start..end).map(str::trim).filter(|text| !text.is_empty()) {
-            let known = found.iter().any(|other| other.start < end && start < other.end);
-            if !known {
-                found.push(Phrase { text, start, end, after: None });
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    let mut add = |spans: Vec<(usize, usize)>| {
+        for (start, end) in spans {
+            if start < end && !found.iter().any(|other| other.0 < end && start < other.1) {
+                found.push((start, end));
             }
         }
     };
@@ -26,117 +39,249 @@ pub(super) fn find<'a>(scene: &Scene<'a>) -> Vec<Phrase<'a>> {
         if let Value::Literal(Literal::Code(name)) = &mention.value
             && name.to_lowercase().starts_with("sheet")
         {
-            add(mention.start, mention.end);
+            add(vec![(mention.start, mention.end)]);
         }
     }
-    let quoted = |start: usize, end: usize| {
-        reading.mentions.iter().find_map(|mention| match &mention.value {
-            Value::Literal(Literal::Quoted(_)) if mention.end == end || mention.start == start => {
-                // Without the quotes.
-                let inner = reading.written(mention);
-                let open = inner.chars().next().map_or(0, char::len_utf8);
-                let close = inner.chars().next_back().map_or(0, char::len_utf8);
-                Some((mention.start + open, mention.end - close))
-            }
-            _ => None,
-        })
-    };
-    let markers: Vec<Label> =
-        ["sheet", "worksheet", "tab", "工作表", "表"].iter().map(|name| Label::new(name, 1.0)).collect();
+    let markers: Vec<Label> = MARKERS.iter().map(|name| Label::new(name, 1.0)).collect();
     let mut places = labels::places(&markers, reading, &scene.stems);
     places.sort_by_key(|place| (place.start, std::cmp::Reverse(place.end)));
     places.dedup_by(|later, first| later.start < first.end);
     for place in places {
-        if reading.mentions.iter().any(|mention| mention.start < place.end && place.start < mention.end) {
+        let inside = |mention: &Mention| {
+            matches!(mention.value, Value::Literal(_))
+                && mention.start < place.end
+                && place.start < mention.end
+        };
+        if reading.mentions.iter().any(inside) {
             continue;
         }
-        let marker = reading.text.get(place.start..place.end).unwrap_or_default();
-        let after_text = reading.text.get(place.end..).unwrap_or_default();
-        let before_text = reading.text.get(..place.start).unwrap_or_default();
-        if marker.starts_with(is_han) {
-            if marker == "表"
-                && (after_text.starts_with(['格', '头', '单', '达'])
-                    || NO_SHEETS.iter().any(|end| before_text.ends_with(end)))
-            {
-                continue;
-            }
-            let before = before_text.trim_end();
-            if let Some((start, end)) = quoted(usize::MAX, before.len()) {
-                add(start, end);
-                continue;
-            }
-            let trimmed = after_text.trim_start();
-            let next = place.end + after_text.len() - trimmed.len();
-            if let Some((start, end)) = quoted(next, usize::MAX)
-                .filter(|_| marker != "表" || trimmed.starts_with(['“', '"', '「', '『']))
-            {
-                add(start, end);
-                continue;
-            }
-            if let Some((start, end)) = run_before(before) {
-                add(start, end);
-            } else if marker == "工作表"
-                && let Some(token) =
-                    reading.tokens.get(reading.token_at(next)).filter(|token| token.kind == Kind::Word)
-            {
-                add(token.start, token.end);
-            }
-            continue;
-        }
-        let at = reading.token_at(place.start);
-        let before = at.checked_sub(1).and_then(|at| reading.tokens.get(at));
-        if let Some((start, end)) = before.and_then(|token| quoted(usize::MAX, token.end)) {
-            add(start, end);
-            continue;
-        }
-        let next = reading.tokens.get(reading.token_at(place.end));
-        let named = next.is_some_and(|token| token.is_any(&["named", "called"]));
-        let next = if named { reading.tokens.get(reading.token_at(place.end) + 1) } else { next };
-        if let Some((start, end)) = next.and_then(|token| quoted(token.start, usize::MAX)) {
-            add(start, end);
-            continue;
-        }
-        // `Sheets A and B` name several.
-        if let Some(token) = next.filter(|token| is_name(token)) {
-            add(token.start, token.end);
-            let mut at = reading.token_at(token.end);
-            while let [joint, other, ..] = reading.tokens.get(at..).unwrap_or_default()
-                && joint.is_any(&["and", ","])
-                && is_name(other)
-            {
-                add(other.start, other.end);
-                at += 2;
-            }
-        } else if let Some(token) = before.filter(|token| is_name(token)) {
-            add(token.start, token.end);
+        add(beside(reading, place.start, place.end));
+    }
+    add(after_files(reading));
+    let into: Vec<(usize, usize)> = found.iter().filter_map(|(_, end)| renamed(reading, *end)).collect();
+    for (start, end) in into {
+        if !found.iter().any(|other| other.0 < end && start < other.1) {
+            found.push((start, end));
         }
     }
-    let into: Vec<(usize, usize)> = found
-        .iter()
-        .filter_map(|known| {
-            let next = reading.token_at(known.end);
-            let skip = usize::from(
-                reading.tokens.get(next).is_some_and(|token| token.is_any(&["”", "\"", "'", "」", "』"])),
-            );
-            let marker = usize::from(
-                reading.tokens.get(next + skip).is_some_and(|token| token.is_any(&["表", "sheet"])),
-            );
-            let joint = reading.tokens.get(next + skip + marker)?;
-            let named = reading.tokens.get(next + skip + marker + 1)?;
-            if !joint.is_any(&["to", "into", "as", "为", "成", "到"]) {
+    let phrase = |(start, end): (usize, usize)| {
+        let text = reading.text.get(start..end)?.trim();
+        (!text.is_empty()).then(|| Phrase { text, start, end, after: None })
+    };
+    found.into_iter().filter_map(phrase).collect()
+}
+
+/// The names beside a marker, before it or after.
+fn beside(reading: &Reading<'_>, start: usize, end: usize) -> Vec<(usize, usize)> {
+    let marker = reading.text.get(start..end).unwrap_or_default();
+    let after = reading.text.get(end..).unwrap_or_default();
+    let before = reading.text.get(..start).unwrap_or_default();
+    if marker == "表"
+        && (after.starts_with(['格', '头', '单', '达', '示', '现', '对'])
+            || NO_SHEETS.iter().any(|end| before.ends_with(end)))
+    {
+        return Vec::new();
+    }
+    let before = before.trim_end();
+    if let Some(quoted) = quoted_at(reading, None, Some(before.len())) {
+        return vec![quoted];
+    }
+    let at = reading.token_at(end);
+    let named = reading.tokens[at..].iter().take_while(|token| token.is_any(&NAMING)).count();
+    let glued = reading.tokens.get(at).is_some_and(|token| token.start == end);
+    if let Some(token) = reading.tokens.get(at)
+        && let Some(quoted) = quoted_at(reading, Some(token.start), None)
+        && (marker != "表" || !glued || after.starts_with(['“', '"', '「', '『', '‘']))
+    {
+        return with_others(reading, quoted);
+    }
+    // A name before it is meant unless one is told after it.
+    let told = reading.tokens[at..at + named].iter().any(|token| !matches!(token.text, "，" | ","));
+    let earlier = match marker.starts_with(is_han) || before.ends_with(is_han) {
+        true => run_before(before),
+        false => word_before(reading, start),
+    };
+    let spaced = !glued || !marker.starts_with(is_han);
+    let later = if named > 0 && told {
+        name_at(reading, at + named, true)
+    } else if spaced {
+        name_at(reading, at, false)
+    } else {
+        None
+    };
+    match (earlier, later) {
+        (_, Some(later)) if told => with_others(reading, later),
+        (Some(earlier), Some(later)) if !marker.starts_with(is_han) && !before.ends_with(is_han) => {
+            // `Sheets A and B`; `the Orders sheet` before `A1`.
+            with_others(reading, if is_capital(reading, later) { later } else { earlier })
+        }
+        (Some(earlier), _) => vec![earlier],
+        (None, Some(later)) => with_others(reading, later),
+        (None, None) => Vec::new(),
+    }
+}
+
+fn is_capital(reading: &Reading<'_>, span: (usize, usize)) -> bool {
+    reading
+        .text
+        .get(span.0..span.1)
+        .is_some_and(|text| text.starts_with(|c: char| c.is_uppercase() || is_han(c)))
+}
+
+/// Without the quotes: what stands in quotes that begin or end there.
+fn quoted_at(reading: &Reading<'_>, start: Option<usize>, end: Option<usize>) -> Option<(usize, usize)> {
+    reading.mentions.iter().find_map(|mention| match &mention.value {
+        Value::Literal(Literal::Quoted(_)) if Some(mention.end) == end || Some(mention.start) == start => {
+            let inner = reading.written(mention);
+            let open = inner.chars().next().map_or(0, char::len_utf8);
+            let close = inner.chars().next_back().map_or(0, char::len_utf8);
+            Some((mention.start + open, mention.end - close))
+        }
+        _ => None,
+    })
+}
+
+/// The name that begins at a token. Where it was announced any word will do.
+fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Option<(usize, usize)> {
+    let token = reading.tokens.get(at)?;
+    if let Some(quoted) = quoted_at(reading, Some(token.start), None) {
+        return Some(quoted);
+    }
+    let taken =
+        reading.mentions.iter().find(|mention| mention.start <= token.start && token.start < mention.end);
+    if let Some(mention) = taken
+        && let Value::Literal(literal) = &mention.value
+    {
+        let code = matches!(literal, Literal::Code(_))
+            || (announced && matches!(literal, Literal::Cells(cells) if !cells.contains(':')));
+        return (code && mention.start == token.start).then_some((mention.start, mention.end));
+    }
+    match token.kind {
+        Kind::Word | Kind::Number => {
+            let fits =
+                is_name(token) || (announced && token.kind == Kind::Word && !phrase::is_stop(token.text));
+            if !fits {
                 return None;
             }
-            quoted(named.start, usize::MAX).or_else(|| is_name(named).then_some((named.start, named.end)))
-        })
-        .collect();
-    for (start, end) in into {
-        if let Some(text) = reading.text.get(start..end)
-            && !found.iter().any(|other| other.start < end && start < other.end)
+            // `Q3 Plan`, `2026预算`: what is written on without a blank, or large, goes on.
+            let mut end = token.end;
+            for next in &reading.tokens[at + 1..] {
+                let glued = next.start == end && matches!(next.kind, Kind::Han | Kind::Word | Kind::Number);
+                let ends = matches!(next.text, "的" | "里" | "中" | "表" | "和" | "从" | "上" | "在" | "把");
+                if !glued || ends {
+                    break;
+                }
+                end = next.end;
+            }
+            Some((token.start, end))
+        }
+        Kind::Han => {
+            let rest = &reading.text[token.start..];
+            if POINTING.iter().any(|word| rest.starts_with(word)) && !announced {
+                return None;
+            }
+            let stop = |c: char| !(c.is_alphanumeric() || c == '_' || c == '-');
+            let mut length = rest.find(stop).unwrap_or(rest.len());
+            for ending in
+                ["的", "里", "中", "表", "吧", "这", "然后", "并", "和", "与", "上", "吗", "从", "把"]
+            {
+                if let Some(at) = rest[..length].find(ending).filter(|at| *at > 0) {
+                    length = at;
+                }
+            }
+            // After a marker alone only what stands by itself is a name, not a sentence that goes on.
+            let verb =
+                super::lexicon::spots(&rest[..length], &super::token::tokens(&rest[..length]), &|_| false)
+                    .iter()
+                    .any(|spot| spot.start == 0 && !spot.meaning.deeds.is_empty());
+            (announced || (!verb && length <= 18)).then_some((token.start, token.start + length))
+        }
+        Kind::Mark => None,
+    }
+}
+
+/// A name, and those that stand side by side with it.
+fn with_others(reading: &Reading<'_>, first: (usize, usize)) -> Vec<(usize, usize)> {
+    let mut found = vec![first];
+    let mut end = first.1;
+    loop {
+        let mut at = reading.token_at(end);
+        while reading.tokens.get(at).is_some_and(|token| token.is_any(&["”", "\"", "'", "」", "’"])) {
+            at += 1;
+        }
+        let joint = reading.tokens.get(at);
+        if !joint.is_some_and(|token| token.is_any(&["and", "、", "和", "与", "&", ","])) {
+            return found;
+        }
+        let is_comma = joint.is_some_and(|token| token.text == ",");
+        match name_at(reading, at + 1, false) {
+            Some(next)
+                if next.0 > end
+                    && (!is_comma || found.len() > 1 || is_capital(reading, next))
+                    && reading
+                        .tokens
+                        .get(reading.token_at(next.1))
+                        .is_none_or(|token| !token.is("sheet")) =>
+            {
+                found.push(next);
+                end = next.1;
+            }
+            _ => return found,
+        }
+    }
+}
+
+/// `FILE / Data / A1:B2`, `FILE 明细 A1`, `Week of FILE`: the word beside a workbook that stands for itself.
+fn after_files(reading: &Reading<'_>) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for mention in &reading.mentions {
+        let Value::Literal(Literal::Path(path)) = &mention.value else { continue };
+        if ![".xlsx", ".xls", ".xlsm"].iter().any(|ending| path.to_lowercase().ends_with(ending)) {
+            continue;
+        }
+        let at = reading.token_at(mention.end);
+        let between = reading.tokens[at..].iter().take_while(|token| token.is_any(&BETWEEN)).count();
+        if let Some(next) = reading.tokens.get(at + between)
+            && let Some(name) = name_at(reading, at + between, false)
+            && (next.kind != Kind::Han || stands_alone(reading, name))
         {
-            found.push(Phrase { text, start, end, after: None });
+            found.push(name);
+            continue;
+        }
+        let of = reading.token_at(mention.start).checked_sub(1);
+        if let Some(of) = of.filter(|of| reading.tokens[*of].is_any(&["of", "in", "from", "/"]))
+            && let Some(before) = of.checked_sub(1).and_then(|at| reading.tokens.get(at))
+            && is_name(before)
+            && let Some(two) = of.checked_sub(2).and_then(|at| reading.tokens.get(at))
+            && two.is_any(&["on", "in", "from", "of", "to", "the", "into"])
+        {
+            found.push((before.start, before.end));
         }
     }
     found
+}
+
+/// Whether a name has blanks or marks around it, and more of the request after it.
+fn stands_alone(reading: &Reading<'_>, name: (usize, usize)) -> bool {
+    let after = &reading.text[name.1..];
+    let before = &reading.text[..name.0];
+    let ends = after.starts_with([' ', ',', '，', '/', '!', '！', '|', '的', '里', '中', ']']);
+    let begins = before.ends_with([' ', ',', '，', '/', '|', '[', '-', '>', '的']);
+    ends && begins
+}
+
+/// `Old to New`, 草稿 改为 正式: the name that comes after.
+fn renamed(reading: &Reading<'_>, end: usize) -> Option<(usize, usize)> {
+    let mut at = reading.token_at(end);
+    let skip = |at: usize, words: &[&str]| reading.tokens.get(at).is_some_and(|token| token.is_any(words));
+    while skip(at, &["”", "\"", "'", "」", "』", "表", "sheet", "工", "作", "tab", "这", "张", "’"])
+    {
+        at += 1;
+    }
+    if !skip(at, &["to", "into", "as", "为", "成", "到", "→"]) {
+        return None;
+    }
+    name_at(reading, at + 1, false)
 }
 
 /// Whether a word could name a sheet: it is written large, or has digits.
@@ -146,6 +291,60 @@ fn is_name(token: &Token<'_>) -> bool {
         || (token.is_capital() && !phrase::is_stop(token.text))
         || (token.kind == Kind::Word && token.text.contains(|c: char| c.is_ascii_digit())))
         && !cell
+}
+
+/// The English word before a marker: `Orders sheet`, `"the orders tab"`.
+fn word_before(reading: &Reading<'_>, start: usize) -> Option<(usize, usize)> {
+    let at = reading.token_at(start).checked_sub(1)?;
+    let token = reading.tokens.get(at)?;
+    if is_name(token) {
+        // `the Q3 Plan sheet`: words that are written large belong together.
+        let mut first = token.start;
+        for before in reading.tokens[..at].iter().rev() {
+            let close = reading.text.get(before.end..first) == Some(" ");
+            let taken = reading.mentions.iter().any(|mention| {
+                matches!(mention.value, Value::Literal(Literal::Path(_) | Literal::Cells(_)))
+                    && mention.start < before.end
+                    && before.start < mention.end
+            });
+            if !close || taken || !is_name(before) || before.kind == Kind::Number || before.start == 0 {
+                break;
+            }
+            first = before.start;
+        }
+        return Some((first, token.end));
+    }
+    // `the orders sheet`: a small word between an article and the marker.
+    let article = at.checked_sub(1).and_then(|at| reading.tokens.get(at));
+    let general = [
+        "new",
+        "first",
+        "second",
+        "last",
+        "same",
+        "whole",
+        "entire",
+        "other",
+        "another",
+        "blank",
+        "empty",
+        "excel",
+        "current",
+        "active",
+        "following",
+        "right",
+        "wrong",
+        "old",
+        "single",
+        "data",
+        "target",
+    ];
+    let plain = token.kind == Kind::Word
+        && token.text.is_ascii()
+        && !phrase::is_stop(token.text)
+        && !general.contains(&token.text.to_lowercase().as_str());
+    (plain && article.is_some_and(|token| token.is_any(&["the", "my", "our"])))
+        .then_some((token.start, token.end))
 }
 
 /// The run before 表 that names it: up to a blank, a mark, or a small word.
@@ -180,8 +379,26 @@ fn run_before(before: &str) -> Option<(usize, usize)> {
         "个",
         "张",
         "到",
+        "这",
+        "那",
+        "合并",
+        "加",
+        "新",
+        "整",
+        "哪",
+        "什么",
+        "所有",
+        "全部",
+        "几",
     ]
     .iter()
     .any(|word| run.ends_with(word));
-    (!run.is_empty() && !verb).then_some((start, before.len()))
+    // 看看明细表, 读取订单表: the verb before a name is no part of it.
+    let spots = super::lexicon::spots(run, &super::token::tokens(run), &|_| false);
+    let lead = spots
+        .iter()
+        .find(|spot| spot.start == 0 && !spot.meaning.deeds.is_empty() && spot.end > 3)
+        .map_or(0, |spot| spot.end);
+    let lead = if lead < run.len() { lead } else { 0 };
+    (!run.is_empty() && !verb).then_some((start + lead, before.len()))
 }

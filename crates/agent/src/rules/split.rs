@@ -1,6 +1,8 @@
 //! Cuts a request into clauses that may each ask for something: at ends of sentences, `then`, 然后, and before verbs.
 
-use super::mention::Reading;
+use super::lexicon;
+use super::literal::Literal;
+use super::mention::{Reading, Value};
 use super::token::{Kind, Token};
 
 /// A part of a request.
@@ -11,7 +13,7 @@ pub(super) struct Clause {
 }
 
 /// Words between two things to do; they belong to neither.
-const BETWEEN: [&[&str]; 40] = [
+const BETWEEN: [&[&str]; 42] = [
     &["and", "then"],
     &["and", "also"],
     &["after", "that"],
@@ -22,6 +24,8 @@ const BETWEEN: [&[&str]; 40] = [
     &["lastly"],
     &["next", ","],
     &["also", ","],
+    &[",", "also"],
+    &["plus", ","],
     &["as", "well", "as"],
     &["然", "后"],
     &["接", "着"],
@@ -60,7 +64,7 @@ count create cut delete describe determine display do download draw drop edit em
 generate get give help hide identify import insert invite list locate look make merge message move name open order paste place play \
 plot post predict print provide put query read recommend remind remove rename replace reply reserve restart retrieve run save \
 schedule search select send set share show simulate solve sort start stop submit subtract summarize switch take tell transfer \
-translate turn unmerge update upload use validate verify view watch what what's when where which who whose why how wrap write ";
+translate turn unmerge bold enter type highlight center italicize underline paint grab pull dump kill wipe erase duplicate clone record store work figure let see preview split combine rank align shade fill update upload use validate verify view watch what what's when where which who whose why how wrap write ";
 
 const HAN_VERBS: [&str; 66] = [
     "把",
@@ -175,24 +179,6 @@ pub(super) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
     found
 }
 
-/// Whether a clause asks for something, and does not only tell more.
-pub(super) fn asks(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    if super::name::has_han(text) {
-        let question = ["几", "什么", "多少", "哪", "吗", "怎么", "如何", "谁", "是否"];
-        return HAN_VERBS.iter().chain(&question).any(|word| text.contains(word));
-    }
-    let words: Vec<&str> =
-        lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty()).collect();
-    let polite = [
-        "please", "can", "could", "would", "will", "you", "i", "i'd", "want", "need", "to", "help", "me",
-        "like", "in", "also", "and", "then",
-    ];
-    let first = words.iter().find(|word| !polite.contains(word));
-    first.is_some_and(|word| VERBS.contains(&format!(" {word} ")))
-        || words.iter().skip(1).any(|word| VERBS.contains(&format!(" {word} ")) && lower.contains("you "))
-}
-
 /// How many tokens the boundary at `at` takes, where there is one.
 fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
     let tokens = &reading.tokens;
@@ -226,12 +212,18 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
             return Some(1 + words.len());
         }
         let small = |token: &Token<'_>| {
-            token.is("and") || matches!(token.text, "并" | "再" | "先" | "又" | "也" | "请")
+            token.is_any(&["and", "please", "also", "then", "now", "finally"])
+                || "并再先又也请里面帮我还要都需想麻烦它".contains(token.text)
         };
         while tokens.get(next).is_some_and(small) {
             next += 1;
         }
-        return begins_verb(reading, next).then_some(next - at);
+        // What is told of one thing is listed with 、; it is not cut for every word that could be a verb.
+        let begins = match token.text {
+            "、" => begins_plainly(reading, next),
+            _ => begins_verb(reading, next),
+        };
+        return begins.then_some(next - at);
     }
     if token.is("and") || matches!(token.text, "并" | "再") {
         while tokens.get(next).is_some_and(|token| matches!(token.text, "再" | "且" | "也")) {
@@ -242,13 +234,29 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
     None
 }
 
+fn begins_plainly(reading: &Reading<'_>, at: usize) -> bool {
+    let rest = reading.tokens.get(at).and_then(|token| reading.text.get(token.start..)).unwrap_or_default();
+    HAN_VERBS.iter().any(|verb| rest.starts_with(verb))
+}
+
 fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
     let Some(token) = reading.tokens.get(at) else { return false };
     match token.kind {
+        // `A1 写 …`: what is to be done to a cell.
+        _ if reading.mentions.iter().any(|mention| {
+            matches!(mention.value, Value::Literal(Literal::Cells(_))) && mention.start == token.start
+        }) =>
+        {
+            let next = reading.tokens.get(at + 1);
+            next.is_some_and(|next| next.kind == Kind::Han && begins_verb(reading, at + 1))
+        }
         Kind::Word => VERBS.contains(&format!(" {} ", token.text.to_lowercase())),
         Kind::Han => {
             let rest = &reading.text[token.start..];
-            HAN_VERBS.iter().any(|verb| rest.starts_with(verb))
+            // 放在 E2 tells where, and is no deed of its own.
+            let spots = lexicon::spots(rest, &super::token::tokens(rest), &|_| false);
+            let first = spots.first().filter(|spot| spot.start == 0 && !rest.starts_with('放'));
+            begins_plainly(reading, at) || first.is_some_and(|spot| !spot.meaning.deeds.is_empty())
         }
         Kind::Number => {
             let next = reading.tokens.get(at + 1);

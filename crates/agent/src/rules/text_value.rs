@@ -5,6 +5,7 @@ use serde_json::Value as Json;
 use super::candidate::{Candidate, FAIR, GOOD, Given, POOR, Scene};
 use super::choice;
 use super::labels::{self, Label, Place};
+use super::lexicon;
 use super::literal::Literal;
 use super::mention::{Mention, Value};
 use super::moment_value;
@@ -147,8 +148,8 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Name, Role::Name) if !own() => (written(), FAIR + 0.7),
         (Value::Name, Role::Other) if !own() => (written(), FAIR + 0.5),
         (Value::Place, Role::Name | Role::Other) => (written(), FAIR),
-        (Value::Name, Role::Id) => (written(), FAIR),
-        (Value::Number(number), Role::Id) if !number.percent => (plain(scene, mention)?, POOR + 0.2),
+        (Value::Name, Role::Id) => (written(), POOR),
+        (Value::Number(number), Role::Id) if !number.percent => (plain(scene, mention)?, POOR * 0.6),
         (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(scene, mention)?, POOR * 0.6),
         _ => return None,
     })
@@ -385,7 +386,7 @@ fn labelled(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<C
         // What identifies something has a digit or is written large.
         let odd = parameter.role == Role::Id
             && !phrase.text.contains(|c: char| c.is_ascii_digit() || c.is_uppercase());
-        if own || odd {
+        if own || odd || lexicon::is_kind(phrase.text) {
             continue;
         }
         let value = Given::Said(Json::from(phrase.text));
@@ -416,7 +417,7 @@ fn chunks(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
             .filter(|word| scene.tool_words.contains(&labels::stem(word)))
             .count();
         let words = chunk.text.split_whitespace().count();
-        if own == words {
+        if own == words || lexicon::is_kind(chunk.text) {
             continue;
         }
         let mut score = if own == 0 { 0.75 } else { POOR };

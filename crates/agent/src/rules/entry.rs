@@ -1,0 +1,180 @@
+//! What is to be written into cells where nothing marks it: `put Passport in A1`, `A1 写 队名`, `把 100 填到 B2`.
+
+use serde_json::Value as Json;
+
+use super::candidate::{Candidate, GOOD, Given, Scene};
+use super::literal::Literal;
+use super::mention::{Mention, Value};
+use super::plural::cell;
+
+/// English verbs before what is written.
+const WRITES: [&str; 12] =
+    ["write", "put", "enter", "type", "insert", "add", "place", "set", "fill", "record", "save", "stick"];
+/// Words between what is written and the cell.
+const INTO: [&str; 10] = ["goes into", "goes in", "into", "in", "to", "at", "inside", "as", "under", "on"];
+/// Words after a cell before what is written there, longer ones first.
+const AFTER_CELL: [&str; 37] = [
+    "里面写上",
+    "里写上",
+    "里写入",
+    "里填上",
+    "里填入",
+    "里输入",
+    "里面写",
+    "里写",
+    "里填",
+    "里放",
+    "那格写",
+    "写入",
+    "写上",
+    "写成",
+    "写个",
+    "写下",
+    "填入",
+    "填上",
+    "填成",
+    "填个",
+    "输入",
+    "录入",
+    "改成",
+    "改为",
+    "设为",
+    "设成",
+    "更新为",
+    "写",
+    "填",
+    "输",
+    "放上",
+    "记上",
+    "放",
+    "里",
+    "=",
+    "：",
+    ":",
+];
+/// Words between what is written and the cell, after 把.
+const BEFORE_CELL: [&str; 18] = [
+    "写到",
+    "写入",
+    "写进",
+    "写在",
+    "填到",
+    "填入",
+    "填进",
+    "填在",
+    "放到",
+    "放进",
+    "放在",
+    "输入到",
+    "录入到",
+    "存到",
+    "记到",
+    "输到",
+    "加到",
+    "塞进",
+];
+/// What stands for something else, and is not written itself.
+const NOT_ITSELF: [&str; 24] = [
+    "it",
+    "this",
+    "that",
+    "them",
+    "the result",
+    "the answer",
+    "the value",
+    "the sum",
+    "the total",
+    "result",
+    "the following",
+    "these",
+    "结果",
+    "答案",
+    "它",
+    "这个",
+    "公式",
+    "数据",
+    "内容",
+    "the formula",
+    "a formula",
+    "formula",
+    "a value",
+    "data",
+];
+
+/// What a text has written into its cells.
+pub(super) fn candidates(scene: &Scene<'_>) -> Vec<Candidate> {
+    let mentions = &scene.reading.mentions;
+    let cells = mentions.iter().filter(|mention| matches!(mention.value, Value::Literal(Literal::Cells(_))));
+    cells.flat_map(|mention| [before(scene, mention), after(scene, mention)]).flatten().collect()
+}
+
+/// `put X in A1`, `X goes into A1`, `把 X 写到 A1`: what stands before the cell.
+fn before(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
+    let text = scene.reading.text;
+    let head = text.get(..place.start)?.trim_end();
+    let head = head.strip_suffix("cell").or_else(|| head.strip_suffix("单元格")).unwrap_or(head).trim_end();
+    let head = head.strip_suffix("the").unwrap_or(head).trim_end();
+    let lower = head.to_ascii_lowercase();
+    if let Some(into) = INTO.iter().find(|into| lower.ends_with(&format!(" {into}"))) {
+        let head = head.get(..head.len() - into.len())?.trim_end();
+        let lower = head.to_ascii_lowercase();
+        let begins = WRITES.iter().filter_map(|verb| {
+            let at = lower.rfind(verb)?;
+            let whole = (at == 0 || lower[..at].ends_with(' ')) && lower[at + verb.len()..].starts_with(' ');
+            whole.then_some(at + verb.len())
+        });
+        let start = begins.max().or_else(|| (*into).starts_with("goes").then_some(0))?;
+        return entry(scene, start, head.len());
+    }
+    // 把 X 写到 … A1: the file and the sheet may stand between.
+    let (at, _) = BEFORE_CELL.iter().filter_map(|verb| head.rfind(verb).map(|at| (at, verb))).max()?;
+    let start =
+        ["把", "将"].iter().filter_map(|word| head[..at].rfind(word).map(|from| from + word.len())).max()?;
+    entry(scene, start, at)
+}
+
+/// `A1 写 X`: what stands after the cell.
+fn after(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
+    let text = scene.reading.text;
+    let mut at = place.end;
+    let skip = |at: usize, words: &[&str]| {
+        let rest = text.get(at..).unwrap_or_default();
+        let blank = rest.len() - rest.trim_start().len();
+        let word = words.iter().find(|word| rest[blank..].starts_with(**word));
+        word.map(|word| at + blank + word.len())
+    };
+    while let Some(next) = skip(at, &["单元格", "这个", "这格", "格子", "格", "的值", "中", "处", "上"])
+    {
+        at = next;
+    }
+    let start = skip(at, &AFTER_CELL)?;
+    let start = skip(start, &["为", "成", "上", "个", "："]).unwrap_or(start);
+    let rest = text.get(start..)?;
+    let end = rest.find(['。', '，', '；', ';', '\n', '？', '!', '！', ',']).unwrap_or(rest.len());
+    entry(scene, start, start + end)
+}
+
+/// A row of what stands between two places, where it is nothing else.
+fn entry(scene: &Scene<'_>, start: usize, end: usize) -> Option<Candidate> {
+    let text = scene.reading.text.get(start..end)?;
+    let trimmed = text.trim_matches(|c: char| c.is_whitespace() || "\"'“”‘’「」`:：".contains(c));
+    let lower = trimmed.to_lowercase();
+    let other = scene.reading.mentions.iter().any(|mention| {
+        matches!(
+            mention.value,
+            Value::Literal(Literal::Path(_) | Literal::Cells(_) | Literal::Formula(_) | Literal::Json(_))
+        ) && mention.start < end
+            && start < mention.end
+    });
+    let words = ["the ", "these ", "this ", "that "];
+    let vague = NOT_ITSELF.contains(&lower.as_str()) || words.iter().any(|word| lower.starts_with(word));
+    let result = super::inherit::speaks_of_result(trimmed);
+    // `表头：编号、名称` is a row with its label.
+    let row = trimmed.contains(['：', '、']) || trimmed.contains(": ");
+    if trimmed.is_empty() || row || trimmed.chars().count() > 60 || other || vague || result {
+        return None;
+    }
+    let start = trimmed.as_ptr() as usize - scene.reading.text.as_ptr() as usize;
+    let value = Given::Said(Json::Array(vec![Json::Array(vec![cell(trimmed)])]));
+    Some(Candidate { value, start, end: start + trimmed.len(), score: GOOD + 0.6 })
+}

@@ -13,11 +13,11 @@ use super::segment::Segment;
 use crate::write::Note;
 
 /// Calls that may stand in the journal alone; who comes later waits for room.
-const ROOM: usize = 4_096;
+const ROOM: usize = 16_384;
 /// How long calls are gathered: one that ends meanwhile is written once, whole.
 const GATHER: Duration = Duration::from_millis(20);
 /// So many that have ended are moved at once.
-const MANY: usize = 512;
+const MANY: usize = 1_024;
 /// How long after a failure it is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 

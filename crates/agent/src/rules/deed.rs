@@ -98,13 +98,17 @@ impl Profile {
         let mut profile = Self::default();
         for spot in read(&name) {
             add(&mut profile.deeds, &spot.meaning.deeds);
-            add(&mut profile.things, &spot.meaning.things);
+            // What `merge` is about it says by what it does.
+            let about =
+                if spot.meaning.deeds.is_empty() { &mut profile.things } else { &mut profile.all_things };
+            add(about, &spot.meaning.things);
         }
         profile.all_deeds.clone_from(&profile.deeds);
         for spot in read(head) {
             add(&mut profile.all_deeds, &spot.meaning.deeds);
         }
-        profile.all_things.clone_from(&profile.things);
+        let named = profile.things.clone();
+        add(&mut profile.all_things, &named);
         for spot in read(description) {
             add(&mut profile.all_things, &spot.meaning.things);
         }
@@ -144,7 +148,9 @@ impl Wish {
                 continue;
             }
             let alone = deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
-            if alone && spot.meaning.things.is_empty() {
+            // In English what comes later may be told of something else: `the game he played`.
+            let said = reading.text.get(spot.start..spot.end).unwrap_or_default();
+            if alone && spot.meaning.things.is_empty() && (wish.deeds.is_empty() || has_han(said)) {
                 wish.certain.push(deeds.clone());
             }
             wish.deeds.push(deeds.clone());
@@ -198,12 +204,15 @@ impl Wish {
         let mut score = 0.0;
         let mut agreement = if first.is_empty() || profile.all_deeds.is_empty() {
             Agreement::Unknown
-        } else if does(first, &profile.deeds) {
+        } else if does(first, &profile.deeds) || (profile.deeds.is_empty() && does(first, &profile.all_deeds))
+        {
             score += DONE_BY_NAME;
             Agreement::Does
-        } else if does(first, &profile.all_deeds) || later().any(|deeds| does(deeds, &profile.deeds)) {
+        } else if later().any(|deeds| does(deeds, &profile.deeds)) {
             score += DONE_LATER;
             Agreement::Does
+        } else if does(first, &profile.all_deeds) {
+            Agreement::Unknown
         } else if alone(first) {
             Agreement::DoesNot
         } else {
@@ -233,7 +242,7 @@ impl Wish {
             } else if profile.all_things.contains(thing) {
                 score -= BY_THE_WAY;
             } else if !searched && lexicon::thing(*thing).mark != Some('?') {
-                score -= UNKNOWN_THING;
+                score -= if lexicon::thing(*thing).mark == Some('~') { BY_THE_WAY } else { UNKNOWN_THING };
                 strange = true;
                 // What a tool never speaks of it does not change.
                 let mark = lexicon::thing(*thing).mark;
@@ -247,13 +256,16 @@ impl Wish {
             if !profile.all_things.contains(thing) {
                 score -= UNKNOWN_PARTICULAR;
                 strange = true;
+                if lexicon::thing(*thing).mark == Some('!') {
+                    agreement = Agreement::DoesNot;
+                }
             }
         }
         for thing in &profile.things {
             let said = self.things.contains(thing) || self.implied.contains(thing);
             if !said && matches!(lexicon::thing(*thing).mark, None | Some('?')) {
                 score -= UNSAID;
-                if strange {
+                if strange && !does(first, &profile.deeds) {
                     agreement = Agreement::DoesNot;
                 }
             }

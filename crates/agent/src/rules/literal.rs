@@ -328,7 +328,16 @@ fn code(word: &str) -> bool {
     let marked =
         digits > 3 || word.bytes().any(|byte| byte.is_ascii_uppercase() || byte == b'_' || byte == b'-');
     let is_mixed = letters > 0 && digits > 0 && word.len() >= 3 && marked;
-    is_hash || (plain && !is_measure && (is_years || is_identifier || is_mixed))
+    let is_handle = plain
+        && word.len() >= 5
+        && digits >= 2
+        && word.starts_with(|c: char| c.is_ascii_alphabetic())
+        && word.bytes().any(|byte| byte.is_ascii_digit())
+        && !word
+            .trim_end_matches(|c: char| c.is_ascii_digit())
+            .bytes()
+            .all(|byte| byte.is_ascii_alphabetic());
+    is_hash || is_handle || (plain && !is_measure && (is_years || is_identifier || is_mixed))
 }
 
 #[cfg(test)]

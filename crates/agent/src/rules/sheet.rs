@@ -278,17 +278,17 @@ fn renamed(reading: &Reading<'_>, end: usize) -> Option<(usize, usize)> {
     {
         at += 1;
     }
-    if !skip(at, &["to", "into", "as", "为", "成", "到", "→"]) {
+    if !skip(at, &["to", "into", "as", "为", "成", "到", "→", "叫"]) {
         return None;
     }
-    name_at(reading, at + 1, false)
+    name_at(reading, at + 1 + usize::from(skip(at + 1, &["做", "为", "成"])), skip(at, &["叫", "成", "为"]))
 }
 
 /// Whether a word could name a sheet: it is written large, or has digits.
 fn is_name(token: &Token<'_>) -> bool {
     let cell = super::literal::cells(token.text).is_some() && token.text.len() > 2;
     (token.kind == Kind::Number
-        || (token.is_capital() && !phrase::is_stop(token.text))
+        || (token.is_capital() && (!phrase::is_stop(token.text) || token.text == "May"))
         || (token.kind == Kind::Word && token.text.contains(|c: char| c.is_ascii_digit())))
         && !cell
 }

@@ -211,6 +211,14 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
                 said(found.text, found.start, found.end, GOOD + 0.3 + label)
             })
             .collect(),
+        // The old name and the new one of a sheet.
+        Role::Name
+            if parameter.has_word(&["old", "new", "source", "target"])
+                && scene.tool_words.iter().any(|word| word == "worksheet" || word == "sheet") =>
+        {
+            let named = |found: phrase::Phrase<'_>| said(found.text, found.start, found.end, GOOD + 0.1);
+            sheet::find(scene).into_iter().map(named).collect()
+        }
         Role::Cell => corners(parameter, scene),
         Role::Date | Role::Time | Role::DateTime => moment_value::candidates(parameter, scene, places),
         // What others take out of it is taken off later: it keeps nothing from them.

@@ -157,6 +157,10 @@ impl Chooser<'_> {
                 || considered.suggested
                 || speaks_for_itself(&choice, confidence, reading)
                 || agrees(&choice, reading)
+                || (wish.searches()
+                    && self.schemas.profile(&choice.tool).searches
+                    && choice.does == Agreement::Does
+                    && choice.stands > 0.0)
                 || follows(&choice, confidence, earlier);
             if sure {
                 let confidence = if considered.suggested { 1.0 } else { confidence };

@@ -35,7 +35,7 @@ pub(super) struct Profile {
     all_things: Vec<usize>,
     /// Whether its name says that it changes something.
     pub(super) changes: bool,
-    searches: bool,
+    pub(super) searches: bool,
 }
 
 /// What a text asks for.
@@ -176,6 +176,11 @@ impl Wish {
         wish
     }
 
+    /// Whether something is to be searched for, and nothing else.
+    pub(super) fn searches(&self) -> bool {
+        self.deeds.first().is_some_and(|deeds| deeds.iter().all(|deed| lexicon::deed(*deed).name == "search"))
+    }
+
     /// Whether it has a verb.
     pub(super) fn asks(&self) -> bool {
         !self.deeds.is_empty()
@@ -265,7 +270,7 @@ impl Wish {
             let said = self.things.contains(thing) || self.implied.contains(thing);
             if !said && matches!(lexicon::thing(*thing).mark, None | Some('?')) {
                 score -= UNSAID;
-                if strange && !does(first, &profile.deeds) {
+                if strange && !(profile.changes && does(first, &profile.deeds)) {
                     agreement = Agreement::DoesNot;
                 }
             }

@@ -209,12 +209,7 @@ impl Chooser<'_> {
         choice.stands = standing.score;
         choice.does = if considered.suggested { Agreement::Unknown } else { standing.does };
         match choice.does {
-            Agreement::DoesNot => {
-                if std::env::var("DBG").is_ok() {
-                    eprintln!("{} DOES NOT {wish:?} {profile:?}", tool.name());
-                }
-                return None;
-            }
+            Agreement::DoesNot => return None,
             Agreement::Unknown | Agreement::Doubtful if profile.changes => score -= UNASKED,
             Agreement::Does | Agreement::Unknown | Agreement::Doubtful => {}
         }
@@ -222,18 +217,6 @@ impl Chooser<'_> {
             score -= ABOUT_TOOLS;
         }
         choice.score = score;
-        if std::env::var("DBG").is_ok() {
-            eprintln!(
-                "{} {score:.2} rank {:.2} stands {:.2} {:?} whole {} used {:.2} | {}",
-                tool.name(),
-                considered.rank,
-                choice.stands,
-                choice.does,
-                choice.is_whole(),
-                used(&choice.filling, reading),
-                asked.text
-            );
-        }
         Some(choice)
     }
 

@@ -45,6 +45,10 @@ pub(super) struct Wish {
     deeds: Vec<Vec<usize>>,
     /// Of these, those that nothing else does and that are meant beyond doubt.
     certain: Vec<Vec<usize>>,
+    /// Whether the first is but a word of asking: `what`, 多少.
+    questions: bool,
+    /// Whether those after the first are to be taken for what is asked, too.
+    in_han: bool,
     /// What it speaks of in words.
     things: Vec<usize>,
     /// What its particulars are: a file that is a workbook, a cell.
@@ -66,6 +70,26 @@ const CHANGING: [&str; 13] = [
 ];
 /// Deeds that leave everything as it is.
 const HARMLESS: [&str; 4] = ["read", "search", "validate", "calculate"];
+
+/// Words that ask, and do not say what is to be done.
+const ASKING: [&str; 16] = [
+    "what",
+    "what's",
+    "whats",
+    "which",
+    "who",
+    "where",
+    "how",
+    "how many",
+    "any",
+    "is",
+    "is there",
+    "are there",
+    "什么",
+    "哪些",
+    "几",
+    "多少",
+];
 
 const DONE_BY_NAME: f32 = 0.45;
 const DONE_LATER: f32 = 0.1;
@@ -153,6 +177,9 @@ impl Wish {
             if alone && spot.meaning.things.is_empty() && (wish.deeds.is_empty() || has_han(said)) {
                 wish.certain.push(deeds.clone());
             }
+            let lower = said.to_lowercase();
+            wish.questions = wish.questions || (wish.deeds.is_empty() && ASKING.contains(&lower.as_str()));
+            wish.in_han = has_han(said);
             wish.deeds.push(deeds.clone());
         }
         if wish.deeds.is_empty() {
@@ -204,14 +231,14 @@ impl Wish {
     pub(super) fn standing(&self, profile: &Profile) -> Standing {
         let does = |deeds: &[usize], listed: &[usize]| deeds.iter().any(|deed| listed.contains(deed));
         let first = self.deeds.first().map(Vec::as_slice).unwrap_or_default();
-        let later = || self.deeds.iter().skip(1);
+        let later = || self.deeds.iter().skip(1).filter(|_| self.in_han);
         let alone = |deeds: &[usize]| deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
         let mut score = 0.0;
         let mut agreement = if first.is_empty() || profile.all_deeds.is_empty() {
             Agreement::Unknown
         } else if does(first, &profile.deeds) || (profile.deeds.is_empty() && does(first, &profile.all_deeds))
         {
-            score += DONE_BY_NAME;
+            score += if self.questions { DONE_LATER } else { DONE_BY_NAME };
             Agreement::Does
         } else if later().any(|deeds| does(deeds, &profile.deeds)) {
             score += DONE_LATER;

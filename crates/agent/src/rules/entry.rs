@@ -104,9 +104,9 @@ const NOT_ITSELF: [&str; 24] = [
 /// What a text has written into its cells.
 pub(super) fn candidates(scene: &Scene<'_>) -> Vec<Candidate> {
     let mentions = &scene.reading.mentions;
-    let cells = mentions.iter().filter(|mention| {
-        matches!(&mention.value, Value::Literal(Literal::Cells(cells)) if !cells.contains(':'))
-    });
+    let cells = mentions.iter().filter(
+        |mention| matches!(&mention.value, Value::Literal(Literal::Cells(cells)) if !cells.contains(':')),
+    );
     cells.flat_map(|mention| [before(scene, mention), after(scene, mention)]).flatten().collect()
 }
 

@@ -228,19 +228,81 @@ year day days today hey hi hello pls quickly quick just now there is are do did 
 websites sites links read through over research dig let my ";
 /// The same in Chinese, longer ones first.
 const SEARCHING_HAN: [&str; 44] = [
-    "我想了解一下", "我想知道", "我想了解", "想了解一下", "想知道", "想了解", "帮我看看", "网上有没有", "网上有什么", "有没有什么", "百度一下", "谷歌一下",
-    "搜索一下", "搜一搜", "搜搜看", "找一找", "查一查", "了解一下", "看一下", "看看", "搜搜", "有哪些", "最近一周", "最近一个月", "过去一年", "最近一年",
-    "今天", "本周", "网上", "一下", "相关的", "有关于", "关于", "有关", "百度", "谷歌", "上", "下", "工具可以", "工具能", "工具", "哪个", "哪些", "什么",
+    "我想了解一下",
+    "我想知道",
+    "我想了解",
+    "想了解一下",
+    "想知道",
+    "想了解",
+    "帮我看看",
+    "网上有没有",
+    "网上有什么",
+    "有没有什么",
+    "百度一下",
+    "谷歌一下",
+    "搜索一下",
+    "搜一搜",
+    "搜搜看",
+    "找一找",
+    "查一查",
+    "了解一下",
+    "看一下",
+    "看看",
+    "搜搜",
+    "有哪些",
+    "最近一周",
+    "最近一个月",
+    "过去一年",
+    "最近一年",
+    "今天",
+    "本周",
+    "网上",
+    "一下",
+    "相关的",
+    "有关于",
+    "关于",
+    "有关",
+    "百度",
+    "谷歌",
+    "上",
+    "下",
+    "工具可以",
+    "工具能",
+    "工具",
+    "哪个",
+    "哪些",
+    "什么",
 ];
 /// What stands after what is searched for.
 const FOUND_HAN: [&str; 22] = [
-    "的相关新闻", "的最新消息", "的最新新闻", "相关的新闻", "的新闻", "的消息", "的文章", "的资讯", "的报道", "的网页", "的资料", "的工具", "相关资料", "相关新闻",
-    "方面的信息", "之类的", "怎么样了", "好吗", "行吗", "可以吗", "啊", "呀",
+    "的相关新闻",
+    "的最新消息",
+    "的最新新闻",
+    "相关的新闻",
+    "的新闻",
+    "的消息",
+    "的文章",
+    "的资讯",
+    "的报道",
+    "的网页",
+    "的资料",
+    "的工具",
+    "相关资料",
+    "相关新闻",
+    "方面的信息",
+    "之类的",
+    "怎么样了",
+    "好吗",
+    "行吗",
+    "可以吗",
+    "啊",
+    "呀",
 ];
 
 /// Whether a part of a request only says how many are wanted: `give me 10 results`, 搜 5 条.
 fn only_counts(part: &str) -> bool {
-    let counted = ["results", "links", "hits", "pages", "items", "条", "个结果", "篇", "个就", "thanks", "谢"];
+    let counted =
+        ["results", "links", "hits", "pages", "items", "条", "个结果", "篇", "个就", "thanks", "谢"];
     let lower = part.to_lowercase();
     let digits = part.contains(|c: char| c.is_ascii_digit() || "一二三四五六七八九十几两".contains(c));
     part.chars().count() < 26
@@ -255,7 +317,8 @@ fn without_searching(text: &str) -> &str {
     let parts: Vec<&str> = text.split(['?', '？', '。', '，', '!', '！', ';', '；']).collect();
     if parts.len() > 1 {
         let kept = parts.iter().copied().find(|part| !part.trim().is_empty() && !only_counts(part.trim()));
-        let rest_counts = parts.iter().filter(|part| !part.trim().is_empty() && !only_counts(part.trim())).count() == 1;
+        let rest_counts =
+            parts.iter().filter(|part| !part.trim().is_empty() && !only_counts(part.trim())).count() == 1;
         if let Some(kept) = kept.filter(|_| rest_counts) {
             text = kept.trim();
         }
@@ -276,7 +339,9 @@ fn without_searching(text: &str) -> &str {
             text = rest;
         }
         for word in FOUND_HAN {
-            if let Some(rest) = text.trim_end().strip_suffix(word).filter(|rest| rest.trim().chars().nth(1).is_some()) {
+            if let Some(rest) =
+                text.trim_end().strip_suffix(word).filter(|rest| rest.trim().chars().nth(1).is_some())
+            {
                 text = rest;
             }
         }

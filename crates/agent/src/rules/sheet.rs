@@ -159,8 +159,9 @@ fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Option<(usize, 
     match token.kind {
         Kind::Word | Kind::Number => {
             let letter = token.text.len() == 1 && token.is_capital() && token.text != "I";
-            let fits =
-                letter || is_name(token) || (announced && token.kind == Kind::Word && !phrase::is_stop(token.text));
+            let fits = letter
+                || is_name(token)
+                || (announced && token.kind == Kind::Word && !phrase::is_stop(token.text));
             if !fits {
                 return None;
             }

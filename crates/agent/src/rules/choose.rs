@@ -127,7 +127,7 @@ impl Chooser<'_> {
         }
         let wish = wish(&asked);
         let in_other_words = wish.query().and_then(|query| self.candidates.of(&query));
-        for considered in in_other_words.into_iter().flat_map(|search| near(search)) {
+        for considered in in_other_words.into_iter().flat_map(near) {
             if !looked.iter().any(|other| other.hit.tool.name() == considered.hit.tool.name()) {
                 looked.push(Considered { rank: considered.rank * REPHRASED, ..considered });
             }

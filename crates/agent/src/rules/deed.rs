@@ -114,14 +114,19 @@ fn add(to: &mut Vec<usize>, rows: &[usize]) {
 
 impl Profile {
     pub(super) fn of(tool: &Tool, parameters: &[Parameter]) -> Self {
-        let name = words(tool.name().as_str()).join(" ");
+        // `sports.get_ranking`: what stands before a dot is where it belongs.
+        let name: Vec<String> =
+            tool.name().as_str().split(['.', '/']).map(|part| words(part).join(" ")).collect();
+        let name = name.join(" . ");
         let description = tool.definition.description();
         let head =
             description.split(['.', '\n', '。']).find(|part| !part.trim().is_empty()).unwrap_or_default();
         let read = |text: &str| lexicon::spots(text, &tokens(text), &|_| false);
         let mut profile = Self::default();
         for spot in read(&name) {
-            add(&mut profile.deeds, &spot.meaning.deeds);
+            if is_named_deed(&name, spot.start) {
+                add(&mut profile.deeds, &spot.meaning.deeds);
+            }
             // What `merge` is about it says by what it does.
             let about =
                 if spot.meaning.deeds.is_empty() { &mut profile.things } else { &mut profile.all_things };
@@ -274,7 +279,8 @@ impl Wish {
             } else if profile.all_things.contains(thing) {
                 score -= BY_THE_WAY;
             } else if !searched && lexicon::thing(*thing).mark != Some('?') {
-                score -= if lexicon::thing(*thing).mark == Some('~') { BY_THE_WAY } else { UNKNOWN_THING };
+                let slight = lexicon::thing(*thing).mark == Some('~') && !profile.changes;
+                score -= if slight { BY_THE_WAY } else { UNKNOWN_THING };
                 strange = true;
                 // What a tool never speaks of it does not change.
                 let mark = lexicon::thing(*thing).mark;
@@ -295,7 +301,10 @@ impl Wish {
         }
         for thing in &profile.things {
             let said = self.things.contains(thing) || self.implied.contains(thing);
-            if !said && matches!(lexicon::thing(*thing).mark, None | Some('?')) {
+            if !said && lexicon::thing(*thing).mark == Some('?') {
+                score -= UNSAID * 0.5;
+            }
+            if !said && lexicon::thing(*thing).mark.is_none() {
                 score -= UNSAID;
                 if strange && !(profile.changes && does(first, &profile.deeds)) {
                     agreement = Agreement::DoesNot;
@@ -315,6 +324,12 @@ fn of_file(path: &str) -> &'static str {
         _ if path.ends_with('/') => "folder",
         _ => "file",
     }
+}
+
+/// Whether a word of a tool's name says what it does: a verb begins a name, or its last part; elsewhere it is a noun.
+fn is_named_deed(name: &str, start: usize) -> bool {
+    let before = name[..start].trim_end();
+    before.is_empty() || before.ends_with(|c: char| c == '.' || c.is_ascii_digit() || is_han(c))
 }
 
 /// Names that join small words are those of tools, mostly.

@@ -5,6 +5,7 @@ use serde_json::{Map, Value as Json};
 use super::candidate::{Candidate, FAIR, GOOD, Given, POOR, Scene, candidates};
 use super::choice;
 use super::entry;
+use super::group;
 use super::labels::{self, Place};
 use super::literal::Literal;
 use super::mention::Value;
@@ -80,6 +81,7 @@ pub(super) fn lists(
         found.push(Candidate { value: Given::Said(Json::Array(values)), start, end, score: base + label });
     }
     if matches!(item.shape, Shape::Text | Shape::Any) {
+        found.extend(group::candidates(parameter, scene));
         found.extend(spoken(scene, places));
         found.extend(chunked(parameter, scene, places));
     }
@@ -150,7 +152,8 @@ fn chunked(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
 fn rows(scene: &Scene<'_>) -> Vec<Candidate> {
     let text = scene.reading.text;
     let mut found = Vec::new();
-    for (at, mark) in text.match_indices([':', '：']) {
+    // Of several colons the last is the one before the rows.
+    for (at, mark) in text.rmatch_indices([':', '：']).take(1) {
         let start = at + mark.len();
         let rest = &text[start..];
         let end = rest.find(['。', '\n', '?', '？']).unwrap_or(rest.len());

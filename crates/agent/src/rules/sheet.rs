@@ -66,7 +66,7 @@ pub(super) fn find<'a>(scene: &Scene<'a>) -> Vec<Phrase<'a>> {
     }
     let phrase = |(start, end): (usize, usize)| {
         let text = reading.text.get(start..end)?.trim();
-        (!text.is_empty()).then(|| Phrase { text, start, end, after: None })
+        (!text.is_empty()).then_some(Phrase { text, start, end, after: None })
     };
     found.into_iter().filter_map(phrase).collect()
 }

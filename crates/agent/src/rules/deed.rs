@@ -301,7 +301,7 @@ impl Wish {
         }
         for thing in &profile.things {
             let said = self.things.contains(thing) || self.implied.contains(thing);
-            if !said && lexicon::thing(*thing).mark == Some('?') {
+            if !said && !self.questions && lexicon::thing(*thing).mark == Some('?') {
                 score -= UNSAID * 0.5;
             }
             if !said && lexicon::thing(*thing).mark.is_none() {

@@ -153,8 +153,14 @@ fn rows(scene: &Scene<'_>) -> Vec<Candidate> {
     let text = scene.reading.text;
     let mut found = Vec::new();
     // Of several colons the last is the one before the rows.
-    for (at, mark) in text.rmatch_indices([':', '：']).take(1) {
+    for (at, mark) in text.rmatch_indices([':', '：']) {
         let start = at + mark.len();
+        // The colon of `D:E` or of a formula stands before no rows.
+        let inside = scene.reading.mentions.iter().any(|mention| mention.start <= at && at < mention.end);
+        let glued = mark == ":" && !text[start..].starts_with([' ', '\n', '[', '"']);
+        if inside || glued && text[start..].starts_with(|c: char| c.is_ascii()) {
+            continue;
+        }
         let rest = &text[start..];
         let end = rest.find(['。', '\n', '?', '？']).unwrap_or(rest.len());
         let rows: Vec<Json> = rest[..end]
@@ -171,6 +177,7 @@ fn rows(scene: &Scene<'_>) -> Vec<Candidate> {
                 end: start + end,
                 score: GOOD + 0.5,
             });
+            break;
         }
     }
     found

@@ -158,7 +158,7 @@ impl Chooser<'_> {
             let sure = fits
                 || considered.suggested
                 || speaks_for_itself(&choice, confidence, reading)
-                || agrees(&choice, reading)
+                || agrees(&choice, confidence, reading)
                 || (wish.searches()
                     && self.schemas.profile(&choice.tool).searches
                     && choice.does == Agreement::Does
@@ -281,10 +281,11 @@ fn speaks_for_itself(choice: &Choice, confidence: f64, reading: &Reading<'_>) ->
 }
 
 /// Whether a tool does what is asked for, with everything that was given.
-fn agrees(choice: &Choice, reading: &Reading<'_>) -> bool {
+fn agrees(choice: &Choice, confidence: f64, reading: &Reading<'_>) -> bool {
     let given = reading.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(_)));
     choice.does == Agreement::Does
-        && (choice.stands >= BY_NAME || choice.stands > 0.0 && given && used(&choice.filling, reading) > 0.7)
+        && (choice.stands >= BY_NAME && confidence >= FOUND_ENOUGH * 2.0
+            || choice.stands > 0.0 && given && used(&choice.filling, reading) > 0.7)
 }
 
 /// Whether a step goes on where an earlier one left off: it does what is asked, with something that is said here.

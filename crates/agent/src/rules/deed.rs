@@ -220,6 +220,10 @@ impl Wish {
 
     /// The same in the words of the tables: a text to search for where the request's own words find nothing.
     pub(super) fn query(&self) -> Option<String> {
+        // A verb alone finds every tool that does such a thing to anything.
+        if self.things.is_empty() && self.implied.is_empty() && !self.searches() {
+            return None;
+        }
         let mut rows: Vec<&str> = Vec::new();
         rows.extend(self.deeds.iter().take(2).flatten().map(|deed| lexicon::deed(*deed).name));
         rows.extend(self.things.iter().chain(&self.implied).map(|thing| lexicon::thing(*thing).name));

@@ -90,6 +90,10 @@ fn by_clause(
             join(&mut last.choice, choice);
             continue;
         }
+        // 不要了，删掉吧: what is said twice is done once.
+        if drafts.last().is_some_and(|last| repeats(&choice, &last.choice)) {
+            continue;
+        }
         let whole = choice.is_whole();
         let draft = Draft { choice, clause: scope };
         if whole {
@@ -128,6 +132,12 @@ fn adds(choice: &Choice, before: &Choice) -> bool {
         before.is_none()
     });
     choice.tool.name() == before.tool.name() && fresh && some
+}
+
+/// Whether a clause says nothing of its own, and asks for the same once more.
+fn repeats(choice: &Choice, before: &Choice) -> bool {
+    let own = choice.filling.slots.iter().flatten().any(|slot| slot.end > slot.start);
+    choice.tool.name() == before.tool.name() && !own && !choice.parameters.is_empty()
 }
 
 fn join(before: &mut Choice, choice: Choice) {

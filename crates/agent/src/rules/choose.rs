@@ -41,6 +41,8 @@ const FOUND_ENOUGH: f64 = 0.2;
 const BEYOND_DOUBT: f64 = 0.7;
 /// What stands for a tool whose name says both what is asked for and what to.
 const BY_NAME: f32 = 0.55;
+/// How much less may speak for a tool that lacks something than for one that takes nothing of what was said.
+const NEARLY: f32 = 0.5;
 /// How well one counts as found that only the words of the tables find.
 const REPHRASED: f32 = 0.7;
 /// How well a tool counts as found that the contents of a text suggest.
@@ -127,7 +129,7 @@ impl Chooser<'_> {
         }
         let wish = wish(&asked);
         let in_other_words = wish.query().and_then(|query| self.candidates.of(&query));
-        for considered in in_other_words.into_iter().flat_map(|search| near(search)) {
+        for considered in in_other_words.into_iter().flat_map(near) {
             if !looked.iter().any(|other| other.hit.tool.name() == considered.hit.tool.name()) {
                 looked.push(Considered { rank: considered.rank * REPHRASED, ..considered });
             }
@@ -156,7 +158,11 @@ impl Chooser<'_> {
             let sure = fits
                 || considered.suggested
                 || speaks_for_itself(&choice, confidence, reading)
-                || agrees(&choice, reading)
+                || agrees(&choice, confidence, reading)
+                || (wish.searches()
+                    && self.schemas.profile(&choice.tool).searches
+                    && choice.does == Agreement::Does
+                    && choice.stands > 0.0)
                 || follows(&choice, confidence, earlier);
             if sure {
                 let confidence = if considered.suggested { 1.0 } else { confidence };
@@ -167,10 +173,23 @@ impl Chooser<'_> {
         let any_whole = choices.iter().any(|choice| choice.is_whole() && !choice.is_empty());
         choices.retain(|choice| !any_whole || choice.is_whole() || !choice.is_empty());
         let mut best: Option<Choice> = None;
-        for choice in choices {
+        for choice in &choices {
             if best.as_ref().is_none_or(|best| choice.score > best.score) {
-                best = Some(choice);
+                best = Some(choice.clone());
             }
+        }
+        // `Open the file` asks for one file, not for a list of all: what lacks is asked for.
+        if let Some(empty) = best.as_ref().filter(|best| {
+            best.is_empty()
+                && !best.parameters.is_empty()
+                && best.confidence < 1.0
+                && !asks_for_all(asked.text)
+        }) {
+            let near = |choice: &&Choice| {
+                !choice.is_whole() && choice.does == Agreement::Does && choice.score + NEARLY >= empty.score
+            };
+            let instead = choices.iter().filter(near).max_by(|a, b| a.score.total_cmp(&b.score));
+            best = instead.or(Some(empty)).cloned();
         }
         // A tool that takes nothing of what was said must be meant beyond doubt.
         best.filter(|best| !best.is_empty() || best.parameters.is_empty() || best.confidence >= BEYOND_DOUBT)
@@ -196,7 +215,9 @@ impl Chooser<'_> {
             + CERTAIN * filling.certainty(&choice.parameters)
             + USED * used(filling, reading)
             + EXTRA * filling.extras(&choice.parameters).min(MOST_EXTRAS) as f32;
-        if choice.is_whole() {
+        // Nothing lacks where nothing is needed: that says nothing, unless nothing could be given.
+        let fits = !choice.is_empty() || choice.parameters.is_empty() || considered.suggested;
+        if choice.is_whole() && fits {
             score += WHOLE;
         }
         let profile = self.schemas.profile(tool);
@@ -205,12 +226,7 @@ impl Chooser<'_> {
         choice.stands = standing.score;
         choice.does = if considered.suggested { Agreement::Unknown } else { standing.does };
         match choice.does {
-            Agreement::DoesNot => {
-                if std::env::var("DBG").is_ok() {
-                    eprintln!("{} DOES NOT {wish:?} {profile:?}", tool.name());
-                }
-                return None;
-            }
+            Agreement::DoesNot => return None,
             Agreement::Unknown | Agreement::Doubtful if profile.changes => score -= UNASKED,
             Agreement::Does | Agreement::Unknown | Agreement::Doubtful => {}
         }
@@ -218,18 +234,6 @@ impl Chooser<'_> {
             score -= ABOUT_TOOLS;
         }
         choice.score = score;
-        if std::env::var("DBG").is_ok() {
-            eprintln!(
-                "{} {score:.2} rank {:.2} stands {:.2} {:?} whole {} used {:.2} | {}",
-                tool.name(),
-                considered.rank,
-                choice.stands,
-                choice.does,
-                choice.is_whole(),
-                used(&choice.filling, reading),
-                asked.text
-            );
-        }
         Some(choice)
     }
 
@@ -277,10 +281,11 @@ fn speaks_for_itself(choice: &Choice, confidence: f64, reading: &Reading<'_>) ->
 }
 
 /// Whether a tool does what is asked for, with everything that was given.
-fn agrees(choice: &Choice, reading: &Reading<'_>) -> bool {
+fn agrees(choice: &Choice, confidence: f64, reading: &Reading<'_>) -> bool {
     let given = reading.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(_)));
     choice.does == Agreement::Does
-        && (choice.stands >= BY_NAME || choice.stands > 0.0 && given && used(&choice.filling, reading) > 0.7)
+        && (choice.stands >= BY_NAME && confidence >= FOUND_ENOUGH * 2.0
+            || choice.stands > 0.0 && given && used(&choice.filling, reading) > 0.7)
 }
 
 /// Whether a step goes on where an earlier one left off: it does what is asked, with something that is said here.
@@ -291,6 +296,16 @@ fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice]) -> bool {
         && choice.does == Agreement::Does
         && choice.is_whole()
         && (choice.stands > 0.0 || confidence >= FOUND_ENOUGH / 2.0)
+}
+
+/// Whether a text asks for everything there is of a kind.
+fn asks_for_all(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let words = [
+        "list", "files", "all", "every", "which", "what", "recent", "history", "哪些", "列", "所有", "全部",
+        "什么", "啥", "最近", "记录",
+    ];
+    words.iter().any(|word| lower.contains(word))
 }
 
 fn is_about_tools(tool: &Tool) -> bool {

@@ -35,7 +35,7 @@ pub(super) struct Profile {
     all_things: Vec<usize>,
     /// Whether its name says that it changes something.
     pub(super) changes: bool,
-    searches: bool,
+    pub(super) searches: bool,
 }
 
 /// What a text asks for.
@@ -45,6 +45,10 @@ pub(super) struct Wish {
     deeds: Vec<Vec<usize>>,
     /// Of these, those that nothing else does and that are meant beyond doubt.
     certain: Vec<Vec<usize>>,
+    /// Whether the first is but a word of asking: `what`, 多少.
+    questions: bool,
+    /// Whether those after the first are to be taken for what is asked, too.
+    in_han: bool,
     /// What it speaks of in words.
     things: Vec<usize>,
     /// What its particulars are: a file that is a workbook, a cell.
@@ -66,6 +70,26 @@ const CHANGING: [&str; 13] = [
 ];
 /// Deeds that leave everything as it is.
 const HARMLESS: [&str; 4] = ["read", "search", "validate", "calculate"];
+
+/// Words that ask, and do not say what is to be done.
+const ASKING: [&str; 16] = [
+    "what",
+    "what's",
+    "whats",
+    "which",
+    "who",
+    "where",
+    "how",
+    "how many",
+    "any",
+    "is",
+    "is there",
+    "are there",
+    "什么",
+    "哪些",
+    "几",
+    "多少",
+];
 
 const DONE_BY_NAME: f32 = 0.45;
 const DONE_LATER: f32 = 0.1;
@@ -90,21 +114,30 @@ fn add(to: &mut Vec<usize>, rows: &[usize]) {
 
 impl Profile {
     pub(super) fn of(tool: &Tool, parameters: &[Parameter]) -> Self {
-        let name = words(tool.name().as_str()).join(" ");
+        // `sports.get_ranking`: what stands before a dot is where it belongs.
+        let name: Vec<String> =
+            tool.name().as_str().split(['.', '/']).map(|part| words(part).join(" ")).collect();
+        let name = name.join(" . ");
         let description = tool.definition.description();
         let head =
             description.split(['.', '\n', '。']).find(|part| !part.trim().is_empty()).unwrap_or_default();
         let read = |text: &str| lexicon::spots(text, &tokens(text), &|_| false);
         let mut profile = Self::default();
         for spot in read(&name) {
-            add(&mut profile.deeds, &spot.meaning.deeds);
-            add(&mut profile.things, &spot.meaning.things);
+            if is_named_deed(&name, spot.start) {
+                add(&mut profile.deeds, &spot.meaning.deeds);
+            }
+            // What `merge` is about it says by what it does.
+            let about =
+                if spot.meaning.deeds.is_empty() { &mut profile.things } else { &mut profile.all_things };
+            add(about, &spot.meaning.things);
         }
         profile.all_deeds.clone_from(&profile.deeds);
         for spot in read(head) {
             add(&mut profile.all_deeds, &spot.meaning.deeds);
         }
-        profile.all_things.clone_from(&profile.things);
+        let named = profile.things.clone();
+        add(&mut profile.all_things, &named);
         for spot in read(description) {
             add(&mut profile.all_things, &spot.meaning.things);
         }
@@ -144,9 +177,14 @@ impl Wish {
                 continue;
             }
             let alone = deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
-            if alone && spot.meaning.things.is_empty() {
+            // In English what comes later may be told of something else: `the game he played`.
+            let said = reading.text.get(spot.start..spot.end).unwrap_or_default();
+            if alone && spot.meaning.things.is_empty() && (wish.deeds.is_empty() || has_han(said)) {
                 wish.certain.push(deeds.clone());
             }
+            let lower = said.to_lowercase();
+            wish.questions = wish.questions || (wish.deeds.is_empty() && ASKING.contains(&lower.as_str()));
+            wish.in_han = has_han(said);
             wish.deeds.push(deeds.clone());
         }
         if wish.deeds.is_empty() {
@@ -170,6 +208,11 @@ impl Wish {
         wish
     }
 
+    /// Whether something is to be searched for, and nothing else.
+    pub(super) fn searches(&self) -> bool {
+        self.deeds.first().is_some_and(|deeds| deeds.iter().all(|deed| lexicon::deed(*deed).name == "search"))
+    }
+
     /// Whether it has a verb.
     pub(super) fn asks(&self) -> bool {
         !self.deeds.is_empty()
@@ -177,6 +220,10 @@ impl Wish {
 
     /// The same in the words of the tables: a text to search for where the request's own words find nothing.
     pub(super) fn query(&self) -> Option<String> {
+        // A verb alone finds every tool that does such a thing to anything.
+        if self.things.is_empty() && self.implied.is_empty() && !self.searches() {
+            return None;
+        }
         let mut rows: Vec<&str> = Vec::new();
         rows.extend(self.deeds.iter().take(2).flatten().map(|deed| lexicon::deed(*deed).name));
         rows.extend(self.things.iter().chain(&self.implied).map(|thing| lexicon::thing(*thing).name));
@@ -193,17 +240,20 @@ impl Wish {
     pub(super) fn standing(&self, profile: &Profile) -> Standing {
         let does = |deeds: &[usize], listed: &[usize]| deeds.iter().any(|deed| listed.contains(deed));
         let first = self.deeds.first().map(Vec::as_slice).unwrap_or_default();
-        let later = || self.deeds.iter().skip(1);
+        let later = || self.deeds.iter().skip(1).filter(|_| self.in_han);
         let alone = |deeds: &[usize]| deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
         let mut score = 0.0;
         let mut agreement = if first.is_empty() || profile.all_deeds.is_empty() {
             Agreement::Unknown
-        } else if does(first, &profile.deeds) {
-            score += DONE_BY_NAME;
+        } else if does(first, &profile.deeds) || (profile.deeds.is_empty() && does(first, &profile.all_deeds))
+        {
+            score += if self.questions { DONE_LATER } else { DONE_BY_NAME };
             Agreement::Does
-        } else if does(first, &profile.all_deeds) || later().any(|deeds| does(deeds, &profile.deeds)) {
+        } else if later().any(|deeds| does(deeds, &profile.deeds)) {
             score += DONE_LATER;
             Agreement::Does
+        } else if does(first, &profile.all_deeds) {
+            Agreement::Unknown
         } else if alone(first) {
             Agreement::DoesNot
         } else {
@@ -216,6 +266,12 @@ impl Wish {
             && agreement != Agreement::DoesNot
         {
             agreement = if harmless { Agreement::DoesNot } else { Agreement::Doubtful };
+        }
+        // Who wants something changed is not served by looking at it.
+        let changing = |deed: &usize| CHANGING.contains(&lexicon::deed(*deed).name);
+        let about = !self.implied.is_empty() || !self.things.is_empty();
+        if agreement == Agreement::Doubtful && harmless && about && first.iter().all(changing) {
+            agreement = Agreement::DoesNot;
         }
         // Any words can be searched for: that is done only where it is asked for.
         if profile.searches && agreement == Agreement::Doubtful {
@@ -233,7 +289,8 @@ impl Wish {
             } else if profile.all_things.contains(thing) {
                 score -= BY_THE_WAY;
             } else if !searched && lexicon::thing(*thing).mark != Some('?') {
-                score -= UNKNOWN_THING;
+                let slight = lexicon::thing(*thing).mark == Some('~') && !profile.changes;
+                score -= if slight { BY_THE_WAY } else { UNKNOWN_THING };
                 strange = true;
                 // What a tool never speaks of it does not change.
                 let mark = lexicon::thing(*thing).mark;
@@ -247,13 +304,19 @@ impl Wish {
             if !profile.all_things.contains(thing) {
                 score -= UNKNOWN_PARTICULAR;
                 strange = true;
+                if lexicon::thing(*thing).mark == Some('!') {
+                    agreement = Agreement::DoesNot;
+                }
             }
         }
         for thing in &profile.things {
             let said = self.things.contains(thing) || self.implied.contains(thing);
-            if !said && matches!(lexicon::thing(*thing).mark, None | Some('?')) {
+            if !said && !self.questions && lexicon::thing(*thing).mark == Some('?') {
+                score -= UNSAID * 0.5;
+            }
+            if !said && lexicon::thing(*thing).mark.is_none() {
                 score -= UNSAID;
-                if strange {
+                if strange && !(profile.changes && does(first, &profile.deeds)) {
                     agreement = Agreement::DoesNot;
                 }
             }
@@ -271,6 +334,12 @@ fn of_file(path: &str) -> &'static str {
         _ if path.ends_with('/') => "folder",
         _ => "file",
     }
+}
+
+/// Whether a word of a tool's name says what it does: a verb begins a name, or its last part; elsewhere it is a noun.
+fn is_named_deed(name: &str, start: usize) -> bool {
+    let before = name[..start].trim_end();
+    before.is_empty() || before.ends_with(|c: char| c == '.' || c.is_ascii_digit() || is_han(c))
 }
 
 /// Names that join small words are those of tools, mostly.

@@ -104,7 +104,9 @@ const NOT_ITSELF: [&str; 24] = [
 /// What a text has written into its cells.
 pub(super) fn candidates(scene: &Scene<'_>) -> Vec<Candidate> {
     let mentions = &scene.reading.mentions;
-    let cells = mentions.iter().filter(|mention| matches!(mention.value, Value::Literal(Literal::Cells(_))));
+    let cells = mentions.iter().filter(
+        |mention| matches!(&mention.value, Value::Literal(Literal::Cells(cells)) if !cells.contains(':')),
+    );
     cells.flat_map(|mention| [before(scene, mention), after(scene, mention)]).flatten().collect()
 }
 
@@ -170,6 +172,9 @@ fn entry(scene: &Scene<'_>, start: usize, end: usize) -> Option<Candidate> {
     let vague = NOT_ITSELF.contains(&lower.as_str()) || words.iter().any(|word| lower.starts_with(word));
     let result = super::inherit::speaks_of_result(trimmed);
     // `表头：编号、名称` is a row with its label.
+    if trimmed.ends_with("格式") || trimmed.ends_with("format") || lower.starts_with("bold") {
+        return None;
+    }
     let row = trimmed.contains(['：', '、']) || trimmed.contains(": ");
     if trimmed.is_empty() || row || trimmed.chars().count() > 60 || other || vague || result {
         return None;

@@ -93,7 +93,9 @@ const FUNCTIONS: [(&[&str], &str); 22] = [
     (&["factorial", "of"], "factorial"),
     (&["cbrt"], "cbrt"),
 ];
-const AROUND: [(&[&str], &str); 4] = [
+const AROUND: [(&[&str], &str); 6] = [
+    (&["开", "平", "方"], "sqrt"),
+    (&["开", "立", "方"], "cbrt"),
     (&["的", "平", "方", "根"], "sqrt"),
     (&["的", "立", "方", "根"], "cbrt"),
     (&["的", "阶", "乘"], "factorial"),
@@ -115,6 +117,8 @@ pub(super) fn find(text: &str, tokens: &[Token<'_>], free: &dyn Fn(usize) -> boo
     let mut at = 0;
     while at < tokens.len() {
         match conversion(text, tokens, at)
+            .or_else(|| how_many(tokens, at))
+            .or_else(|| of_two(tokens, at))
             .or_else(|| of_several(tokens, at, free))
             .or_else(|| Run::read(tokens, at, free))
         {
@@ -169,8 +173,54 @@ fn conversion(text: &str, tokens: &[Token<'_>], at: usize) -> Option<(Expression
     Some((Expression { text: expression, start, end: tokens[after - 1].end, operators: 1 }, after))
 }
 
+/// `how many grams are in 2.5 lb`, `2.5 磅有多少克`.
+fn how_many(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
+    let small = |token: &&Token<'_>| {
+        token.is_any(&["are", "is", "there", "in", "do", "does", "a", "make", "equal", "fit", "into"])
+    };
+    if tokens.get(at)?.is("how") && tokens.get(at + 1)?.is("many") {
+        let (to, length) = scale(tokens, at + 2)?;
+        let between = at + 2 + length;
+        let number = between + tokens[between..].iter().take_while(small).count();
+        let value = tokens.get(number).filter(|token| token.kind == Kind::Number && number > between)?;
+        let (from, length) = scale(tokens, number + 1)?;
+        let after = number + 1 + length;
+        let text = format!("{} {from} to {to}", value.text.replace(',', ""));
+        return Some((
+            Expression { text, start: tokens[at].start, end: tokens[after - 1].end, operators: 1 },
+            after,
+        ));
+    }
+    None
+}
+
+/// `multiply 37 by 19`, `divide 90 by 4`, `add 3 to 4`, `subtract 3 from 10`, `15% tip on 84.50`.
+fn of_two(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
+    let number = |at: usize| {
+        tokens.get(at).filter(|token| token.kind == Kind::Number).map(|token| token.text.replace(',', ""))
+    };
+    let word = |at: usize| tokens.get(at).map(|token| token.text.to_lowercase()).unwrap_or_default();
+    let made = |text: String, after: usize| {
+        Some((Expression { text, start: tokens[at].start, end: tokens[after - 1].end, operators: 1 }, after))
+    };
+    if word(at + 1) == "%" && matches!(word(at + 2).as_str(), "tip" | "tax" | "discount" | "off" | "vat") {
+        let on = at + 3;
+        let skip = usize::from(matches!(word(on).as_str(), "on" | "of" | "for" | "off"));
+        let base = number(on + skip).filter(|_| skip == 1)?;
+        return made(format!("{}% of {base}", number(at)?), on + skip + 1);
+    }
+    let (first, second) = (number(at + 1)?, number(at + 3)?);
+    match (word(at).as_str(), word(at + 2).as_str()) {
+        ("multiply", "by" | "with" | "and") => made(format!("{first} * {second}"), at + 4),
+        ("divide", "by") => made(format!("{first} / {second}"), at + 4),
+        ("add", "to" | "and") => made(format!("{first} + {second}"), at + 4),
+        ("subtract", "from") => made(format!("{second} - {first}"), at + 4),
+        _ => None,
+    }
+}
+
 /// What is asked of several numbers, before or after them.
-const SEVERAL: [(&[&str], &str); 18] = [
+const SEVERAL: [(&[&str], &str); 24] = [
     (&["greatest", "common", "divisor", "of"], "gcd"),
     (&["gcd", "of"], "gcd"),
     (&["least", "common", "multiple", "of"], "lcm"),
@@ -178,6 +228,12 @@ const SEVERAL: [(&[&str], &str); 18] = [
     (&["average", "of"], "average"),
     (&["mean", "of"], "average"),
     (&["sum", "of"], "sum"),
+    (&["add", "up"], "sum"),
+    (&["sum", "up"], "sum"),
+    (&["total", "of"], "sum"),
+    (&["加", "起", "来"], "sum"),
+    (&["的", "总", "和"], "sum"),
+    (&["相", "加"], "sum"),
     (&["maximum", "of"], "max"),
     (&["minimum", "of"], "min"),
     (&["largest", "of"], "max"),

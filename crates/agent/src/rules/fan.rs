@@ -84,8 +84,8 @@ fn chain(values: &[Candidate], chosen: &Candidate, reading: &Reading<'_>) -> Vec
             if token.is_any(&["and", "or", "&", ",", "，", "、", "和", "与", "及", "跟"]) {
                 conjunction = true;
             } else if !token.is_any(&[
-                "in", "the", "for", "of", "at", "sheet", "sheets", "file", "表", "工", "作", "以", "还",
-                "有", "in", "\"", "'", "“", "”", "‘", "’", "「", "」",
+                "in", "the", "for", "of", "at", "tab", "another", "a", "sheet", "sheets", "file", "表", "工",
+                "作", "以", "还", "有", "in", "\"", "'", "“", "”", "‘", "’", "「", "」",
             ]) {
                 others += 1;
             }

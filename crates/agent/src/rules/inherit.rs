@@ -63,7 +63,13 @@ pub(super) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
             choice.filling.slots[place] = Some(Candidate { start: 0, end: 0, ..found });
         }
     }
-    if speaks_of_that(text) {
+    // 算 12*12 然后写到 A1: where only what to write lacks, it is what was just worked out.
+    let worked_out = earlier.last().is_some_and(|last| {
+        last.parameters.iter().any(|parameter| parameter.role == Role::Expression && parameter.required)
+    });
+    let lacks: Vec<usize> = choice.filling.missing(&parameters).collect();
+    let only_data = matches!(lacks.as_slice(), [place] if matches!(parameters[*place].shape, Shape::List(_) | Shape::Any));
+    if speaks_of_that(text) || (worked_out && only_data && own > 0) {
         take_result(choice, &parameters);
     }
 }

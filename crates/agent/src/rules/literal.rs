@@ -132,7 +132,14 @@ fn bare(text: &str) -> Option<Value> {
 /// A spreadsheet formula: `=` where nothing to the left could be equal to it.
 fn formula(text: &str, at: usize) -> Option<(Literal, usize)> {
     let rest = &text[at..];
-    let body = rest.strip_prefix('=')?;
+    let whole = rest.strip_prefix('=')?;
+    // `B10 = SUM(B2:B9)`: a blank before a function's name.
+    let spaced = whole.strip_prefix(' ').filter(|body| {
+        let name = body.bytes().take_while(u8::is_ascii_uppercase).count();
+        name > 1 && body[name..].starts_with('(')
+    });
+    let blank = usize::from(spaced.is_some());
+    let body = spaced.unwrap_or(whole);
     let before = text[..at].trim_end();
     let is_sum = before.ends_with(|c: char| c.is_ascii_alphanumeric()) && text[..at].len() == before.len();
     if is_sum || !body.starts_with(|c: char| c.is_ascii_alphabetic() || c == '(' || c == '-') {
@@ -151,7 +158,7 @@ fn formula(text: &str, at: usize) -> Option<(Literal, usize)> {
     let length = end.unwrap_or(body.len());
     let given = body[..length].trim_end_matches('.');
     let formula_like = given.contains('(') || cells(given).is_some() || has_cell(given);
-    formula_like.then(|| (Literal::Formula(format!("={given}")), 1 + given.len()))
+    formula_like.then(|| (Literal::Formula(format!("={given}")), 1 + blank + given.len()))
 }
 
 fn has_cell(text: &str) -> bool {
@@ -328,7 +335,16 @@ fn code(word: &str) -> bool {
     let marked =
         digits > 3 || word.bytes().any(|byte| byte.is_ascii_uppercase() || byte == b'_' || byte == b'-');
     let is_mixed = letters > 0 && digits > 0 && word.len() >= 3 && marked;
-    is_hash || (plain && !is_measure && (is_years || is_identifier || is_mixed))
+    let is_handle = plain
+        && word.len() >= 5
+        && digits >= 2
+        && word.starts_with(|c: char| c.is_ascii_alphabetic())
+        && word.bytes().any(|byte| byte.is_ascii_digit())
+        && !word
+            .trim_end_matches(|c: char| c.is_ascii_digit())
+            .bytes()
+            .all(|byte| byte.is_ascii_alphabetic());
+    is_hash || is_handle || (plain && !is_measure && (is_years || is_identifier || is_mixed))
 }
 
 #[cfg(test)]

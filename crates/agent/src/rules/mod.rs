@@ -15,6 +15,7 @@ mod expression;
 mod fan;
 mod fill;
 mod flag;
+mod group;
 mod inherit;
 mod labels;
 mod lexicon;

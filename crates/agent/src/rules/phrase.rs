@@ -220,6 +220,137 @@ const CLOSINGS: [&str; 26] = [
     "！",
 ];
 
+/// Words that speak of searching, and not of what is searched for.
+const SEARCHING: &str = " search find look google browse web internet online net the a an any some anything something stuff \
+info information news articles article pages page posts results result for about on of me up up- us in from out regarding \
+related to please can could you i i'd i'll like want need know learn get give show tell check see past last this week month \
+year day days today hey hi hello pls quickly quick just now there is are do did have has what's whats new lookup query \
+websites sites links read through over research dig let my ";
+/// The same in Chinese, longer ones first.
+const SEARCHING_HAN: [&str; 44] = [
+    "我想了解一下",
+    "我想知道",
+    "我想了解",
+    "想了解一下",
+    "想知道",
+    "想了解",
+    "帮我看看",
+    "网上有没有",
+    "网上有什么",
+    "有没有什么",
+    "百度一下",
+    "谷歌一下",
+    "搜索一下",
+    "搜一搜",
+    "搜搜看",
+    "找一找",
+    "查一查",
+    "了解一下",
+    "看一下",
+    "看看",
+    "搜搜",
+    "有哪些",
+    "最近一周",
+    "最近一个月",
+    "过去一年",
+    "最近一年",
+    "今天",
+    "本周",
+    "网上",
+    "一下",
+    "相关的",
+    "有关于",
+    "关于",
+    "有关",
+    "百度",
+    "谷歌",
+    "上",
+    "下",
+    "工具可以",
+    "工具能",
+    "工具",
+    "哪个",
+    "哪些",
+    "什么",
+];
+/// What stands after what is searched for.
+const FOUND_HAN: [&str; 22] = [
+    "的相关新闻",
+    "的最新消息",
+    "的最新新闻",
+    "相关的新闻",
+    "的新闻",
+    "的消息",
+    "的文章",
+    "的资讯",
+    "的报道",
+    "的网页",
+    "的资料",
+    "的工具",
+    "相关资料",
+    "相关新闻",
+    "方面的信息",
+    "之类的",
+    "怎么样了",
+    "好吗",
+    "行吗",
+    "可以吗",
+    "啊",
+    "呀",
+];
+
+/// Whether a part of a request only says how many are wanted: `give me 10 results`, 搜 5 条.
+fn only_counts(part: &str) -> bool {
+    let counted =
+        ["results", "links", "hits", "pages", "items", "条", "个结果", "篇", "个就", "thanks", "谢"];
+    let lower = part.to_lowercase();
+    let digits = part.contains(|c: char| c.is_ascii_digit() || "一二三四五六七八九十几两".contains(c));
+    part.chars().count() < 26
+        && ((digits && counted.iter().any(|word| lower.contains(word)))
+            || lower.starts_with("thank")
+            || lower.starts_with("谢"))
+}
+
+/// Takes words of searching off both ends.
+fn without_searching(text: &str) -> &str {
+    let mut text = text;
+    let parts: Vec<&str> = text.split(['?', '？', '。', '，', '!', '！', ';', '；']).collect();
+    if parts.len() > 1 {
+        let kept = parts.iter().copied().find(|part| !part.trim().is_empty() && !only_counts(part.trim()));
+        let rest_counts =
+            parts.iter().filter(|part| !part.trim().is_empty() && !only_counts(part.trim())).count() == 1;
+        if let Some(kept) = kept.filter(|_| rest_counts) {
+            text = kept.trim();
+        }
+    }
+    loop {
+        let before = text;
+        text = text.trim_start_matches(|c: char| c.is_whitespace() || ",:：、的".contains(c));
+        for word in SEARCHING_HAN {
+            if let Some(rest) = text.strip_prefix(word).filter(|rest| rest.trim().chars().nth(1).is_some()) {
+                text = rest;
+                break;
+            }
+        }
+        let end = text.find(|c: char| c.is_whitespace()).unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        let known = SEARCHING.contains(&format!(" {} ", word.to_lowercase().trim_end_matches([',', ':'])));
+        if !word.is_empty() && known && !rest.trim().is_empty() {
+            text = rest;
+        }
+        for word in FOUND_HAN {
+            if let Some(rest) =
+                text.trim_end().strip_suffix(word).filter(|rest| rest.trim().chars().nth(1).is_some())
+            {
+                text = rest;
+            }
+        }
+        if text == before {
+            return text.trim();
+        }
+    }
+}
+
 /// What is left of a request without the words around what to search for.
 pub(super) fn remainder<'a>(reading: &Reading<'a>) -> Option<Phrase<'a>> {
     let mut text = reading.text.trim();
@@ -251,7 +382,7 @@ pub(super) fn remainder<'a>(reading: &Reading<'a>) -> Option<Phrase<'a>> {
             break;
         }
     }
-    let text = text.trim();
+    let text = without_searching(text.trim());
     // Nothing but asking is left: 帮我搜一下.
     if OPENINGS.contains(&text.to_lowercase().as_str()) || CLOSINGS.contains(&text) {
         return None;

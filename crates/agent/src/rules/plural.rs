@@ -5,6 +5,7 @@ use serde_json::{Map, Value as Json};
 use super::candidate::{Candidate, FAIR, GOOD, Given, POOR, Scene, candidates};
 use super::choice;
 use super::entry;
+use super::group;
 use super::labels::{self, Place};
 use super::literal::Literal;
 use super::mention::Value;
@@ -80,6 +81,7 @@ pub(super) fn lists(
         found.push(Candidate { value: Given::Said(Json::Array(values)), start, end, score: base + label });
     }
     if matches!(item.shape, Shape::Text | Shape::Any) {
+        found.extend(group::candidates(parameter, scene));
         found.extend(spoken(scene, places));
         found.extend(chunked(parameter, scene, places));
     }
@@ -150,8 +152,15 @@ fn chunked(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
 fn rows(scene: &Scene<'_>) -> Vec<Candidate> {
     let text = scene.reading.text;
     let mut found = Vec::new();
-    for (at, mark) in text.match_indices([':', '：']) {
+    // Of several colons the last is the one before the rows.
+    for (at, mark) in text.rmatch_indices([':', '：']) {
         let start = at + mark.len();
+        // The colon of `D:E` or of a formula stands before no rows.
+        let inside = scene.reading.mentions.iter().any(|mention| mention.start <= at && at < mention.end);
+        let glued = mark == ":" && !text[start..].starts_with([' ', '\n', '[', '"']);
+        if inside || glued && text[start..].starts_with(|c: char| c.is_ascii()) {
+            continue;
+        }
         let rest = &text[start..];
         let end = rest.find(['。', '\n', '?', '？']).unwrap_or(rest.len());
         let rows: Vec<Json> = rest[..end]
@@ -168,6 +177,7 @@ fn rows(scene: &Scene<'_>) -> Vec<Candidate> {
                 end: start + end,
                 score: GOOD + 0.5,
             });
+            break;
         }
     }
     found

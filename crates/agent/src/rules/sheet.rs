@@ -66,7 +66,7 @@ pub(super) fn find<'a>(scene: &Scene<'a>) -> Vec<Phrase<'a>> {
     }
     let phrase = |(start, end): (usize, usize)| {
         let text = reading.text.get(start..end)?.trim();
-        (!text.is_empty()).then(|| Phrase { text, start, end, after: None })
+        (!text.is_empty()).then_some(Phrase { text, start, end, after: None })
     };
     found.into_iter().filter_map(phrase).collect()
 }
@@ -158,8 +158,10 @@ fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Option<(usize, 
     }
     match token.kind {
         Kind::Word | Kind::Number => {
-            let fits =
-                is_name(token) || (announced && token.kind == Kind::Word && !phrase::is_stop(token.text));
+            let letter = token.text.len() == 1 && token.is_capital() && token.text != "I";
+            let fits = letter
+                || is_name(token)
+                || (announced && token.kind == Kind::Word && !phrase::is_stop(token.text));
             if !fits {
                 return None;
             }
@@ -278,17 +280,17 @@ fn renamed(reading: &Reading<'_>, end: usize) -> Option<(usize, usize)> {
     {
         at += 1;
     }
-    if !skip(at, &["to", "into", "as", "为", "成", "到", "→"]) {
+    if !skip(at, &["to", "into", "as", "为", "成", "到", "→", "叫"]) {
         return None;
     }
-    name_at(reading, at + 1, false)
+    name_at(reading, at + 1 + usize::from(skip(at + 1, &["做", "为", "成"])), skip(at, &["叫", "成", "为"]))
 }
 
 /// Whether a word could name a sheet: it is written large, or has digits.
 fn is_name(token: &Token<'_>) -> bool {
     let cell = super::literal::cells(token.text).is_some() && token.text.len() > 2;
     (token.kind == Kind::Number
-        || (token.is_capital() && !phrase::is_stop(token.text))
+        || (token.is_capital() && (!phrase::is_stop(token.text) || token.text == "May"))
         || (token.kind == Kind::Word && token.text.contains(|c: char| c.is_ascii_digit())))
         && !cell
 }

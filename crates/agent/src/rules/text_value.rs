@@ -131,6 +131,9 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Literal(Literal::Quoted(text)), _) => {
             let base = match role {
                 Role::Text | Role::Query | Role::Name => GOOD,
+                Role::Expression if !text.contains(|c: char| c.is_ascii_digit() || "()^*+/=".contains(c)) => {
+                    return None;
+                }
                 Role::Other | Role::Id | Role::Expression | Role::Place => FAIR + 0.5,
                 Role::Sheet => LAST_RESORT,
                 Role::Path | Role::Folder | Role::Pattern if text.contains(['.', '/', '\\']) => FAIR,
@@ -211,6 +214,14 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
                 said(found.text, found.start, found.end, GOOD + 0.3 + label)
             })
             .collect(),
+        // The old name and the new one of a sheet.
+        Role::Name
+            if parameter.has_word(&["old", "new", "source", "target"])
+                && scene.tool_words.iter().any(|word| word == "worksheet" || word == "sheet") =>
+        {
+            let named = |found: phrase::Phrase<'_>| said(found.text, found.start, found.end, GOOD + 0.1);
+            sheet::find(scene).into_iter().map(named).collect()
+        }
         Role::Cell => corners(parameter, scene),
         Role::Date | Role::Time | Role::DateTime => moment_value::candidates(parameter, scene, places),
         // What others take out of it is taken off later: it keeps nothing from them.

@@ -1,6 +1,6 @@
 //! How long the prompt for a thousand tools takes to build.
 
-#![expect(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
+#![expect(clippy::unwrap_used, reason = "a benchmark")]
 
 use std::collections::HashMap;
 use std::hint::black_box;

@@ -9,12 +9,13 @@ use toolhub_core::model::{ChatRequest, LanguageModel, Listener, Message, Usage};
 use toolhub_core::outcome::Verification;
 use toolhub_core::{BoxFuture, EventKind, RawJson, ToolName};
 
-use crate::answer::{Answer, as_data, composed, verified};
+use crate::answer::{Answer, as_data, check_words, composed, verified};
+use crate::caution::{against, too_much};
 use crate::desk::Desk;
 use crate::execute::{Thinker, execute};
 use crate::model_plan::{self, NoPlan};
 use crate::model_talk::ModelTalk;
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, Step, StepId};
 use crate::prompt::{Purpose, Wanted, prompt};
 use crate::rounds::{Talked, talk};
 use crate::rules;
@@ -106,10 +107,17 @@ impl Agent<'_> {
         match broken {
             // Nothing was done yet: rules may do better than nothing.
             Some(why) if steps.is_empty() => self.by_rules(asked, vec![instead(&why.text())]).await,
-            Some(why) => self.made(Vec::new(), (steps, Plan::default()), (model_talk, vec![why.text()])),
+            Some(why) => {
+                let text = if text.trim().is_empty() { Vec::new() } else { vec![text] };
+                self.made(text, (steps, Plan::default()), (model_talk, vec![why.text()], asked.request))
+            }
+            None if steps.is_empty() && text.trim().is_empty() => {
+                let silent = Text::new("the model said nothing", "模型没有说任何话");
+                self.by_rules(asked, vec![instead(&silent)]).await
+            }
             None => {
                 let text = if text.trim().is_empty() { Vec::new() } else { vec![text] };
-                self.made(text, (steps, Plan::default()), (model_talk, Vec::new()))
+                self.made(text, (steps, Plan::default()), (model_talk, Vec::new(), asked.request))
             }
         }
     }
@@ -117,7 +125,7 @@ impl Agent<'_> {
     async fn by_plan(&self, asked: Asked<'_>, model_talk: &ModelTalk<'_>) -> Answer {
         let prompt = prompt(&self.desk, self.wanted(asked.request, Purpose::Plan)).await;
         let plan = match model_plan::plan(model_talk, &self.desk, (prompt.system, messages(asked))).await {
-            Ok(plan) => plan,
+            Ok(plan) => self.in_order(plan),
             Err(NoPlan::NoReply(why)) => return self.by_rules(asked, vec![instead(&why.text())]).await,
             Err(NoPlan::Nonsense(why)) => return self.by_rules(asked, vec![why]).await,
         };
@@ -138,10 +146,10 @@ impl Agent<'_> {
         }
         match model_talk.ask(chat, Text::new("the answer", "作答")).await {
             Ok(reply) if !reply.text.trim().is_empty() => {
-                self.made(vec![reply.text], (steps, plan), (model_talk, Vec::new()))
+                self.made(vec![reply.text], (steps, plan), (model_talk, Vec::new(), asked.request))
             }
-            Ok(_) => self.made(Vec::new(), (steps, plan), (model_talk, Vec::new())),
-            Err(why) => self.made(Vec::new(), (steps, plan), (model_talk, vec![why.text()])),
+            Ok(_) => self.made(Vec::new(), (steps, plan), (model_talk, Vec::new(), asked.request)),
+            Err(why) => self.made(Vec::new(), (steps, plan), (model_talk, vec![why.text()], asked.request)),
         }
     }
 
@@ -150,16 +158,23 @@ impl Agent<'_> {
         &self,
         mut text: Vec<String>,
         (steps, plan): (Vec<StepResult>, Plan),
-        (model_talk, notes): (&ModelTalk<'_>, Vec<Text>),
+        (model_talk, notes, request): (&ModelTalk<'_>, Vec<Text>, &str),
     ) -> Answer {
         let worded = !text.is_empty();
         if !worded {
             text.push(composed(&plan, &steps, self.desk.lang));
         }
         let success = worded || steps.iter().any(StepResult::success);
-        let verification = verified(&steps, &plan.problems);
+        let mut verification = verified(&steps, &plan.problems);
+        let text = text.join("\n").trim().to_owned();
+        if worded {
+            check_words(&mut verification, (&text, request), &steps);
+        }
+        if !notes.is_empty() {
+            verification.verified = false;
+        }
         Answer {
-            text: text.join("\n").trim().to_owned(),
+            text,
             steps,
             verification,
             success,
@@ -170,12 +185,13 @@ impl Agent<'_> {
     }
 
     async fn by_rules(&self, asked: Asked<'_>, notes: Vec<Text>) -> Answer {
-        let plan = rules::plan_with(asked.request, self.desk.finder, asked.today).await;
-        self.tell_plan(&plan);
-        let steps = match self.may_run(&plan) {
-            true => execute(&plan, asked.request, &self.desk, None).await,
-            false => Vec::new(),
+        let plan = match too_much(asked.request, 0) {
+            Some(problem) => Plan { problems: vec![problem], ..Plan::default() },
+            None => rules::plan_with(asked.request, self.desk.finder, asked.today).await,
         };
+        let plan = self.cautious(plan, asked.request);
+        self.tell_plan(&plan);
+        let steps = execute(&plan, asked.request, &self.desk, None).await;
         let nothing = plan.steps.is_empty() && plan.problems.is_empty();
         let text = match nothing {
             true => self
@@ -196,13 +212,43 @@ impl Agent<'_> {
         Answer { text, steps, verification, success, model: None, usage: Usage::default(), notes }
     }
 
-    /// Where something is missing, nothing is changed by halves: only what reads is run then.
-    fn may_run(&self, plan: &Plan) -> bool {
-        let reads = |step: &Step| {
-            let entry = step.tool.as_ref().and_then(|tool| self.desk.tool(tool.as_str()));
-            entry.is_some_and(|entry| entry.tool.hints().read_only == Some(true))
-        };
-        plan.problems.is_empty() || plan.steps.iter().all(reads)
+    /// The plan in order, or without its steps where they must not be run: something is missing, or speaks against it.
+    fn cautious(&self, mut plan: Plan, request: &str) -> Plan {
+        let changes = plan.steps.iter().any(|step| self.changes(step));
+        let against = if changes { against(request) } else { None };
+        if let Some(problem) = too_much(request, plan.steps.len()).or(against) {
+            return Plan { problems: vec![problem], ..Plan::default() };
+        }
+        // Nothing is changed by halves.
+        if changes && !plan.problems.is_empty() {
+            plan.steps.clear();
+        }
+        self.in_order(plan)
+    }
+
+    fn changes(&self, step: &Step) -> bool {
+        let entry = step.tool.as_ref().map(|tool| self.desk.tool(tool.as_str()));
+        entry.is_some_and(|entry| entry.is_none_or(|entry| entry.tool.hints().read_only != Some(true)))
+    }
+
+    /// The plan with every step that changes something between those before and after it: what is said in an order may
+    /// depend on it.
+    fn in_order(&self, mut plan: Plan) -> Plan {
+        let mut since: Vec<StepId> = Vec::new();
+        let mut last_change: Option<StepId> = None;
+        let changes: Vec<bool> = plan.steps.iter().map(|step| self.changes(step)).collect();
+        for (step, changes) in plan.steps.iter_mut().zip(changes) {
+            let mut before: Vec<StepId> = last_change.iter().cloned().collect();
+            if changes {
+                before.append(&mut since);
+                last_change = Some(step.id.clone());
+            } else {
+                since.push(step.id.clone());
+            }
+            before.retain(|id| !step.dependencies.contains(id));
+            step.dependencies.extend(before);
+        }
+        plan
     }
 
     fn tell_plan(&self, plan: &Plan) {

@@ -72,7 +72,47 @@ pub(crate) fn verified(steps: &[StepResult], problems: &[Text]) -> Verification 
     }
     issues.extend(problems.iter().cloned());
     confidence -= FAILURE_COST * problems.len() as f64;
-    Verification { verified: issues.is_empty(), confidence: confidence.clamp(0.05, 0.95), issues }
+    let confidence = (confidence.clamp(0.05, 0.95) * 100.0).round() / 100.0;
+    Verification { verified: issues.is_empty(), confidence, issues }
+}
+
+/// Holds a model's words against what the steps came to: a number that stands nowhere else is its own.
+pub(crate) fn check_words(found: &mut Verification, (answer, request): (&str, &str), steps: &[StepResult]) {
+    if steps.is_empty() {
+        // Nothing speaks for it but the model.
+        found.verified = false;
+        return;
+    }
+    let mut known = numbers(request);
+    known.extend(
+        steps.iter().flat_map(|step| numbers(&step.whole).into_iter().chain(numbers(&step.description))),
+    );
+    let strange: Vec<String> =
+        numbers(answer).into_iter().filter(|number| number.len() > 1 && !known.contains(number)).collect();
+    if let Some(number) = strange.first() {
+        found.verified = false;
+        found.confidence = (found.confidence - FAILURE_COST).max(0.05);
+        found.issues.push(Text::new(
+            format!("`{number}` in the answer stands in no result"),
+            format!("答案中的 `{number}` 不在任何结果中"),
+        ));
+    }
+}
+
+/// The numbers in a text, without signs, thousands and zeros at the end of a fraction.
+fn numbers(text: &str) -> Vec<String> {
+    let digits = |letter: char| letter.is_ascii_digit() || matches!(letter, '.' | ',');
+    text.split(|letter: char| !digits(letter))
+        .map(|word| word.trim_matches(['.', ',']).replace(',', ""))
+        .filter(|word| word.contains(|letter: char| letter.is_ascii_digit()))
+        .map(|word| {
+            if word.contains('.') {
+                word.trim_end_matches('0').trim_end_matches('.').to_owned()
+            } else {
+                word
+            }
+        })
+        .collect()
 }
 
 /// The answer without a model: what the steps came to that no other step used; where all failed, why.
@@ -90,7 +130,7 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> String 
     let answers: Vec<&StepResult> =
         steps.iter().filter(|step| step.success() && !step.text.trim().is_empty() && !used(step)).collect();
     let mut lines: Vec<String> = match answers[..] {
-        [one] => vec![one.text.trim().to_owned()],
+        [one] => vec![one.whole.trim().to_owned()],
         _ => {
             let alike = |step: &StepResult| {
                 answers.iter().filter(|other| other.description == step.description).count() > 1
@@ -131,7 +171,7 @@ fn label(step: &StepResult, alike: bool) -> String {
 }
 
 fn labelled(step: &StepResult, what: &str, lang: Lang) -> String {
-    let text = step.text.trim();
+    let text = step.whole.trim();
     let separator = if text.contains('\n') { "\n" } else { lang.pick(" ", "") };
     lang.pick(format!("{what}:{separator}{text}"), format!("{what}：{separator}{text}"))
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use toolhub_core::finder::ToolFinder;
 use toolhub_core::lang::{Lang, Text};
 use toolhub_core::ports::ToolCaller;
+use toolhub_core::text::cut;
 use toolhub_core::{
     BoxFuture, CallId, Event, EventKind, EventSink, Outcome, RawJson, ToolCall, ToolError, ToolName,
 };
@@ -16,6 +17,9 @@ use toolhub_engine::{Catalog, Entry};
 
 use crate::absolute::absolute;
 use crate::allowed::Allowed;
+
+/// How much of a request is remembered with its calls, in characters.
+const REMEMBERED: usize = 1_000;
 
 /// Somebody who may be asked before a tool destroys something.
 pub trait Permission: Send + Sync {
@@ -125,7 +129,7 @@ impl Desk<'_> {
             return Outcome::refused(call.id, call.tool, error);
         }
         call.conversation.clone_from(&self.conversation);
-        call.request = Some(request.to_owned());
+        call.request = Some(cut(request, REMEMBERED).unwrap_or_else(|| request.to_owned()));
         let outcome = self.caller.call(call.clone()).await;
         match absolute(&outcome, &call.arguments, &self.folder) {
             Some(arguments) => self.caller.call(ToolCall { id: CallId::fresh(), arguments, ..call }).await,

@@ -93,7 +93,7 @@ async fn run(
             (None, Some(thinker)) => {
                 let known: Vec<&StepResult> = before.iter().collect();
                 match thinker.think(step, &known).await {
-                    Ok(text) => StepResult { text, ..empty(step, started) },
+                    Ok(text) => StepResult { whole: text.clone(), text, ..empty(step, started) },
                     Err(why) => failed(step, why, started),
                 }
             }
@@ -170,8 +170,26 @@ pub(crate) async fn finished(
         Ok(output) => (shown(output), None),
         Err(error) => (String::new(), Some(Text::new(error.say(Lang::En), error.say(Lang::Zh)))),
     };
+    let whole = outcome.result.as_ref().map(shown).unwrap_or_default();
+    let error = error.or_else(|| says_error(&whole));
     let base = empty(step, started);
-    StepResult { tool: Some(tool), arguments, outcome: Some(outcome), text, error, verification, ..base }
+    StepResult {
+        tool: Some(tool),
+        arguments,
+        outcome: Some(outcome),
+        text,
+        whole,
+        error,
+        verification,
+        ..base
+    }
+}
+
+/// Some servers say that they failed in words alone.
+fn says_error(text: &str) -> Option<Text> {
+    let said = text.trim_start();
+    let failed = ["Error:", "ERROR:", "错误：", "错误:"].iter().any(|word| said.starts_with(word));
+    failed.then(|| Text::from(said.trim_end().to_owned()))
 }
 
 /// The output as text: its own, else its data.
@@ -203,6 +221,7 @@ pub(crate) fn empty(step: &Step, started: Instant) -> StepResult {
         arguments: None,
         outcome: None,
         text: String::new(),
+        whole: String::new(),
         error: None,
         verification: None,
         took: started.elapsed(),

@@ -151,6 +151,7 @@ mod tests {
             arguments: None,
             outcome: None,
             text: text.to_owned(),
+            whole: text.to_owned(),
             error: None,
             verification: None,
             took: Duration::ZERO,

@@ -4,6 +4,7 @@ mod absolute;
 mod agent;
 mod allowed;
 mod answer;
+mod caution;
 mod desk;
 mod execute;
 mod fill_in;

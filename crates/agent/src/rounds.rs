@@ -49,7 +49,11 @@ pub(crate) async fn talk(
             return Talked { text: reply.text, steps, broken: None };
         }
         if chat.choice == ToolChoice::Forbidden {
-            return Talked { text: reply.text, steps, broken: None };
+            let broken = Some(NoReply::Budget(Text::new(
+                "the model may not be asked more often for this request, and has not come to an end",
+                "该请求询问模型的次数已用完，模型还没有结束",
+            )));
+            return Talked { text: reply.text, steps, broken };
         }
         answer_calls(desk, (&mut chat, &mut steps), reply, request).await;
     }

@@ -21,8 +21,10 @@ pub struct StepResult {
     pub arguments: Option<RawJson>,
     /// What came of the call, where one was made.
     pub outcome: Option<Outcome>,
-    /// What a model, or an answer, is shown of it.
+    /// What a model is shown of it.
     pub text: String,
+    /// All of it, as text.
+    pub whole: String,
     /// Why it failed, if it did.
     pub error: Option<Text>,
     /// What is held of its truth.

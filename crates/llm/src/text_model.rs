@@ -3,14 +3,15 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use toolhub_core::json::canonical;
 use toolhub_core::lang::Text;
 use toolhub_core::model::{
-    ChatReply, ChatRequest, LanguageModel, Listener, Message, ModelError, OfferedTool, Spoken, Stop,
-    ToolChoice, ToolTexts,
+    ChatReply, ChatRequest, LanguageModel, Listener, Message, ModelCall, ModelError, OfferedTool, Spoken,
+    Stop, ToolChoice, ToolTexts,
 };
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 
-use crate::formats::{Heard, KnownTool, KnownTools, StreamReader};
+use crate::formats::{Heard, KnownTool, KnownTools, StreamReader, read};
 
 /// A model that writes its tool calls as text, always or now and then.
 #[derive(Debug, Clone)]
@@ -91,12 +92,31 @@ impl LanguageModel for TextModel {
                 // What it called by its own means counts; the same in words is an echo.
                 return Ok(ChatReply { text, ..reply });
             }
+            let quoted = quoted(request, &known);
+            let echo = |call: &ModelCall| {
+                quoted.iter().any(|other| other.tool == call.tool && same(&other.arguments, &call.arguments))
+            };
+            // What stands in a result is data, also when the model repeats it.
+            reading.calls.retain(|call| !echo(call));
             let stop = if reading.calls.is_empty() { reply.stop } else { Stop::Calls };
             let mut unreadable = reply.unreadable;
             unreadable.extend(reading.unreadable);
             Ok(ChatReply { text, calls: reading.calls, unreadable, stop, usage: reply.usage })
         })
     }
+}
+
+/// Calls that stand in results of tools.
+fn quoted(request: &ChatRequest, known: &KnownTools) -> Vec<ModelCall> {
+    let results = request.messages.iter().filter_map(|message| match message {
+        Message::Tool { text, .. } => Some(text),
+        _ => None,
+    });
+    results.flat_map(|text| read(text, known).calls).collect()
+}
+
+fn same(left: &RawJson, right: &RawJson) -> bool {
+    canonical(left.get()) == canonical(right.get())
 }
 
 fn has_calls(message: &Message) -> bool {

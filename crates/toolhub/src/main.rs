@@ -7,7 +7,12 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     match runtime {
-        Ok(runtime) => runtime.block_on(cli::run(std::env::args_os().collect())),
+        Ok(runtime) => {
+            let exit = runtime.block_on(cli::run(std::env::args_os().collect()));
+            // A thread that waits for the keyboard is not waited for.
+            runtime.shutdown_background();
+            exit
+        }
         Err(_) => ExitCode::FAILURE,
     }
 }

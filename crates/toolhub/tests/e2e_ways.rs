@@ -54,7 +54,8 @@ async fn requests_are_answered_in_three_ways() {
             let called = |step: &toolhub::StepResult| {
                 step.tool.as_ref().is_some_and(|name| name.as_str() == tool) && step.success()
             };
-            let right = answer.steps.iter().find(|step| called(step));
+            // Where the model failed, rules have answered: that says nothing of it.
+            let right = answer.steps.iter().find(|step| answer.model.is_some() && called(step));
             let holds = right.is_some_and(|step| step.text.contains(holds)) || answer.text.contains(holds);
             println!(
                 "{name}: {request} -> {:?} {:?}",

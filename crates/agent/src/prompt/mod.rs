@@ -105,6 +105,8 @@ pub fn build(catalog: &Catalog, allowed: &Allowed, (relevant, wanted): (&[&str],
         REACHING.iter().filter_map(|name| usable(name)).map(|entry| shown.cost(&entry)).sum();
     // What reaches the others must fit too, unless all are shown in the end.
     shown.budget = shown.budget.saturating_sub(reaching);
+    // With a request, what has nothing to do with it only distracts.
+    let rest = if wanted.query.is_some() && !relevant.is_empty() { Vec::new() } else { rest };
     for name in relevant.iter().copied().chain(rest).filter(|name| !REACHING.contains(name)) {
         if shown.entries.len() - always >= most {
             break;

@@ -296,7 +296,7 @@ impl Walk {
             Meaning::Call if tag.attribute("name").is_some() || tag.value.is_some() => {
                 self.named(context, &tag)
             }
-            Meaning::Call => self.held(context, tag.end),
+            Meaning::Call => self.held(context, tag.end).or_else(|| self.unreadable(source, &tag)),
             Meaning::NamedCall => self.named(context, &tag),
             Meaning::Token => self.token(context, &tag),
             Meaning::Other if !tag.closing && !self.in_code => {
@@ -307,6 +307,18 @@ impl Walk {
             }
             Meaning::Result | Meaning::Other => None,
         }
+    }
+
+    /// Tags around what is no call: whoever wrote them meant one, and should hear that it was not understood.
+    fn unreadable(&self, source: &Source<'_>, tag: &Tag<'_>) -> Option<(Kind, usize)> {
+        /// What is longer than this is a text with tags in it.
+        const LONGEST: usize = 2_000;
+        let close = find_tag(source, tag.end, |close| ends(close, tag))?;
+        let inside = source.slice(tag.end, close.start).trim();
+        // Dots stand where a form is shown.
+        let form = inside.contains("...") || inside.contains('…');
+        let meant = !self.in_code && !form && !inside.is_empty() && inside.len() <= LONGEST;
+        (meant && tag.name == "tool_call").then_some((Kind::Broken, close.end))
     }
 
     fn named(&mut self, context: &Context<'_, '_>, tag: &Tag<'_>) -> Option<(Kind, usize)> {

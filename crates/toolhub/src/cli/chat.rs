@@ -44,7 +44,14 @@ pub(crate) async fn run(app: &App, args: ChatArgs) -> anyhow::Result<Exit> {
         match request {
             "" if talks => break,
             "" => continue,
-            "/quit" | "/exit" => break,
+            "/quit" | "/exit" | "exit" | "quit" | "退出" => break,
+            "/help" => {
+                app.screen.note(app.lang().pick(
+                    "say what you want in your own words; /quit, an empty line or Ctrl-D ends the talk",
+                    "用自己的话说明想做什么；/quit、空行或 Ctrl-D 结束对话",
+                ));
+                continue;
+            }
             _ => {}
         }
         match answer(app, request, (&args.agent, &options)).await {

@@ -1,0 +1,115 @@
+//! When a plan by rules is not run although it could be: rules see what a request speaks of, and not whether it is wished
+//! for. What changes something is run only where nothing in the request speaks against it.
+
+use toolhub_core::lang::Text;
+
+/// Steps that one request may ask for.
+const MOST_STEPS: usize = 40;
+/// What rules read of a request, in bytes.
+pub(crate) const LONGEST: usize = 8 << 10;
+
+const NEGATIONS: [&str; 12] = [
+    "don't",
+    "don’t",
+    "do not",
+    "never",
+    "without",
+    "avoid",
+    "instead of",
+    "不要",
+    "别",
+    "请勿",
+    "不用",
+    "无需",
+];
+const HOW: [&str; 9] =
+    ["how do", "how can i", "how to", "how would", "how should", "怎么", "如何", "怎样", "what happens if"];
+
+/// Why a plan that changes something must not be run for this request.
+pub(crate) fn against(request: &str) -> Option<Text> {
+    let request = request.to_lowercase();
+    let has = |word: &&&str| match word.is_ascii() {
+        true => has_word(&request, word),
+        false => request.contains(**word),
+    };
+    // 别 is a part of many words that negate nothing.
+    let plain = request
+        .replace("区别", "")
+        .replace("分别", "")
+        .replace("类别", "")
+        .replace("级别", "")
+        .replace("特别", "")
+        .replace("别名", "")
+        .replace("识别", "")
+        .replace("性别", "");
+    if let Some(word) =
+        NEGATIONS.iter().find(|word| if word.is_ascii() { has(word) } else { plain.contains(**word) })
+    {
+        return Some(Text::new(
+            format!(
+                "nothing was run: the request says `{word}`, and what would be run changes something; say only what is to be done"
+            ),
+            format!("没有执行：请求中有“{word}”，而要执行的操作会改变数据；请只说要做的事"),
+        ));
+    }
+    HOW.iter().find(has).map(|_| {
+        Text::new(
+            "nothing was run: this asks how something is done, and what would be run changes something; say it as an order to have it done",
+            "没有执行：这是在问怎么做，而要执行的操作会改变数据；若要执行，请直接说要做的事",
+        )
+    })
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    text.match_indices(word).any(|(at, _)| {
+        let letter = |found: Option<char>| found.is_some_and(char::is_alphanumeric);
+        !letter(text[..at].chars().next_back()) && !letter(text[at + word.len()..].chars().next())
+    })
+}
+
+/// Why a request is too much for rules.
+pub(crate) fn too_much(request: &str, steps: usize) -> Option<Text> {
+    if request.len() > LONGEST {
+        return Some(Text::new(
+            format!(
+                "the request is longer than the {LONGEST} bytes that are read without a model: say it shorter"
+            ),
+            format!("请求超过不用模型时能读取的 {LONGEST} 字节：请说得简短些"),
+        ));
+    }
+    (steps > MOST_STEPS).then(|| {
+        Text::new(
+            format!("the request asks for {steps} things at once: ask for {MOST_STEPS} at most"),
+            format!("请求一次要做 {steps} 件事：一次最多 {MOST_STEPS} 件"),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_speaks_against_a_change_is_seen() {
+        for request in [
+            "don't delete row 1 in sheet Data of b.xlsx",
+            "不要删除 c.xlsx 中 Sheet1 工作表的第1行",
+            "how do I delete row 1?",
+            "怎么删除第一行",
+            "read it but do not delete row 1",
+            "别删第一行",
+        ] {
+            assert!(against(request).is_some(), "{request}");
+        }
+        for request in
+            ["delete row 1 in sheet Data", "删除类别工作表", "write 'however' into A1", "分别写入 1 和 2"]
+        {
+            assert!(against(request).is_none(), "{request}");
+        }
+        assert!(
+            too_much("1+1", 41).is_some()
+                && too_much(&"x".repeat(9_000), 1).is_some()
+                && too_much("x", 1).is_none()
+        );
+    }
+}

@@ -3,14 +3,18 @@
 mod cli;
 
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long threads that cannot be interrupted may take to end.
+const LAST_WAIT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     match runtime {
         Ok(runtime) => {
             let exit = runtime.block_on(cli::run(std::env::args_os().collect()));
-            // A thread that waits for the keyboard is not waited for.
-            runtime.shutdown_background();
+            // What still runs is dropped, which ends children; a thread that waits for the keyboard is not waited for.
+            runtime.shutdown_timeout(LAST_WAIT);
             exit
         }
         Err(_) => ExitCode::FAILURE,

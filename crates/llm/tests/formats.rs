@@ -112,9 +112,10 @@ fn streamed(text: &str, known: &KnownTools, cuts: &[usize]) -> (Reading, String)
     (reading, shown)
 }
 
-/// Whether words that were told can turn out to be thoughts: where the text ends a thought that it did not begin.
+/// Whether words that were told can turn out to be something else: thoughts, where the text ends a thought that it did not
+/// begin; or what stands around a call, behind the sign of a list.
 fn takes_back(text: &str) -> bool {
-    text.contains("</think")
+    text.contains("</think") || text.contains("- ")
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What is remembered, through the real program: history, statistics, full results, advice, and what a crash leaves.
 
 use std::io::{BufRead as _, BufReader};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolhub_testkit::CommandLine;
@@ -98,8 +98,11 @@ fn what_was_under_way_at_a_crash_reads_unknown() {
     cli.server("mail", &script);
     let mut child = cli.command(&["call", "send_mail"]).spawn().unwrap();
     Journal::read(&journal).wait_for(|seen| seen.count_method("tools/call") == 1, Duration::from_secs(20));
-    // While it runs it is seen to run.
-    assert_eq!(json_of(&cli, &["history"])[0]["status"], "running");
+    // While it runs it is seen to run: soon, and not at once.
+    let patience = Instant::now();
+    while json_of(&cli, &["history"])[0]["status"] != "running" {
+        assert!(patience.elapsed() < Duration::from_secs(10), "it is not seen");
+    }
     child.kill().unwrap();
     child.wait().unwrap();
     let call = &json_of(&cli, &["history"])[0];

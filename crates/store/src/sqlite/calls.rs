@@ -1,6 +1,6 @@
 //! Calls as they are written down: begun, finished, or whole.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, ToSql, params};
 use toolhub_core::BoxFuture;
 use toolhub_core::memory::{CallEnd, CallLog, CallStart};
 use toolhub_core::ports::StoreError;
@@ -56,14 +56,25 @@ impl CallLog for SqliteStore {
     }
 }
 
-const INSERT: &str = "INSERT INTO calls (record, call, tool, arguments, arguments_hash, unescaped,
-        conversation, request, strategy, candidates, may_change, began, owner,
-        status, took, error_kind, error, sources, attempts, places)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
-    ON CONFLICT (record) DO UPDATE SET status = excluded.status, took = excluded.took,
+macro_rules! insert {
+    ($more:literal) => {
+        concat!(
+            "INSERT INTO calls (record, call, tool, arguments, arguments_hash, unescaped, conversation, request,
+                strategy, candidates, may_change, began, owner, status, took, error_kind, error, sources, attempts,
+                places)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
+            $more
+        )
+    };
+}
+
+const INSERT_NEW: &str = insert!("");
+const INSERT: &str = insert!(
+    " ON CONFLICT (record) DO UPDATE SET status = excluded.status, took = excluded.took,
         error_kind = excluded.error_kind, error = excluded.error, sources = excluded.sources,
         attempts = excluded.attempts, places = excluded.places
-    WHERE calls.took IS NULL AND excluded.took IS NOT NULL RETURNING id";
+    WHERE calls.took IS NULL AND excluded.took IS NOT NULL RETURNING id"
+);
 
 /// What came of finishing a call.
 pub(super) enum Finished {
@@ -125,6 +136,20 @@ pub(super) fn note(connection: &Connection, note: &Note, owner: OwnerId) -> rusq
     keep_output(connection, id, micros(note.start.at), &note.end).map(Some)
 }
 
+/// The same for a call that the database has nothing of, which is cheaper; an error where it has.
+pub(super) fn note_new(
+    connection: &Connection,
+    note: &Note,
+    owner: OwnerId,
+) -> rusqlite::Result<Option<i64>> {
+    let columns = EndColumns::of(&note.end);
+    with_values(&note.start, &columns, owner, |values| {
+        connection.prepare_cached(INSERT_NEW)?.execute(values)
+    })?;
+    let id = connection.last_insert_rowid();
+    keep_output(connection, id, micros(note.start.at), &note.end).map(Some)
+}
+
 /// The row, where there was none, or none with an end.
 fn insert(
     connection: &Connection,
@@ -132,18 +157,32 @@ fn insert(
     end: &EndColumns<'_>,
     owner: OwnerId,
 ) -> rusqlite::Result<Option<i64>> {
+    with_values(start, end, owner, |values| {
+        connection.prepare_cached(INSERT)?.query_row(values, |row| row.get(0)).optional()
+    })
+}
+
+/// Does something with the values of a row.
+fn with_values<T>(
+    start: &CallStart,
+    end: &EndColumns<'_>,
+    owner: OwnerId,
+    work: impl FnOnce(&[&dyn ToSql]) -> T,
+) -> T {
     let arguments = start.arguments.get();
-    let values = params![
+    let (unescaped, candidates, hash) =
+        (unescaped(arguments), source_list(&start.candidates), arguments_hash(arguments));
+    let values: &[&dyn ToSql] = params![
         start.record.as_str(),
         start.call.as_str(),
         start.tool.as_str(),
         arguments,
-        arguments_hash(arguments),
-        unescaped(arguments),
+        hash,
+        unescaped,
         start.conversation,
         start.request,
         start.strategy,
-        source_list(&start.candidates),
+        candidates,
         start.may_change,
         micros(start.at),
         owner.0,
@@ -155,7 +194,7 @@ fn insert(
         end.attempts,
         end.places,
     ];
-    connection.prepare_cached(INSERT)?.query_row(values, |row| row.get(0)).optional()
+    work(values)
 }
 
 fn keep_output(connection: &Connection, id: i64, began: i64, end: &CallEnd) -> rusqlite::Result<i64> {

@@ -9,7 +9,7 @@ use toolhub_core::ports::StoreError;
 
 use super::calls::{self, Finished};
 use super::housekeeping::{self, Housekeeping};
-use super::journal::{Batch, Turn, Waiting};
+use super::journal::{Batch, Turn, Waiting, is_new};
 use super::{
     SqliteStore, approvals, connect, conversations, set_durability, statistics, store_error, tool_lists,
 };
@@ -20,6 +20,9 @@ use crate::owner::OwnerId;
 use crate::queue::{Group, Next, Queue};
 use crate::rows::from_micros;
 use crate::write::{Note, Write};
+
+/// Writes a whole call; the bytes of its output, where it had no end yet.
+type WriteNote = fn(&Connection, &Note, OwnerId) -> rusqlite::Result<Option<i64>>;
 
 /// Owns the connection that writes.
 pub(super) struct Writer {
@@ -87,7 +90,12 @@ impl Writer {
 
     /// Moves what stands in the journal alone; whether that could be done.
     fn move_in(&mut self, batch: Batch) -> bool {
-        match self.move_whole(&batch) {
+        let moved = self.move_whole(&batch, calls::note_new).or_else(|error| match error {
+            // What should be new is there all the same: both cases are looked at then.
+            error if error.is_about_what_is_written() => self.move_whole(&batch, calls::note),
+            error => Err(error),
+        });
+        match moved {
             Ok(()) => {
                 self.waiting.moved();
                 true
@@ -100,13 +108,14 @@ impl Writer {
                 // It would never fit. It is counted, if it has ended, and told as lost.
                 let notes: Vec<Note> = batch.ended.into_iter().map(|(note, _)| note).collect();
                 self.queue.only_count(&notes, Counted::default());
+                self.waiting.moved();
                 true
             }
             Err(_) => batch.singly().map(|one| self.move_in(one)).filter(|moved| !moved).count() == 0,
         }
     }
 
-    fn move_whole(&mut self, batch: &Batch) -> Result<(), WriteError> {
+    fn move_whole(&mut self, batch: &Batch, write_new: WriteNote) -> Result<(), WriteError> {
         let (owner, durability) = (self.owner, self.options.durability);
         let transaction = self.transaction(durability)?;
         let mut sums = Counted::default();
@@ -114,8 +123,9 @@ impl Writer {
         for (start, _) in &batch.begun {
             calls::begin(&transaction, start, owner)?;
         }
-        for (note, _) in &batch.ended {
-            if let Some(kept) = calls::note(&transaction, note, owner)? {
+        for (note, held) in &batch.ended {
+            let write = if is_new(held) { write_new } else { calls::note };
+            if let Some(kept) = write(&transaction, note, owner)? {
                 sums.count(&note.end.attempts, note.start.at);
                 bytes += kept;
             }

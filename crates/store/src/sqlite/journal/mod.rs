@@ -16,7 +16,7 @@ use toolhub_core::memory::{CallEnd, CallStart, RecordId};
 use toolhub_core::ports::StoreError;
 
 pub(super) use replay::replay;
-pub(super) use waiting::{Batch, Turn, Waiting};
+pub(super) use waiting::{Batch, Turn, Waiting, is_new};
 
 use self::segment::Tail;
 use self::waiting::Held;

@@ -44,6 +44,11 @@ pub(in crate::sqlite) struct Batch {
     pub(in crate::sqlite) ended: Vec<(Note, Vec<Held>)>,
 }
 
+/// Whether the database has nothing yet of a call that ended: its beginning is held too.
+pub(in crate::sqlite) fn is_new(held: &[Held]) -> bool {
+    held.len() > 1
+}
+
 impl Batch {
     pub(in crate::sqlite) fn is_empty(&self) -> bool {
         self.begun.is_empty() && self.ended.is_empty()

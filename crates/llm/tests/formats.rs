@@ -112,10 +112,9 @@ fn streamed(text: &str, known: &KnownTools, cuts: &[usize]) -> (Reading, String)
     (reading, shown)
 }
 
-/// Whether words that were told can turn out to be something else: thoughts, where the text ends a thought that it did not
-/// begin; or what stands around a call, behind the sign of a list.
+/// Whether words that were told can turn out to be thoughts: where the text ends a thought that it did not begin.
 fn takes_back(text: &str) -> bool {
-    text.contains("</think") || text.contains("- ")
+    text.contains("</think")
 }
 
 #[test]

@@ -417,11 +417,14 @@ fn past_separators(source: &Source<'_>, end: usize) -> usize {
 fn bullet(source: &Source<'_>, at: usize) -> Option<usize> {
     let rest = source.rest(at);
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-    let mark = if digits == 0 { 0 } else { digits };
-    let sign = rest.as_bytes().get(mark)?;
+    if rest.len() < digits + 2 {
+        // More text may make it one.
+        source.touch_end();
+    }
+    let sign = rest.as_bytes().get(digits)?;
     let fits =
         if digits == 0 { matches!(sign, b'-' | b'*') } else { digits < 4 && matches!(sign, b'.' | b')') };
-    (fits && rest.as_bytes().get(mark + 1) == Some(&b' ')).then_some(at + mark + 2)
+    (fits && rest.as_bytes().get(digits + 1) == Some(&b' ')).then_some(at + digits + 2)
 }
 
 /// Whether a line is nothing but one piece of inline code.

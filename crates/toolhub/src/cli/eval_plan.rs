@@ -76,6 +76,7 @@ pub(crate) async fn run(app: &App, args: &EvalPlanArgs) -> anyhow::Result<Exit> 
     };
     let today = Zoned::now().date();
     let mut report = Report::default();
+    let mut unplanned = Vec::new();
     let asked_count = asked.len();
     let mut moved = Instant::now();
     for (done, asked) in asked.iter().enumerate() {
@@ -88,12 +89,23 @@ pub(crate) async fn run(app: &App, args: &EvalPlanArgs) -> anyhow::Result<Exit> 
             None => plan(&asked.request, &index, today),
             Some(planner) => {
                 let made = app.interruptible(planner.plan(&asked.request, today)).await?;
-                made.unwrap_or_else(|why| Plan { problems: vec![why], ..Plan::default() })
+                made.unwrap_or_else(|why| {
+                    unplanned.push(why.clone());
+                    Plan { problems: vec![why], ..Plan::default() }
+                })
             }
         };
         report.add(asked, plan, begun.elapsed());
     }
     app.screen.hide_status();
+    if let Some(why) = unplanned.first() {
+        // No plan counts as one without calls, which is right now and then by accident.
+        let (count, why) = (unplanned.len(), why.say(lang));
+        app.screen.warn(&lang.pick(
+            format!("the model made no plan for {count} of {asked_count} requests, first: {why}"),
+            format!("{asked_count} 个请求中有 {count} 个模型没有给出计划，第一个原因：{why}"),
+        ));
+    }
     if app.screen.json {
         app.screen.json(&report.json(lang));
     } else {

@@ -82,7 +82,7 @@ fn many(lang: Lang) -> anyhow::Result<Exit> {
             }
             Err(error) => {
                 exit = Exit::Failed;
-                unread(number, &error, lang)
+                unread((number, &text), &error, lang)
             }
         };
         match writeln!(out, "{}", answer.into_raw()) {
@@ -96,14 +96,15 @@ fn many(lang: Lang) -> anyhow::Result<Exit> {
     }
 }
 
-fn unread(number: usize, error: &serde_json::Error, lang: Lang) -> RawObject {
+fn unread((number, line): (usize, &str), error: &serde_json::Error, lang: Lang) -> RawObject {
+    let id = RawJson::parse(line).ok().and_then(|line| line.object()?.get("id").cloned());
     let message = lang.pick(
         format!("line {number} is not `{{\"id\", \"text\"}}`: {error}"),
         format!("第 {number} 行不是 `{{\"id\", \"text\"}}`：{error}"),
     );
     let none: [&str; 0] = [];
     RawObject::default()
-        .with("id", RawJson::null())
+        .with("id", id.unwrap_or_else(RawJson::null))
         .with("calls", RawJson::of(&none))
         .with("repaired", RawJson::of(&none))
         .with("error", message)

@@ -1,5 +1,6 @@
 //! The journal: that a call which may change something begins, and what came of it, is appended to a file at once, and
-//! moved into the database in large groups later. Whoever waits, waits for the append alone.
+//! moved into the database in large groups later. Whoever waits, waits for the append alone; and where an append need not
+//! outlive a power cut, it is quicker done by the caller than handed to a thread.
 
 mod line;
 mod replay;
@@ -22,10 +23,14 @@ use self::segment::Tail;
 use self::waiting::Held;
 use super::SqliteStore;
 use super::owner::Life;
+use crate::options::Durability;
 use crate::queue::{Queue, closed};
 
 /// How long a call may wait for room in the journal.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// So many groups a caller appends for others that come meanwhile.
+const ROUNDS: usize = 3;
 
 type Reply = oneshot::Sender<Result<(), StoreError>>;
 
@@ -38,23 +43,75 @@ enum Job {
     Settle(Reply),
 }
 
+/// What is appended at once.
 #[derive(Default)]
-struct Jobs {
+struct Work {
     lines: Vec<u8>,
     jobs: Vec<Job>,
+}
+
+struct State {
+    work: Work,
+    /// Whoever takes it appends; it is not there while somebody does.
+    appender: Option<Appender>,
     closed: bool,
 }
 
 /// What is shared with the thread that appends.
 struct Shared {
-    jobs: Mutex<Jobs>,
+    state: Mutex<State>,
     bell: Condvar,
 }
 
 impl Shared {
-    fn jobs(&self) -> MutexGuard<'_, Jobs> {
+    fn state(&self) -> MutexGuard<'_, State> {
         // A poisoned lock guards plain lists, which are whole between any two statements.
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The work of the thread that appends, until the journal is closed and all is appended.
+    fn append_on(&self) -> Option<Life> {
+        let mut spare = Work::default();
+        loop {
+            let mut appender = {
+                let mut state = self.state();
+                loop {
+                    if state.closed && state.work.jobs.is_empty() && state.appender.is_some() {
+                        return state.appender.take().map(|appender| appender.life);
+                    }
+                    if !state.work.jobs.is_empty()
+                        && let Some(appender) = state.appender.take()
+                    {
+                        std::mem::swap(&mut state.work, &mut spare);
+                        break appender;
+                    }
+                    state = self.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+            };
+            appender.append(&mut spare);
+            self.state().appender = Some(appender);
+        }
+    }
+
+    /// Appends what is there and what comes meanwhile, for a caller that has `appender`; the thread does the rest.
+    fn append_now(&self, mut appender: Appender, mut work: Work) {
+        for _ in 0..ROUNDS {
+            appender.append(&mut work);
+            let mut state = self.state();
+            if state.work.jobs.is_empty() {
+                // Its memory is used again.
+                state.work = work;
+                state.appender = Some(appender);
+                if state.closed {
+                    self.bell.notify_one();
+                }
+                return;
+            }
+            std::mem::swap(&mut state.work, &mut work);
+        }
+        appender.append(&mut work);
+        self.state().appender = Some(appender);
+        self.bell.notify_one();
     }
 }
 
@@ -62,7 +119,9 @@ impl Shared {
 pub(super) struct Journal {
     shared: Arc<Shared>,
     waiting: Arc<Waiting>,
-    thread: Option<JoinHandle<Life>>,
+    /// Whether callers append what they hand over.
+    inline: bool,
+    thread: Option<JoinHandle<Option<Life>>>,
 }
 
 impl std::fmt::Debug for Journal {
@@ -74,17 +133,19 @@ impl std::fmt::Debug for Journal {
 impl Journal {
     /// Starts the journal of a store, whose writer is woken when there is something to move.
     pub(super) fn start(store: &SqliteStore) -> io::Result<Self> {
-        let shared = Arc::new(Shared { jobs: Mutex::default(), bell: Condvar::new() });
         let waiting = Arc::clone(&store.waiting);
-        let work = Appending {
-            shared: Arc::clone(&shared),
+        let appender = Appender {
             waiting: Arc::clone(&waiting),
             queue: Arc::clone(&store.queue),
             tail: Tail::new(&store.folder, store.owner, store.options.durability),
             life: Life::new(&store.folder, store.owner),
         };
-        let thread = super::spawn("store-journal", move || work.run())?;
-        Ok(Self { shared, waiting, thread: Some(thread) })
+        let state = State { work: Work::default(), appender: Some(appender), closed: false };
+        let shared = Arc::new(Shared { state: Mutex::new(state), bell: Condvar::new() });
+        let appending = Arc::clone(&shared);
+        let thread = super::spawn("store-journal", move || appending.append_on())?;
+        let inline = matches!(store.options.durability, Durability::Program);
+        Ok(Self { shared, waiting, inline, thread: Some(thread) })
     }
 
     /// Writes that a call begins, and waits until that outlives the program.
@@ -138,15 +199,24 @@ impl Journal {
     }
 
     fn hand_over(&self, line: &[u8], job: Job) -> Result<(), StoreError> {
-        let mut jobs = self.shared.jobs();
-        if jobs.closed {
+        let mut state = self.shared.state();
+        if state.closed {
             return Err(closed());
         }
-        jobs.lines.extend_from_slice(line);
-        jobs.jobs.push(job);
-        let first = jobs.jobs.len() == 1;
-        drop(jobs);
-        if first {
+        state.work.lines.extend_from_slice(line);
+        state.work.jobs.push(job);
+        if self.inline
+            && let Some(appender) = state.appender.take()
+        {
+            let work = std::mem::take(&mut state.work);
+            drop(state);
+            self.shared.append_now(appender, work);
+            return Ok(());
+        }
+        // Who appends now looks for more when that is done.
+        let ring = state.work.jobs.len() == 1 && state.appender.is_some();
+        drop(state);
+        if ring {
             self.shared.bell.notify_one();
         }
         Ok(())
@@ -154,9 +224,9 @@ impl Journal {
 
     /// Takes no more in and waits until all is appended. What is given back shows that this store lives.
     pub(super) fn close(&mut self) -> Option<Life> {
-        self.shared.jobs().closed = true;
+        self.shared.state().closed = true;
         self.shared.bell.notify_one();
-        self.thread.take().and_then(|thread| thread.join().ok())
+        self.thread.take().and_then(|thread| thread.join().ok()).flatten()
     }
 }
 
@@ -166,38 +236,24 @@ impl Drop for Journal {
     }
 }
 
-/// The work of the thread that appends.
-struct Appending {
-    shared: Arc<Shared>,
+/// Appends, and says so to whoever waits.
+struct Appender {
     waiting: Arc<Waiting>,
     queue: Arc<Queue>,
     tail: Tail,
     life: Life,
 }
 
-impl Appending {
-    fn run(mut self) -> Life {
-        let (mut lines, mut jobs) = (Vec::new(), Vec::new());
-        loop {
-            {
-                let mut state = self.shared.jobs();
-                while state.jobs.is_empty() {
-                    if state.closed {
-                        return self.life;
-                    }
-                    state = self.shared.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
-                }
-                std::mem::swap(&mut state.lines, &mut lines);
-                std::mem::swap(&mut state.jobs, &mut jobs);
-            }
-            self.append(&lines, &mut jobs);
-            lines.clear();
-            // One long result must not hold its memory for ever.
-            lines.shrink_to(1 << 20);
-        }
+impl Appender {
+    /// Appends all of it, and leaves it empty.
+    fn append(&mut self, work: &mut Work) {
+        self.append_lines(&work.lines, &mut work.jobs);
+        work.lines.clear();
+        // One long result must not hold its memory for ever.
+        work.lines.shrink_to(1 << 20);
     }
 
-    fn append(&mut self, lines: &[u8], jobs: &mut Vec<Job>) {
+    fn append_lines(&mut self, lines: &[u8], jobs: &mut Vec<Job>) {
         let segment = match self.life.show().and_then(|()| self.tail.append(lines)) {
             Ok(segment) => segment,
             Err(error) => {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::caller::CallerLink;
 use crate::json::RawJson;
+use crate::source::Source;
 use crate::tool::ToolName;
 
 /// The id of a call.
@@ -79,6 +81,10 @@ pub struct ToolCall {
     pub conversation: Option<Arc<str>>,
     /// What somebody asked for in words, where the call serves such a request.
     pub request: Option<String>,
+    /// Who may serve it, where not everybody may.
+    pub among: Option<Arc<[Source]>>,
+    /// Who made it, where they can be reached while it runs.
+    pub caller: Option<CallerLink>,
 }
 
 impl ToolCall {
@@ -94,6 +100,8 @@ impl ToolCall {
             timeout: None,
             conversation: None,
             request: None,
+            among: None,
+            caller: None,
         }
     }
 

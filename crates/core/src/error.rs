@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::json::RawJson;
 use crate::lang::{Lang, Say, Text};
 use crate::outcome::ToolOutput;
 use crate::source::{ServerId, Source};
@@ -97,6 +98,8 @@ pub enum ToolError {
         code: i64,
         /// Its message.
         message: String,
+        /// More, where it said more.
+        data: Option<RawJson>,
     },
     /// A server's answer could not be read.
     Unreadable {
@@ -350,7 +353,7 @@ impl Say for ToolError {
                 format!("server `{server}` wants you to log in: run `toolhub servers login {server}`"),
                 format!("服务器 `{server}` 需要登录：请运行 `toolhub servers login {server}`"),
             ),
-            Self::Protocol { server, code, message } => lang.pick(
+            Self::Protocol { server, code, message, .. } => lang.pick(
                 format!("server `{server}` answered with MCP error {code}: {message}"),
                 format!("服务器 `{server}` 返回 MCP 错误 {code}：{message}"),
             ),

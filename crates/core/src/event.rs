@@ -120,6 +120,13 @@ pub enum EventKind {
         /// What it is doing.
         message: Option<String>,
     },
+    /// Whoever made the call is asked something before it can go on; its deadline waits.
+    Questioned {
+        /// What is asked for.
+        method: String,
+    },
+    /// The question is settled.
+    Answered,
     /// A server said or did something worth knowing.
     ServerNote {
         /// Which.
@@ -251,6 +258,10 @@ impl Say for EventKind {
                     format!("进度 {progress}{of}{message}"),
                 )
             }
+            Self::Questioned { method } => {
+                lang.pick(format!("the caller is asked: {method}"), format!("向调用方提问：{method}"))
+            }
+            Self::Answered => lang.pick("the question is settled", "提问已有结果").to_owned(),
             Self::ServerNote { server, text } => format!("`{server}`: {}", text.say(lang)),
             Self::CallFinished { success: true, took } => lang.pick(
                 format!("done in {} ms", took.as_millis()),

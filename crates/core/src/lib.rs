@@ -2,6 +2,7 @@
 
 pub mod approval;
 pub mod call;
+pub mod caller;
 pub mod conversation;
 pub mod error;
 pub mod event;
@@ -20,6 +21,7 @@ pub mod text;
 pub mod tool;
 
 pub use call::{CallBy, CallId, Mending, ToolCall};
+pub use caller::{Caller, CallerLink};
 pub use error::{Effect, ToolError};
 pub use event::{Event, EventKind};
 pub use function::{IntoOutput, NativeTool};

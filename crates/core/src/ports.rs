@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::approval::Approvals;
 use crate::call::{CallId, ToolCall};
+use crate::caller::CallerLink;
 use crate::conversation::Conversations;
 use crate::error::ToolError;
 use crate::event::{Event, EventKind};
@@ -41,6 +42,8 @@ pub struct CallContext {
     pub call: CallId,
     /// The conversation it belongs to.
     pub conversation: Option<Arc<str>>,
+    /// Who made it, where they can be reached.
+    pub caller: Option<CallerLink>,
     /// Who listens.
     pub events: Arc<dyn EventSink>,
 }

@@ -29,6 +29,10 @@ impl Default for Deadlines {
     }
 }
 
+/// A call is looked at again so often while its caller is asked something. How long that may last is for whoever
+/// asks to say.
+const QUESTION: Duration = Duration::from_secs(60);
+
 /// Who runs what.
 pub(crate) struct Attempt<'a> {
     pub(crate) host: &'a dyn ToolHost,
@@ -48,6 +52,7 @@ impl Attempt<'_> {
         let context = CallContext {
             call: self.call.id.clone(),
             conversation: self.call.conversation.clone(),
+            caller: self.call.caller.clone(),
             events: Arc::clone(&watch) as Arc<dyn EventSink>,
         };
         let work = AssertUnwindSafe(self.host.call(self.tool, self.arguments, &context)).catch_unwind();
@@ -84,6 +89,10 @@ impl Attempt<'_> {
 
     /// How long after its start the attempt must end, as things stand.
     fn limit(&self, watch: &Watch) -> Duration {
+        // People think longer than programs.
+        if self.timeout.is_none() && watch.questions.load(Ordering::Acquire) > 0 {
+            return watch.start.elapsed() + QUESTION;
+        }
         let span = self.timeout.unwrap_or(self.deadlines.call);
         let sent = watch.sent.since_start();
         let limit = match (self.timeout, sent) {
@@ -95,7 +104,8 @@ impl Attempt<'_> {
         };
         // Progress gives a fresh span, up to the cap.
         let extended = watch.progress.since_start().map_or(limit, |at| limit.max(at + span));
-        extended.min(sent.unwrap_or_default() + self.deadlines.cap.max(span))
+        let waited = Duration::from_millis(watch.waited.load(Ordering::Acquire));
+        extended.min(sent.unwrap_or_default() + self.deadlines.cap.max(span) + waited)
     }
 
     fn timed_out(&self, after: Duration, watch: &Watch) -> ToolError {
@@ -114,6 +124,12 @@ struct Watch {
     start: Instant,
     sent: Moment,
     progress: Moment,
+    /// Questions to the caller that are open.
+    questions: AtomicU64,
+    /// When the first of those was asked.
+    asked: Moment,
+    /// How long the call waited for answers, in milliseconds.
+    waited: AtomicU64,
     changed: Notify,
 }
 
@@ -133,7 +149,10 @@ impl Moment {
 impl Watch {
     fn new(events: Arc<dyn EventSink>) -> Self {
         let (sent, progress) = (Moment::default(), Moment::default());
-        Self { events, start: Instant::now(), sent, progress, changed: Notify::new() }
+        let questions = AtomicU64::new(0);
+        let (asked, waited) = (Moment::default(), AtomicU64::new(0));
+        let (start, changed) = (Instant::now(), Notify::new());
+        Self { events, start, sent, progress, questions, asked, waited, changed }
     }
 
     fn stamp(&self) -> u64 {
@@ -151,6 +170,20 @@ impl EventSink for Watch {
             }
             EventKind::Progress { .. } => {
                 self.progress.0.store(self.stamp(), Ordering::Release);
+                self.changed.notify_one();
+            }
+            EventKind::Questioned { .. } => {
+                if self.questions.fetch_add(1, Ordering::AcqRel) == 0 {
+                    self.asked.0.store(self.stamp(), Ordering::Release);
+                }
+                self.changed.notify_one();
+            }
+            EventKind::Answered => {
+                self.progress.0.store(self.stamp(), Ordering::Release);
+                if self.questions.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    let asked = self.asked.0.load(Ordering::Acquire);
+                    self.waited.fetch_add(self.stamp().saturating_sub(asked), Ordering::AcqRel);
+                }
                 self.changed.notify_one();
             }
             _ => {}

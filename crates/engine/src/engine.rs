@@ -135,6 +135,7 @@ impl Engine {
             source: call.source.as_deref(),
             arguments: Some(&call.arguments),
             mending: call.mending,
+            among: call.among.as_deref(),
             seed: seed(&call),
         });
         let mut record = Record::new(&call, route.as_ref().ok(), self.log.as_deref(), &*self.events);

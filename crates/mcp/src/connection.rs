@@ -1,11 +1,13 @@
 //! One connection to one server: requests in the form its era wants, in as many rounds as they need.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Deserialize;
 use toolhub_core::{RawJson, RawObject, ToolDefinition};
 
+use crate::asker::{Asker, Askers};
 use crate::doorman::Doorman;
 use crate::era::{Era, modern_meta};
 use crate::error::McpError;
@@ -20,27 +22,30 @@ const MAX_ROUNDS: usize = 10;
 pub(crate) struct Channel {
     transport: Box<dyn Transport>,
     ids: AtomicU64,
+    askers: Arc<Askers>,
 }
 
 /// A request before it has an id.
 #[derive(Clone, Default)]
 pub(crate) struct Ask {
-    pub(crate) method: &'static str,
+    pub(crate) method: Cow<'static, str>,
     pub(crate) params: RawObject,
     pub(crate) name: Option<String>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) on_leaving: Option<OnLeaving>,
     pub(crate) on_progress: Option<OnProgress>,
+    /// Who wants it, where they can be asked.
+    pub(crate) asker: Option<Asker>,
 }
 
 impl Channel {
-    pub(crate) fn new(transport: Box<dyn Transport>) -> Self {
-        Self { transport, ids: AtomicU64::new(1) }
+    pub(crate) fn new(transport: Box<dyn Transport>, doorman: &Doorman) -> Self {
+        Self { transport, ids: AtomicU64::new(1), askers: Arc::clone(&doorman.askers) }
     }
 
     /// Asks as it stands; `meta` is what the era adds.
     pub(crate) async fn ask(&self, ask: Ask, mut meta: RawObject) -> Result<RawJson, McpError> {
-        let Ask { method, mut params, name, headers, on_leaving, on_progress } = ask;
+        let Ask { method, mut params, name, headers, on_leaving, on_progress, asker } = ask;
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         if on_progress.is_some() {
             meta.set("progressToken", id);
@@ -48,7 +53,8 @@ impl Channel {
         if !meta.is_empty() {
             params.set("_meta", meta);
         }
-        let body = wire::request(id, method, &params);
+        let body = wire::request(id, &method, &params);
+        let _known = asker.map(|asker| self.askers.enter(id, asker));
         let request = OutgoingRequest { id, method, name, body, headers, on_leaving, on_progress };
         self.transport.request(request).await
     }
@@ -65,6 +71,10 @@ pub(crate) struct Greeting {
     pub(crate) version: String,
     /// Name and version, as it gives them.
     pub(crate) peer: String,
+    /// What it can do, as it says it.
+    pub(crate) capabilities: RawObject,
+    /// How it wants to be used.
+    pub(crate) instructions: Option<String>,
 }
 
 /// A server that is connected.
@@ -101,15 +111,31 @@ impl Connection {
 
     /// Asks in the form the server's era wants, and answers what a modern server asks back.
     pub(crate) async fn ask(&self, mut ask: Ask) -> Result<RawJson, McpError> {
-        let Era::Modern = self.greeting.era else { return self.channel.ask(ask, RawObject::default()).await };
+        let mut given = RawObject::default();
+        if let Some(Asker { link, .. }) = &ask.asker {
+            given = link.meta();
+            for (key, value) in link.extras().iter() {
+                ask.params.set(key, value.clone());
+            }
+        }
+        let Era::Modern = self.greeting.era else {
+            return self.channel.ask(ask, without_protocol(&given)).await;
+        };
+        let hands_on = ask.asker.as_ref().is_some_and(|asker| asker.link.takes_questions_as_results());
         for _ in 0..MAX_ROUNDS {
-            let meta = modern_meta(&self.greeting.version, &self.doorman.capabilities());
+            let can = ask.asker.as_ref().map(|asker| asker.link.capabilities());
+            let meta =
+                modern_meta(&self.greeting.version, &can.unwrap_or_else(|| self.doorman.capabilities()));
+            let meta = meta.iter().fold(given.clone(), |all, (key, value)| all.with(key, value.clone()));
             let result = self.channel.ask(ask.clone(), meta).await?;
-            let Some(wanted) = InputRequired::of(&result) else { return Ok(result) };
+            let Some(wanted) = InputRequired::of(&result).filter(|_| !hands_on) else { return Ok(result) };
             ask.params.remove("inputResponses");
             ask.params.remove("requestState");
             if !wanted.input_requests.is_empty() {
-                ask.params.set("inputResponses", self.doorman.inputs(&wanted.input_requests).await?);
+                ask.params.set(
+                    "inputResponses",
+                    self.doorman.inputs(&wanted.input_requests, ask.asker.as_ref()).await?,
+                );
             }
             if let Some(state) = wanted.request_state {
                 ask.params.set("requestState", state);
@@ -123,7 +149,7 @@ impl Connection {
         &self,
         tool: &ToolDefinition,
         arguments: &RawJson,
-        (on_leaving, on_progress): (OnLeaving, OnProgress),
+        Heard { on_leaving, on_progress, asker }: Heard,
     ) -> Result<RawJson, McpError> {
         let name = tool.name().as_str();
         let headers = match self.greeting.era {
@@ -134,15 +160,32 @@ impl Connection {
         };
         let params = RawObject::default().with("name", name).with("arguments", arguments.clone());
         self.ask(Ask {
-            method: "tools/call",
+            method: "tools/call".into(),
             params,
             name: Some(name.to_owned()),
             headers,
             on_leaving: Some(on_leaving),
             on_progress: Some(on_progress),
+            asker,
         })
         .await
     }
+}
+
+/// Who hears of a call on its way.
+#[derive(Clone)]
+pub(crate) struct Heard {
+    pub(crate) on_leaving: OnLeaving,
+    pub(crate) on_progress: OnProgress,
+    pub(crate) asker: Option<Asker>,
+}
+
+/// What a client sent along, without what it said of itself to us.
+fn without_protocol(meta: &RawObject) -> RawObject {
+    let own = |key: &str| key.starts_with("io.modelcontextprotocol/");
+    meta.iter()
+        .filter(|(key, _)| !own(key))
+        .fold(RawObject::default(), |all, (key, value)| all.with(key, value.clone()))
 }
 
 /// A question back (2026-07-28, patterns/mrtr).

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use toolhub_core::lang::Text;
 use toolhub_core::{BoxFuture, Event, EventKind, EventSink, RawJson, RawObject, ServerId};
 
+use crate::asker::{Asker, Askers};
 use crate::error::McpError;
 use crate::handler::{ClientHandler, HandlerAnswer};
 use crate::transport::Inbox;
@@ -18,6 +19,8 @@ pub(crate) struct Doorman {
     pub(crate) handler: Arc<dyn ClientHandler>,
     /// Counts how often the server said that what it offers has changed.
     pub(crate) changes: watch::Sender<u64>,
+    /// Whose requests are under way.
+    pub(crate) askers: Arc<Askers>,
 }
 
 /// One question inside a multi-round result.
@@ -34,14 +37,21 @@ impl Doorman {
     }
 
     /// Answers every question of a multi-round result.
-    pub(crate) async fn inputs(&self, requests: &RawObject) -> Result<RawObject, McpError> {
+    pub(crate) async fn inputs(
+        &self,
+        requests: &RawObject,
+        asker: Option<&Asker>,
+    ) -> Result<RawObject, McpError> {
         let mut responses = RawObject::default();
         for (key, request) in requests.iter() {
             let request: InputRequest = request
                 .decode()
                 .map_err(|error| McpError::unreadable(format!("it asks for input oddly: {error}")))?;
             let method = request.method.clone();
-            let answer = self.handler.request(&self.server, request.method, request.params).await;
+            let answer = match asker {
+                Some(asker) => asker.ask(request.method, request.params).await,
+                None => self.handler.request(&self.server, request.method, request.params).await,
+            };
             let answer = answer.map_err(|(_, why)| {
                 McpError::unreadable(format!("it asks for `{method}`, which nobody here can give: {why}"))
             })?;
@@ -56,12 +66,20 @@ impl Doorman {
 }
 
 impl Inbox for Doorman {
-    fn request(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, HandlerAnswer> {
+    fn request(
+        &self,
+        method: String,
+        params: Option<RawJson>,
+        via: Option<u64>,
+    ) -> BoxFuture<'_, HandlerAnswer> {
         Box::pin(async move {
             if method == "ping" {
                 return Ok(RawJson::empty_object());
             }
-            let answer = self.handler.request(&self.server, method.clone(), params).await;
+            let answer = match self.askers.behind(via) {
+                Some(asker) => asker.ask(method.clone(), params).await,
+                None => self.handler.request(&self.server, method.clone(), params).await,
+            };
             self.note(match &answer {
                 Ok(_) => {
                     Text::new(format!("asked for `{method}`, answered"), format!("请求 `{method}`，已回答"))
@@ -75,7 +93,11 @@ impl Inbox for Doorman {
         })
     }
 
-    fn notification(&self, method: &str, params: Option<&RawJson>) {
+    fn notification(&self, method: &str, params: Option<&RawJson>, via: Option<u64>) {
+        match self.askers.behind(via).filter(|_| method == "notifications/message") {
+            Some(asker) => asker.link.notify(method, params),
+            None => self.handler.notification(&self.server, method, params),
+        }
         if method.ends_with("/list_changed") {
             self.changes.send_modify(|count| *count += 1);
         }

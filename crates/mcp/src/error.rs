@@ -155,7 +155,7 @@ impl McpError {
                 ToolError::HttpStatus { server, status: 404, body: self.to_string(), retry_after: None }
             }
             Self::LoginNeeded { .. } => ToolError::LoginNeeded { server },
-            Self::Rpc { code, message, .. } => ToolError::Protocol { server, code, message },
+            Self::Rpc { code, message, data } => ToolError::Protocol { server, code, message, data },
             Self::Unreadable { detail } => ToolError::Unreadable { server, detail },
             Self::TimedOut(_) => ToolError::ConnectionFailed {
                 server,

@@ -14,6 +14,10 @@ struct Discovered {
     supported_versions: Vec<String>,
     #[serde(default, rename = "_meta")]
     meta: Option<DiscoveredMeta>,
+    #[serde(default)]
+    capabilities: RawObject,
+    #[serde(default)]
+    instructions: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -39,7 +43,7 @@ impl PeerInfo {
 /// Asks a modern server what it is (2026-07-28, server/discover).
 pub(crate) async fn discover(channel: &Channel, doorman: &Doorman) -> Result<Greeting, McpError> {
     let version = MODERN[0];
-    let ask = Ask { method: "server/discover", ..Ask::default() };
+    let ask = Ask { method: "server/discover".into(), ..Ask::default() };
     let result = channel.ask(ask, modern_meta(version, &doorman.capabilities())).await?;
     let found: Discovered = result
         .decode()
@@ -50,7 +54,8 @@ pub(crate) async fn discover(channel: &Channel, doorman: &Doorman) -> Result<Gre
         return Err(McpError::unreadable(format!("it speaks {theirs}; we speak {}", MODERN.join(", "))));
     };
     let peer = found.meta.and_then(|meta| meta.server_info).unwrap_or_default().label();
-    Ok(Greeting { era: Era::Modern, version: (*version).to_owned(), peer })
+    let (capabilities, instructions) = (found.capabilities, found.instructions);
+    Ok(Greeting { era: Era::Modern, version: (*version).to_owned(), peer, capabilities, instructions })
 }
 
 #[derive(Deserialize)]
@@ -59,6 +64,10 @@ struct Initialized {
     protocol_version: String,
     #[serde(default)]
     server_info: PeerInfo,
+    #[serde(default)]
+    capabilities: RawObject,
+    #[serde(default)]
+    instructions: Option<String>,
 }
 
 /// Greets a legacy server (2025-11-25, basic/lifecycle). One that refuses our version and names another that we
@@ -79,7 +88,7 @@ async fn hello_in(version: &str, channel: &Channel, doorman: &Doorman) -> Result
         .with("protocolVersion", version)
         .with("capabilities", doorman.capabilities())
         .with("clientInfo", client_info());
-    let ask = Ask { method: "initialize", params, ..Ask::default() };
+    let ask = Ask { method: "initialize".into(), params, ..Ask::default() };
     let result = channel.ask(ask, RawObject::default()).await?;
     let found: Initialized = result
         .decode()
@@ -91,7 +100,8 @@ async fn hello_in(version: &str, channel: &Channel, doorman: &Doorman) -> Result
             LEGACY.join(", ")
         )));
     }
-    Ok(Greeting { era: Era::Legacy, version: found.protocol_version, peer: found.server_info.label() })
+    let Initialized { protocol_version: version, server_info, capabilities, instructions } = found;
+    Ok(Greeting { era: Era::Legacy, version, peer: server_info.label(), capabilities, instructions })
 }
 
 /// The first of these versions that a server's refusal offers.

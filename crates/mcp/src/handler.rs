@@ -17,6 +17,9 @@ pub trait ClientHandler: Send + Sync {
         method: String,
         params: Option<RawJson>,
     ) -> BoxFuture<'a, HandlerAnswer>;
+
+    /// Hears what a server says that belongs to no request.
+    fn notification(&self, _server: &ServerId, _method: &str, _params: Option<&RawJson>) {}
 }
 
 /// Declares nothing and refuses everything.

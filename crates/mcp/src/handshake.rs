@@ -166,7 +166,7 @@ impl Meeting<'_> {
     /// that answers neither is still starting.
     async fn probe_child(&self, channel: &Channel) -> Result<Probe, McpError> {
         let probe = self.probe(channel);
-        let ping = channel.ask(Ask { method: "ping", ..Ask::default() }, RawObject::default());
+        let ping = channel.ask(Ask { method: "ping".into(), ..Ask::default() }, RawObject::default());
         tokio::pin!(probe, ping);
         tokio::select! {
             biased;
@@ -185,7 +185,7 @@ impl Meeting<'_> {
         let stdio = Stdio::start(spec, self.inbox(), self.tasks)?;
         let stderr = stdio.stderr.clone();
         *self.stderr.lock().unwrap_or_else(PoisonError::into_inner) = stderr.clone();
-        Ok((Channel::new(Box::new(stdio)), stderr))
+        Ok((Channel::new(Box::new(stdio), &self.doorman), stderr))
     }
 
     async fn initialize(&self, channel: &Channel) -> Result<Greeting, McpError> {
@@ -198,7 +198,7 @@ impl Meeting<'_> {
     /// old transport.
     async fn open_http(&self, spec: &HttpSpec) -> Result<Connection, McpError> {
         let http = Arc::new(Http::new(spec, self.authorizer.clone(), self.inbox(), self.tasks)?);
-        let channel = Channel::new(Box::new(SharedHttp(Arc::clone(&http))));
+        let channel = Channel::new(Box::new(SharedHttp(Arc::clone(&http))), &self.doorman);
         if self.only == Some(Era::Modern) {
             http.speak(MODERN.first().copied());
             let greeting = self.discover(&channel).await?;
@@ -255,7 +255,7 @@ impl Meeting<'_> {
             )));
         }
         let sse = Sse::open(spec, self.authorizer.clone(), self.inbox(), self.tasks).await?;
-        let channel = Channel::new(Box::new(sse));
+        let channel = Channel::new(Box::new(sse), &self.doorman);
         let greeting = self.initialize(&channel).await?;
         Ok(self.greeted(channel, greeting, StderrRing::default()))
     }

@@ -27,6 +27,24 @@ pub(crate) struct Mirrored {
     path: Vec<String>,
 }
 
+impl Mirrored {
+    /// The header's name.
+    pub(crate) fn header_name(&self) -> String {
+        format!("Mcp-Param-{}", self.header)
+    }
+
+    /// What the header must say for these arguments.
+    pub(crate) fn value_in(&self, arguments: &Value) -> Option<String> {
+        let value = self.path.iter().try_fold(arguments, |value, step| value.get(step))?;
+        match value {
+            Value::String(text) => Some(text.clone()),
+            Value::Bool(flag) => Some(flag.to_string()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        }
+    }
+}
+
 /// The parameters that `schema` marks with `x-mcp-header`, or why the marks make the tool unusable over HTTP.
 pub(crate) fn mirrored(schema: &RawJson) -> Result<Vec<Mirrored>, Text> {
     // Most tools have none: one look at the text spares them the walk.
@@ -115,16 +133,8 @@ pub(crate) fn of_arguments(mirrored: &[Mirrored], arguments: &RawJson) -> Vec<(S
         return Vec::new();
     }
     let arguments = arguments.value();
-    let header = |mirrored: &Mirrored| {
-        let value = mirrored.path.iter().try_fold(&arguments, |value, step| value.get(step))?;
-        let text = match value {
-            Value::String(text) => text.clone(),
-            Value::Bool(flag) => flag.to_string(),
-            Value::Number(number) => number.to_string(),
-            _ => return None,
-        };
-        Some((format!("Mcp-Param-{}", mirrored.header), encode(&text)))
-    };
+    let header =
+        |mirrored: &Mirrored| Some((mirrored.header_name(), encode(&mirrored.value_in(&arguments)?)));
     mirrored.iter().filter_map(header).collect()
 }
 

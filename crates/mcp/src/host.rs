@@ -8,7 +8,8 @@ use toolhub_core::{
     BoxFuture, CallContext, EventKind, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput,
 };
 
-use crate::connection::Connection;
+use crate::asker::Asker;
+use crate::connection::{Connection, Heard};
 use crate::error::McpError;
 use crate::supervisor::{Purpose, Server};
 use crate::transport::{OnLeaving, OnProgress};
@@ -33,7 +34,9 @@ impl McpHost {
     ) -> Result<RawJson, McpError> {
         let _in_use = self.server.hold(Purpose::Work);
         let mut connection = self.server.connection().await?;
-        let (began, heard) = (Instant::now(), (announcer(context), reporter(context)));
+        let (on_leaving, on_progress) = (announcer(context), reporter(context));
+        let asker = context.caller.clone().map(|link| Asker { link, context: Some(context.clone()) });
+        let (began, heard) = (Instant::now(), Heard { on_leaving, on_progress, asker });
         let call = |connection: Arc<Connection>| {
             let heard = heard.clone();
             async move { connection.call_tool(&tool.definition, arguments, heard).await }
@@ -69,6 +72,9 @@ fn announcer(context: &CallContext) -> OnLeaving {
 fn reporter(context: &CallContext) -> OnProgress {
     let context = context.clone();
     Arc::new(move |params: &RawJson| {
+        if let Some(caller) = &context.caller {
+            caller.progress(params);
+        }
         if let Ok(Progress { progress, total, message }) = params.decode() {
             context.emit(EventKind::Progress { progress, total, message });
         }

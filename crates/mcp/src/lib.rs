@@ -1,11 +1,13 @@
 //! The only crate that knows MCP: our own wire layer with raw payloads, so that what is not understood is kept.
 
+mod asker;
 mod breaker;
 pub mod config;
 mod connection;
 mod doorman;
 mod era;
 mod error;
+pub mod gateway;
 mod greet;
 mod handler;
 mod handshake;
@@ -15,6 +17,7 @@ mod inquiry;
 mod listing;
 mod news;
 pub mod oauth;
+mod passage;
 mod standing;
 mod supervisor;
 mod transport;
@@ -26,6 +29,7 @@ pub use handler::{ClientHandler, HandlerAnswer, Refusal};
 pub use host::McpHost;
 pub use inquiry::Listed;
 pub use listing::{Listing, Offer};
+pub use passage::Passage;
 pub use standing::{Past, ServerState};
 pub use supervisor::{Server, ServerContext};
 pub use transport::last_lines;

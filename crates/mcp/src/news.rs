@@ -1,9 +1,11 @@
 //! The stream on which a modern server tells of changes, kept open beside its connection.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolhub_core::RawObject;
+use tokio::sync::watch;
+use toolhub_core::{RawJson, RawObject};
 
 use crate::connection::{Ask, Connection};
 use crate::error::McpError;
@@ -11,14 +13,26 @@ use crate::error::McpError;
 /// How long a stream that ended is left before it is opened again.
 const FOLLOW_PAUSE: Duration = Duration::from_secs(5);
 
-/// Keeps a modern server's stream of news open (2026-07-28, patterns/subscriptions). One that has none says so,
-/// and is left alone.
-pub(crate) async fn follow(connection: Arc<Connection>) {
+/// Keeps a modern server's stream of news open (2026-07-28, patterns/subscriptions), and opens it anew when somebody
+/// wants to hear of other resources. One that has none says so, and is left alone.
+pub(crate) async fn follow(connection: Arc<Connection>, mut watched: watch::Receiver<BTreeSet<String>>) {
     let wanted = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
     let wanted = wanted.iter().fold(RawObject::default(), |filter, name| filter.with(*name, true));
     loop {
-        let params = RawObject::default().with("notifications", wanted.clone());
-        let ended = connection.ask(Ask { method: "subscriptions/listen", params, ..Ask::default() }).await;
+        let mut filter = wanted.clone();
+        {
+            let uris = watched.borrow_and_update();
+            if !uris.is_empty() {
+                filter.set("resourceSubscriptions", RawJson::of(&*uris));
+            }
+        }
+        let params = RawObject::default().with("notifications", filter);
+        let listening =
+            connection.ask(Ask { method: "subscriptions/listen".into(), params, ..Ask::default() });
+        let ended = tokio::select! {
+            ended = listening => ended,
+            Ok(()) = watched.changed() => continue,
+        };
         if matches!(ended, Err(McpError::Rpc { .. } | McpError::Http { .. })) || !connection.is_open() {
             return;
         }

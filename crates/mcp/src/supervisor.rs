@@ -1,6 +1,7 @@
 //! One server over time: connected when first needed, one connect for all who wait, again when it went away, left
 //! alone when it keeps failing, stopped when nobody needs it. What it offers is asked for in `inquiry`.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -55,6 +56,8 @@ pub struct Server {
     standing: Mutex<Standing>,
     /// Counts how often it was connected.
     connects: watch::Sender<u32>,
+    /// The resources somebody wants to hear of.
+    watched: watch::Sender<BTreeSet<String>>,
 }
 
 impl std::fmt::Debug for Server {
@@ -71,7 +74,8 @@ impl Server {
         let (store, events) = (Arc::clone(&context.logins), Arc::clone(&context.events));
         let guard = Guard::of(&spec, Surroundings { store, events, tasks: tasks.clone() }).map(Arc::new);
         let (changes, connects) = (watch::Sender::new(0), watch::Sender::new(0));
-        Self { spec, context, guard, tasks, changes, standing, connects }
+        let watched = watch::Sender::default();
+        Self { spec, context, guard, tasks, changes, standing, connects, watched }
     }
 
     /// Its id.
@@ -102,6 +106,11 @@ impl Server {
     /// Counts how often it was connected.
     pub fn connects(&self) -> watch::Receiver<u32> {
         self.connects.subscribe()
+    }
+
+    /// The resources that somebody wants to hear of.
+    pub(crate) fn watched(&self) -> &watch::Sender<BTreeSet<String>> {
+        &self.watched
     }
 
     pub(crate) fn standing(&self) -> MutexGuard<'_, Standing> {
@@ -233,6 +242,7 @@ impl Server {
             events: Arc::clone(&self.context.events),
             handler: Arc::clone(&self.context.handler),
             changes: self.changes.clone(),
+            askers: Arc::default(),
         };
         let meeting = Meeting {
             transport: &self.spec.transport,
@@ -300,7 +310,7 @@ impl Server {
             self.run_beside(&helpers, Arc::clone(self).stop_when_idle(idle));
         }
         if self.context.listen && connection.greeting.era == Era::Modern {
-            self.run_beside(&helpers, follow(Arc::clone(connection)));
+            self.run_beside(&helpers, follow(Arc::clone(connection), self.watched.subscribe()));
         }
     }
 

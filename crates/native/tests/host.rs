@@ -28,7 +28,8 @@ impl NativeTool for Fixed {
 }
 
 async fn call(host: &NativeHost, tool: &Tool, arguments: Value) -> String {
-    let context = CallContext { call: CallId::fresh(), conversation: None, events: Arc::new(Silence) };
+    let context =
+        CallContext { call: CallId::fresh(), conversation: None, caller: None, events: Arc::new(Silence) };
     let came = host.call(tool, &RawJson::from(arguments), &context).await;
     match came {
         Ok(output) => output.texts().0.join("\n"),

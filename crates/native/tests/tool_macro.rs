@@ -108,7 +108,7 @@ mod odd {
 }
 
 fn context() -> CallContext {
-    CallContext { call: CallId::new("call_1"), conversation: None, events: Arc::new(Silence) }
+    CallContext { call: CallId::new("call_1"), conversation: None, caller: None, events: Arc::new(Silence) }
 }
 
 async fn call(tool: &dyn NativeTool, arguments: Value) -> String {

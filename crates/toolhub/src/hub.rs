@@ -162,12 +162,14 @@ impl Hub {
     pub fn add_tool(&self, tool: impl NativeTool) {
         self.native.add(Arc::new(tool));
         self.engine.set_tools(&Source::Native, &self.native.tools());
+        self.lists_kept.send_modify(|count| *count += 1);
     }
 
     /// Removes a native tool; whether there was one.
     pub fn remove_tool(&self, name: &str) -> bool {
         let removed = self.native.remove(name);
         self.engine.set_tools(&Source::Native, &self.native.tools());
+        self.lists_kept.send_modify(|count| *count += 1);
         removed
     }
 
@@ -267,7 +269,8 @@ impl ToolCaller for Hub {
 /// What a call asks of the router.
 fn wanted(call: &ToolCall) -> Request<'_> {
     let (by, source, arguments) = (call.by, call.source.as_deref(), Some(&call.arguments));
-    Request { by, source, arguments, mending: call.mending, ..Request::named(call.tool.as_str()) }
+    let among = call.among.as_deref();
+    Request { by, source, arguments, among, mending: call.mending, ..Request::named(call.tool.as_str()) }
 }
 
 fn tools_of(spec: &ServerSpec, list: &CachedList, approved: &Approved) -> Vec<Tool> {

@@ -26,6 +26,7 @@ mod discovery;
 mod failures;
 mod finder;
 mod freshness;
+mod gateway;
 mod hub;
 mod listeners;
 mod login;
@@ -36,6 +37,7 @@ mod unrecorded;
 
 pub use asking::{AskError, AskOptions, WhichModel};
 pub use builder::{BuildError, HubBuilder};
+pub use gateway::{CallCounts, Gateways, Tidings};
 pub use hub::{Hub, ServerView};
 pub use login::LoginError;
 pub use model::ChosenModel;

@@ -40,14 +40,24 @@ pub struct Request<'a> {
     pub arguments: Option<&'a RawJson>,
     /// Whether they are mended where they do not fit.
     pub mending: Mending,
+    /// Who may serve it, where not everybody may.
+    pub among: Option<&'a [Source]>,
     /// Shuffles equals where the call goes by capability.
     pub seed: u64,
+}
+
+impl Request<'_> {
+    /// Whether that source may serve it.
+    fn admits(&self, source: &Source) -> bool {
+        self.among.is_none_or(|among| among.contains(source))
+    }
 }
 
 impl<'a> Request<'a> {
     /// A request for a tool by its name, and nothing else said.
     pub fn named(tool: &'a str) -> Self {
-        Self { tool, by: CallBy::Name, source: None, arguments: None, mending: Mending::Off, seed: 0 }
+        let (by, mending) = (CallBy::Name, Mending::Off);
+        Self { tool, by, source: None, arguments: None, mending, among: None, seed: 0 }
     }
 }
 
@@ -135,7 +145,8 @@ fn by_name<'a>(
     known: Known<'a>,
     (only, reasons): (Option<&ServerId>, &mut Vec<Text>),
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
-    let named: Vec<&Arc<Entry>> = ordered(known.catalog.named(request.tool), known.policy);
+    let named = known.catalog.named(request.tool).filter(|entry| request.admits(&entry.tool.source));
+    let named: Vec<&Arc<Entry>> = ordered(named, known.policy);
     let group: Vec<&Arc<Entry>> = match only {
         Some(id) => {
             named.iter().copied().filter(|entry| entry.tool.source == Source::Server(id.clone())).collect()
@@ -157,7 +168,7 @@ fn by_capability<'a>(
     let tagged = known.catalog.tagged(capability).filter(|entry| match (only, &entry.tool.source) {
         (Some(id), Source::Server(server)) => server == id,
         (Some(_), _) => false,
-        (None, _) => true,
+        (None, source) => request.admits(source),
     });
     let group = ordered(tagged, known.policy);
     let have = group.len();

@@ -13,6 +13,7 @@ pub(crate) mod stdio;
 #[cfg(target_os = "linux")]
 mod sweep;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -37,7 +38,7 @@ pub(crate) struct OutgoingRequest {
     /// Our id for it.
     pub(crate) id: u64,
     /// The method.
-    pub(crate) method: &'static str,
+    pub(crate) method: Cow<'static, str>,
     /// What the request is about: the tool's name, the resource's uri.
     pub(crate) name: Option<String>,
     /// The message.
@@ -61,15 +62,17 @@ impl OutgoingRequest {
 
 /// What a server asks or tells of its own accord.
 pub(crate) trait Inbox: Send + Sync {
-    /// Answers a server's request: a result, or an error's code and message.
+    /// Answers a server's request: a result, or an error's code and message. `via` is the request of ours on whose
+    /// stream it came, where that shows.
     fn request(
         &self,
         method: String,
         params: Option<RawJson>,
+        via: Option<u64>,
     ) -> BoxFuture<'_, Result<RawJson, (i64, String)>>;
 
-    /// Hears a notification that belongs to no call.
-    fn notification(&self, method: &str, params: Option<&RawJson>);
+    /// Hears a notification that is not about progress.
+    fn notification(&self, method: &str, params: Option<&RawJson>, via: Option<u64>);
 
     /// Hears that something came which was not understood.
     fn oddity(&self, detail: String);

@@ -66,7 +66,7 @@ impl Callers {
             place.send(Command::Request { id, body, reply, on_progress });
             // Initialize may not be cancelled (2025-11-25, utilities/cancellation), and before it nothing else
             // should be said to a legacy server either.
-            let told = !matches!(method, "initialize" | "server/discover" | "ping");
+            let told = !matches!(&*method, "initialize" | "server/discover" | "ping");
             let mut guard = CancelOnDrop { commands: &self.commands, id: told.then_some(id) };
             let answer = answer.await;
             guard.id = None;
@@ -162,7 +162,7 @@ impl Mux {
                 }
             }
             Ok(Incoming::Notification { method, params }) => {
-                self.inbox.notification(&method, params.as_ref());
+                self.inbox.notification(&method, params.as_ref(), None);
             }
             Ok(Incoming::Request { id, method, params }) => self.question(id, method, params),
             Err(NotAMessage::Noise) => {
@@ -184,7 +184,7 @@ impl Mux {
         }
         let (inbox, outbound) = (Arc::clone(&self.inbox), self.outbound.clone());
         self.questions.spawn(async move {
-            let outcome = inbox.request(method, params).await;
+            let outcome = inbox.request(method, params, None).await;
             let _ = outbound.send(wire::answer(id, &outcome)).await;
         });
     }

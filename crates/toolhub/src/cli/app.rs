@@ -122,7 +122,7 @@ impl App {
 }
 
 /// Ctrl-C, a polite request to end, or the terminal going away.
-async fn stop_signal() {
+pub(crate) async fn stop_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

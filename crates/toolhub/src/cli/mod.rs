@@ -29,6 +29,7 @@ mod options;
 mod options_ask;
 mod options_eval;
 mod options_memory;
+mod options_serve;
 mod options_text;
 mod parse;
 mod prompt;
@@ -36,6 +37,7 @@ mod recommend;
 mod result;
 mod run;
 mod screen;
+mod serve;
 mod server_edit;
 mod server_list;
 mod servers;
@@ -97,6 +99,7 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Explain(args)) => explain::run(app, args).await,
         Some(Command::Tools(args)) => tools::run(app, args).await,
         Some(Command::Servers(args)) => servers::run(app, args).await,
+        Some(Command::Serve(args)) => serve::run(app, args).await,
         Some(Command::Doctor(args)) => doctor::run(app, &args).await,
         Some(Command::Completions(args)) => completions::run(app, &args),
         Some(Command::Help(args)) => help::show(app, &args.command),

@@ -9,6 +9,7 @@ use toolhub::settings::Span;
 use super::options_ask::{AskArgs, ChatArgs, PromptArgs};
 use super::options_eval::EvalArgs;
 use super::options_memory::{HistoryArgs, RecommendArgs, ResultArgs, StatsArgs};
+use super::options_serve::ServeArgs;
 use super::options_text::{ParseArgs, RunArgs};
 
 /// One place for every tool an AI agent can use
@@ -90,6 +91,8 @@ pub(crate) enum Command {
     Tools(ToolsArgs),
     /// List, add, remove and test MCP servers
     Servers(ServersArgs),
+    /// Serve every tool to MCP clients, over HTTP or stdio
+    Serve(ServeArgs),
     /// Show what was called and what came of it
     History(HistoryArgs),
     /// Show how tools have fared

@@ -14,7 +14,9 @@ use toolhub_mcp::config::{ConfigError, OAuthSpec};
 
 use super::agents::AgentSettings;
 use super::llm::LlmSettings;
+use super::profiles::ProfileSettings;
 use super::search::SearchSettings;
+use super::serve::{AuthSettings, ServeSettings};
 use super::span::Span;
 use super::store::StoreSettings;
 use super::unknown::unknown_keys;
@@ -26,6 +28,12 @@ use super::web_search::WebSearchSettings;
 pub struct Settings {
     /// Agents by their names.
     pub agents: BTreeMap<String, AgentSettings>,
+    /// What clients of the gateway see, by the names of profiles.
+    pub profiles: BTreeMap<String, ProfileSettings>,
+    /// Where the gateway listens, and to whom.
+    pub serve: ServeSettings,
+    /// Who may come in.
+    pub auth: AuthSettings,
     /// Which language model is used.
     pub llm: Option<LlmSettings>,
     /// In which order sources are tried.

@@ -10,8 +10,10 @@ use toolhub_engine::near_names;
 use toolhub_mcp::config::ConfigError;
 
 /// Tables that belong to other parts of toolhub, whose keys are theirs to check.
-const OTHERS: [&str; 5] = ["agents", "profiles", "auth", "tags", "skills"];
-const TABLES: [(&str, &[&str]); 9] = [
+const OTHERS: [&str; 4] = ["agents", "profiles", "tags", "skills"];
+const TABLES: [(&str, &[&str]); 11] = [
+    ("serve", &["bind", "hosts", "origins", "body_bytes", "at_once", "per_second", "drain"]),
+    ("auth", &["tokens"]),
     ("llm", &["enabled", "url", "model", "api", "key", "tool_calls", "timeout", "max_tokens", "temperature"]),
     ("routing", &["order", "batch", "strategies"]),
     ("limits", &["call", "call_cap", "connect", "result"]),
@@ -40,6 +42,8 @@ const TABLES: [(&str, &[&str]); 9] = [
 ];
 const AGENT: [&str; 8] =
     ["model", "instructions", "tools", "way", "rounds", "time", "tokens", "prompt_tokens"];
+const PROFILE: [&str; 9] =
+    ["servers", "tools", "allow", "deny", "tags", "expose", "pinned", "mend_arguments", "overrides"];
 const OAUTH: [&str; 7] =
     ["client_id", "client_secret", "client_metadata_url", "issuer", "scopes", "redirect_port", "grant"];
 const HINTS: [&str; 8] = [
@@ -70,10 +74,12 @@ pub(super) fn unknown_keys(file: &Path, text: &str) -> Vec<Text> {
             None => {}
         }
     }
-    let agents = document.get("agents").and_then(Item::as_table_like);
-    for (_, agent) in agents.into_iter().flat_map(TableLike::iter) {
-        if let Some(table) = agent.as_table_like() {
-            found.check(table, &AGENT);
+    for (name, keys) in [("agents", &AGENT[..]), ("profiles", &PROFILE)] {
+        let named = document.get(name).and_then(Item::as_table_like);
+        for (_, one) in named.into_iter().flat_map(TableLike::iter) {
+            if let Some(table) = one.as_table_like() {
+                found.check(table, keys);
+            }
         }
     }
     found.notes

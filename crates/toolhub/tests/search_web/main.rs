@@ -25,7 +25,8 @@ fn web(provider: SearchProvider, url: &str) -> WebSearch {
 }
 
 async fn search(web: WebSearch, arguments: Value) -> Result<ToolOutput, ToolError> {
-    let context = CallContext { call: CallId::fresh(), conversation: None, events: Arc::new(Silence) };
+    let context =
+        CallContext { call: CallId::fresh(), conversation: None, caller: None, events: Arc::new(Silence) };
     search_web(Arc::new(web)).call(RawJson::from(arguments), &context).await
 }
 

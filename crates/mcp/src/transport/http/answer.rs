@@ -134,9 +134,9 @@ impl Inner {
                 }
             }
             Ok(Incoming::Notification { method, params }) => {
-                self.inbox.notification(&method, params.as_ref());
+                self.inbox.notification(&method, params.as_ref(), id);
             }
-            Ok(Incoming::Request { id, method, params }) => self.question(id, method, params),
+            Ok(Incoming::Request { id: asked, method, params }) => self.question(asked, (method, params), id),
             // Only one request is answered here, so what cannot be read is its answer.
             Err(NotAMessage::Odd { detail, .. }) => return Some(Err(McpError::unreadable(detail))),
             Err(NotAMessage::Noise) => return Some(Err(McpError::unreadable("the answer is not JSON"))),

@@ -105,7 +105,7 @@ impl Transport for Http {
         Box::pin(async move {
             let mut headers = HeaderMap::new();
             if self.inner.is_modern() {
-                let method = ("Mcp-Method".to_owned(), request.method.to_owned());
+                let method = ("Mcp-Method".to_owned(), request.method.clone().into_owned());
                 let name = request.name.as_deref().map(|name| ("Mcp-Name".to_owned(), headers::encode(name)));
                 for (key, value) in [method].into_iter().chain(name).chain(request.headers.iter().cloned()) {
                     if let (Ok(key), Ok(value)) = (key.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
@@ -114,7 +114,8 @@ impl Transport for Http {
                 }
             }
             // A modern server sees the closed stream; a legacy one is told (2025-11-25, utilities/cancellation).
-            let told = !self.inner.is_modern() && !matches!(request.method, "initialize" | "server/discover");
+            let told =
+                !self.inner.is_modern() && !matches!(&*request.method, "initialize" | "server/discover");
             let mut guard = CancelOnDrop { http: self, id: told.then_some(request.id) };
             request.leaves();
             let response = match self.inner.post(request.body, headers).await {
@@ -190,10 +191,15 @@ impl Inner {
     }
 
     /// Answers a question of the server's own.
-    fn question(self: &Arc<Self>, id: RawJson, method: String, params: Option<RawJson>) {
+    fn question(
+        self: &Arc<Self>,
+        id: RawJson,
+        (method, params): (String, Option<RawJson>),
+        via: Option<u64>,
+    ) {
         let inner = Arc::clone(self);
         self.while_open(async move {
-            let outcome = inner.inbox.request(method, params).await;
+            let outcome = inner.inbox.request(method, params, via).await;
             let sent = inner.post(wire::answer(id, &outcome), HeaderMap::new());
             let _ = tokio::time::timeout(CONNECT_DEADLINE, sent).await;
         });

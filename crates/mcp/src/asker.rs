@@ -1,0 +1,73 @@
+//! Whose requests are under way at a server: a question of the server's goes to whoever it concerns, and to nobody else.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use toolhub_core::caller::Answer;
+use toolhub_core::{CallContext, CallerLink, EventKind, RawJson};
+
+/// Somebody who wants something of a server and can be asked back.
+#[derive(Debug, Clone)]
+pub(crate) struct Asker {
+    pub(crate) link: CallerLink,
+    /// The call it is for, whose deadline waits while a question is open.
+    pub(crate) context: Option<CallContext>,
+}
+
+impl Asker {
+    pub(crate) async fn ask(&self, method: String, params: Option<RawJson>) -> Answer {
+        let _open = self.context.as_ref().map(|context| {
+            context.emit(EventKind::Questioned { method: method.clone() });
+            Open(context)
+        });
+        self.link.ask(method, params).await
+    }
+}
+
+struct Open<'a>(&'a CallContext);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.emit(EventKind::Answered);
+    }
+}
+
+/// Those whose requests are under way, by the number of the request.
+#[derive(Debug, Default)]
+pub(crate) struct Askers(Mutex<BTreeMap<u64, Asker>>);
+
+impl Askers {
+    /// Notes a request, until what is given back is dropped.
+    pub(crate) fn enter(self: &Arc<Self>, request: u64, asker: Asker) -> Known {
+        self.all().insert(request, asker);
+        Known { askers: Arc::clone(self), request }
+    }
+
+    /// Who is behind what came on the stream of that request. Where no stream tells, and the requests of several
+    /// clients are under way, nobody can say whom it concerns; and one must not hear what is meant for another.
+    pub(crate) fn behind(&self, via: Option<u64>) -> Option<Asker> {
+        let all = self.all();
+        if let Some(via) = via {
+            return all.get(&via).cloned();
+        }
+        let newest = all.values().next_back()?;
+        let alone = all.values().all(|asker| asker.link.client() == newest.link.client());
+        alone.then(|| newest.clone())
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<u64, Asker>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that is noted.
+pub(crate) struct Known {
+    askers: Arc<Askers>,
+    request: u64,
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        self.askers.all().remove(&self.request);
+    }
+}

@@ -1,0 +1,286 @@
+//! The gateway over one stream of messages in each direction: stdio, and the old HTTP+SSE. Clients of both eras.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use toolhub_core::{RawJson, RawObject};
+
+use super::backend::{INVALID_REQUEST, RpcError};
+use super::listen::{Wanted, farewell};
+use super::message::{self, Message, Request, one_line, refusal, response};
+use super::rounds::{About, Resumed};
+use super::running::{Running, Step};
+use super::session::Session;
+use super::{Client, Gateway, Principal, modern};
+
+/// Messages that may wait to be sent to a client.
+const QUEUED: usize = 1_024;
+
+/// One client at the other end of a stream. Dropping it ends what runs for it.
+#[derive(Debug)]
+pub struct Duplex {
+    gateway: Arc<Gateway>,
+    principal: Principal,
+    out: mpsc::Sender<String>,
+    session: Mutex<Option<Arc<Session>>>,
+    /// What runs for a modern client, by what it calls it.
+    running: Arc<Mutex<HashMap<String, CancellationToken>>>,
+    tasks: TaskTracker,
+    closing: CancellationToken,
+}
+
+impl Duplex {
+    /// A client, and the messages it is sent, each one line.
+    pub fn open(gateway: &Arc<Gateway>, principal: Principal) -> (Self, mpsc::Receiver<String>) {
+        let (out, messages) = mpsc::channel(QUEUED);
+        let duplex = Self {
+            gateway: Arc::clone(gateway),
+            principal,
+            out,
+            session: Mutex::default(),
+            running: Arc::default(),
+            tasks: TaskTracker::new(),
+            closing: gateway.closing.child_token(),
+        };
+        (duplex, messages)
+    }
+
+    /// Waits until every request that came is answered.
+    pub async fn drain(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Takes one message in.
+    pub async fn receive(&self, text: &str) {
+        match message::read(text) {
+            Ok(Message::Request(request)) => self.request(request).await,
+            Ok(Message::Notification { method, params }) => self.hear(&method, params.as_ref()),
+            Ok(Message::Answer { id, answer }) => {
+                if let Some(session) = self.session().as_ref() {
+                    session.facts.questions.settle(id, answer);
+                }
+            }
+            Err((id, error)) => self.say(refusal(id.as_ref(), &error)).await,
+        }
+    }
+
+    fn session(&self) -> MutexGuard<'_, Option<Arc<Session>>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn say(&self, text: String) {
+        let _ = self.out.send(one_line(text)).await;
+    }
+
+    fn hear(&self, method: &str, params: Option<&RawJson>) {
+        let id = params.and_then(RawJson::object).and_then(|params| params.get("requestId").cloned());
+        let modern = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let given_up = id.filter(|_| method == "notifications/cancelled");
+        if let Some(token) = given_up.and_then(|id| modern.get(id.get()).cloned()) {
+            return token.cancel();
+        }
+        drop(modern);
+        if let Some(session) = self.session().as_ref() {
+            self.gateway.hear(session, method, params);
+        }
+    }
+
+    async fn request(&self, request: Request) {
+        let params = request.params.as_ref().and_then(RawJson::object);
+        if modern::version_in(params.as_ref()).is_some() || request.method == "server/discover" {
+            return self.modern(request, params).await;
+        }
+        if request.method == "initialize" && self.session().is_none() {
+            return self.initialize(&request, params.as_ref()).await;
+        }
+        let session = self.session().clone();
+        let Some(session) = session else {
+            // A ping is answered even before the greeting (2025-11-25, basic/lifecycle).
+            let answer = match request.method.as_str() {
+                "ping" => Ok(RawJson::empty_object()),
+                _ => Err(RpcError::new(INVALID_REQUEST, "begin with `initialize`")),
+            };
+            return self.say(response(&request.id, &answer)).await;
+        };
+        session.touch();
+        let entered = session.enter(&request.id);
+        let client = Client { facts: session.facts.clone(), session: Some(session) };
+        let mut running = self.gateway.start(request, params, client);
+        let (out, closing) = (self.out.clone(), self.closing.clone());
+        self.tasks.spawn(async move {
+            loop {
+                let step = tokio::select! {
+                    step = running.step() => step,
+                    // Nobody wants to hear of it any more.
+                    () = entered.cancelled.cancelled() => return,
+                    () = closing.cancelled() => return,
+                };
+                let (text, over) = match step {
+                    Step::Tell(text) => (text, false),
+                    Step::Over(served) => (response(&running.id, &served), true),
+                    Step::Ask(_) => continue,
+                };
+                if out.send(one_line(text)).await.is_err() || over {
+                    return;
+                }
+            }
+        });
+    }
+
+    async fn initialize(&self, request: &Request, params: Option<&RawObject>) {
+        let (session, greeting) = match self.gateway.initialize(params, &self.principal) {
+            Ok(greeted) => greeted,
+            Err(error) => return self.say(refusal(Some(&request.id), &error)).await,
+        };
+        *self.session() = Some(Arc::clone(&session));
+        self.say(response(&request.id, &Ok(greeting))).await;
+        let (gateway, out, closing) = (Arc::clone(&self.gateway), self.out.clone(), self.closing.clone());
+        self.gateway.tasks.spawn(async move {
+            let told = gateway.tell(session, move |text| {
+                let _ = out.try_send(one_line(text));
+            });
+            tokio::select! {
+                () = told => {}
+                () = closing.cancelled() => {}
+            }
+        });
+    }
+
+    async fn modern(&self, request: Request, params: Option<RawObject>) {
+        let facts = self.gateway.modern_facts(params.as_ref()).and_then(|facts| {
+            modern::supported(&modern::version_in(params.as_ref()).unwrap_or_default())?;
+            Ok(facts)
+        });
+        let facts = match facts {
+            Ok(facts) => facts,
+            Err(error) => return self.say(refusal(Some(&request.id), &error)).await,
+        };
+        let token = self.closing.child_token();
+        let entered = Entered::new(&self.running, &request.id, token.clone());
+        if request.method == "subscriptions/listen" {
+            let listening = self.listen(request.id, Wanted::of(params.as_ref()), token);
+            self.tasks.spawn(async move {
+                let _entered = entered;
+                listening.await;
+            });
+            return;
+        }
+        let about = About::of(&self.principal, &request, params.as_ref());
+        let running = match self.gateway.rounds.resume(&request, params.as_ref(), &about) {
+            Resumed::Other => self.gateway.start(request, params, Client { facts, session: None }),
+            Resumed::On(running) => running,
+            Resumed::Again(question) => return self.say(response(&request.id, &Ok(question))).await,
+            Resumed::Refused(error) => return self.say(refusal(Some(&request.id), &error)).await,
+        };
+        let (gateway, out) = (Arc::clone(&self.gateway), self.out.clone());
+        self.tasks.spawn(async move {
+            let _entered = entered;
+            tokio::select! {
+                () = run(gateway, running, (about, out)) => {}
+                () = token.cancelled() => {}
+            }
+        });
+    }
+
+    /// Tells a modern client the news it asked for, until it has heard enough.
+    fn listen(
+        &self,
+        id: RawJson,
+        wanted: Wanted,
+        token: CancellationToken,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let (gateway, out, closing) =
+            (Arc::clone(&self.gateway), self.out.clone(), self.gateway.closing.clone());
+        async move {
+            let mut news = gateway.backend.news();
+            for uri in wanted.resources() {
+                let _ = gateway.backend.watch(uri, true).await;
+            }
+            let _ = out.send(wanted.acknowledgement(&id)).await;
+            loop {
+                let piece = tokio::select! {
+                    () = closing.cancelled() => {
+                        let _ = out.send(response(&id, &Ok(farewell(&id)))).await;
+                        break;
+                    }
+                    () = token.cancelled() => break,
+                    piece = news.recv() => piece,
+                };
+                let text = match piece {
+                    Ok(piece) => wanted.told(&piece, &id),
+                    Err(RecvError::Lagged(_)) => continue,
+                    Err(RecvError::Closed) => break,
+                };
+                if let Some(text) = text
+                    && out.send(one_line(text)).await.is_err()
+                {
+                    break;
+                }
+            }
+            for uri in wanted.resources() {
+                let _ = gateway.backend.watch(uri, false).await;
+            }
+        }
+    }
+}
+
+impl Drop for Duplex {
+    fn drop(&mut self) {
+        self.closing.cancel();
+        if let Some(session) = self.session().take() {
+            session.closing.cancel();
+            let gateway = Arc::clone(&self.gateway);
+            self.gateway.tasks.spawn(async move { gateway.unwatch(&session).await });
+        }
+    }
+}
+
+async fn run(gateway: Arc<Gateway>, mut running: Running, (about, out): (About, mpsc::Sender<String>)) {
+    loop {
+        let text = match running.step().await {
+            Step::Tell(text) => text,
+            Step::Over(served) => {
+                let _ = out.send(one_line(response(&running.id, &served))).await;
+                return;
+            }
+            Step::Ask(question) => {
+                let id = running.id.clone();
+                let asking = gateway.rounds.park(running, question, about);
+                let _ = out.send(one_line(response(&id, &Ok(asking)))).await;
+                return;
+            }
+        };
+        if out.send(one_line(text)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// A modern request that runs.
+struct Entered {
+    all: Arc<Mutex<HashMap<String, CancellationToken>>>,
+    id: String,
+}
+
+impl Entered {
+    fn new(
+        all: &Arc<Mutex<HashMap<String, CancellationToken>>>,
+        id: &RawJson,
+        token: CancellationToken,
+    ) -> Self {
+        let id = id.get().to_owned();
+        all.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), token);
+        Self { all: Arc::clone(all), id }
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
+}

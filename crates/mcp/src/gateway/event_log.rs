@@ -1,0 +1,140 @@
+//! A stream of events that a legacy client may lose and take up again where it broke off (2025-11-25, transports:
+//! resumability).
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::stream::{self, Stream};
+use tokio::sync::{Notify, watch};
+
+/// Events that are kept for a client that may come again.
+const KEPT: usize = 1_024;
+/// What they may take.
+const KEPT_BYTES: usize = 8 << 20;
+/// How often a silent stream shows that it is alive.
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Said on a silent stream; clients ignore it.
+pub(crate) const ALIVE: &str = ":\n\n";
+
+#[derive(Debug, Default)]
+struct State {
+    events: VecDeque<(u64, String)>,
+    bytes: usize,
+    count: u64,
+    over: bool,
+}
+
+/// The events of one stream.
+#[derive(Debug)]
+pub(crate) struct EventLog {
+    /// Which stream of its session.
+    number: u64,
+    state: Mutex<State>,
+    bell: Notify,
+    readers: watch::Sender<usize>,
+}
+
+impl EventLog {
+    pub(crate) fn new(number: u64) -> Self {
+        Self { number, state: Mutex::default(), bell: Notify::new(), readers: watch::Sender::new(0) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a message; an empty one tells the client only where it is.
+    pub(crate) fn push(&self, text: &str) {
+        let mut state = self.state();
+        state.count += 1;
+        let count = state.count;
+        let event = event(Some(&format!("{}-{count}", self.number)), text);
+        state.bytes += event.len();
+        state.events.push_back((count, event));
+        while state.events.len() > 1 && (state.events.len() > KEPT || state.bytes > KEPT_BYTES) {
+            let gone = state.events.pop_front().map_or(0, |(_, event)| event.len());
+            state.bytes -= gone;
+        }
+        drop(state);
+        self.bell.notify_waiters();
+    }
+
+    /// Says that nothing more comes.
+    pub(crate) fn finish(&self) {
+        self.state().over = true;
+        self.bell.notify_waiters();
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.state().over
+    }
+
+    /// Waits until nobody has read it for so long.
+    pub(crate) async fn abandoned(&self, grace: Duration) {
+        let mut readers = self.readers.subscribe();
+        loop {
+            let _ = readers.wait_for(|count| *count == 0).await;
+            let back = readers.wait_for(|count| *count > 0);
+            if tokio::time::timeout(grace, back).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// The events after that one, as they come.
+    pub(crate) fn read(self: &Arc<Self>, after: u64) -> impl Stream<Item = String> + Send + 'static {
+        let reader = Reader::new(Arc::clone(self));
+        stream::unfold((reader, after), |(reader, after)| async move {
+            let log = Arc::clone(&reader.log);
+            loop {
+                let rung = log.bell.notified();
+                tokio::pin!(rung);
+                rung.as_mut().enable();
+                let (next, over) = {
+                    let state = log.state();
+                    (state.events.iter().find(|(count, _)| *count > after).cloned(), state.over)
+                };
+                match next {
+                    Some((count, event)) => return Some((event, (reader, count))),
+                    None if over => return None,
+                    None => {
+                        if tokio::time::timeout(KEEP_ALIVE, rung).await.is_err() {
+                            return Some((ALIVE.to_owned(), (reader, after)));
+                        }
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// Somebody who reads.
+struct Reader {
+    log: Arc<EventLog>,
+}
+
+impl Reader {
+    fn new(log: Arc<EventLog>) -> Self {
+        log.readers.send_modify(|count| *count += 1);
+        Self { log }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.log.readers.send_modify(|count| *count -= 1);
+    }
+}
+
+/// The text of one event of a message, which stands on one line.
+pub(crate) fn event(id: Option<&str>, text: &str) -> String {
+    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+    if text.is_empty() { format!("{id}data:\n\n") } else { format!("{id}event: message\ndata: {text}\n\n") }
+}
+
+/// Which stream, and which event of it, an event's id names.
+pub(crate) fn place(id: &str) -> Option<(u64, u64)> {
+    let (stream, count) = id.split_once('-')?;
+    Some((stream.parse().ok()?, count.parse().ok()?))
+}

@@ -1,0 +1,458 @@
+//! The gateway over Streamable HTTP: both eras on one endpoint. A request is answered with JSON where its answer is all
+//! there is to say, and with a stream of events from the moment there is more.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{self, Stream};
+use http::HeaderMap;
+use tokio::sync::broadcast::error::RecvError;
+use toolhub_core::{RawJson, RawObject};
+
+use super::backend::{INVALID_REQUEST, METHOD_NOT_FOUND, News, PARSE_ERROR, RpcError};
+use super::event_log::{ALIVE, EventLog, KEEP_ALIVE, event, place};
+use super::link::VERSION;
+use super::listen::{Wanted, farewell};
+use super::message::{self, Message, Request, one_line, refusal, response};
+use super::rounds::{About, Resumed};
+use super::running::{Running, Step};
+use super::session::{Entered, Session};
+use super::{Client, Gateway, Principal, modern};
+use crate::era::LEGACY;
+
+/// A client that lost its stream may come again for so long before its request is given up.
+const GRACE: Duration = Duration::from_secs(60);
+/// What a client that asks for a stream again should wait.
+const CANCELLED: i64 = -32800;
+
+/// Events as they are sent, each with its frame.
+pub type Events = Pin<Box<dyn Stream<Item = String> + Send>>;
+
+/// What an HTTP request is answered with.
+pub enum Reply {
+    /// A status, and JSON where there is any.
+    Body {
+        /// The status.
+        status: u16,
+        /// The JSON; empty where there is none.
+        body: String,
+        /// The session that begins with it.
+        session: Option<String>,
+    },
+    /// A stream of events.
+    Events(Events),
+}
+
+impl std::fmt::Debug for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Body { status, body, .. } => f.debug_tuple("Body").field(status).field(body).finish(),
+            Self::Events(_) => f.write_str("Events"),
+        }
+    }
+}
+
+impl Reply {
+    fn json(status: u16, body: String) -> Self {
+        Self::Body { status, body, session: None }
+    }
+
+    fn empty(status: u16) -> Self {
+        Self::json(status, String::new())
+    }
+
+    fn refused(status: u16, id: Option<&RawJson>, error: &RpcError) -> Self {
+        Self::json(status, refusal(id, error))
+    }
+}
+
+/// Reads a header.
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+impl Gateway {
+    /// Takes one message, or a batch of an old client.
+    pub async fn post(self: &Arc<Self>, headers: &HeaderMap, body: &[u8], principal: &Principal) -> Reply {
+        let Ok(text) = std::str::from_utf8(body) else {
+            return Reply::refused(400, None, &RpcError::new(PARSE_ERROR, "the body is not UTF-8"));
+        };
+        if text.trim_start().starts_with('[') {
+            return self.batch(headers, text, principal).await;
+        }
+        let message = match message::read(text) {
+            Ok(message) => message,
+            Err((id, error)) => return Reply::refused(400, id.as_ref(), &error),
+        };
+        let request = match message {
+            Message::Request(request) => request,
+            other => return self.told(headers, other, principal),
+        };
+        let params = request.params.as_ref().and_then(RawJson::object);
+        if is_modern(headers, params.as_ref()) {
+            return self.modern(headers, request, (params, principal)).await;
+        }
+        if request.method == "initialize" {
+            return match self.initialize(params.as_ref(), principal) {
+                Ok((session, greeting)) => {
+                    let id = Some(session.id.clone());
+                    self.welcome(session);
+                    Reply::Body { status: 200, body: response(&request.id, &Ok(greeting)), session: id }
+                }
+                Err(error) => Reply::refused(400, Some(&request.id), &error),
+            };
+        }
+        match self.session(headers, principal) {
+            Ok(session) => self.legacy(session, request, params).await,
+            Err((status, error)) => Reply::refused(status, Some(&request.id), &error),
+        }
+    }
+
+    /// Opens the stream of what belongs to no request, or takes one up again that broke off.
+    pub async fn get(self: &Arc<Self>, headers: &HeaderMap, principal: &Principal) -> Reply {
+        if is_modern(headers, None) {
+            return Reply::empty(405);
+        }
+        let session = match self.session(headers, principal) {
+            Ok(session) => session,
+            // Without a session there is nobody to speak to.
+            Err((400, _)) => return Reply::empty(405),
+            Err((status, error)) => return Reply::refused(status, None, &error),
+        };
+        if let Some((stream, after)) = header(headers, "last-event-id").and_then(place) {
+            return match session.log(stream) {
+                Some(log) => Reply::Events(Box::pin(log.read(after))),
+                None => {
+                    let gone = RpcError::new(INVALID_REQUEST, "that stream is not kept any more");
+                    Reply::refused(404, None, &gone)
+                }
+            };
+        }
+        let (log, new) = session.own_log();
+        if new {
+            let (gateway, listener, written) = (Arc::clone(self), Arc::clone(&session), Arc::clone(&log));
+            self.tasks.spawn(async move {
+                let telling = Arc::clone(&written);
+                gateway.tell(listener, move |text| telling.push(&one_line(text))).await;
+                written.finish();
+            });
+            log.push("");
+        }
+        Reply::Events(Box::pin(log.read(0)))
+    }
+
+    /// Ends a session.
+    pub async fn delete(self: &Arc<Self>, headers: &HeaderMap, principal: &Principal) -> Reply {
+        if is_modern(headers, None) {
+            return Reply::empty(405);
+        }
+        match self.session(headers, principal) {
+            Ok(session) => {
+                self.sessions.remove(&session.id);
+                self.unwatch(&session).await;
+                Reply::empty(204)
+            }
+            Err((status, error)) => Reply::refused(status, None, &error),
+        }
+    }
+
+    /// Takes a new session in.
+    fn welcome(self: &Arc<Self>, session: Arc<Session>) {
+        for gone in self.sessions.insert(session) {
+            let gateway = Arc::clone(self);
+            self.tasks.spawn(async move { gateway.unwatch(&gone).await });
+        }
+    }
+
+    fn session(&self, headers: &HeaderMap, principal: &Principal) -> Result<Arc<Session>, (u16, RpcError)> {
+        let Some(id) = header(headers, "mcp-session-id") else {
+            let how = "`Mcp-Session-Id` is missing: begin with `initialize`";
+            return Err((400, RpcError::new(INVALID_REQUEST, how)));
+        };
+        let gone = || (404, RpcError::new(-32001, "there is no such session: begin with `initialize`"));
+        self.sessions.get(id, principal).ok_or_else(gone)
+    }
+
+    /// Hears what is no request.
+    fn told(&self, headers: &HeaderMap, message: Message, principal: &Principal) -> Reply {
+        if is_modern(headers, None) {
+            return match message {
+                Message::Notification { .. } => Reply::empty(202),
+                Message::Request(_) | Message::Answer { .. } => {
+                    let wrong = RpcError::new(INVALID_REQUEST, "a modern client sends requests alone");
+                    Reply::refused(400, None, &wrong)
+                }
+            };
+        }
+        let session = match self.session(headers, principal) {
+            Ok(session) => session,
+            Err((status, error)) => return Reply::refused(status, None, &error),
+        };
+        match message {
+            Message::Notification { method, params } => self.hear(&session, &method, params.as_ref()),
+            Message::Answer { id, answer } => {
+                session.facts.questions.settle(id, answer);
+            }
+            Message::Request(_) => {}
+        }
+        Reply::empty(202)
+    }
+
+    /// Several messages at once (2025-03-26); each is answered as if it came alone, without a stream.
+    async fn batch(self: &Arc<Self>, headers: &HeaderMap, text: &str, principal: &Principal) -> Reply {
+        let refuse = |why: &str| Reply::refused(400, None, &RpcError::new(INVALID_REQUEST, why));
+        if is_modern(headers, None) {
+            return refuse("a modern client sends one message at a time");
+        }
+        let session = match self.session(headers, principal) {
+            Ok(session) => session,
+            Err((status, error)) => return Reply::refused(status, None, &error),
+        };
+        let Ok(items) = RawJson::parse(text).and_then(|all| all.decode::<Vec<RawJson>>()) else {
+            return Reply::refused(400, None, &RpcError::new(PARSE_ERROR, "the batch is no JSON"));
+        };
+        if items.is_empty() || items.len() > 100 {
+            return refuse("a batch has 1 to 100 messages");
+        }
+        let mut answers = Vec::new();
+        for item in items {
+            match message::read(item.get()) {
+                Ok(Message::Request(request)) => {
+                    let params = request.params.as_ref().and_then(RawJson::object);
+                    let client = client_of(&session);
+                    let (id, mut running) = (request.id.clone(), self.start(request, params, client));
+                    let served = loop {
+                        if let Step::Over(served) = running.step().await {
+                            break served;
+                        }
+                    };
+                    answers.push(response(&id, &served));
+                }
+                Ok(other) => {
+                    self.told(headers, other, principal);
+                }
+                Err((id, error)) => answers.push(refusal(id.as_ref(), &error)),
+            }
+        }
+        match answers.is_empty() {
+            true => Reply::empty(202),
+            false => Reply::json(200, format!("[{}]", answers.join(","))),
+        }
+    }
+
+    async fn legacy(
+        self: &Arc<Self>,
+        session: Arc<Session>,
+        request: Request,
+        params: Option<RawObject>,
+    ) -> Reply {
+        let entered = session.enter(&request.id);
+        let mut running = self.start(request, params, client_of(&session));
+        let first = tokio::select! {
+            first = running.step() => first,
+            () = entered.cancelled.cancelled() => return Reply::json(200, given_up(&running.id)),
+        };
+        let text = match first {
+            Step::Over(served) => return Reply::json(200, response(&running.id, &served)),
+            Step::Tell(text) => text,
+            Step::Ask(_) => String::new(),
+        };
+        let log = session.open_log();
+        // From this revision on a client wants to know at once where it would go on (2025-11-25, transports).
+        if session.version >= "2025-11-25" {
+            log.push("");
+        }
+        log.push(&one_line(text));
+        let events = log.read(0);
+        self.tasks.spawn(pump(log, running, entered));
+        Reply::Events(Box::pin(events))
+    }
+
+    async fn modern(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        request: Request,
+        (params, principal): (Option<RawObject>, &Principal),
+    ) -> Reply {
+        let checked = self.modern_facts(params.as_ref()).and_then(|facts| {
+            self.check_headers(&request, params.as_ref(), |name| header(headers, name))?;
+            modern::supported(&modern::version_in(params.as_ref()).unwrap_or_default())?;
+            Ok(facts)
+        });
+        let facts = match checked {
+            Ok(facts) => facts,
+            Err(error) => return Reply::refused(400, Some(&request.id), &error),
+        };
+        if request.method == "subscriptions/listen" {
+            let wanted = Wanted::of(params.as_ref());
+            return Reply::Events(self.listen(request.id, wanted).await);
+        }
+        let about = About::of(principal, &request, params.as_ref());
+        let running = match self.rounds.resume(&request, params.as_ref(), &about) {
+            Resumed::Other => self.start(request, params, Client { facts, session: None }),
+            Resumed::On(running) => running,
+            Resumed::Again(question) => return Reply::json(200, response(&request.id, &Ok(question))),
+            Resumed::Refused(error) => return Reply::refused(400, Some(&request.id), &error),
+        };
+        self.run(running, about).await
+    }
+
+    /// Runs a modern request. Dropping the reply cancels it, as a client does that goes away.
+    async fn run(self: &Arc<Self>, mut running: Running, about: About) -> Reply {
+        let first = match running.step().await {
+            Step::Over(served) => {
+                let status = served.as_ref().err().map_or(200, status_of);
+                return Reply::json(status, response(&running.id, &served));
+            }
+            Step::Ask(question) => {
+                let id = running.id.clone();
+                let asking = self.rounds.park(running, question, about);
+                return Reply::json(200, response(&id, &Ok(asking)));
+            }
+            Step::Tell(text) => text,
+        };
+        let gateway = Arc::clone(self);
+        let going = Going::Told(first, Box::new((running, about)));
+        Reply::Events(Box::pin(stream::unfold(going, move |going| {
+            let gateway = Arc::clone(&gateway);
+            async move {
+                let (mut running, about) = match going {
+                    Going::Over => return None,
+                    Going::Told(text, rest) => {
+                        return Some((event(None, &one_line(text)), Going::On(rest)));
+                    }
+                    Going::On(rest) => *rest,
+                };
+                let last = |text: String| Some((event(None, &one_line(text)), Going::Over));
+                match tokio::time::timeout(KEEP_ALIVE, running.step()).await {
+                    Err(_) => Some((ALIVE.to_owned(), Going::On(Box::new((running, about))))),
+                    Ok(Step::Tell(text)) => {
+                        Some((event(None, &one_line(text)), Going::On(Box::new((running, about)))))
+                    }
+                    Ok(Step::Ask(question)) => {
+                        let id = running.id.clone();
+                        let asking = gateway.rounds.park(running, question, about);
+                        last(response(&id, &Ok(asking)))
+                    }
+                    Ok(Step::Over(served)) => last(response(&running.id, &served)),
+                }
+            }
+        })))
+    }
+
+    /// The stream of news that a modern client asked for.
+    async fn listen(self: &Arc<Self>, id: RawJson, wanted: Wanted) -> Events {
+        let news = self.backend.news();
+        for uri in wanted.resources() {
+            let _ = self.backend.watch(uri, true).await;
+        }
+        let watching = Watching { gateway: Arc::clone(self), wanted, id };
+        let first = event(None, &watching.wanted.acknowledgement(&watching.id));
+        let state = (Some(first), news, Some(watching));
+        Box::pin(stream::unfold(state, |(first, mut news, watching)| async move {
+            let watching = watching?;
+            if let Some(first) = first {
+                return Some((first, (None, news, Some(watching))));
+            }
+            loop {
+                let closing = watching.gateway.closing.clone();
+                let piece = tokio::select! {
+                    () = closing.cancelled() => {
+                        let end = response(&watching.id, &Ok(farewell(&watching.id)));
+                        return Some((event(None, &end), (None, news, None)));
+                    }
+                    piece = tokio::time::timeout(KEEP_ALIVE, news.recv()) => piece,
+                };
+                let pieces = match piece {
+                    Err(_) => return Some((ALIVE.to_owned(), (None, news, Some(watching)))),
+                    Ok(Ok(piece)) => vec![piece],
+                    Ok(Err(RecvError::Lagged(_))) => vec![News::Tools, News::Prompts, News::Resources],
+                    Ok(Err(RecvError::Closed)) => return None,
+                };
+                let told = pieces.iter().filter_map(|piece| watching.wanted.told(piece, &watching.id));
+                let told: String = told.map(|text| event(None, &one_line(text))).collect();
+                if !told.is_empty() {
+                    return Some((told, (None, news, Some(watching))));
+                }
+            }
+        }))
+    }
+}
+
+/// Where the stream of a modern request is.
+enum Going {
+    Told(String, Box<(Running, About)>),
+    On(Box<(Running, About)>),
+    Over,
+}
+
+/// A subscription of a modern client; when it goes, nobody need watch its resources.
+struct Watching {
+    gateway: Arc<Gateway>,
+    wanted: Wanted,
+    id: RawJson,
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let uris: Vec<String> = self.wanted.resources().map(str::to_owned).collect();
+        if uris.is_empty() {
+            return;
+        }
+        let gateway = Arc::clone(&self.gateway);
+        self.gateway.tasks.spawn(async move {
+            for uri in uris {
+                let _ = gateway.backend.watch(&uri, false).await;
+            }
+        });
+    }
+}
+
+/// Runs a legacy request to its end, whether or not its client hears it at the moment.
+async fn pump(log: Arc<EventLog>, mut running: Running, entered: Entered) {
+    loop {
+        let step = tokio::select! {
+            step = running.step() => step,
+            () = entered.cancelled.cancelled() => {
+                log.push(&given_up(&running.id));
+                break;
+            }
+            () = log.abandoned(GRACE) => break,
+        };
+        match step {
+            Step::Tell(text) => log.push(&one_line(text)),
+            Step::Over(served) => {
+                log.push(&one_line(response(&running.id, &served)));
+                break;
+            }
+            Step::Ask(_) => {}
+        }
+    }
+    log.finish();
+}
+
+fn given_up(id: &RawJson) -> String {
+    refusal(Some(id), &RpcError::new(CANCELLED, "the request was cancelled"))
+}
+
+fn client_of(session: &Arc<Session>) -> Client {
+    Client { facts: session.facts.clone(), session: Some(Arc::clone(session)) }
+}
+
+/// Whether a request speaks as modern clients do: its header names no legacy revision, or its body a revision at all.
+fn is_modern(headers: &HeaderMap, params: Option<&RawObject>) -> bool {
+    let named = header(headers, "mcp-protocol-version");
+    let in_body = params.and_then(|params| params.get("_meta")?.object());
+    named.is_some_and(|version| !LEGACY.contains(&version))
+        || in_body.is_some_and(|meta| meta.contains(VERSION))
+}
+
+/// The HTTP status of an error (2026-07-28, transports/streamable-http).
+fn status_of(error: &RpcError) -> u16 {
+    match error.code {
+        METHOD_NOT_FOUND => 404,
+        -32022..=-32020 => 400,
+        _ => 200,
+    }
+}

@@ -1,0 +1,92 @@
+//! What only legacy clients do: they greet, keep sessions, answer questions and give requests up (≤ 2025-11-25).
+
+use std::sync::Arc;
+
+use toolhub_core::{RawJson, RawObject};
+
+use super::backend::RpcError;
+use super::link::ClientFacts;
+use super::running::Served;
+use super::session::Session;
+use super::{Client, Gateway, Principal, capabilities, secret, server_info};
+use crate::era::{Era, LEGACY};
+
+impl Gateway {
+    /// Greets a client: its session, and what it is told.
+    pub(super) fn initialize(
+        &self,
+        params: Option<&RawObject>,
+        principal: &Principal,
+    ) -> Result<(Arc<Session>, RawJson), RpcError> {
+        let empty = RawObject::default();
+        let params = params.unwrap_or(&empty);
+        let wanted = params.get("protocolVersion").and_then(|version| version.decode::<String>().ok());
+        let Some(wanted) = wanted else {
+            return Err(RpcError::invalid_params("`protocolVersion` must name the revision you speak"));
+        };
+        // Whoever wants another revision is offered our newest (2025-11-25, basic/lifecycle).
+        let version = LEGACY.iter().copied().find(|known| *known == wanted).unwrap_or(LEGACY[0]);
+        let can = params.get("capabilities").filter(|can| can.is_object()).cloned();
+        let facts = ClientFacts {
+            number: self.new_client(),
+            era: Era::Legacy,
+            capabilities: can.unwrap_or_else(RawJson::empty_object),
+            questions: Arc::default(),
+            level: Arc::default(),
+        };
+        let no_chance = || RpcError::new(-32603, "no session could be made");
+        let id = secret().ok_or_else(no_chance)?;
+        let session = Arc::new(Session::new(id, principal.clone(), version, facts));
+        let mut greeting = RawObject::default()
+            .with("protocolVersion", version)
+            .with("capabilities", capabilities(Era::Legacy))
+            .with("serverInfo", server_info());
+        if let Some(instructions) = self.backend.instructions() {
+            greeting.set("instructions", instructions);
+        }
+        Ok((session, greeting.into_raw()))
+    }
+
+    /// Hears what a client tells.
+    pub(super) fn hear(&self, session: &Session, method: &str, params: Option<&RawJson>) {
+        if method == "notifications/cancelled"
+            && let Some(params) = params.and_then(RawJson::object)
+            && let Some(id) = params.get("requestId")
+        {
+            session.cancel(id);
+        }
+    }
+
+    /// A client wants to hear of a resource, or no longer.
+    pub(super) async fn watch(&self, client: &Client, params: &RawObject, wanted: bool) -> Served {
+        let uri = params.get("uri").and_then(|uri| uri.decode::<String>().ok());
+        let uri = uri.ok_or_else(|| RpcError::invalid_params("`uri` must name a resource"))?;
+        let Some(session) = &client.session else { return Ok(RawJson::empty_object()) };
+        if session.watch(&uri, wanted)
+            && let Err(error) = self.backend.watch(&uri, wanted).await
+        {
+            session.watch(&uri, !wanted);
+            return Err(error);
+        }
+        Ok(RawJson::empty_object())
+    }
+
+    /// Forgets what a session wanted, when it is over.
+    pub(super) async fn unwatch(&self, session: &Session) {
+        for uri in session.watched() {
+            session.watch(&uri, false);
+            let _ = self.backend.watch(&uri, false).await;
+        }
+    }
+}
+
+/// A client hears only what is grave enough from now on.
+pub(super) fn set_level(client: &Client, params: &RawObject) -> Served {
+    let level = params.get("level").and_then(|level| level.decode::<String>().ok()).unwrap_or_default();
+    match &client.session {
+        Some(session) if !session.facts.level.set(&level) => {
+            Err(RpcError::invalid_params(format!("`{level}` is no level: take one from debug to emergency")))
+        }
+        _ => Ok(RawJson::empty_object()),
+    }
+}

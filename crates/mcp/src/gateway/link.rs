@@ -1,0 +1,204 @@
+//! The way back to a client while one of its requests runs.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use toolhub_core::caller::{Answer, Caller};
+use toolhub_core::{BoxFuture, RawJson, RawObject};
+
+use super::level::Level;
+use super::message;
+use crate::era::Era;
+
+/// Messages that may wait on their way to a client; what is told beyond that is lost.
+const WAITING: usize = 256;
+/// How long a client may think about a question.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+/// Said where a client cannot be asked.
+const CANNOT: i64 = -32601;
+
+/// Something for a client while its request runs.
+#[derive(Debug)]
+pub(crate) enum Word {
+    /// A message, as it is sent.
+    Message(String),
+    /// A question that a modern client gets as a result.
+    Question(Question),
+}
+
+/// A question to a modern client.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) method: String,
+    pub(crate) params: Option<RawJson>,
+    pub(crate) reply: oneshot::Sender<Answer>,
+}
+
+/// The questions a legacy client was asked, by their number.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    count: AtomicU64,
+    open: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
+}
+
+impl Questions {
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands an answer to whoever asked; whether anybody did.
+    pub(crate) fn settle(&self, id: u64, answer: Answer) -> bool {
+        let asked = self.open().remove(&id);
+        asked.is_some_and(|reply| reply.send(answer).is_ok())
+    }
+
+    async fn ask(&self, out: &mpsc::Sender<Word>, method: &str, params: Option<&RawJson>) -> Answer {
+        let id = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let (reply, answer) = oneshot::channel();
+        self.open().insert(id, reply);
+        let _forget = Forget { questions: self, id };
+        let text = message::question(id, method, params);
+        let gone = || (-32000, "the client is gone".to_owned());
+        out.send(Word::Message(text)).await.map_err(|_| gone())?;
+        match tokio::time::timeout(PATIENCE, answer).await {
+            Ok(answer) => answer.map_err(|_| gone())?,
+            Err(_) => Err((-32000, "the client did not answer in time".to_owned())),
+        }
+    }
+}
+
+struct Forget<'a> {
+    questions: &'a Questions,
+    id: u64,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.questions.open().remove(&self.id);
+    }
+}
+
+/// A client, as the requests it makes know it.
+#[derive(Debug, Clone)]
+pub(crate) struct ClientFacts {
+    /// Its number; no other client has it.
+    pub(crate) number: u64,
+    pub(crate) era: Era,
+    /// What it can be asked.
+    pub(crate) capabilities: RawJson,
+    /// What a legacy client was asked.
+    pub(crate) questions: Arc<Questions>,
+    /// What a legacy client wants to hear of logs.
+    pub(crate) level: Arc<Level>,
+}
+
+/// The way back to the client that made one request.
+pub(crate) struct ClientLink {
+    facts: ClientFacts,
+    meta: RawObject,
+    extras: RawObject,
+    /// What the client calls the progress of its request, where it wants to hear of it.
+    progress: Mutex<Option<RawJson>>,
+    /// Whether it wants to hear what is logged.
+    hears_log: bool,
+    out: mpsc::Sender<Word>,
+}
+
+impl ClientLink {
+    /// The way back, and what comes over it.
+    pub(crate) fn new(facts: ClientFacts, params: Option<&RawObject>) -> (Arc<Self>, mpsc::Receiver<Word>) {
+        let (out, words) = mpsc::channel(WAITING);
+        let mut meta: RawObject = params.and_then(|params| params.get("_meta")?.object()).unwrap_or_default();
+        let progress = Mutex::new(meta.get("progressToken").cloned());
+        // A legacy client hears logs unless it says otherwise, and a modern server is silent unless it is asked.
+        if facts.era == Era::Legacy {
+            meta.set(LOG_LEVEL, facts.level.name());
+        }
+        let hears_log = meta.contains(LOG_LEVEL);
+        for own in ["progressToken", VERSION, CAPABILITIES, INFO] {
+            meta.remove(own);
+        }
+        let mut extras = RawObject::default();
+        for name in ["inputResponses", "requestState"] {
+            if let Some(value) = params.and_then(|params| params.get(name)) {
+                extras.set(name, value.clone());
+            }
+        }
+        (Arc::new(Self { facts, meta, extras, progress, hears_log, out }), words)
+    }
+
+    /// What the client calls the progress of its request from now on: it came again with answers.
+    pub(crate) fn rename_progress(&self, token: Option<RawJson>) {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = token;
+    }
+
+    /// Whether the client says that it can be asked that.
+    fn can_be_asked(&self, method: &str) -> bool {
+        let (part, _) = method.split_once('/').unwrap_or((method, ""));
+        let known = ["sampling", "elicitation", "roots"].contains(&part);
+        !known || self.facts.capabilities.object().is_some_and(|can| can.contains(part))
+    }
+}
+
+pub(crate) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub(crate) const INFO: &str = "io.modelcontextprotocol/clientInfo";
+pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+
+impl Caller for ClientLink {
+    fn client(&self) -> u64 {
+        self.facts.number
+    }
+
+    fn capabilities(&self) -> RawJson {
+        self.facts.capabilities.clone()
+    }
+
+    fn meta(&self) -> RawObject {
+        self.meta.clone()
+    }
+
+    fn extras(&self) -> RawObject {
+        self.extras.clone()
+    }
+
+    fn takes_questions_as_results(&self) -> bool {
+        self.facts.era == Era::Modern
+    }
+
+    fn progress(&self, params: &RawJson) {
+        let token = self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let (Some(token), Some(mut params)) = (token, params.object()) {
+            params.set("progressToken", token);
+            self.notify("notifications/progress", Some(&params.into_raw()));
+        }
+    }
+
+    fn notify(&self, method: &str, params: Option<&RawJson>) {
+        let heard = self.hears_log && (self.facts.era == Era::Modern || self.facts.level.admits(params));
+        if method == "notifications/message" && !heard {
+            return;
+        }
+        // A client that does not read loses what it is told, and nobody waits for it.
+        let _ = self.out.try_send(Word::Message(message::notification(method, params)));
+    }
+
+    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            if !self.can_be_asked(&method) {
+                return Err((CANNOT, format!("the client cannot be asked for `{method}`")));
+            }
+            if self.facts.era == Era::Legacy {
+                return self.facts.questions.ask(&self.out, &method, params.as_ref()).await;
+            }
+            let (reply, answer) = oneshot::channel();
+            let gone = || (-32000, "the client is gone".to_owned());
+            let question = Word::Question(Question { method, params, reply });
+            self.out.send(question).await.map_err(|_| gone())?;
+            answer.await.map_err(|_| gone())?
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! What clients hear unasked: changes of what is offered, of resources they watch, and what servers log.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use tokio::sync::broadcast::error::RecvError;
+use toolhub_core::{RawJson, RawObject};
+
+use super::Gateway;
+use super::backend::News;
+use super::message::notification;
+use super::session::Session;
+
+/// What a modern client wants to hear of.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Wanted {
+    tools_list_changed: bool,
+    prompts_list_changed: bool,
+    resources_list_changed: bool,
+    resource_subscriptions: BTreeSet<String>,
+}
+
+impl Wanted {
+    pub(super) fn of(params: Option<&RawObject>) -> Self {
+        let wanted = params.and_then(|params| params.get("notifications")?.decode().ok());
+        wanted.unwrap_or_default()
+    }
+
+    pub(super) fn resources(&self) -> impl Iterator<Item = &str> {
+        self.resource_subscriptions.iter().map(String::as_str)
+    }
+
+    /// The first word on the stream: what will be told.
+    pub(super) fn acknowledgement(&self, id: &RawJson) -> String {
+        let mut agreed = RawObject::default();
+        let lists = [
+            ("toolsListChanged", self.tools_list_changed),
+            ("promptsListChanged", self.prompts_list_changed),
+            ("resourcesListChanged", self.resources_list_changed),
+        ];
+        for (name, _) in lists.iter().filter(|(_, wanted)| *wanted) {
+            agreed.set(*name, true);
+        }
+        if !self.resource_subscriptions.is_empty() {
+            agreed.set("resourceSubscriptions", RawJson::of(&self.resource_subscriptions));
+        }
+        let params = tagged(None, id).with("notifications", agreed).into_raw();
+        notification("notifications/subscriptions/acknowledged", Some(&params))
+    }
+
+    /// A piece of news as it is told on the stream of that id, where it is wanted.
+    pub(super) fn told(&self, news: &News, id: &RawJson) -> Option<String> {
+        let wanted = match news {
+            News::Tools => self.tools_list_changed,
+            News::Prompts => self.prompts_list_changed,
+            News::Resources => self.resources_list_changed,
+            News::Updated { uri, .. } => self.resource_subscriptions.contains(&**uri),
+            News::Logged { .. } => false,
+        };
+        wanted.then(|| {
+            let (method, params) = notice(news);
+            notification(method, Some(&tagged(params, id).into_raw()))
+        })
+    }
+}
+
+/// Params that name the subscription they are told for.
+fn tagged(params: Option<&RawJson>, id: &RawJson) -> RawObject {
+    let params = params.and_then(RawJson::object).unwrap_or_default();
+    let meta = params.get("_meta").and_then(RawJson::object).unwrap_or_default();
+    params.with("_meta", meta.with("io.modelcontextprotocol/subscriptionId", id.clone()))
+}
+
+/// The end of a subscription that we end.
+pub(super) fn farewell(id: &RawJson) -> RawJson {
+    let meta = RawObject::default().with("io.modelcontextprotocol/subscriptionId", id.clone());
+    RawObject::default().with("resultType", "complete").with("_meta", meta).into_raw()
+}
+
+fn notice(news: &News) -> (&'static str, Option<&RawJson>) {
+    match news {
+        News::Tools => ("notifications/tools/list_changed", None),
+        News::Prompts => ("notifications/prompts/list_changed", None),
+        News::Resources => ("notifications/resources/list_changed", None),
+        News::Updated { params, .. } => ("notifications/resources/updated", Some(params)),
+        News::Logged { params } => ("notifications/message", Some(params)),
+    }
+}
+
+/// A piece of news as a legacy client is told it, where it wants to hear it.
+fn told_to(session: &Session, news: &News) -> Option<String> {
+    let wanted = match news {
+        News::Tools | News::Prompts | News::Resources => true,
+        News::Updated { uri, .. } => session.watches(uri),
+        News::Logged { params } => session.facts.level.admits(Some(params)),
+    };
+    let (method, params) = notice(news);
+    wanted.then(|| notification(method, params))
+}
+
+impl Gateway {
+    /// Tells a legacy client the news, until its session ends.
+    pub(super) async fn tell(self: Arc<Self>, session: Arc<Session>, tell: impl Fn(String)) {
+        let mut news = self.backend.news();
+        loop {
+            let piece = tokio::select! {
+                () = session.closing.cancelled() => return,
+                () = self.closing.cancelled() => return,
+                piece = news.recv() => piece,
+            };
+            match piece {
+                Ok(piece) => {
+                    if let Some(text) = told_to(&session, &piece) {
+                        tell(text);
+                    }
+                }
+                // Lists are what is missed most; to fetch them once too often does no harm.
+                Err(RecvError::Lagged(_)) => {
+                    for piece in [News::Tools, News::Prompts, News::Resources] {
+                        told_to(&session, &piece).into_iter().for_each(&tell);
+                    }
+                }
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+}

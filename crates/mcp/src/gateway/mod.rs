@@ -1,0 +1,264 @@
+//! The gateway: serves whatever stands behind it as an MCP server, to clients of both eras. How messages travel is for
+//! `http` and `duplex`; what they mean is here.
+
+mod backend;
+mod duplex;
+mod event_log;
+mod http;
+mod legacy;
+mod level;
+mod link;
+mod listen;
+mod message;
+mod modern;
+mod rounds;
+mod running;
+mod session;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use toolhub_core::{CallerLink, RawJson, RawObject};
+
+pub use backend::{Backend, GatewayCall, Handover, News, RpcError, ToolList};
+pub use duplex::Duplex;
+pub use http::{Events, Reply};
+
+use self::backend::modern_list_tail;
+use self::link::{ClientFacts, ClientLink};
+use self::message::Request;
+use self::rounds::Rounds;
+use self::running::{Running, Served};
+use self::session::{Session, Sessions};
+use crate::era::{Era, client_info};
+use crate::listing::Offer;
+
+/// Who is calling: nobody in particular on this machine, or whom a token names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Principal(Arc<str>);
+
+impl Principal {
+    /// The one of that name.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self(name.into())
+    }
+
+    /// Its name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Serves a backend to MCP clients.
+pub struct Gateway {
+    backend: Arc<dyn Backend>,
+    sessions: Sessions,
+    rounds: Rounds,
+    clients: AtomicU64,
+    tasks: TaskTracker,
+    closing: CancellationToken,
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway").field("sessions", &self.sessions.len()).finish_non_exhaustive()
+    }
+}
+
+/// Whose request it is.
+#[derive(Clone)]
+struct Client {
+    facts: ClientFacts,
+    session: Option<Arc<Session>>,
+}
+
+impl Gateway {
+    /// Serves that backend.
+    pub fn new(backend: Arc<dyn Backend>) -> Self {
+        Self {
+            backend,
+            sessions: Sessions::default(),
+            rounds: Rounds::default(),
+            clients: AtomicU64::new(1),
+            tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
+        }
+    }
+
+    /// How many sessions of legacy clients there are.
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Ends streams that would stay open for ever, and waits for what runs beside requests, at most so long.
+    pub async fn close(&self, patience: Duration) {
+        self.closing.cancel();
+        self.tasks.close();
+        let _ = tokio::time::timeout(patience, self.tasks.wait()).await;
+    }
+
+    fn new_client(&self) -> u64 {
+        self.clients.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Begins a request.
+    fn start(self: &Arc<Self>, request: Request, params: Option<RawObject>, client: Client) -> Running {
+        let (link, words) = ClientLink::new(client.facts.clone(), params.as_ref());
+        let caller = CallerLink::new(Arc::clone(&link) as Arc<dyn toolhub_core::Caller>);
+        let gateway = Arc::clone(self);
+        let Request { id, method, .. } = request;
+        let work = async move { gateway.serve(method, params.unwrap_or_default(), (client, caller)).await };
+        Running::new(id, (link, words), Box::pin(work))
+    }
+
+    /// Does what a request wants.
+    async fn serve(
+        &self,
+        method: String,
+        params: RawObject,
+        (client, caller): (Client, CallerLink),
+    ) -> Served {
+        let era = client.facts.era;
+        match (method.as_str(), era) {
+            ("tools/call", _) => self.call(&params, caller).await.map(|result| completed(result, era)),
+            ("tools/list", _) => {
+                self.backend.settled().await;
+                let tools = self.backend.tools();
+                Ok(if era == Era::Legacy { tools.legacy.clone() } else { tools.modern.clone() })
+            }
+            ("tools/describe", _) => self.describe(&params).map(|result| completed(result, era)),
+            ("resources/list", _) => self.offers(Offer::Resources, era).await,
+            ("resources/templates/list", _) => self.offers(Offer::ResourceTemplates, era).await,
+            ("prompts/list", _) => self.offers(Offer::Prompts, era).await,
+            ("resources/read", _) => {
+                let result = self.hand_over(method, params, caller).await?;
+                Ok(cacheable(completed(result, era), era))
+            }
+            ("server/discover", Era::Modern) => Ok(modern::discovered(self.backend.instructions())),
+            ("ping", Era::Legacy) => Ok(RawJson::empty_object()),
+            ("logging/setLevel", Era::Legacy) => legacy::set_level(&client, &params),
+            ("resources/subscribe", Era::Legacy) => self.watch(&client, &params, true).await,
+            ("resources/unsubscribe", Era::Legacy) => self.watch(&client, &params, false).await,
+            ("initialize", Era::Legacy) => {
+                Err(RpcError::new(backend::INVALID_REQUEST, "this session is initialized already"))
+            }
+            (gone, Era::Modern) if modern::REMOVED.contains(&gone) => Err(RpcError::no_method(gone)),
+            (_, _) => {
+                let result = self.hand_over(method, params, caller).await?;
+                Ok(completed(result, era))
+            }
+        }
+    }
+
+    async fn call(&self, params: &RawObject, caller: CallerLink) -> Served {
+        let name = params.get("name").and_then(|name| name.decode::<String>().ok());
+        let name = name.ok_or_else(|| RpcError::invalid_params("`name` must be the name of a tool"))?;
+        let arguments = match params.get("arguments") {
+            None => RawJson::empty_object(),
+            Some(given) if given.get() == "null" => RawJson::empty_object(),
+            Some(given) if given.is_object() => given.clone(),
+            Some(_) => return Err(RpcError::invalid_params("`arguments` must be an object")),
+        };
+        self.backend.call(GatewayCall { name, arguments, caller }).await
+    }
+
+    /// The definitions of some tools, for clients that are not shown them all.
+    fn describe(&self, params: &RawObject) -> Served {
+        let named = params.get("name").and_then(|name| name.decode::<String>().ok());
+        let names = params.get("names").and_then(|names| names.decode::<Vec<String>>().ok());
+        let names: Vec<String> = names.into_iter().flatten().chain(named).collect();
+        if names.is_empty() {
+            return Err(RpcError::invalid_params("`name` or `names` must name tools"));
+        }
+        let tools = self.backend.tools();
+        let found: Result<Vec<RawJson>, RpcError> = names
+            .iter()
+            .map(|name| {
+                let unknown = || RpcError::invalid_params(format!("unknown tool: {name}"));
+                tools.definitions.get(name).cloned().ok_or_else(unknown)
+            })
+            .collect();
+        Ok(RawObject::default().with("tools", RawJson::of(&found?)).into_raw())
+    }
+
+    async fn offers(&self, offer: Offer, era: Era) -> Served {
+        let items = RawJson::of(&self.backend.offers(offer).await?);
+        let tail = match era {
+            Era::Legacy => String::new(),
+            Era::Modern => format!(",{}", modern_list_tail()),
+        };
+        let text = format!(r#"{{"{}":{items}{tail}}}"#, offer.key());
+        Ok(RawJson::parse(text).unwrap_or_else(|_| RawJson::empty_object()))
+    }
+
+    async fn hand_over(&self, method: String, mut params: RawObject, caller: CallerLink) -> Served {
+        for own in ["_meta", "inputResponses", "requestState"] {
+            params.remove(own);
+        }
+        self.backend.hand_over(Handover { method, params, caller }).await
+    }
+}
+
+/// A result as the era wants it: a modern client is told that there is no more to come. The rest stays as it is.
+fn completed(result: RawJson, era: Era) -> RawJson {
+    match era {
+        Era::Legacy => result,
+        Era::Modern => with_member(result, "resultType", "\"complete\""),
+    }
+}
+
+/// A result that says how long it keeps, where a modern client wants to know.
+fn cacheable(result: RawJson, era: Era) -> RawJson {
+    let asks = result.get().contains("input_required");
+    match era {
+        Era::Modern if !asks => with_member(with_member(result, "ttlMs", "0"), "cacheScope", "\"private\""),
+        Era::Modern | Era::Legacy => result,
+    }
+}
+
+/// The same object with one member more at its end, unless it has it.
+fn with_member(result: RawJson, key: &str, value: &str) -> RawJson {
+    // Most have it not, and one look at the text spares them being read.
+    let may_have = result.get().contains(key);
+    if may_have && result.object().is_some_and(|members| members.contains(key)) {
+        return result;
+    }
+    let Some(inside) = result.get().trim_end().strip_suffix('}') else { return result };
+    let comma = if inside.trim_end().ends_with('{') { "" } else { "," };
+    RawJson::parse(format!(r#"{inside}{comma}"{key}":{value}}}"#)).unwrap_or(result)
+}
+
+/// What we are, to clients.
+fn server_info() -> RawObject {
+    client_info().with("title", "toolhub")
+}
+
+/// What we can do, to clients.
+fn capabilities(era: Era) -> RawObject {
+    let changing = || RawObject::default().with("listChanged", true);
+    let all = RawObject::default()
+        .with("tools", changing())
+        .with("resources", changing().with("subscribe", true))
+        .with("prompts", changing())
+        .with("completions", RawObject::default())
+        .with("logging", RawObject::default());
+    match era {
+        Era::Legacy => all,
+        // Whether a call becomes a task is for its server to say, and for its client to allow.
+        Era::Modern => {
+            let tasks = RawObject::default().with("io.modelcontextprotocol/tasks", RawObject::default());
+            all.with("extensions", tasks)
+        }
+    }
+}
+
+/// Something nobody can guess, as text.
+pub fn secret() -> Option<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

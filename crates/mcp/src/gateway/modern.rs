@@ -1,0 +1,149 @@
+//! What every modern request must say of itself, in its body and, over HTTP, in its headers (2026-07-28).
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use toolhub_core::{RawJson, RawObject};
+
+use super::backend::{LIST_TTL_MS, RpcError};
+use super::link::{CAPABILITIES, ClientFacts, VERSION};
+use super::message::Request;
+use super::{Gateway, capabilities, server_info};
+use crate::era::{Era, LEGACY, MODERN, UNSUPPORTED_VERSION};
+
+/// Methods of legacy clients that modern ones have no more.
+pub(super) const REMOVED: [&str; 5] =
+    ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+/// The headers and the body do not say the same.
+const HEADER_MISMATCH: i64 = -32020;
+
+/// What `server/discover` tells.
+pub(super) fn discovered(instructions: Option<String>) -> RawJson {
+    let info = RawObject::default().with("io.modelcontextprotocol/serverInfo", server_info());
+    let versions: Vec<&str> = MODERN.iter().chain(&LEGACY).copied().collect();
+    let mut found = RawObject::default()
+        .with("resultType", "complete")
+        .with("supportedVersions", RawJson::of(&versions))
+        .with("capabilities", capabilities(Era::Modern));
+    if let Some(instructions) = instructions {
+        found.set("instructions", instructions);
+    }
+    found.with("ttlMs", LIST_TTL_MS).with("cacheScope", "private").with("_meta", info).into_raw()
+}
+
+/// The revision that a request's body names.
+pub(super) fn version_in(params: Option<&RawObject>) -> Option<String> {
+    params?.get("_meta")?.object()?.get(VERSION)?.decode().ok()
+}
+
+impl Gateway {
+    /// What a modern request says of its client, or why it is refused.
+    pub(super) fn modern_facts(&self, params: Option<&RawObject>) -> Result<ClientFacts, RpcError> {
+        let missing = |what: &str| RpcError::invalid_params(format!("`params._meta` must have `{what}`"));
+        let meta = params.and_then(|params| params.get("_meta")?.object());
+        let meta = meta.ok_or_else(|| missing(VERSION))?;
+        if meta.get(VERSION).and_then(|version| version.decode::<String>().ok()).is_none() {
+            return Err(missing(VERSION));
+        }
+        let can = meta.get(CAPABILITIES).filter(|can| can.is_object());
+        let can = can.ok_or_else(|| missing(CAPABILITIES))?.clone();
+        Ok(ClientFacts {
+            number: self.new_client(),
+            era: Era::Modern,
+            capabilities: can,
+            questions: Arc::default(),
+            level: Arc::default(),
+        })
+    }
+
+    /// Checks that the headers of a modern request say what its body says.
+    pub(super) fn check_headers<'h>(
+        &self,
+        request: &Request,
+        params: Option<&RawObject>,
+        header: impl Fn(&str) -> Option<&'h str>,
+    ) -> Result<(), RpcError> {
+        let wrong = |what: String| RpcError::new(HEADER_MISMATCH, format!("header mismatch: {what}"));
+        let said = version_in(params);
+        match header("mcp-protocol-version") {
+            Some(version) if said.as_deref().is_none_or(|said| said == version) => {}
+            Some(version) => {
+                let said = said.unwrap_or_default();
+                return Err(wrong(format!("`MCP-Protocol-Version` is `{version}`, the body says `{said}`")));
+            }
+            None => return Err(wrong("`MCP-Protocol-Version` is missing".to_owned())),
+        }
+        let method = &request.method;
+        match header("mcp-method") {
+            Some(named) if named == method => {}
+            Some(named) => {
+                return Err(wrong(format!("`Mcp-Method` is `{named}`, the body says `{method}`")));
+            }
+            None => return Err(wrong("`Mcp-Method` is missing".to_owned())),
+        }
+        let key = match method.as_str() {
+            "tools/call" | "prompts/get" => "name",
+            "resources/read" => "uri",
+            "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
+            _ => return Ok(()),
+        };
+        let about = params.and_then(|params| params.get(key)?.decode::<String>().ok());
+        let named = header("mcp-name").ok_or_else(|| wrong("`Mcp-Name` is missing".to_owned()))?;
+        let named = decoded(named).ok_or_else(|| wrong("`Mcp-Name` cannot be read".to_owned()))?;
+        if about.as_deref().is_some_and(|about| about != named) {
+            let about = about.unwrap_or_default();
+            return Err(wrong(format!("`Mcp-Name` is `{named}`, the body says `{about}`")));
+        }
+        if method != "tools/call" {
+            return Ok(());
+        }
+        let tools = self.backend.tools();
+        let Some(marks) = about.as_ref().and_then(|name| tools.mirrored.get(name)) else { return Ok(()) };
+        let arguments = params.and_then(|params| params.get("arguments")).cloned();
+        let arguments = arguments.unwrap_or_else(RawJson::empty_object).value();
+        for mark in marks {
+            let name = mark.header_name();
+            let (given, expected) = (header(&name), mark.value_in(&arguments));
+            let same = match (given, &expected) {
+                (None, None) => true,
+                (Some(given), Some(expected)) => {
+                    decoded(given).is_some_and(|given| same_value(&given, expected))
+                }
+                _ => false,
+            };
+            if !same {
+                let expected = expected.unwrap_or_else(|| "nothing".to_owned());
+                return Err(wrong(format!("`{name}` must say what the body says: {expected}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether two spellings mean the same: numbers are compared as numbers.
+fn same_value(one: &str, other: &str) -> bool {
+    if one == other {
+        return true;
+    }
+    matches!((one.parse::<f64>(), other.parse::<f64>()), (Ok(one), Ok(other)) if one.to_bits() == other.to_bits())
+}
+
+/// A header's value, out of the form for what a header cannot carry plainly.
+fn decoded(value: &str) -> Option<String> {
+    match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+        None => Some(value.to_owned()),
+        Some(inner) => String::from_utf8(STANDARD.decode(inner).ok()?).ok(),
+    }
+}
+
+/// Refuses a revision that is not spoken here.
+pub(super) fn supported(version: &str) -> Result<(), RpcError> {
+    if MODERN.contains(&version) {
+        return Ok(());
+    }
+    let versions: Vec<&str> = MODERN.iter().chain(&LEGACY).copied().collect();
+    let data = RawObject::default().with("supported", RawJson::of(&versions)).with("requested", version);
+    Err(RpcError::new(UNSUPPORTED_VERSION, format!("revision `{version}` is not spoken here"))
+        .with_data(data))
+}

@@ -1,0 +1,130 @@
+//! Requests of modern clients that wait for an answer: the client got the question as a result, and comes again
+//! (2026-07-28, patterns/mrtr).
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+use toolhub_core::{RawJson, RawObject};
+
+use super::Principal;
+use super::backend::RpcError;
+use super::link::{PATIENCE, Question};
+use super::message::Request;
+use super::running::Running;
+
+/// Begins what we give a client to come again with; what does not is a server's own.
+const OURS: &str = "toolhub.";
+/// Requests that may wait for answers; the oldest goes when another comes.
+const MOST: usize = 1_024;
+/// The one question that is open.
+const KEY: &str = "question";
+
+struct Parked {
+    running: Running,
+    question: Question,
+    about: About,
+    since: Instant,
+}
+
+/// What a request is about: an answer is good for the same request of the same principal alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct About {
+    principal: Principal,
+    method: String,
+    name: Option<String>,
+}
+
+impl About {
+    pub(crate) fn of(principal: &Principal, request: &Request, params: Option<&RawObject>) -> Self {
+        let named = |key: &str| params.and_then(|params| params.get(key)?.decode::<String>().ok());
+        let name = named("name").or_else(|| named("uri")).or_else(|| named("taskId"));
+        Self { principal: principal.clone(), method: request.method.clone(), name }
+    }
+}
+
+/// What became of a client's coming again.
+pub(crate) enum Resumed {
+    /// It is not one that waits here.
+    Other,
+    /// It runs on.
+    On(Running),
+    /// The answer is missing: the question is asked again.
+    Again(RawJson),
+    /// It is too late, or never was.
+    Refused(RpcError),
+}
+
+/// The requests that wait.
+#[derive(Default)]
+pub(crate) struct Rounds(Mutex<HashMap<String, Parked>>);
+
+impl Rounds {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Parked>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a request wait for an answer; the result that asks for it.
+    pub(crate) fn park(&self, running: Running, question: Question, about: About) -> RawJson {
+        let Some(token) = super::secret().map(|secret| format!("{OURS}{secret}")) else {
+            return RawJson::null();
+        };
+        let asking = asking(&token, &question);
+        let mut all = self.all();
+        sweep(&mut all);
+        all.insert(token, Parked { running, question, about, since: Instant::now() });
+        asking
+    }
+
+    /// Takes a request up again whose client brings answers.
+    pub(crate) fn resume(&self, request: &Request, params: Option<&RawObject>, about: &About) -> Resumed {
+        let state = params.and_then(|params| params.get("requestState")?.decode::<String>().ok());
+        let Some(token) = state.filter(|state| state.starts_with(OURS)) else { return Resumed::Other };
+        let mut all = self.all();
+        sweep(&mut all);
+        let Some(parked) = all.remove(&token) else {
+            return Resumed::Refused(RpcError::invalid_params(
+                "`requestState` is not known any more: make the request again without it",
+            ));
+        };
+        if parked.about != *about {
+            all.insert(token, parked);
+            return Resumed::Refused(RpcError::invalid_params("`requestState` belongs to another request"));
+        }
+        let answers = params.and_then(|params| params.get("inputResponses")?.object());
+        let Some(answer) = answers.and_then(|answers| answers.get(KEY).cloned()) else {
+            let again = asking(&token, &parked.question);
+            all.insert(token, parked);
+            return Resumed::Again(again);
+        };
+        drop(all);
+        let Parked { mut running, question, .. } = parked;
+        let _ = question.reply.send(Ok(answer));
+        running.id = request.id.clone();
+        let meta = params.and_then(|params| params.get("_meta")?.object());
+        running.link.rename_progress(meta.and_then(|meta| meta.get("progressToken").cloned()));
+        Resumed::On(running)
+    }
+}
+
+fn asking(token: &str, question: &Question) -> RawJson {
+    let mut request = RawObject::default().with("method", question.method.as_str());
+    if let Some(params) = &question.params {
+        request.set("params", params.clone());
+    }
+    RawObject::default()
+        .with("resultType", "input_required")
+        .with("inputRequests", RawObject::default().with(KEY, request))
+        .with("requestState", token)
+        .into_raw()
+}
+
+/// Lets go of what waited too long; dropping it cancels it.
+fn sweep(all: &mut HashMap<String, Parked>) {
+    all.retain(|_, parked| parked.since.elapsed() < PATIENCE);
+    while all.len() >= MOST {
+        let oldest = all.iter().min_by_key(|(_, parked)| parked.since).map(|(token, _)| token.clone());
+        let Some(oldest) = oldest else { return };
+        all.remove(&oldest);
+    }
+}

@@ -1,0 +1,64 @@
+//! One request of a client while it runs: what it tells on the way, what it asks, and how it ends.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use toolhub_core::{BoxFuture, RawJson};
+
+use super::backend::RpcError;
+use super::link::{ClientLink, Question, Word};
+
+/// What a request comes to.
+pub(crate) type Served = Result<RawJson, RpcError>;
+
+/// What happens next.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// The client is told something.
+    Tell(String),
+    /// A modern client is asked something: its request ends with the question, and it comes again with the answer.
+    Ask(Question),
+    /// The request is answered.
+    Over(Served),
+}
+
+/// A request that runs. Dropping it cancels what it began.
+pub(crate) struct Running {
+    /// What the client calls it.
+    pub(crate) id: RawJson,
+    pub(crate) link: Arc<ClientLink>,
+    words: mpsc::Receiver<Word>,
+    work: BoxFuture<'static, Served>,
+    served: Option<Served>,
+}
+
+impl Running {
+    pub(crate) fn new(
+        id: RawJson,
+        (link, words): (Arc<ClientLink>, mpsc::Receiver<Word>),
+        work: BoxFuture<'static, Served>,
+    ) -> Self {
+        Self { id, link, words, work, served: None }
+    }
+
+    /// Runs on until something happens. What was told before the end comes before it.
+    pub(crate) async fn step(&mut self) -> Step {
+        loop {
+            if let Some(served) = self.served.take() {
+                if let Ok(Word::Message(text)) = self.words.try_recv() {
+                    self.served = Some(served);
+                    return Step::Tell(text);
+                }
+                return Step::Over(served);
+            }
+            tokio::select! {
+                biased;
+                Some(word) = self.words.recv() => return match word {
+                    Word::Message(text) => Step::Tell(text),
+                    Word::Question(question) => Step::Ask(question),
+                },
+                served = &mut self.work => self.served = Some(served),
+            }
+        }
+    }
+}

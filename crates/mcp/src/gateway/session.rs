@@ -1,0 +1,186 @@
+//! The sessions of legacy clients: what was agreed with each, what runs for it, and when it is forgotten.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use toolhub_core::RawJson;
+
+use super::Principal;
+use super::event_log::EventLog;
+use super::link::ClientFacts;
+
+/// A session that nobody used for so long is forgotten.
+const IDLE: Duration = Duration::from_secs(3600);
+/// Sessions at most; the one that was not used for longest goes when another comes.
+const MOST: usize = 10_000;
+/// Streams of one session that can be taken up again.
+const STREAMS: usize = 64;
+
+/// One legacy client.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) id: String,
+    pub(crate) principal: Principal,
+    /// The revision that was agreed on.
+    pub(crate) version: &'static str,
+    pub(crate) facts: ClientFacts,
+    /// Ends with the session.
+    pub(crate) closing: CancellationToken,
+    state: Mutex<State>,
+    streams: AtomicU64,
+}
+
+#[derive(Debug)]
+struct State {
+    used: Instant,
+    running: HashMap<String, CancellationToken>,
+    watched: BTreeSet<String>,
+    logs: HashMap<u64, Arc<EventLog>>,
+}
+
+impl Session {
+    pub(crate) fn new(id: String, principal: Principal, version: &'static str, facts: ClientFacts) -> Self {
+        let state = State {
+            used: Instant::now(),
+            running: HashMap::new(),
+            watched: BTreeSet::new(),
+            logs: HashMap::new(),
+        };
+        let (closing, streams) = (CancellationToken::new(), AtomicU64::new(1));
+        Self { id, principal, version, facts, closing, state: Mutex::new(state), streams }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn touch(&self) {
+        self.state().used = Instant::now();
+    }
+
+    /// Notes a request that runs, until what is given back is dropped; the token tells when the client gives it up.
+    pub(crate) fn enter(self: &Arc<Self>, id: &RawJson) -> Entered {
+        let cancelled = self.closing.child_token();
+        let id = id.get().to_owned();
+        self.state().running.insert(id.clone(), cancelled.clone());
+        Entered { session: Arc::clone(self), id, cancelled }
+    }
+
+    /// The client gives a request up.
+    pub(crate) fn cancel(&self, id: &RawJson) {
+        if let Some(token) = self.state().running.remove(id.get()) {
+            token.cancel();
+        }
+    }
+
+    /// Wants to hear of a resource, or no longer; whether that is new.
+    pub(crate) fn watch(&self, uri: &str, wanted: bool) -> bool {
+        let mut state = self.state();
+        if wanted { state.watched.insert(uri.to_owned()) } else { state.watched.remove(uri) }
+    }
+
+    pub(crate) fn watches(&self, uri: &str) -> bool {
+        self.state().watched.contains(uri)
+    }
+
+    /// What it wanted to hear of.
+    pub(crate) fn watched(&self) -> Vec<String> {
+        self.state().watched.iter().cloned().collect()
+    }
+
+    /// A new stream that can be taken up again.
+    pub(crate) fn open_log(&self) -> Arc<EventLog> {
+        let number = self.streams.fetch_add(1, Ordering::Relaxed);
+        let log = Arc::new(EventLog::new(number));
+        let mut state = self.state();
+        if state.logs.len() >= STREAMS {
+            let oldest = state.logs.keys().copied().filter(|number| *number != 0).min();
+            oldest.map(|oldest| state.logs.remove(&oldest));
+        }
+        state.logs.insert(number, Arc::clone(&log));
+        log
+    }
+
+    /// The stream of that number.
+    pub(crate) fn log(&self, number: u64) -> Option<Arc<EventLog>> {
+        self.state().logs.get(&number).cloned()
+    }
+
+    /// The stream of what belongs to no request, and whether it is new.
+    pub(crate) fn own_log(&self) -> (Arc<EventLog>, bool) {
+        let mut state = self.state();
+        if let Some(log) = state.logs.get(&0).filter(|log| !log.is_over()) {
+            return (Arc::clone(log), false);
+        }
+        let log = Arc::new(EventLog::new(0));
+        state.logs.insert(0, Arc::clone(&log));
+        (log, true)
+    }
+}
+
+/// A request that runs.
+pub(crate) struct Entered {
+    session: Arc<Session>,
+    id: String,
+    pub(crate) cancelled: CancellationToken,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.session.state().running.remove(&self.id);
+    }
+}
+
+/// All sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions(Mutex<HashMap<String, Arc<Session>>>);
+
+impl Sessions {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a session in; those that had to go for it.
+    pub(crate) fn insert(&self, session: Arc<Session>) -> Vec<Arc<Session>> {
+        let mut all = self.all();
+        let (stay, mut gone): (HashMap<_, _>, Vec<_>) = {
+            let (stay, gone): (Vec<_>, Vec<_>) =
+                all.drain().partition(|(_, one)| one.state().used.elapsed() < IDLE);
+            (stay.into_iter().collect(), gone.into_iter().map(|(_, one)| one).collect())
+        };
+        *all = stay;
+        while all.len() >= MOST {
+            let oldest = all.values().min_by_key(|one| one.state().used).map(|one| one.id.clone());
+            gone.extend(oldest.and_then(|oldest| all.remove(&oldest)));
+        }
+        all.insert(session.id.clone(), session);
+        drop(all);
+        gone.iter().for_each(|one| one.closing.cancel());
+        gone
+    }
+
+    /// The session of that id, where it is this principal's.
+    pub(crate) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
+        let found = self.all().get(id).filter(|one| one.principal == *principal).cloned()?;
+        if found.state().used.elapsed() >= IDLE {
+            return None;
+        }
+        found.touch();
+        Some(found)
+    }
+
+    /// Ends a session.
+    pub(crate) fn remove(&self, id: &str) {
+        if let Some(session) = self.all().remove(id) {
+            session.closing.cancel();
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.all().len()
+    }
+}

@@ -1,0 +1,92 @@
+//! Requests that are handed on to a server as they came: whatever is not a call of a tool.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use toolhub_core::{CallerLink, RawJson, RawObject};
+
+use crate::asker::Asker;
+use crate::connection::{Ask, Connection};
+use crate::era::Era;
+use crate::error::McpError;
+use crate::supervisor::{Purpose, Server};
+
+/// A request that is handed on.
+#[derive(Debug, Clone)]
+pub struct Passage {
+    /// The method.
+    pub method: String,
+    /// The params, without `_meta`.
+    pub params: RawObject,
+    /// What it is about, as a modern server wants it in a header: a resource's uri, a prompt's name.
+    pub name: Option<String>,
+    /// Who wants it.
+    pub caller: Option<CallerLink>,
+    /// How long it may take.
+    pub patience: Duration,
+}
+
+impl Server {
+    /// Hands a request on, connecting if need be, and gives the result as it was sent.
+    pub async fn pass(self: &Arc<Self>, passage: Passage) -> Result<RawJson, McpError> {
+        let _in_use = self.hold(Purpose::Work);
+        let mut connection = self.connection().await?;
+        let began = Instant::now();
+        let mut result = pass_over(&connection, &passage).await;
+        if matches!(result, Err(McpError::SessionExpired)) {
+            self.forget(&connection);
+            connection = self.connection().await?;
+            result = pass_over(&connection, &passage).await;
+        }
+        self.note(began, result.as_ref().err());
+        result
+    }
+
+    /// What it says it can do, where it is connected.
+    pub fn capabilities(&self) -> Option<RawObject> {
+        self.standing().open().map(|connection| connection.greeting.capabilities.clone())
+    }
+
+    /// How it wants to be used, where it is connected and says so.
+    pub fn instructions(&self) -> Option<String> {
+        self.standing().open().and_then(|connection| connection.greeting.instructions.clone())
+    }
+
+    /// Asks to be told when a resource changes, or no longer. A modern server is told with the stream that it
+    /// already speaks on.
+    pub async fn watch_resource(self: &Arc<Self>, uri: &str, wanted: bool) -> Result<(), McpError> {
+        let _in_use = self.hold(Purpose::Work);
+        let connection = self.connection().await?;
+        if connection.greeting.era == Era::Modern {
+            self.watched().send_if_modified(|watched| {
+                if wanted { watched.insert(uri.to_owned()) } else { watched.remove(uri) }
+            });
+            return Ok(());
+        }
+        let method = if wanted { "resources/subscribe" } else { "resources/unsubscribe" };
+        let passage = Passage {
+            method: method.to_owned(),
+            params: RawObject::default().with("uri", uri),
+            name: None,
+            caller: None,
+            patience: self.spec().connect_timeout,
+        };
+        pass_over(&connection, &passage).await.map(drop)
+    }
+}
+
+async fn pass_over(connection: &Arc<Connection>, passage: &Passage) -> Result<RawJson, McpError> {
+    let Passage { method, params, name, caller, patience } = passage.clone();
+    let asker = caller.map(|link| Asker { link, context: None });
+    let on_progress = asker.clone().map(|asker| {
+        let hear: Arc<dyn Fn(&RawJson) + Send + Sync> =
+            Arc::new(move |params: &RawJson| asker.link.progress(params));
+        hear
+    });
+    let ask = Ask { method: method.into(), params, name, on_progress, asker, ..Ask::default() };
+    match tokio::time::timeout(patience, connection.ask(ask)).await {
+        Ok(result) => result,
+        Err(_) => Err(McpError::TimedOut(patience)),
+    }
+}

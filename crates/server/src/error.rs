@@ -1,0 +1,44 @@
+//! Why the hub cannot be served.
+
+use std::net::SocketAddr;
+
+use toolhub_core::lang::{Lang, Say};
+
+/// Why the hub cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", self.say(Lang::En))]
+pub enum ServeError {
+    /// Others than this machine could reach it, and nobody would be asked who they are.
+    OpenDoor(SocketAddr),
+    /// The address cannot be had.
+    Bind {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The connections cannot be taken any more.
+    Io(#[from] std::io::Error),
+}
+
+impl Say for ServeError {
+    fn say(&self, lang: Lang) -> String {
+        match self {
+            Self::OpenDoor(address) => lang.pick(
+                format!(
+                    "{address} can be reached from other machines, so callers must show a token: make one with \
+                     `toolhub serve --new-token NAME` and put it into `[auth]`, or bind to 127.0.0.1"
+                ),
+                format!(
+                    "{address} 可被其他机器访问，调用方必须出示令牌：请用 `toolhub serve --new-token NAME` 生成并写入 \
+                     `[auth]`，或绑定到 127.0.0.1"
+                ),
+            ),
+            Self::Bind { address, source } => lang.pick(
+                format!("cannot listen on {address}: {source}; choose another with `--bind`"),
+                format!("无法监听 {address}：{source}；请用 `--bind` 换一个地址"),
+            ),
+            Self::Io(error) => lang.pick(format!("serving failed: {error}"), format!("服务失败：{error}")),
+        }
+    }
+}

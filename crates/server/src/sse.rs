@@ -1,0 +1,96 @@
+//! `/sse` and `/messages`: the old HTTP+SSE transport (2024-11-05), for clients that know no other.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use futures_util::{Stream, stream};
+use http::{Response, StatusCode};
+use tokio::sync::mpsc;
+use toolhub_mcp::gateway::{Duplex, Gateway, Principal};
+
+use crate::mcp::{plain, stream as events};
+
+/// Clients of the old kind at a time.
+const MOST: usize = 1_000;
+/// How often a silent stream shows that it is alive.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The clients that listen, by the name each was given.
+#[derive(Debug, Default)]
+pub(crate) struct OldClients(Mutex<HashMap<String, (Principal, Arc<Duplex>)>>);
+
+impl OldClients {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, (Principal, Arc<Duplex>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens the stream on which a client hears everything.
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        gateway: &Arc<Gateway>,
+        who: Principal,
+        name: String,
+    ) -> Response<Body> {
+        if self.all().len() >= MOST {
+            return plain(StatusCode::SERVICE_UNAVAILABLE);
+        }
+        let (duplex, messages) = Duplex::open(gateway, who.clone());
+        self.all().insert(name.clone(), (who, Arc::new(duplex)));
+        let endpoint = format!("event: endpoint\ndata: /messages?sessionId={name}\n\n");
+        let leaving = Leaving { clients: Arc::clone(self), name };
+        let heard = stream::unfold((Some(endpoint), messages), |(first, mut messages)| async move {
+            if let Some(first) = first {
+                return Some((first, (None, messages)));
+            }
+            next(&mut messages).await.map(|event| (event, (None, messages)))
+        });
+        events(Box::pin(Heard { heard: Box::pin(heard), _leaving: leaving }))
+    }
+
+    /// Takes a message of the client of that name.
+    pub(crate) async fn take(&self, name: &str, who: &Principal, body: &[u8]) -> Response<Body> {
+        let client = self.all().get(name).filter(|(owner, _)| owner == who).map(|(_, one)| Arc::clone(one));
+        let Some(client) = client else { return plain(StatusCode::NOT_FOUND) };
+        let Ok(text) = std::str::from_utf8(body) else { return plain(StatusCode::BAD_REQUEST) };
+        client.receive(text).await;
+        plain(StatusCode::ACCEPTED)
+    }
+}
+
+async fn next(messages: &mut mpsc::Receiver<String>) -> Option<String> {
+    match tokio::time::timeout(KEEP_ALIVE, messages.recv()).await {
+        Ok(Some(text)) => Some(format!("event: message\ndata: {text}\n\n")),
+        Ok(None) => None,
+        Err(_) => Some(":\n\n".to_owned()),
+    }
+}
+
+/// Forgets a client when its stream goes.
+struct Leaving {
+    clients: Arc<OldClients>,
+    name: String,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let gone = self.clients.all().remove(&self.name);
+        drop(gone);
+    }
+}
+
+struct Heard {
+    heard: Pin<Box<dyn Stream<Item = String> + Send>>,
+    _leaving: Leaving,
+}
+
+impl Stream for Heard {
+    type Item = String;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<String>> {
+        self.heard.as_mut().poll_next(context)
+    }
+}

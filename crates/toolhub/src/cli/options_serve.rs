@@ -1,0 +1,21 @@
+//! What can be written after `toolhub serve`.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Where to listen [default: 127.0.0.1:7460]
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "stdio")]
+    pub(crate) bind: Option<SocketAddr>,
+    /// Talk to one client over stdin and stdout
+    #[arg(long)]
+    pub(crate) stdio: bool,
+    /// The profile that is served where a client names none
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// Make a token for a caller, and end
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["bind", "stdio", "profile"])]
+    pub(crate) new_token: Option<String>,
+}

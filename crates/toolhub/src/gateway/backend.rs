@@ -1,0 +1,203 @@
+//! One profile of the hub, as the gateway asks of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use tokio::sync::{broadcast, watch};
+use toolhub_core::{
+    BoxFuture, Lang, Mending, Outcome, RawJson, RawObject, Say as _, ServerId, Source, ToolCall, ToolError,
+};
+use toolhub_engine::Catalog;
+use toolhub_mcp::gateway::{Backend, GatewayCall, Handover, News, RpcError, ToolList};
+use toolhub_mcp::{Offer, Server};
+
+use super::offers::OfferBook;
+use super::tasks::Tasks;
+use super::view::{Target, View};
+use crate::hub::Hub;
+use crate::settings::ProfileSettings;
+
+/// How long a first look at the tools waits for servers that were never met.
+const FIRST_LOOK: Duration = Duration::from_secs(10);
+/// News that may wait for a slow client.
+const WAITING: usize = 256;
+/// The code for a tool that nobody knows (2025-11-25 and 2026-07-28, server/tools: error handling).
+const UNKNOWN_TOOL: i64 = -32602;
+
+/// A hub as one profile shows it.
+pub(super) struct HubBackend {
+    pub(super) hub: Arc<Hub>,
+    pub(super) profile: ProfileSettings,
+    pub(super) offers: Arc<OfferBook>,
+    pub(super) lang: Lang,
+    pub(super) tasks: Tasks,
+    view: ArcSwapOption<(Arc<Catalog>, Arc<View>)>,
+    settled: watch::Receiver<bool>,
+    news: broadcast::Sender<News>,
+}
+
+impl std::fmt::Debug for HubBackend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HubBackend").field("profile", &self.profile).finish_non_exhaustive()
+    }
+}
+
+impl HubBackend {
+    pub(super) fn new(
+        hub: Arc<Hub>,
+        profile: ProfileSettings,
+        (offers, settled): (Arc<OfferBook>, watch::Receiver<bool>),
+        lang: Lang,
+    ) -> Self {
+        let (view, news) = (ArcSwapOption::empty(), broadcast::Sender::new(WAITING));
+        Self { hub, profile, offers, lang, tasks: Tasks::default(), view, settled, news }
+    }
+
+    /// What the profile shows of the catalog as it is now.
+    pub(super) fn view(&self) -> Arc<View> {
+        let catalog = self.hub.catalog();
+        if let Some(known) = &*self.view.load()
+            && Arc::ptr_eq(&known.0, &catalog)
+        {
+            return Arc::clone(&known.1);
+        }
+        let view = Arc::new(View::new(&catalog, self.hub.engine.policy(), &self.profile));
+        self.view.store(Some(Arc::new((catalog, Arc::clone(&view)))));
+        view
+    }
+
+    /// Tells clients where other tools are shown than before.
+    pub(super) fn look_again(&self) {
+        let before = self.view.load_full().map(|known| Arc::clone(&known.1.list));
+        let now = self.view();
+        if before.is_none_or(|before| *before != *now.list) {
+            let _ = self.news.send(News::Tools);
+        }
+    }
+
+    /// Hands on what a server of this profile told.
+    pub(super) fn tell(&self, server: Option<&ServerId>, news: &News) {
+        if server.is_none_or(|server| self.profile.has_source(server.as_str())) {
+            let _ = self.news.send(news.clone());
+        }
+    }
+
+    /// The servers of this profile that were met before, in their order.
+    pub(super) fn servers(&self) -> Vec<Arc<Server>> {
+        let lists = self.hub.lists();
+        let met = |server: &&Arc<Server>| {
+            let id = server.id();
+            server.spec().enabled
+                && self.profile.has_source(id.as_str())
+                && lists.get(id).is_some_and(|list| list.listed_at.is_some())
+        };
+        self.hub.servers.iter().filter(met).cloned().collect()
+    }
+
+    pub(super) async fn call_target(&self, target: &Target, call: GatewayCall) -> Result<RawJson, RpcError> {
+        let arguments = match &target.given {
+            None => call.arguments,
+            Some(given) => {
+                let asked = call.arguments.object().unwrap_or_default();
+                given.iter().fold(asked, |all, (key, value)| all.with(key, value.clone())).into_raw()
+            }
+        };
+        let mending = if self.profile.mend_arguments { Mending::On } else { Mending::Off };
+        let mut tool_call = ToolCall::new(target.tool.as_str(), arguments);
+        tool_call.mending = mending;
+        tool_call.among = Some(Arc::clone(&target.among));
+        tool_call.caller = Some(call.caller);
+        let outcome = self.hub.call(tool_call).await;
+        if let (Ok(output), Some(Source::Server(id))) = (&outcome.result, outcome.source()) {
+            self.tasks.note(output.raw(), || self.hub.servers.iter().find(|one| one.id() == id).cloned());
+        }
+        answered(outcome, self.lang)
+    }
+}
+
+impl Backend for HubBackend {
+    fn tools(&self) -> Arc<ToolList> {
+        Arc::clone(&self.view().list)
+    }
+
+    fn settled(&self) -> BoxFuture<'_, ()> {
+        let mut settled = self.settled.clone();
+        Box::pin(async move {
+            if !*settled.borrow() {
+                let _ = tokio::time::timeout(FIRST_LOOK, settled.wait_for(|settled| *settled)).await;
+            }
+        })
+    }
+
+    fn instructions(&self) -> Option<String> {
+        None
+    }
+
+    fn call(&self, call: GatewayCall) -> BoxFuture<'_, Result<RawJson, RpcError>> {
+        Box::pin(async move {
+            let mut view = self.view();
+            if !view.targets.contains_key(&call.name) {
+                // It may be a tool of a server that is still being met.
+                self.settled().await;
+                view = self.view();
+            }
+            match view.targets.get(&call.name) {
+                Some(target) => match self.find(&view, target, &call).await {
+                    Some(found) => found,
+                    None => self.call_target(target, call).await,
+                },
+                None => Err(self.unknown(&view, &call.name)),
+            }
+        })
+    }
+
+    fn offers(&self, offer: Offer) -> BoxFuture<'_, Result<Vec<RawJson>, RpcError>> {
+        Box::pin(async move {
+            self.settled().await;
+            let things = self.offers.all(&self.servers(), offer).await;
+            Ok(things.into_iter().map(|thing| thing.item).collect())
+        })
+    }
+
+    fn hand_over(&self, request: Handover) -> BoxFuture<'_, Result<RawJson, RpcError>> {
+        Box::pin(self.handed_over(request))
+    }
+
+    fn watch<'a>(&'a self, uri: &'a str, wanted: bool) -> BoxFuture<'a, Result<(), RpcError>> {
+        Box::pin(self.watched(uri, wanted))
+    }
+
+    fn news(&self) -> broadcast::Receiver<News> {
+        self.news.subscribe()
+    }
+}
+
+impl HubBackend {
+    pub(super) fn unknown(&self, view: &View, name: &str) -> RpcError {
+        let near = toolhub_engine::near_names(name, view.targets.keys().map(String::as_str), 3);
+        let near = near.iter().map(|near| format!("`{near}`")).collect::<Vec<_>>().join(", ");
+        let hint = if near.is_empty() { String::new() } else { format!("; did you mean {near}?") };
+        RpcError::new(UNKNOWN_TOOL, format!("Unknown tool: {name}{hint}"))
+    }
+}
+
+/// What a client is told of an outcome: the result as it was given; a failure as a tool's error that a model can read,
+/// unless the server itself answered with an error of the protocol.
+fn answered(outcome: Outcome, lang: Lang) -> Result<RawJson, RpcError> {
+    match outcome.result {
+        Ok(output) => Ok(output.raw().clone()),
+        Err(ToolError::Failed { output: Some(output), .. }) => Ok(output.raw().clone()),
+        Err(ToolError::Protocol { code, message, data, .. }) => {
+            Err(RpcError { code, message, data: data.map(|data| data.get().to_owned()) })
+        }
+        Err(error @ ToolError::UnknownTool(_)) => Err(RpcError::new(UNKNOWN_TOOL, error.say(lang))),
+        Err(error) => Ok(tool_error(&error.say(lang))),
+    }
+}
+
+/// A result that says that a tool failed.
+pub(super) fn tool_error(text: &str) -> RawJson {
+    let block = RawObject::default().with("type", "text").with("text", text);
+    RawObject::default().with("content", RawJson::of(&[block])).with("isError", true).into_raw()
+}

@@ -1,0 +1,130 @@
+//! The hub as the gateway serves it: a backend for each profile, and what keeps them up to date.
+
+mod backend;
+mod finders;
+mod handing;
+mod offers;
+mod site;
+mod tasks;
+mod tidings;
+mod view;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use toolhub_core::Lang;
+use toolhub_mcp::Offer;
+use toolhub_mcp::gateway::{Gateway, News};
+
+pub use site::CallCounts;
+pub use tidings::Tidings;
+
+use self::backend::HubBackend;
+use self::offers::OfferBook;
+use crate::hub::Hub;
+use crate::settings::DEFAULT_PROFILE;
+
+/// Every profile of a hub, served.
+#[derive(Debug)]
+pub struct Gateways {
+    hub: Arc<Hub>,
+    tidings: Tidings,
+    offers: Arc<OfferBook>,
+    profiles: BTreeMap<String, (Arc<HubBackend>, Arc<Gateway>)>,
+    /// Whether servers that were never listed have had their chance.
+    settled: watch::Sender<bool>,
+    counts: Arc<CallCounts>,
+    /// The profile of clients that name none.
+    default: String,
+}
+
+impl Gateways {
+    /// Serves the profiles of the hub's settings, and the default one. The hub was built with `tidings` as its handler,
+    /// and with `counts` listening.
+    pub fn new(hub: Arc<Hub>, (tidings, counts): (Tidings, Arc<CallCounts>), lang: Lang) -> Self {
+        let mut settings = hub.settings().profiles.clone();
+        settings.entry(DEFAULT_PROFILE.to_owned()).or_default();
+        let (offers, settled) = (Arc::<OfferBook>::default(), watch::Sender::new(false));
+        let profiles = settings
+            .into_iter()
+            .map(|(name, profile)| {
+                let parts = (Arc::clone(&offers), settled.subscribe());
+                let backend = Arc::new(HubBackend::new(Arc::clone(&hub), profile, parts, lang));
+                let gateway = Arc::new(Gateway::new(Arc::clone(&backend) as _));
+                (name, (backend, gateway))
+            })
+            .collect();
+        let default = DEFAULT_PROFILE.to_owned();
+        Self { hub, tidings, offers, profiles, settled, counts, default }
+    }
+
+    /// The same, with another profile for clients that name none.
+    #[must_use]
+    pub fn by_default(mut self, profile: &str) -> Self {
+        profile.clone_into(&mut self.default);
+        self
+    }
+
+    /// The gateway of a profile; of the default one, where none is named.
+    pub fn profile(&self, name: Option<&str>) -> Option<Arc<Gateway>> {
+        self.profiles.get(name.unwrap_or(&self.default)).map(|(_, gateway)| Arc::clone(gateway))
+    }
+
+    /// The names of the profiles.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.profiles.keys().map(String::as_str)
+    }
+
+    /// The hub behind them.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    /// Keeps everything up to date and tells clients of changes, for as long as it is polled.
+    pub async fn follow(&self) {
+        let first = async {
+            self.hub.list_missing().await;
+            self.settled.send_replace(true);
+            std::future::pending::<()>().await;
+        };
+        tokio::join!(first, self.hub.follow(), self.follow_tools(), self.follow_tidings());
+    }
+
+    async fn follow_tools(&self) {
+        let mut kept = self.hub.lists_kept.subscribe();
+        while kept.changed().await.is_ok() {
+            for (backend, _) in self.profiles.values() {
+                backend.look_again();
+            }
+        }
+    }
+
+    async fn follow_tidings(&self) {
+        let mut tidings = self.tidings.hear();
+        loop {
+            let (server, news) = match tidings.recv().await {
+                Ok(told) => told,
+                Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => (None, News::Resources),
+                Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
+            };
+            match &news {
+                News::Prompts => self.offers.forget(server.as_ref(), &[Offer::Prompts]),
+                News::Resources => {
+                    self.offers.forget(server.as_ref(), &[Offer::Resources, Offer::ResourceTemplates]);
+                }
+                News::Tools | News::Updated { .. } | News::Logged { .. } => {}
+            }
+            for (backend, _) in self.profiles.values() {
+                backend.tell(server.as_ref(), &news);
+            }
+        }
+    }
+
+    /// Ends what would stay open for ever, and waits for the rest at most so long.
+    pub async fn close(&self, patience: Duration) {
+        let closing = self.profiles.values().map(|(_, gateway)| gateway.close(patience));
+        futures_util::future::join_all(closing).await;
+    }
+}

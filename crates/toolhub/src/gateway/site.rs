@@ -1,0 +1,73 @@
+//! The served hub as the HTTP server knows it: its gateways, how it stands, and what it counts.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use toolhub_core::{Event, EventKind, EventSink, Lang, Say as _};
+use toolhub_mcp::gateway::Gateway;
+use toolhub_server::{Health, Site};
+
+use super::Gateways;
+
+/// Counts calls as they end.
+#[derive(Debug, Default)]
+pub struct CallCounts {
+    succeeded: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl EventSink for CallCounts {
+    fn emit(&self, event: Event) {
+        if let EventKind::CallFinished { success, .. } = event.kind {
+            let count = if success { &self.succeeded } else { &self.failed };
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Site for Gateways {
+    fn gateway(&self, profile: Option<&str>) -> Option<Arc<Gateway>> {
+        self.profile(profile)
+    }
+
+    fn health(&self) -> Health {
+        let mut degraded: Vec<String> = self
+            .hub
+            .servers()
+            .into_iter()
+            .filter(|view| view.spec.enabled)
+            .filter_map(|view| {
+                let why = view.list.as_ref()?.trouble()?;
+                Some(format!("server `{}`: {}", view.spec.id, why.say(Lang::En)))
+            })
+            .collect();
+        if !self.hub.has_store() {
+            degraded.push("store: nothing can be kept".to_owned());
+        }
+        Health { ready: true, degraded }
+    }
+
+    fn measure(&self, out: &mut String) {
+        let _ = writeln!(out, "# TYPE toolhub_tools gauge\ntoolhub_tools {}", self.hub.catalog().len());
+        out.push_str("# TYPE toolhub_sessions gauge\n");
+        for (name, (_, gateway)) in &self.profiles {
+            let _ = writeln!(out, "toolhub_sessions{{profile=\"{}\"}} {}", label(name), gateway.sessions());
+        }
+        out.push_str("# TYPE toolhub_server_restarts_total counter\n");
+        for view in self.hub.servers() {
+            let id = label(view.spec.id.as_str());
+            let _ = writeln!(out, "toolhub_server_restarts_total{{server=\"{id}\"}} {}", view.restarts);
+        }
+        out.push_str("# TYPE toolhub_calls_total counter\n");
+        for (result, count) in [("succeeded", &self.counts.succeeded), ("failed", &self.counts.failed)] {
+            let count = count.load(Ordering::Relaxed);
+            let _ = writeln!(out, "toolhub_calls_total{{result=\"{result}\"}} {count}");
+        }
+    }
+}
+
+/// A name as a label's value holds it.
+fn label(name: &str) -> String {
+    name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', " ")
+}

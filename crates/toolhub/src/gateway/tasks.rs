@@ -1,0 +1,54 @@
+//! Calls that became tasks of their server (2026-07-28, the extension `tasks`): whose each is.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use toolhub_core::RawJson;
+use toolhub_mcp::Server;
+
+/// Tasks that are remembered; for an older one every server is asked.
+const MOST: usize = 10_000;
+
+#[derive(Debug, Default)]
+struct Known {
+    owners: HashMap<String, Arc<Server>>,
+    /// Oldest first.
+    order: VecDeque<String>,
+}
+
+/// The tasks that are known.
+#[derive(Debug, Default)]
+pub(super) struct Tasks(Mutex<Known>);
+
+impl Tasks {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers whose task a result tells of, if it does.
+    pub(super) fn note(&self, result: &RawJson, server: impl FnOnce() -> Option<Arc<Server>>) {
+        // Most results tell of none, and one look at the text spares them being read.
+        if !result.get().contains("\"taskId\"") {
+            return;
+        }
+        let members = result.object().unwrap_or_default();
+        let kind = members.get("resultType").and_then(|kind| kind.decode::<String>().ok());
+        let task = members.get("taskId").and_then(|task| task.decode::<String>().ok());
+        let (Some("task"), Some(task)) = (kind.as_deref(), task) else { return };
+        let Some(server) = server() else { return };
+        let mut known = self.known();
+        if known.owners.insert(task.clone(), server).is_none() {
+            known.order.push_back(task);
+        }
+        if known.order.len() > MOST
+            && let Some(oldest) = known.order.pop_front()
+        {
+            known.owners.remove(&oldest);
+        }
+    }
+
+    /// Whose task it is.
+    pub(super) fn of(&self, task: &str) -> Option<Arc<Server>> {
+        self.known().owners.get(task).cloned()
+    }
+}

@@ -1,0 +1,76 @@
+//! What servers tell and ask while nobody's request is under way: news for the clients of the gateway.
+
+use std::sync::Arc;
+
+use tokio::sync::broadcast;
+use toolhub_core::{BoxFuture, RawJson, RawObject, ServerId};
+use toolhub_mcp::gateway::News;
+use toolhub_mcp::{ClientHandler, HandlerAnswer};
+
+/// News that may wait for a slow client; what it misses beyond that it is told in short.
+const WAITING: usize = 256;
+
+/// Hears what servers say, and hands it on.
+#[derive(Debug, Clone)]
+pub struct Tidings(broadcast::Sender<(Option<ServerId>, News)>);
+
+impl Default for Tidings {
+    fn default() -> Self {
+        Self(broadcast::Sender::new(WAITING))
+    }
+}
+
+impl Tidings {
+    pub(super) fn hear(&self) -> broadcast::Receiver<(Option<ServerId>, News)> {
+        self.0.subscribe()
+    }
+
+    fn tell(&self, server: &ServerId, news: News) {
+        // Where nobody listens there is nobody to tell.
+        let _ = self.0.send((Some(server.clone()), news));
+    }
+}
+
+impl ClientHandler for Tidings {
+    /// Everything: who asks is told when the client at hand cannot be asked.
+    fn capabilities(&self) -> RawJson {
+        let elicitation =
+            RawObject::default().with("form", RawObject::default()).with("url", RawObject::default());
+        RawObject::default()
+            .with("sampling", RawObject::default())
+            .with("elicitation", elicitation)
+            .with("roots", RawObject::default())
+            .into_raw()
+    }
+
+    fn request<'a>(
+        &'a self,
+        _: &'a ServerId,
+        method: String,
+        _: Option<RawJson>,
+    ) -> BoxFuture<'a, HandlerAnswer> {
+        Box::pin(async move {
+            Err((
+                -32601,
+                format!("there is no one client that this concerns and that can be asked `{method}`"),
+            ))
+        })
+    }
+
+    fn notification(&self, server: &ServerId, method: &str, params: Option<&RawJson>) {
+        let uri = || params?.object()?.get("uri")?.decode::<String>().ok();
+        let params = || params.cloned().unwrap_or_else(RawJson::empty_object);
+        match method {
+            "notifications/prompts/list_changed" => self.tell(server, News::Prompts),
+            "notifications/resources/list_changed" => self.tell(server, News::Resources),
+            "notifications/resources/updated" => {
+                if let Some(uri) = uri() {
+                    self.tell(server, News::Updated { uri: Arc::from(uri), params: params() });
+                }
+            }
+            "notifications/message" => self.tell(server, News::Logged { params: params() }),
+            // That tools changed is told once their new list is known.
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What a profile shows of the catalog: which tools, under which names and texts, and who serves each.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+use toolhub_core::json::canonical;
+use toolhub_core::tool::Trust;
+use toolhub_core::{RawJson, RawObject, Source, Tool, ToolName};
+use toolhub_engine::{Catalog, Entry, Policy};
+use toolhub_mcp::gateway::ToolList;
+
+use crate::settings::{Expose, Override, ProfileSettings};
+
+/// The longest name that every client takes.
+const LONGEST_NAME: usize = 64;
+/// With more tools than this, `auto` lets clients search.
+const MANY: usize = 100;
+/// The tools by which others are found and called.
+pub(super) const FINDERS: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
+
+/// Who serves the tool of a name.
+#[derive(Debug)]
+pub(super) struct Target {
+    /// Its name in the catalog.
+    pub(super) tool: ToolName,
+    /// Where it may be served.
+    pub(super) among: Arc<[Source]>,
+    /// Arguments that are always given.
+    pub(super) given: Option<RawObject>,
+    /// The tool as it is offered.
+    pub(super) definition: RawJson,
+    /// The first tool behind it.
+    pub(super) first: Tool,
+}
+
+/// What a profile shows.
+#[derive(Debug)]
+pub(super) struct View {
+    pub(super) list: Arc<ToolList>,
+    pub(super) targets: HashMap<String, Target>,
+    /// The offered name of each tool.
+    names: HashMap<(Source, ToolName), String>,
+}
+
+impl View {
+    pub(super) fn new(catalog: &Catalog, policy: &Policy, profile: &ProfileSettings) -> Self {
+        let mut shown = Shown { targets: Vec::new(), names: HashMap::new() };
+        for group in groups(catalog, policy, profile) {
+            for (name, entries) in named(&group) {
+                shown.add(name, &entries, profile);
+            }
+        }
+        let many = shown.targets.len() > MANY;
+        let search = profile.expose == Expose::Search || (profile.expose == Expose::Auto && many);
+        let listed = |name: &str| {
+            !search || FINDERS.contains(&name) || profile.pinned.iter().any(|pinned| pinned == name)
+        };
+        let list = ToolList::new(
+            shown.targets.iter().map(|(name, target)| (name.as_str(), &target.definition, listed(name))),
+        );
+        let targets = shown.targets.into_iter().collect();
+        Self { list: Arc::new(list), targets, names: shown.names }
+    }
+
+    /// The name under which a tool is offered, where it is.
+    pub(super) fn name_of(&self, tool: &Tool) -> Option<&str> {
+        self.names.get(&(tool.source.clone(), tool.name().clone())).map(String::as_str)
+    }
+}
+
+struct Shown {
+    targets: Vec<(String, Target)>,
+    names: HashMap<(Source, ToolName), String>,
+}
+
+impl Shown {
+    fn add(&mut self, name: String, entries: &[&Arc<Entry>], profile: &ProfileSettings) {
+        let Some(first) = entries.first() else { return };
+        let own = first.tool.name();
+        let told = profile.overrides.get(&name).or_else(|| profile.overrides.get(own.as_str()));
+        let name = told.and_then(|told| told.name.clone()).unwrap_or(name);
+        for entry in entries {
+            self.names.insert((entry.tool.source.clone(), own.clone()), name.clone());
+        }
+        let given = told.filter(|told| !told.arguments.is_empty()).map(|told| {
+            told.arguments
+                .iter()
+                .fold(RawObject::default(), |all, (key, value)| all.with(key.as_str(), value.clone()))
+        });
+        let target = Target {
+            tool: own.clone(),
+            among: entries.iter().map(|entry| entry.tool.source.clone()).collect(),
+            given,
+            definition: offered(&first.tool, &name, told),
+            first: first.tool.clone(),
+        };
+        self.targets.push((name, target));
+    }
+}
+
+/// The tools that a profile admits, those of one name together, each group in the routing order and all in that of
+/// their first.
+fn groups<'a>(catalog: &'a Catalog, policy: &Policy, profile: &ProfileSettings) -> Vec<Vec<&'a Arc<Entry>>> {
+    let admitted = |entry: &&Arc<Entry>| {
+        entry.tool.trust != Trust::Quarantined
+            && profile.has_source(&entry.tool.source.to_string())
+            && profile.has_tool(
+                entry.tool.name().as_str(),
+                if profile.tags.is_empty() { &[] } else { entry.tags() },
+            )
+    };
+    let mut entries: Vec<((usize, usize), &Arc<Entry>)> = catalog
+        .iter()
+        .filter(admitted)
+        .filter_map(|entry| Some((policy.rank(&entry.tool.source)?, entry)))
+        .collect();
+    entries.sort_by_key(|(rank, _)| *rank);
+    let mut places: HashMap<&ToolName, usize> = HashMap::new();
+    let mut groups: Vec<Vec<&Arc<Entry>>> = Vec::new();
+    for (_, entry) in entries {
+        let place = *places.entry(entry.tool.name()).or_insert_with(|| {
+            groups.push(Vec::new());
+            groups.len() - 1
+        });
+        groups[place].push(entry);
+    }
+    groups
+}
+
+/// The names of a group: one where all take the same arguments, else one for each source.
+fn named<'a>(group: &[&'a Arc<Entry>]) -> Vec<(String, Vec<&'a Arc<Entry>>)> {
+    let schema = |entry: &Arc<Entry>| canonical(entry.tool.definition.input_schema().get());
+    let Some(first) = group.first() else { return Vec::new() };
+    let name = first.tool.name().as_str();
+    if group.len() == 1 || group.iter().all(|entry| schema(entry) == schema(first)) {
+        return vec![(name.to_owned(), group.to_vec())];
+    }
+    group.iter().map(|entry| (qualified(&entry.tool.source, name), vec![*entry])).collect()
+}
+
+/// `source__tool`, in letters that every client takes; a long one ends in a hash.
+pub(super) fn qualified(source: &Source, name: &str) -> String {
+    let plain = |text: &str| -> String {
+        text.chars()
+            .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' })
+            .collect()
+    };
+    let whole = format!("{source}__{name}");
+    let short = plain(&whole);
+    if short.len() <= LONGEST_NAME && short == whole {
+        return short;
+    }
+    let digest = Sha256::digest(whole.as_bytes());
+    let tail: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let kept: String = short.chars().take(LONGEST_NAME - tail.len() - 1).collect();
+    format!("{kept}_{tail}")
+}
+
+/// A definition as it is offered: as it was given, where nothing else is said.
+fn offered(tool: &Tool, name: &str, told: Option<&Override>) -> RawJson {
+    let raw = tool.definition.raw();
+    if told.is_none() && name == tool.name().as_str() {
+        return raw.clone();
+    }
+    let mut members = raw.object().unwrap_or_default();
+    members.set("name", name);
+    let Some(told) = told else { return members.into_raw() };
+    if let Some(title) = &told.title {
+        members.set("title", title.as_str());
+    }
+    if let Some(description) = &told.description {
+        members.set("description", description.as_str());
+    }
+    if !told.arguments.is_empty() {
+        members.set("inputSchema", without(tool.definition.input_schema(), told));
+    }
+    members.into_raw()
+}
+
+/// A schema without the arguments that are always given.
+fn without(schema: &RawJson, told: &Override) -> RawJson {
+    let mut schema = schema.object().unwrap_or_default();
+    if let Some(mut properties) = schema.get("properties").and_then(RawJson::object) {
+        told.arguments.keys().for_each(|key| properties.remove(key));
+        schema.set("properties", properties);
+    }
+    if let Some(required) = schema.get("required").and_then(|list| list.decode::<Vec<String>>().ok()) {
+        let left: Vec<String> =
+            required.into_iter().filter(|key| !told.arguments.contains_key(key)).collect();
+        schema.set("required", RawJson::of(&left));
+    }
+    schema.into_raw()
+}

@@ -1,6 +1,7 @@
 //! Whose requests are under way at a server: a question of the server's goes to whoever it concerns, and to nobody else.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolhub_core::caller::Answer;
@@ -12,23 +13,33 @@ pub(crate) struct Asker {
     pub(crate) link: CallerLink,
     /// The call it is for, whose deadline waits while a question is open.
     pub(crate) context: Option<CallContext>,
+    /// Questions to it that are open.
+    pub(crate) open: Arc<AtomicUsize>,
 }
 
 impl Asker {
+    pub(crate) fn new(link: CallerLink, context: Option<CallContext>) -> Self {
+        Self { link, context, open: Arc::default() }
+    }
+
     pub(crate) async fn ask(&self, method: String, params: Option<RawJson>) -> Answer {
-        let _open = self.context.as_ref().map(|context| {
+        self.open.fetch_add(1, Ordering::AcqRel);
+        let _open = Open(self);
+        if let Some(context) = &self.context {
             context.emit(EventKind::Questioned { method: method.clone() });
-            Open(context)
-        });
+        }
         self.link.ask(method, params).await
     }
 }
 
-struct Open<'a>(&'a CallContext);
+struct Open<'a>(&'a Asker);
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.0.emit(EventKind::Answered);
+        self.0.open.fetch_sub(1, Ordering::AcqRel);
+        if let Some(context) = &self.0.context {
+            context.emit(EventKind::Answered);
+        }
     }
 }
 
@@ -50,9 +61,12 @@ impl Askers {
         if let Some(via) = via {
             return all.get(&via).cloned();
         }
-        let newest = all.values().next_back()?;
-        let alone = all.values().all(|asker| asker.link.client() == newest.link.client());
-        alone.then(|| newest.clone())
+        // Whoever thinks about a question already is hardly asked another one: a request does one thing at a time.
+        let idle = |asker: &&Asker| asker.open.load(Ordering::Acquire) == 0;
+        let any = all.values().any(|asker| idle(&asker));
+        let mut asked = all.values().filter(|asker| !any || idle(asker));
+        let newest = asked.next_back()?;
+        asked.all(|asker| asker.link.client() == newest.link.client()).then(|| newest.clone())
     }
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<u64, Asker>> {

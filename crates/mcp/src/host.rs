@@ -35,7 +35,7 @@ impl McpHost {
         let _in_use = self.server.hold(Purpose::Work);
         let mut connection = self.server.connection().await?;
         let (on_leaving, on_progress) = (announcer(context), reporter(context));
-        let asker = context.caller.clone().map(|link| Asker { link, context: Some(context.clone()) });
+        let asker = context.caller.clone().map(|link| Asker::new(link, Some(context.clone())));
         let (began, heard) = (Instant::now(), Heard { on_leaving, on_progress, asker });
         let call = |connection: Arc<Connection>| {
             let heard = heard.clone();

@@ -78,7 +78,7 @@ impl Server {
 
 async fn pass_over(connection: &Arc<Connection>, passage: &Passage) -> Result<RawJson, McpError> {
     let Passage { method, params, name, caller, patience } = passage.clone();
-    let asker = caller.map(|link| Asker { link, context: None });
+    let asker = caller.map(|link| Asker::new(link, None));
     let on_progress = asker.clone().map(|asker| {
         let hear: Arc<dyn Fn(&RawJson) + Send + Sync> =
             Arc::new(move |params: &RawJson| asker.link.progress(params));

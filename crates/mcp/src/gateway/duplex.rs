@@ -248,9 +248,9 @@ async fn run(gateway: Arc<Gateway>, mut running: Running, (about, out): (About, 
                 let _ = out.send(one_line(response(&running.id, &served))).await;
                 return;
             }
-            Step::Ask(question) => {
+            Step::Ask(questions) => {
                 let id = running.id.clone();
-                let asking = gateway.rounds.park(running, question, about);
+                let asking = gateway.rounds.park(running, questions, about);
                 let _ = out.send(one_line(response(&id, &Ok(asking)))).await;
                 return;
             }

@@ -305,9 +305,9 @@ impl Gateway {
                 let status = served.as_ref().err().map_or(200, status_of);
                 return Reply::json(status, response(&running.id, &served));
             }
-            Step::Ask(question) => {
+            Step::Ask(questions) => {
                 let id = running.id.clone();
-                let asking = self.rounds.park(running, question, about);
+                let asking = self.rounds.park(running, questions, about);
                 return Reply::json(200, response(&id, &Ok(asking)));
             }
             Step::Tell(text) => text,
@@ -330,9 +330,9 @@ impl Gateway {
                     Ok(Step::Tell(text)) => {
                         Some((event(None, &one_line(text)), Going::On(Box::new((running, about)))))
                     }
-                    Ok(Step::Ask(question)) => {
+                    Ok(Step::Ask(questions)) => {
                         let id = running.id.clone();
-                        let asking = gateway.rounds.park(running, question, about);
+                        let asking = gateway.rounds.park(running, questions, about);
                         last(response(&id, &Ok(asking)))
                     }
                     Ok(Step::Over(served)) => last(response(&running.id, &served)),

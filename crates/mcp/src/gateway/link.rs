@@ -9,8 +9,10 @@ use tokio::sync::{mpsc, oneshot};
 use toolhub_core::caller::{Answer, Caller};
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 
+use super::backend::RpcError;
 use super::level::Level;
 use super::message;
+use super::running::Served;
 use crate::era::Era;
 
 /// Messages that may wait on their way to a client; what is told beyond that is lost.
@@ -19,6 +21,8 @@ const WAITING: usize = 256;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 /// Said where a client cannot be asked.
 const CANNOT: i64 = -32601;
+/// A request needs something of its client that the client does not offer.
+const MISSING_CAPABILITY: i64 = -32021;
 
 /// Something for a client while its request runs.
 #[derive(Debug)]
@@ -104,6 +108,8 @@ pub(crate) struct ClientLink {
     progress: Mutex<Option<RawJson>>,
     /// Whether it wants to hear what is logged.
     hears_log: bool,
+    /// What it was to be asked and says it cannot be.
+    lacking: Mutex<Option<String>>,
     out: mpsc::Sender<Word>,
 }
 
@@ -127,7 +133,7 @@ impl ClientLink {
                 extras.set(name, value.clone());
             }
         }
-        (Arc::new(Self { facts, meta, extras, progress, hears_log, out }), words)
+        (Arc::new(Self { facts, meta, extras, progress, hears_log, lacking: Mutex::default(), out }), words)
     }
 
     /// What the client calls the progress of its request from now on: it came again with answers.
@@ -135,11 +141,34 @@ impl ClientLink {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = token;
     }
 
+    /// What the request came to, as the client is told it: where it failed for want of something that a modern client
+    /// cannot be asked, that is what it is told (2026-07-28, basic: `_meta`).
+    pub(crate) fn judge(&self, served: Served) -> Served {
+        let lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(part) = lacking.filter(|_| self.facts.era == Era::Modern) else { return served };
+        let failed = served.as_ref().map_or(true, |result| {
+            result
+                .object()
+                .is_some_and(|result| result.get("isError").is_some_and(|flag| flag.get() == "true"))
+        });
+        if !failed {
+            return served;
+        }
+        let wanted = RawObject::default().with(part.as_str(), RawObject::default());
+        let data = RawObject::default().with("requiredCapabilities", wanted);
+        Err(RpcError::new(MISSING_CAPABILITY, format!("the request needs `{part}` of its client"))
+            .with_data(data))
+    }
+
     /// Whether the client says that it can be asked that.
     fn can_be_asked(&self, method: &str) -> bool {
         let (part, _) = method.split_once('/').unwrap_or((method, ""));
         let known = ["sampling", "elicitation", "roots"].contains(&part);
-        !known || self.facts.capabilities.object().is_some_and(|can| can.contains(part))
+        let can = !known || self.facts.capabilities.object().is_some_and(|can| can.contains(part));
+        if !can {
+            *self.lacking.lock().unwrap_or_else(PoisonError::into_inner) = Some(part.to_owned());
+        }
+        can
     }
 }
 

@@ -17,12 +17,10 @@ use super::running::Running;
 const OURS: &str = "toolhub.";
 /// Requests that may wait for answers; the oldest goes when another comes.
 const MOST: usize = 1_024;
-/// The one question that is open.
-const KEY: &str = "question";
 
 struct Parked {
     running: Running,
-    question: Question,
+    questions: Vec<Question>,
     about: About,
     since: Instant,
 }
@@ -49,7 +47,7 @@ pub(crate) enum Resumed {
     Other,
     /// It runs on.
     On(Running),
-    /// The answer is missing: the question is asked again.
+    /// An answer is missing: the questions are asked again.
     Again(RawJson),
     /// It is too late, or never was.
     Refused(RpcError),
@@ -64,15 +62,15 @@ impl Rounds {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a request wait for an answer; the result that asks for it.
-    pub(crate) fn park(&self, running: Running, question: Question, about: About) -> RawJson {
+    /// Lets a request wait for answers; the result that asks for them.
+    pub(crate) fn park(&self, running: Running, questions: Vec<Question>, about: About) -> RawJson {
         let Some(token) = super::secret().map(|secret| format!("{OURS}{secret}")) else {
             return RawJson::null();
         };
-        let asking = asking(&token, &question);
+        let asking = asking(&token, &questions);
         let mut all = self.all();
         sweep(&mut all);
-        all.insert(token, Parked { running, question, about, since: Instant::now() });
+        all.insert(token, Parked { running, questions, about, since: Instant::now() });
         asking
     }
 
@@ -91,15 +89,18 @@ impl Rounds {
             all.insert(token, parked);
             return Resumed::Refused(RpcError::invalid_params("`requestState` belongs to another request"));
         }
-        let answers = params.and_then(|params| params.get("inputResponses")?.object());
-        let Some(answer) = answers.and_then(|answers| answers.get(KEY).cloned()) else {
-            let again = asking(&token, &parked.question);
+        let answers = params.and_then(|params| params.get("inputResponses")?.object()).unwrap_or_default();
+        if (0..parked.questions.len()).any(|place| !answers.contains(&key(place))) {
+            let again = asking(&token, &parked.questions);
             all.insert(token, parked);
             return Resumed::Again(again);
-        };
+        }
         drop(all);
-        let Parked { mut running, question, .. } = parked;
-        let _ = question.reply.send(Ok(answer));
+        let Parked { mut running, questions, .. } = parked;
+        for (place, question) in questions.into_iter().enumerate() {
+            let answer = answers.get(&key(place)).cloned().unwrap_or_else(RawJson::null);
+            let _ = question.reply.send(Ok(answer));
+        }
         running.id = request.id.clone();
         let meta = params.and_then(|params| params.get("_meta")?.object());
         running.link.rename_progress(meta.and_then(|meta| meta.get("progressToken").cloned()));
@@ -107,16 +108,34 @@ impl Rounds {
     }
 }
 
-fn asking(token: &str, question: &Question) -> RawJson {
-    let mut request = RawObject::default().with("method", question.method.as_str());
-    if let Some(params) = &question.params {
-        request.set("params", params.clone());
+/// What the question at that place is called.
+fn key(place: usize) -> String {
+    format!("question-{}", place + 1)
+}
+
+fn asking(token: &str, questions: &[Question]) -> RawJson {
+    let mut requests = RawObject::default();
+    for (place, question) in questions.iter().enumerate() {
+        let mut request = RawObject::default().with("method", question.method.as_str());
+        if let Some(params) = question.params.as_ref().and_then(RawJson::object) {
+            request.set("params", without_token(params));
+        }
+        requests.set(key(place), request);
     }
     RawObject::default()
         .with("resultType", "input_required")
-        .with("inputRequests", RawObject::default().with(KEY, request))
+        .with("inputRequests", requests)
         .with("requestState", token)
         .into_raw()
+}
+
+/// The params of a question without what its server would have called its progress: there is none.
+fn without_token(mut params: RawObject) -> RawObject {
+    if let Some(mut meta) = params.get("_meta").and_then(RawJson::object) {
+        meta.remove("progressToken");
+        params.set("_meta", meta);
+    }
+    params
 }
 
 /// Lets go of what waited too long; dropping it cancels it.

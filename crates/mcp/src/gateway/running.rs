@@ -1,12 +1,16 @@
 //! One request of a client while it runs: what it tells on the way, what it asks, and how it ends.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 use toolhub_core::{BoxFuture, RawJson};
 
 use super::backend::RpcError;
 use super::link::{ClientLink, Question, Word};
+
+/// Questions that come so soon after one another are asked together.
+const TOGETHER: Duration = Duration::from_millis(10);
 
 /// What a request comes to.
 pub(crate) type Served = Result<RawJson, RpcError>;
@@ -16,8 +20,8 @@ pub(crate) type Served = Result<RawJson, RpcError>;
 pub(crate) enum Step {
     /// The client is told something.
     Tell(String),
-    /// A modern client is asked something: its request ends with the question, and it comes again with the answer.
-    Ask(Question),
+    /// A modern client is asked something: its request ends with the questions, and it comes again with the answers.
+    Ask(Vec<Question>),
     /// The request is answered.
     Over(Served),
 }
@@ -41,6 +45,19 @@ impl Running {
         Self { id, link, words, work, served: None }
     }
 
+    /// A question, and those that come with it: a server that wants to know several things asks them at once.
+    async fn gather(&mut self, first: Question) -> Vec<Question> {
+        let mut all = vec![first];
+        while let Ok(Some(word)) = tokio::time::timeout(TOGETHER, self.words.recv()).await {
+            match word {
+                Word::Question(question) => all.push(question),
+                // What is told while a client is asked is told too late to be heard.
+                Word::Message(_) => {}
+            }
+        }
+        all
+    }
+
     /// Runs on until something happens. What was told before the end comes before it.
     pub(crate) async fn step(&mut self) -> Step {
         loop {
@@ -49,13 +66,13 @@ impl Running {
                     self.served = Some(served);
                     return Step::Tell(text);
                 }
-                return Step::Over(served);
+                return Step::Over(self.link.judge(served));
             }
             tokio::select! {
                 biased;
                 Some(word) = self.words.recv() => return match word {
                     Word::Message(text) => Step::Tell(text),
-                    Word::Question(question) => Step::Ask(question),
+                    Word::Question(question) => Step::Ask(self.gather(question).await),
                 },
                 served = &mut self.work => self.served = Some(served),
             }

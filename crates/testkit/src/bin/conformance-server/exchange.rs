@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientCapabilities, ElicitResult, ErrorData, InputRequest, InputRequests, InputRequiredResult,
-    InputResponses, JsonObject, LoggingLevel, ProtocolVersion, ServerRequest,
+    ClientCapabilities, ElicitResult, ElicitationAction, ErrorData, InputRequest, InputRequests,
+    InputRequiredResult, InputResponses, JsonObject, LoggingLevel, ProtocolVersion, ServerRequest,
 };
 use rmcp::service::RequestContext;
 use serde_json::Value;
 
+use crate::questions::questions;
 use crate::world::{Session, World};
 
 /// How long a legacy caller may take over one question.
@@ -42,6 +43,13 @@ pub(crate) enum Step<R> {
     Done(R),
 }
 
+impl<R> Step<R> {
+    /// Asks these, with nothing for the caller to carry.
+    pub(crate) fn ask<const N: usize>(asked: [(&str, Value); N]) -> Result<Self, ErrorData> {
+        Ok(Self::Ask(InputRequiredResult::from_input_requests(questions(asked)?)))
+    }
+}
+
 impl Exchange {
     pub(crate) fn is_modern(&self) -> bool {
         is_modern(&self.context)
@@ -68,9 +76,15 @@ impl Exchange {
         serde_json::from_value(self.answers.responses.get(key)?.clone()).ok()
     }
 
-    /// One field of a form that a person has filled in.
-    pub(crate) fn field(&self, key: &str, field: &str) -> Option<Value> {
-        self.elicited(key)?.content?.get(field).cloned()
+    /// One field of a form that a person has filled in. A person who does not want to is not asked again.
+    pub(crate) fn field(&self, key: &str, field: &str) -> Result<Option<Value>, ErrorData> {
+        match self.elicited(key) {
+            Some(answer) if answer.action == ElicitationAction::Accept => {
+                Ok(answer.content.and_then(|content| content.get(field).cloned()))
+            }
+            Some(_) => Err(ErrorData::invalid_request(format!("`{key}` was declined"), None)),
+            None => Ok(None),
+        }
     }
 
     /// What a model said, unless it is missing or no such thing.
@@ -155,14 +169,4 @@ pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context
         .protocol_version()
         .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
-}
-
-/// One question, written as the request that it is on the wire.
-pub(crate) fn question(request: Value) -> Result<InputRequest, ErrorData> {
-    serde_json::from_value(request).map_err(|error| ErrorData::internal_error(error.to_string(), None))
-}
-
-/// The questions of one round.
-pub(crate) fn questions<const N: usize>(asked: [(&str, Value); N]) -> Result<InputRequests, ErrorData> {
-    asked.into_iter().map(|(key, request)| Ok((key.to_owned(), question(request)?))).collect()
 }

@@ -8,6 +8,7 @@ mod handler;
 mod http;
 mod media;
 mod prompts;
+mod questions;
 mod resources;
 mod skills;
 mod tools;

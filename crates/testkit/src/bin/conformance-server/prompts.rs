@@ -1,13 +1,14 @@
 //! The table of prompts, and how one of them is gotten.
 
 use rmcp::model::{
-    ContentBlock, ErrorData, GetPromptResponse, GetPromptResult, InputRequiredResult, Prompt, PromptArgument,
-    PromptMessage, ResourceContents, Role,
+    ContentBlock, ErrorData, GetPromptResponse, GetPromptResult, Prompt, PromptArgument, PromptMessage,
+    ResourceContents, Role,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::exchange::{Exchange, Step, questions};
+use crate::exchange::{Exchange, Step};
 use crate::media::PNG;
+use crate::questions::field;
 use crate::world::World;
 
 struct Fixture {
@@ -113,16 +114,9 @@ fn with_resource(exchange: &Exchange) -> Result<Step<GetPromptResult>, ErrorData
 }
 
 fn ask_first(exchange: &Exchange) -> Result<Step<GetPromptResult>, ErrorData> {
-    if let Some(Value::String(context)) = exchange.field("user_context", "context") {
+    if let Some(Value::String(context)) = exchange.field("user_context", "context")? {
         return done(vec![text(&format!("Keep in mind: {context}"))]);
     }
-    let schema = json!({
-        "type": "object",
-        "properties": {"context": {"type": "string"}},
-        "required": ["context"],
-    });
-    let message = "What context should the prompt use?";
-    let params = json!({"mode": "form", "message": message, "requestedSchema": schema});
-    let asked = [("user_context", json!({"method": "elicitation/create", "params": params}))];
-    Ok(Step::Ask(InputRequiredResult::from_input_requests(questions(asked)?)))
+    let asked = field("What context should the prompt use?", "context", "string");
+    Step::ask([("user_context", asked)])
 }

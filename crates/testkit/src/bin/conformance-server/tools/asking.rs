@@ -1,10 +1,11 @@
 //! Tools that were made for legacy callers to be asked something; a modern one is asked the same in rounds.
 
-use rmcp::model::{ElicitResult, ErrorData, InputRequiredResult};
+use rmcp::model::{ElicitResult, ErrorData};
 use serde_json::{Value, json};
 
 use super::{Arguments, Fixture, Outcome, done, say};
-use crate::exchange::{Exchange, Step, questions};
+use crate::exchange::{Exchange, Step};
+use crate::questions;
 
 pub(super) const FIXTURES: &[Fixture] = &[
     Fixture {
@@ -57,12 +58,7 @@ fn sample(exchange: &Exchange, prompt: &str) -> Result<Step<Outcome>, ErrorData>
     if let Some(said) = exchange.sampled(ONLY) {
         return done(say(format!("LLM response: {said}")));
     }
-    let message = json!({"role": "user", "content": {"type": "text", "text": prompt}});
-    let request = json!({
-        "method": "sampling/createMessage",
-        "params": {"messages": [message], "maxTokens": 100},
-    });
-    Ok(Step::Ask(InputRequiredResult::from_input_requests(questions([(ONLY, request)])?)))
+    Step::ask([(ONLY, questions::prompt(prompt))])
 }
 
 fn elicit(
@@ -75,9 +71,7 @@ fn elicit(
         let shown = json!({"action": action, "content": content});
         return done(say(format!("{before}: action={}, content={}", shown["action"], shown["content"])));
     }
-    let params = json!({"mode": "form", "message": message, "requestedSchema": schema});
-    let request = json!({"method": "elicitation/create", "params": params});
-    Ok(Step::Ask(InputRequiredResult::from_input_requests(questions([(ONLY, request)])?)))
+    Step::ask([(ONLY, questions::form(message, schema))])
 }
 
 fn who_are_you(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {

@@ -1,8 +1,6 @@
 //! Tools that change the server's own lists or its watched resource, and tell those who want to know.
 
-use rmcp::RoleServer;
 use rmcp::model::{ErrorData, ResourceUpdatedNotificationParam};
-use rmcp::service::{RequestContext, ServiceError};
 
 use super::{Arguments, Fixture, Outcome, done, say};
 use crate::exchange::{Exchange, Step};
@@ -44,32 +42,23 @@ pub(super) const EXTRA: Fixture = Fixture {
     step: |_| done(say("I was added")),
 };
 
-/// Modern callers listen for changes; a legacy one is told in its session.
+/// Modern callers listen for changes; a legacy one is told in its session, of a resource only if it watches that.
 fn tell(exchange: &Exchange, change: Change) -> Result<Step<Outcome>, ErrorData> {
     exchange.world.tell(change.clone());
-    if exchange.is_modern() {
+    let unwatched = matches!(&change, Change::Resource(uri) if !exchange.session.watches(uri));
+    if exchange.is_modern() || unwatched {
         return done(say("Changed"));
     }
-    let watched = matches!(&change, Change::Resource(uri) if exchange.session.watches(uri));
-    let context = exchange.context.clone();
+    let peer = exchange.context.peer.clone();
     Ok(Step::Done(Outcome::Later(Box::pin(async move {
-        let told = tell_session(&context, change, watched).await;
+        let told = match change {
+            Change::Tools => peer.notify_tool_list_changed().await,
+            Change::Prompts => peer.notify_prompt_list_changed().await,
+            Change::Resource(uri) => {
+                peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await
+            }
+        };
         told.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
         Ok(say("Changed"))
     }))))
-}
-
-async fn tell_session(
-    context: &RequestContext<RoleServer>,
-    change: Change,
-    watched: bool,
-) -> Result<(), ServiceError> {
-    match change {
-        Change::Tools => context.peer.notify_tool_list_changed().await,
-        Change::Prompts => context.peer.notify_prompt_list_changed().await,
-        Change::Resource(uri) if watched => {
-            context.peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await
-        }
-        Change::Resource(_) => Ok(()),
-    }
 }

@@ -2,10 +2,11 @@
 
 use rmcp::model::{ErrorData, InputRequiredResult};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Arguments, Fixture, Outcome, done, say};
-use crate::exchange::{Exchange, Step, questions};
+use crate::exchange::{Exchange, Step};
+use crate::questions::{field, prompt, questions, roots};
 
 pub(super) const FIXTURES: &[Fixture] = &[
     Fixture {
@@ -81,27 +82,8 @@ impl State {
     }
 }
 
-fn form(message: &str, field: &str, kind: &str) -> Value {
-    let schema = json!({"type": "object", "properties": {field: {"type": kind}}, "required": [field]});
-    let params = json!({"mode": "form", "message": message, "requestedSchema": schema});
-    json!({"method": "elicitation/create", "params": params})
-}
-
-fn prompt(text: &str) -> Value {
-    let message = json!({"role": "user", "content": {"type": "text", "text": text}});
-    json!({"method": "sampling/createMessage", "params": {"messages": [message], "maxTokens": 100}})
-}
-
-fn roots() -> Value {
-    json!({"method": "roots/list", "params": {}})
-}
-
-fn text_field(exchange: &Exchange, key: &str, field: &str) -> Option<String> {
-    exchange.field(key, field)?.as_str().map(str::to_owned)
-}
-
-fn ask<const N: usize>(asked: [(&str, Value); N]) -> Result<Step<Outcome>, ErrorData> {
-    Ok(Step::Ask(InputRequiredResult::from_input_requests(questions(asked)?)))
+fn text_field(exchange: &Exchange, key: &str, field: &str) -> Result<Option<String>, ErrorData> {
+    Ok(exchange.field(key, field)?.and_then(|value| value.as_str().map(str::to_owned)))
 }
 
 fn ask_with<const N: usize>(
@@ -113,42 +95,42 @@ fn ask_with<const N: usize>(
 }
 
 fn greet(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
-    match text_field(exchange, "user_name", "name") {
+    match text_field(exchange, "user_name", "name")? {
         Some(name) => done(say(format!("Hello, {name}!"))),
-        None => ask([("user_name", form("What is your name?", "name", "string"))]),
+        None => Step::ask([("user_name", field("What is your name?", "name", "string"))]),
     }
 }
 
 fn ask_capital(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     match exchange.sampled("capital_question") {
         Some(said) => done(say(said)),
-        None => ask([("capital_question", prompt("What is the capital of France?"))]),
+        None => Step::ask([("capital_question", prompt("What is the capital of France?"))]),
     }
 }
 
 fn ask_roots(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     match exchange.roots("client_roots") {
         Some(roots) => done(say(format!("{} root(s): {}", roots.len(), roots.join(", ")))),
-        None => ask([("client_roots", roots())]),
+        None => Step::ask([("client_roots", roots())]),
     }
 }
 
 fn confirm(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
-    match (State::open(exchange)?, exchange.field("confirm", "ok")) {
+    match (State::open(exchange)?, exchange.field("confirm", "ok")?) {
         (Some(State::Confirming), Some(ok)) => done(say(format!("state-ok, confirmed: {ok}"))),
-        _ => ask_with(exchange, [("confirm", form("Please confirm", "ok", "boolean"))], &State::Confirming),
+        _ => ask_with(exchange, [("confirm", field("Please confirm", "ok", "boolean"))], &State::Confirming),
     }
 }
 
 fn ask_everything(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     let state = State::open(exchange)?;
-    let name = text_field(exchange, "user_name", "name");
+    let name = text_field(exchange, "user_name", "name")?;
     let answers = (name, exchange.sampled("greeting"), exchange.roots("client_roots"));
     if let (Some(State::AskingEverything), (Some(name), Some(greeting), Some(roots))) = (state, answers) {
         return done(say(format!("{greeting} {name}, you work in {}", roots.join(", "))));
     }
     let asked = [
-        ("user_name", form("What is your name?", "name", "string")),
+        ("user_name", field("What is your name?", "name", "string")),
         ("greeting", prompt("Generate a greeting")),
         ("client_roots", roots()),
     ];
@@ -157,17 +139,17 @@ fn ask_everything(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
 
 fn ask_twice(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     let color = |name: String| {
-        let asked = form("Step 2: What is your favorite color?", "color", "string");
+        let asked = field("Step 2: What is your favorite color?", "color", "string");
         ask_with(exchange, [("step2", asked)], &State::AskingColor { name })
     };
     match State::open(exchange)? {
-        Some(State::AskingColor { name }) => match text_field(exchange, "step2", "color") {
+        Some(State::AskingColor { name }) => match text_field(exchange, "step2", "color")? {
             Some(said) => done(say(format!("{name} likes {said}"))),
             None => color(name),
         },
-        Some(State::AskingName) if let Some(name) = text_field(exchange, "step1", "name") => color(name),
+        Some(State::AskingName) if let Some(name) = text_field(exchange, "step1", "name")? => color(name),
         _ => {
-            let asked = form("Step 1: What is your name?", "name", "string");
+            let asked = field("Step 1: What is your name?", "name", "string");
             ask_with(exchange, [("step1", asked)], &State::AskingName)
         }
     }
@@ -180,7 +162,7 @@ fn ask_what_is_possible(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData>
         open.append(&mut questions([("greeting", prompt("Generate a greeting"))])?);
     }
     if capabilities.elicitation.is_some() && exchange.elicited("user_name").is_none() {
-        open.append(&mut questions([("user_name", form("What is your name?", "name", "string"))])?);
+        open.append(&mut questions([("user_name", field("What is your name?", "name", "string"))])?);
     }
     if open.is_empty() {
         return done(say("Everything that you can be asked is answered"));

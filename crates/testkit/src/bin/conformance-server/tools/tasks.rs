@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
-use rmcp::model::{CallToolResult, ClientCapabilities, ContentBlock, ErrorData, InputRequiredResult};
+use rmcp::model::{CallToolResult, ClientCapabilities, ContentBlock, ErrorData};
 use rmcp::task_manager::{TaskContext, TaskExit, TaskFuture};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Arguments, Fixture, Outcome, done, say};
-use crate::exchange::{Exchange, Step, question, questions};
+use crate::exchange::{Exchange, Step};
+use crate::questions::{field, question};
 
 pub(super) const FIXTURES: &[Fixture] = &[
     Fixture {
@@ -103,15 +104,9 @@ fn slow_compute(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     }))))
 }
 
-fn form(message: &str, field: &str, kind: &str) -> Value {
-    let schema = json!({"type": "object", "properties": {field: {"type": kind}}, "required": [field]});
-    let params = json!({"mode": "form", "message": message, "requestedSchema": schema});
-    json!({"method": "elicitation/create", "params": params})
-}
-
 fn confirm_delete(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     let file = exchange.text("filename")?.to_owned();
-    let asked = form(&format!("Delete {file}?"), "confirm", "boolean");
+    let asked = field(&format!("Delete {file}?"), "confirm", "boolean");
     let finish = move |answer: &Value| {
         let confirmed = answer.pointer("/content/confirm") == Some(&Value::Bool(true));
         say(format!("{file} is {}", if confirmed { "deleted" } else { "kept" }))
@@ -124,13 +119,13 @@ fn confirm_delete(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     }
     match exchange.answers.responses.get("confirm") {
         Some(answer) => done(finish(answer)),
-        None => Ok(Step::Ask(InputRequiredResult::from_input_requests(questions([("confirm", asked)])?))),
+        None => Step::ask([("confirm", asked)]),
     }
 }
 
 fn multi_input(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     let (name, color) =
-        (form("What is your name?", "name", "string"), form("Which color?", "color", "string"));
+        (field("What is your name?", "name", "string"), field("Which color?", "color", "string"));
     let finish = |name: &Value, color: &Value| say(format!("{} and {}", name["content"], color["content"]));
     if takes_tasks(exchange) {
         let (name, color) = (question(name)?, question(color)?);
@@ -146,17 +141,13 @@ fn multi_input(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     let answers = &exchange.answers.responses;
     match (answers.get("name"), answers.get("color")) {
         (Some(name), Some(color)) => done(finish(name, color)),
-        _ => {
-            let asked = questions([("name", name), ("color", color)])?;
-            Ok(Step::Ask(InputRequiredResult::from_input_requests(asked)))
-        }
+        _ => Step::ask([("name", name), ("color", color)]),
     }
 }
 
 fn ask_then_work(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
-    let Some(name) = exchange.field("user_name", "name") else {
-        let asked = questions([("user_name", form("What is your name?", "name", "string"))])?;
-        return Ok(Step::Ask(InputRequiredResult::from_input_requests(asked)));
+    let Some(name) = exchange.field("user_name", "name")? else {
+        return Step::ask([("user_name", field("What is your name?", "name", "string"))]);
     };
     as_task(exchange, move |_| Box::pin(async move { Ok(say(format!("Worked for {name}"))) }))
 }

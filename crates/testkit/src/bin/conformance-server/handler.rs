@@ -11,9 +11,10 @@ use rmcp::model::{
     SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
     UnsubscribeRequestParams, UpdateTaskParams,
 };
-use rmcp::service::{RequestContext, SubscriptionContext};
+use rmcp::service::{RequestContext, SubscriptionContext, SubscriptionSink};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::json;
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::exchange::{Answers, Exchange, is_modern};
@@ -174,26 +175,19 @@ impl ServerHandler for Server {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        self.session.accept(&self.world);
         Some(requested.clone())
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut changes = self.world.changes.subscribe();
-        loop {
-            let change = tokio::select! {
-                () = context.cancelled() => return Ok(()),
-                change = changes.recv() => change,
-            };
-            let sink = context.sink();
-            // The SDK refuses what was not asked for, which is what should happen to it.
-            let _ = match change {
-                Ok(Change::Tools) => sink.notify_tool_list_changed().await,
-                Ok(Change::Prompts) => sink.notify_prompt_list_changed().await,
-                Ok(Change::Resource(uri)) => sink.notify_resource_updated(uri).await,
-                Err(RecvError::Lagged(_)) => continue,
-                Err(RecvError::Closed) => return Ok(()),
-            };
+        let changes = self.session.listen(&self.world);
+        tokio::select! {
+            () = context.cancelled() => {}
+            // Also in the middle of a notification: nobody takes that from the SDK once the connection ends.
+            () = self.world.closing.cancelled() => {}
+            () = forward(changes, context.sink()) => {}
         }
+        Ok(())
     }
 
     async fn on_custom_request(
@@ -233,5 +227,18 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         self.world.tasks.cancel_task(&request.task_id)
+    }
+}
+
+/// Tells a subscriber of changes, for ever. The SDK refuses those that the subscriber did not ask for, as it should.
+async fn forward(mut changes: Receiver<Change>, sink: &SubscriptionSink) {
+    loop {
+        let _ = match changes.recv().await {
+            Ok(Change::Tools) => sink.notify_tool_list_changed().await,
+            Ok(Change::Prompts) => sink.notify_prompt_list_changed().await,
+            Ok(Change::Resource(uri)) => sink.notify_resource_updated(uri).await,
+            Err(RecvError::Lagged(_)) => continue,
+            Err(RecvError::Closed) => return,
+        };
     }
 }

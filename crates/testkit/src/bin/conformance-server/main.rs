@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use rmcp::ServiceExt as _;
+use tokio_util::io::InspectReader;
 
 use crate::handler::Server;
 use crate::world::World;
@@ -30,9 +31,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let world = Arc::new(World::new()?);
     match arguments.as_slice() {
-        ["stdio"] => {
-            Server::new(world).serve(rmcp::transport::stdio()).await?.waiting().await?;
-        }
+        ["stdio"] => serve_stdio(world).await?,
         ["http", port] => http::serve(port.parse()?, world).await?,
         _ => {
             write_line(&mut std::io::stderr(), USAGE)?;
@@ -40,6 +39,20 @@ async fn main() -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Serves until stdin ends. The SDK then waits some seconds for what is still being served, which a subscription would
+/// be for ever.
+async fn serve_stdio(world: Arc<World>) -> anyhow::Result<()> {
+    let closing = world.closing.clone();
+    let (stdin, stdout) = rmcp::transport::stdio();
+    let stdin = InspectReader::new(stdin, move |read| {
+        if read.is_empty() {
+            closing.cancel();
+        }
+    });
+    Server::new(world).serve((stdin, stdout)).await?.waiting().await?;
+    Ok(())
 }
 
 /// Writes a line and sends it on its way at once: whoever started this may wait for it.

@@ -43,7 +43,8 @@ pub struct ServerReport {
     pub passing: usize,
     /// The ids of the checks that were skipped.
     pub skipped: BTreeSet<String>,
-    /// The checks that failed, or warn, each with its scenario and all that the suite says of it.
+    /// The checks that failed, or warn, each with its scenario and all that the suite says of it; nothing of
+    /// a scenario that broke off.
     pub wrong: Vec<(String, Value)>,
     /// What the suite printed.
     pub words: String,
@@ -71,7 +72,12 @@ impl ServerReport {
     fn read(&mut self, folder: &Path) {
         for scenario in fs::read_dir(folder).expect("the suite's own folder") {
             let scenario = scenario.expect("a scenario's folder");
-            let checks = fs::read(scenario.path().join("checks.json")).expect("a scenario's checks");
+            let name = scenario.file_name().to_string_lossy().into_owned();
+            // A scenario that broke off, or the suite with it, leaves none.
+            let Ok(checks) = fs::read(scenario.path().join("checks.json")) else {
+                self.wrong.push((name, Value::Null));
+                continue;
+            };
             let checks: Vec<Value> = serde_json::from_slice(&checks).expect("a list of checks");
             self.scenarios += 1;
             for check in checks {
@@ -81,7 +87,7 @@ impl ServerReport {
                     Some("SKIPPED") => {
                         self.skipped.insert(check["id"].as_str().unwrap_or_default().to_owned());
                     }
-                    _ => self.wrong.push((scenario.file_name().to_string_lossy().into_owned(), check)),
+                    _ => self.wrong.push((name.clone(), check)),
                 }
             }
         }

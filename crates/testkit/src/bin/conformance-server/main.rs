@@ -1,0 +1,62 @@
+//! `conformance-server stdio | http PORT`: all that the server side of the official conformance suite wants to meet,
+//! on the official Rust SDK and in both eras, so that the suite can look at it directly or at a gateway before it.
+#![expect(deprecated, reason = "what 2026-07-28 deprecates, logging above all, legacy clients still use")]
+
+mod completion;
+mod exchange;
+mod handler;
+mod http;
+mod media;
+mod prompts;
+mod questions;
+mod resources;
+mod skills;
+mod tools;
+mod world;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use rmcp::ServiceExt as _;
+use tokio_util::io::InspectReader;
+
+use crate::handler::Server;
+use crate::world::World;
+
+const USAGE: &str = "usage: conformance-server stdio\n       conformance-server http PORT   (0 picks a port)";
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<ExitCode> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let world = Arc::new(World::new()?);
+    match arguments.as_slice() {
+        ["stdio"] => serve_stdio(world).await?,
+        ["http", port] => http::serve(port.parse()?, world).await?,
+        _ => {
+            write_line(&mut std::io::stderr(), USAGE)?;
+            return Ok(ExitCode::from(2));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Serves until stdin ends. The SDK then waits some seconds for what is still being served, which a subscription would
+/// be for ever.
+async fn serve_stdio(world: Arc<World>) -> anyhow::Result<()> {
+    let closing = world.closing.clone();
+    let (stdin, stdout) = rmcp::transport::stdio();
+    let stdin = InspectReader::new(stdin, move |read| {
+        if read.is_empty() {
+            closing.cancel();
+        }
+    });
+    Server::new(world).serve((stdin, stdout)).await?.waiting().await?;
+    Ok(())
+}
+
+/// Writes a line and sends it on its way at once: whoever started this may wait for it.
+fn write_line(to: &mut impl std::io::Write, line: &str) -> std::io::Result<()> {
+    writeln!(to, "{line}")?;
+    to.flush()
+}

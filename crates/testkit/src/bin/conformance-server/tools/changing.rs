@@ -1,0 +1,64 @@
+//! Tools that change the server's own lists or its watched resource, and tell those who want to know.
+
+use rmcp::model::{ErrorData, ResourceUpdatedNotificationParam};
+
+use super::{Arguments, Fixture, Outcome, done, say};
+use crate::exchange::{Exchange, Step};
+use crate::resources::WATCHED;
+use crate::world::Change;
+
+pub(super) const FIXTURES: &[Fixture] = &[
+    Fixture {
+        name: "test_trigger_tool_change",
+        description: "Adds a tool, or removes it again",
+        arguments: Arguments::None,
+        step: |exchange| {
+            exchange.world.extra_tool.flip();
+            tell(exchange, Change::Tools)
+        },
+    },
+    Fixture {
+        name: "test_trigger_prompt_change",
+        description: "Adds a prompt, or removes it again",
+        arguments: Arguments::None,
+        step: |exchange| {
+            exchange.world.extra_prompt.flip();
+            tell(exchange, Change::Prompts)
+        },
+    },
+    Fixture {
+        name: "test_trigger_resource_update",
+        description: "Says that the watched resource has changed",
+        arguments: Arguments::None,
+        step: |exchange| tell(exchange, Change::Resource(WATCHED.to_owned())),
+    },
+];
+
+/// The tool that comes and goes.
+pub(super) const EXTRA: Fixture = Fixture {
+    name: "test_added_tool",
+    description: "Is there after every other change of the list",
+    arguments: Arguments::None,
+    step: |_| done(say("I was added")),
+};
+
+/// Modern callers listen for changes; a legacy one is told in its session, of a resource only if it watches that.
+fn tell(exchange: &Exchange, change: Change) -> Result<Step<Outcome>, ErrorData> {
+    exchange.world.tell(change.clone());
+    let unwatched = matches!(&change, Change::Resource(uri) if !exchange.session.watches(uri));
+    if exchange.is_modern() || unwatched {
+        return done(say("Changed"));
+    }
+    let peer = exchange.context.peer.clone();
+    Ok(Step::Done(Outcome::Later(Box::pin(async move {
+        let told = match change {
+            Change::Tools => peer.notify_tool_list_changed().await,
+            Change::Prompts => peer.notify_prompt_list_changed().await,
+            Change::Resource(uri) => {
+                peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await
+            }
+        };
+        told.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        Ok(say("Changed"))
+    }))))
+}

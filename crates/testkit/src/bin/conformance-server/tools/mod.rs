@@ -1,0 +1,127 @@
+//! The table of tools, and how one of them is called.
+
+mod asking;
+mod changing;
+mod content;
+mod rounds;
+mod schemas;
+mod streaming;
+mod tasks;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use rmcp::model::{
+    CallToolResponse, CallToolResult, ContentBlock, CreateTaskResult, ErrorData, JsonObject, Tool,
+};
+use rmcp::task_manager::{TaskContext, TaskFuture, TaskOptions};
+use serde_json::{Value, json};
+
+use crate::exchange::{Exchange, Step};
+use crate::world::World;
+
+/// How often a caller of a task should look after it: often, since tests wait for it.
+const POLL_MILLISECONDS: u64 = 100;
+
+/// One tool.
+struct Fixture {
+    name: &'static str,
+    description: &'static str,
+    /// The properties of its arguments, all of them required, or else a whole schema.
+    arguments: Arguments,
+    step: fn(&Exchange) -> Result<Step<Outcome>, ErrorData>,
+}
+
+enum Arguments {
+    None,
+    /// Names, each with the type that it has.
+    Required(&'static [(&'static str, &'static str)]),
+    Schema(fn() -> Value),
+}
+
+/// How a tool ends once it has no more questions.
+enum Outcome {
+    Result(CallToolResult),
+    Later(BoxFuture<'static, Result<CallToolResult, ErrorData>>),
+    Task(Box<dyn FnOnce(TaskContext) -> TaskFuture + Send>),
+}
+
+fn fixtures() -> impl Iterator<Item = &'static Fixture> {
+    [
+        content::FIXTURES,
+        schemas::FIXTURES,
+        streaming::FIXTURES,
+        asking::FIXTURES,
+        rounds::FIXTURES,
+        changing::FIXTURES,
+        tasks::FIXTURES,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// All tools that there are at this moment.
+pub(crate) fn list(world: &World) -> Vec<Tool> {
+    let extra = world.extra_tool.is_on().then_some(&changing::EXTRA);
+    fixtures().chain(extra).map(Fixture::tool).collect()
+}
+
+/// The tool of that name, if there is one at this moment.
+pub(crate) fn get(world: &World, name: &str) -> Option<Tool> {
+    find(world, name).map(Fixture::tool)
+}
+
+fn find(world: &World, name: &str) -> Option<&'static Fixture> {
+    let extra = world.extra_tool.is_on().then_some(&changing::EXTRA);
+    fixtures().chain(extra).find(|fixture| fixture.name == name)
+}
+
+/// Calls a tool.
+pub(crate) async fn call(name: &str, mut exchange: Exchange) -> Result<CallToolResponse, ErrorData> {
+    let fixture = find(&exchange.world, name)
+        .ok_or_else(|| ErrorData::invalid_params(format!("there is no tool `{name}`"), None))?;
+    match exchange.take(fixture.step).await? {
+        Step::Ask(asked) => Ok(asked.into()),
+        Step::Done(Outcome::Result(result)) => Ok(result.into()),
+        Step::Done(Outcome::Later(result)) => Ok(result.await?.into()),
+        Step::Done(Outcome::Task(operation)) => {
+            let options = TaskOptions::new().with_poll_interval_ms(POLL_MILLISECONDS);
+            Ok(CreateTaskResult::new(exchange.world.tasks.spawn(options, operation)).into())
+        }
+    }
+}
+
+impl Fixture {
+    fn tool(&self) -> Tool {
+        Tool::new(self.name, self.description, Arc::new(self.arguments.schema()))
+    }
+}
+
+impl Arguments {
+    fn schema(&self) -> JsonObject {
+        let schema = match self {
+            Self::None => json!({"type": "object", "properties": {}}),
+            Self::Required(arguments) => {
+                let properties: JsonObject = arguments
+                    .iter()
+                    .map(|(name, kind)| ((*name).to_owned(), json!({"type": kind})))
+                    .collect();
+                let names: Vec<&str> = arguments.iter().map(|(name, _)| *name).collect();
+                json!({"type": "object", "properties": properties, "required": names})
+            }
+            Self::Schema(schema) => schema(),
+        };
+        match schema {
+            Value::Object(schema) => schema,
+            _ => JsonObject::new(),
+        }
+    }
+}
+
+fn say(text: impl Into<String>) -> CallToolResult {
+    CallToolResult::success(vec![ContentBlock::text(text)])
+}
+
+fn done(result: CallToolResult) -> Result<Step<Outcome>, ErrorData> {
+    Ok(Step::Done(Outcome::Result(result)))
+}

@@ -2,6 +2,7 @@
 mod cold_start;
 mod engine;
 mod formats;
+mod gateway;
 mod plan;
 mod samples;
 mod search;
@@ -43,6 +44,14 @@ const BENCHMARKS: &[Benchmark] = &[
         name: "formats",
         about: "tool calls read out of texts, and malformed JSON mended; `--data DIR` names the sets",
         run: formats::run,
+    },
+    Benchmark {
+        name: "gateway",
+        about: "calls through the gateway, beside direct ones and a bare pass-through",
+        run: |workspace, args| {
+            no_arguments(args)?;
+            gateway::run(workspace)
+        },
     },
     Benchmark {
         name: "plan",

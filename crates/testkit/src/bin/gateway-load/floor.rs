@@ -1,0 +1,36 @@
+//! The floor: axum in, one pooled HTTP client out, raw bytes, nothing checked and nothing kept.
+
+use anyhow::Result;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{Response, StatusCode, Uri};
+use axum::serve::ListenerExt as _;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+
+type Out = (Client<HttpConnector, Body>, Uri);
+
+#[expect(clippy::print_stdout, reason = "the address is for the benchmark that started it")]
+pub(crate) async fn run(url: &str) -> Result<()> {
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    let out: Out = (Client::builder(TokioExecutor::new()).build(connector), url.parse()?);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    println!("http://{}/mcp", listener.local_addr()?);
+    let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
+    Ok(axum::serve(listener, Router::new().fallback(pass).with_state(out)).await?)
+}
+
+async fn pass(State((client, uri)): State<Out>, mut request: Request) -> Response<Body> {
+    *request.uri_mut() = uri;
+    match client.request(request).await {
+        Ok(response) => response.map(Body::new),
+        Err(_) => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::BAD_GATEWAY;
+            response
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The programs of the benchmark `gateway`: a fast server to stand behind a gateway, over HTTP and over stdio; the floor,
+//! a bare pass-through; and the load, which calls one address or one program and counts.
+
+mod floor;
+mod load;
+mod pipe;
+mod upstream;
+mod wire;
+
+use anyhow::{Context as _, Result, bail};
+
+const USAGE: &str = "usage: gateway-load upstream-http TOOLS | upstream-stdio TOOLS | floor URL | \
+                     load URL CALLERS SECONDS | list URL TIMES | pipe CALLERS SECONDS PROGRAM [ARGUMENT…]";
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["upstream-http", tools] => upstream::http(tools.parse()?).await,
+        ["upstream-stdio", tools] => upstream::stdio(tools.parse()?),
+        ["floor", url] => floor::run(url).await,
+        ["load", url, callers, seconds] => load::run(url, callers.parse()?, seconds.parse()?).await,
+        ["list", url, times] => load::list(url, times.parse()?).await,
+        ["pipe", callers, seconds, program, arguments @ ..] => {
+            pipe::run((program, arguments), callers.parse()?, seconds.parse()?).await
+        }
+        [] => bail!(USAGE),
+        _ => Err(anyhow::anyhow!("{words:?} is none of what is known")).context(USAGE),
+    }
+}

@@ -1,0 +1,66 @@
+//! Calls over the stdin and stdout of a program, several under way at a time.
+
+use std::collections::HashMap;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde::Deserialize;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::Command;
+
+use crate::{load::report, wire};
+
+#[derive(Deserialize)]
+struct Answer {
+    id: u64,
+}
+
+/// Calls with so many under way for so long; prints the program's process id first, then, when it is done, the figures.
+#[expect(clippy::print_stdout, reason = "the figures are for the benchmark that started it")]
+pub(crate) async fn run((program, arguments): (&str, &[&str]), callers: u64, seconds: f64) -> Result<()> {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .with_context(|| format!("cannot start {program}"))?;
+    let mut input = child.stdin.take().context("no stdin")?;
+    let mut output = BufReader::new(child.stdout.take().context("no stdout")?);
+    let mut line = String::new();
+    // The first call meets whoever stands behind.
+    input.write_all(format!("{}\n", wire::call(0)).as_bytes()).await?;
+    output.read_line(&mut line).await?;
+    ensure!(line.contains("hello hello hello"), "wrong answer: {line}");
+    println!("{}", child.id().context("it has ended")?);
+    let mut line_read = String::new();
+    tokio::io::AsyncBufReadExt::read_line(&mut BufReader::new(tokio::io::stdin()), &mut line_read).await?;
+    let began = Instant::now();
+    let until = began + Duration::from_secs_f64(seconds);
+    let (mut under_way, mut times, mut next) = (HashMap::new(), Vec::new(), 1);
+    loop {
+        let now = Instant::now();
+        let mut batch = String::new();
+        while now < until && (under_way.len() as u64) < callers {
+            batch.push_str(&wire::call(next));
+            batch.push('\n');
+            under_way.insert(next, now);
+            next += 1;
+        }
+        input.write_all(batch.as_bytes()).await?;
+        if under_way.is_empty() {
+            break;
+        }
+        line.clear();
+        ensure!(output.read_line(&mut line).await? > 0, "the program has ended");
+        ensure!(line.contains("hello hello hello"), "wrong answer: {line}");
+        let Answer { id } = serde_json::from_str(&line)?;
+        match under_way.remove(&id) {
+            Some(started) => times.push(started.elapsed()),
+            None => bail!("an answer to nothing: {line}"),
+        }
+    }
+    println!("{}", report(&mut times, began.elapsed())?);
+    Ok(())
+}

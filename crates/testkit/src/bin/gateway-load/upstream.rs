@@ -1,0 +1,57 @@
+//! A server that does as little as it can: what stands in front of it is what is measured.
+
+use std::io::{BufRead as _, Write as _};
+use std::sync::Arc;
+
+use anyhow::Result;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{Response, StatusCode, header};
+use axum::serve::ListenerExt as _;
+
+use crate::wire::{self, Message};
+
+#[expect(clippy::print_stdout, reason = "the address is for the benchmark that started it")]
+pub(crate) async fn http(tools: usize) -> Result<()> {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    println!("http://{}/mcp", listener.local_addr()?);
+    let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
+    let router = Router::new().fallback(respond).with_state(Arc::new(wire::tools(tools)));
+    Ok(axum::serve(listener, router).await?)
+}
+
+async fn respond(State(tools): State<Arc<String>>, request: Request) -> Response<Body> {
+    let plain = |status| {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = status;
+        response
+    };
+    let Ok(body) = to_bytes(request.into_body(), 1 << 20).await else {
+        return plain(StatusCode::BAD_REQUEST);
+    };
+    let Ok(message) = serde_json::from_slice::<Message<'_>>(&body) else {
+        return plain(StatusCode::BAD_REQUEST);
+    };
+    let Some(answer) = wire::answer(&message, &tools) else { return plain(StatusCode::ACCEPTED) };
+    let mut response = Response::new(Body::from(answer));
+    let kind = header::HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+pub(crate) fn stdio(tools: usize) -> Result<()> {
+    let tools = wire::tools(tools);
+    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    let mut line = String::new();
+    while input.read_line(&mut line)? > 0 {
+        if let Ok(message) = serde_json::from_str::<Message<'_>>(&line)
+            && let Some(answer) = wire::answer(&message, &tools)
+        {
+            writeln!(output, "{answer}")?;
+            output.flush()?;
+        }
+        line.clear();
+    }
+    Ok(())
+}

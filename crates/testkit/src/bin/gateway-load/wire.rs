@@ -1,0 +1,66 @@
+//! The messages of the benchmark: what is asked, what is answered, and the revision both sides speak.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// The tool that is called.
+pub(crate) const TOOL: &str = "echo_0";
+
+/// What is read of a message.
+#[derive(Deserialize)]
+pub(crate) struct Message<'a> {
+    #[serde(borrow)]
+    pub(crate) id: Option<&'a RawValue>,
+    pub(crate) method: &'a str,
+}
+
+/// What every request says of itself.
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+/// A call.
+pub(crate) fn call(id: u64) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{TOOL}","arguments":{{"text":"hello","count":3}},{META}}}}}"#
+    )
+}
+
+/// A wish for the list of tools.
+pub(crate) fn list(id: u64) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{{META}}}}}"#)
+}
+
+/// The tools of the server, as they are listed.
+pub(crate) fn tools(count: usize) -> String {
+    let tools: Vec<String> = (0..count)
+        .map(|number| {
+            format!(
+                r#"{{"name":"echo_{number}","description":"Gives back what it is given, as server number {number} does it: the text, so many times as it is asked to.","inputSchema":{{"type":"object","properties":{{"text":{{"type":"string","description":"What to give back"}},"count":{{"type":"integer","minimum":1,"maximum":10,"description":"How many times"}}}},"required":["text"]}},"annotations":{{"readOnlyHint":true}}}}"#
+            )
+        })
+        .collect();
+    format!(
+        r#"{{"tools":[{}],"resultType":"complete","ttlMs":3600000,"cacheScope":"public"}}"#,
+        tools.join(",")
+    )
+}
+
+/// The answer to a message; nothing where it wants none.
+pub(crate) fn answer(message: &Message<'_>, tools: &str) -> Option<String> {
+    let id = message.id?;
+    let result = match message.method {
+        "tools/call" => r#"{"content":[{"type":"text","text":"hello hello hello"}],"resultType":"complete"}"#,
+        "tools/list" => tools,
+        "server/discover" => {
+            r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":3600000,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"fast","version":"1"}}}"#
+        }
+        "initialize" => {
+            r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"fast","version":"1"}}"#
+        }
+        "ping" => "{}",
+        _ => {
+            let code = r#"{"code":-32601,"message":"method not found"}"#;
+            return Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{code}}}"#));
+        }
+    };
+    Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
+}

@@ -8,6 +8,7 @@ mod candidate;
 mod candidates;
 mod choice;
 mod choose;
+mod conversion;
 mod date;
 mod deed;
 mod entry;
@@ -34,10 +35,12 @@ mod role;
 mod series;
 mod sheet;
 mod skeleton;
+mod spelled;
 mod split;
 mod text_value;
 mod token;
 mod units;
+mod word_problem;
 
 pub use candidates::{Candidates, sub_requests};
 

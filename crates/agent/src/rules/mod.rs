@@ -4,6 +4,7 @@
 //! nobody said is named as a problem.
 
 mod assemble;
+mod blank_path;
 mod candidate;
 mod candidates;
 mod choice;

@@ -21,7 +21,20 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         if shows_place(parameter) {
             base = GOOD;
             text = written.to_owned();
-            if let Some(place) = place_of(scene, start, end) {
+            // `tomorrow in Tokyo at noon`: the day may stand apart from the time.
+            if matches!(moment, Moment::Time(_))
+                && let Some(day) = only_day(scene)
+            {
+                text = format!("{} {written}", scene.reading.written(day));
+                (start, end) = (start.min(day.start), end.max(day.end));
+                base += 0.5;
+            }
+            let written = text.clone();
+            let clocked = !matches!(moment, Moment::Date(_)) || is_in_digits(&written);
+            if let Some(place) = place_of(scene, mention.start, mention.end)
+                .or_else(|| only_day(scene).and_then(|day| place_of(scene, day.start, day.end)))
+                .filter(|_| clocked)
+            {
                 text = format!("{written} {}", scene.reading.written(place));
                 (start, end) = (start.min(place.start), end.max(place.end));
                 base = GOOD + 1.0;
@@ -97,6 +110,18 @@ fn shows_place(parameter: &Parameter) -> bool {
         })
 }
 
+/// The day of a text that speaks of one day alone.
+fn only_day<'a>(scene: &Scene<'a>) -> Option<&'a Mention> {
+    let mut days =
+        scene.reading.mentions.iter().filter(|mention| matches!(mention.value, Value::When(Moment::Date(_))));
+    days.next().filter(|_| days.next().is_none())
+}
+
+/// Whether a day is written in digits, and not counted from today.
+fn is_in_digits(written: &str) -> bool {
+    written.contains(|c: char| c.is_ascii_digit())
+}
+
 /// The place whose time it is.
 fn place_of<'a>(scene: &Scene<'a>, start: usize, end: usize) -> Option<&'a Mention> {
     scene.reading.mentions.iter().find(|mention| {
@@ -133,10 +158,24 @@ const SPANS: [&str; 24] = [
     "个星期",
 ];
 
-/// `in 100 days`, `3 hours ago`, `三天后`.
+/// Whether a day is today, from which nothing is shifted.
+fn is_today(written: &str) -> bool {
+    ["today", "tonight", "今天", "今晚"].contains(&written.to_lowercase().as_str())
+}
+
+/// `in 100 days`, `3 hours ago`, `三天后`, `tomorrow`.
 pub(super) fn shifts(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     let tokens = &scene.reading.tokens;
     let mut found = Vec::new();
+    // `tomorrow`, `next Friday`, 下周三: a day that is counted from today.
+    for mention in &scene.reading.mentions {
+        let written = scene.reading.written(mention);
+        if matches!(mention.value, Value::When(Moment::Date(_))) && !is_in_digits(written) && !is_today(written) {
+            let value = Given::Said(Json::from(written));
+            let score = GOOD + 0.4 + scene.labelled(places, mention.start, mention.end);
+            found.push(Candidate { value, start: mention.start, end: mention.end, score });
+        }
+    }
     for at in 0..tokens.len() {
         let Some(number) = super::number::read(scene.reading.text, tokens, at) else { continue };
         let end = tokens[number.after - 1].end;

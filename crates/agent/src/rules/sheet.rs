@@ -82,7 +82,15 @@ fn beside(reading: &Reading<'_>, start: usize, end: usize) -> Vec<(usize, usize)
     {
         return Vec::new();
     }
+    // 总表 工作表: the first 表 is part of the name.
+    if marker == "表" && ["工作表", "表单", "sheet"].iter().any(|word| after.trim_start().starts_with(word)) {
+        return Vec::new();
+    }
     let before = before.trim_end();
+    // 叫 风险 的工作表: the name stands between.
+    if let Some(named) = called_before(before) {
+        return vec![named];
+    }
     if let Some(quoted) = quoted_at(reading, None, Some(before.len())) {
         return vec![quoted];
     }
@@ -131,7 +139,11 @@ fn is_capital(reading: &Reading<'_>, span: (usize, usize)) -> bool {
 /// Without the quotes: what stands in quotes that begin or end there.
 fn quoted_at(reading: &Reading<'_>, start: Option<usize>, end: Option<usize>) -> Option<(usize, usize)> {
     reading.mentions.iter().find_map(|mention| match &mention.value {
-        Value::Literal(Literal::Quoted(_)) if Some(mention.end) == end || Some(mention.start) == start => {
+        // `[North Region]`: brackets around one name are quotes, too.
+        Value::Literal(literal)
+            if (matches!(literal, Literal::Quoted(_)) || is_bracketed(literal))
+                && (Some(mention.end) == end || Some(mention.start) == start) =>
+        {
             let inner = reading.written(mention);
             let open = inner.chars().next().map_or(0, char::len_utf8);
             let close = inner.chars().next_back().map_or(0, char::len_utf8);
@@ -139,6 +151,10 @@ fn quoted_at(reading: &Reading<'_>, start: Option<usize>, end: Option<usize>) ->
         }
         _ => None,
     })
+}
+
+fn is_bracketed(literal: &Literal) -> bool {
+    matches!(literal, Literal::Json(serde_json::Value::Array(items)) if items.len() == 1 && items[0].is_string())
 }
 
 /// The name that begins at a token. Where it was announced any word will do.
@@ -347,6 +363,18 @@ fn word_before(reading: &Reading<'_>, start: usize) -> Option<(usize, usize)> {
         && !general.contains(&token.text.to_lowercase().as_str());
     (plain && article.is_some_and(|token| token.is_any(&["the", "my", "our"])))
         .then_some((token.start, token.end))
+}
+
+/// 叫 风险 的, 名为“汇总”的: the name before a marker that was announced.
+fn called_before(before: &str) -> Option<(usize, usize)> {
+    let named = before.strip_suffix('的')?.trim_end();
+    let words = ["叫做", "名叫", "名为", "命名为", "名字叫", "叫"];
+    let (at, word) = words.iter().filter_map(|word| named.rfind(word).map(|at| (at, *word))).max_by_key(|(at, word)| (at + word.len(), word.len()))?;
+    let name = named.get(at + word.len()..)?;
+    let trimmed = name.trim_matches(|c: char| c.is_whitespace() || "\"'“”‘’「」『』【】[]".contains(c));
+    let plain = !trimmed.is_empty() && trimmed.chars().count() <= 20 && !trimmed.contains(['，', '。', ',', '.']);
+    let start = trimmed.as_ptr() as usize - before.as_ptr() as usize;
+    plain.then_some((start, start + trimmed.len()))
 }
 
 /// The run before 表 that names it: up to a blank, a mark, or a small word.

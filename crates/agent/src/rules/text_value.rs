@@ -147,7 +147,8 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Place, Role::Place) => (part_of_place(parameter, &written())?, GOOD + 0.2),
         (Value::Place, Role::Zone) => (written(), GOOD + 0.2),
         (Value::Name, Role::Place) => (written(), FAIR + 0.3),
-        (Value::Name, Role::Zone) => (written(), POOR),
+        // A place that the table does not know is said, too: the clock tells that it does not know it.
+        (Value::Name, Role::Zone) => (written(), if stands_in(scene, mention) { GOOD } else { POOR }),
         (Value::Name, Role::Name) if !own() => (written(), FAIR + 0.7),
         (Value::Name, Role::Other) if !own() => (written(), FAIR + 0.5),
         (Value::Place, Role::Name | Role::Other) => (written(), FAIR),
@@ -222,6 +223,10 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
             let named = |found: phrase::Phrase<'_>| said(found.text, found.start, found.end, GOOD + 0.1);
             sheet::find(scene).into_iter().map(named).collect()
         }
+        Role::Zone => unknown_places(scene)
+            .into_iter()
+            .map(|(start, end)| said(&reading.text[start..end], start, end, GOOD))
+            .collect(),
         Role::Cell => corners(parameter, scene),
         Role::Date | Role::Time | Role::DateTime => moment_value::candidates(parameter, scene, places),
         // What others take out of it is taken off later: it keeps nothing from them.
@@ -236,6 +241,43 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
         Role::Folder => folders(scene),
         _ => Vec::new(),
     }
+}
+
+/// Whether a name stands where a place does: `in Gotham`.
+fn stands_in(scene: &Scene<'_>, mention: &Mention) -> bool {
+    let before = scene.reading.token_at(mention.start).checked_sub(1);
+    before.and_then(|at| scene.reading.tokens.get(at)).is_some_and(|token| token.is_any(&["in", "at", "for"]))
+}
+
+/// `time in gotham`, 哥谭市几点: what stands where a place does and is in no table.
+fn unknown_places(scene: &Scene<'_>) -> Vec<(usize, usize)> {
+    let (text, tokens) = (scene.reading.text, &scene.reading.tokens);
+    let known = |start: usize, end: usize| {
+        scene.reading.mentions.iter().any(|mention| mention.start < end && start < mention.end)
+    };
+    let mut found = Vec::new();
+    for at in 1..tokens.len() {
+        let (before, token) = (&tokens[at - 1], &tokens[at]);
+        let ends = tokens.get(at + 1).is_none_or(|next| {
+            next.kind == super::token::Kind::Mark || next.is_any(&["now", "right", "currently", "please"])
+        });
+        let word = token.kind == super::token::Kind::Word && !phrase::is_stop(token.text) && token.text.len() > 3;
+        let other = token.is_any(&["time", "zone", "timezone", "hours", "hour", "minutes", "days", "advance"]);
+        if before.is("in") && word && ends && !other && !known(token.start, token.end) {
+            found.push((token.start, token.end));
+        }
+    }
+    for (at, mark) in text.match_indices(['市', '城', '岛']) {
+        let head: Vec<(usize, char)> = text[..at].char_indices().rev().take(4).collect();
+        let begins = head.iter().take_while(|(_, c)| super::token::is_han(*c) && !"在是问请看下我这那的个".contains(*c));
+        let Some((start, _)) = begins.last().filter(|(start, _)| at - start > 3) else { continue };
+        let after = text[at + mark.len()..].trim_start();
+        let clock = ["现在", "几点", "时间", "的时间", "当地", "今天"].iter().any(|word| after.starts_with(word));
+        if clock && !known(*start, at + mark.len()) {
+            found.push((*start, at + mark.len()));
+        }
+    }
+    found
 }
 
 /// Languages and currencies by name: as codes where the parameter shows codes, else as they were said.
@@ -428,7 +470,12 @@ fn chunks(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
             .filter(|word| scene.tool_words.contains(&labels::stem(word)))
             .count();
         let words = chunk.text.split_whitespace().count();
-        if own == words || lexicon::is_kind(chunk.text) {
+        // A piece of a quoted text or of a name is not what it says.
+        let torn = scene.reading.mentions.iter().any(|mention| {
+            let inside = mention.start <= chunk.start && chunk.end <= mention.end;
+            inside && chunk.end - chunk.start + 2 < mention.end - mention.start
+        });
+        if own == words || torn || lexicon::is_kind(chunk.text) {
             continue;
         }
         let mut score = if own == 0 { 0.75 } else { POOR };

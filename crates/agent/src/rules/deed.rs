@@ -47,6 +47,8 @@ pub(super) struct Wish {
     certain: Vec<Vec<usize>>,
     /// Whether the first is but a word of asking: `what`, 多少.
     questions: bool,
+    /// Whether the first asks to look something up, wherever that may be.
+    looks_up: bool,
     /// Whether those after the first are to be taken for what is asked, too.
     in_han: bool,
     /// What it speaks of in words.
@@ -90,6 +92,10 @@ const ASKING: [&str; 16] = [
     "几",
     "多少",
 ];
+
+/// Words after which something is looked up that no tool at hand need know of.
+const LOOKS_UP: [&str; 9] =
+    ["look up", "lookup", "look for", "look into", "research", "查一下", "查下", "查查", "检索"];
 
 const DONE_BY_NAME: f32 = 0.45;
 const DONE_LATER: f32 = 0.1;
@@ -184,6 +190,9 @@ impl Wish {
             }
             let lower = said.to_lowercase();
             wish.questions = wish.questions || (wish.deeds.is_empty() && ASKING.contains(&lower.as_str()));
+            if wish.deeds.is_empty() {
+                wish.looks_up = LOOKS_UP.contains(&said.to_lowercase().as_str());
+            }
             wish.in_han = has_han(said);
             wish.deeds.push(deeds.clone());
         }
@@ -210,7 +219,14 @@ impl Wish {
 
     /// Whether something is to be searched for, and nothing else.
     pub(super) fn searches(&self) -> bool {
-        self.deeds.first().is_some_and(|deeds| deeds.iter().all(|deed| lexicon::deed(*deed).name == "search"))
+        let search = |deed: &usize| lexicon::deed(*deed).name == "search";
+        self.deeds.first().is_some_and(|deeds| {
+            deeds.iter().all(search)
+                || (deeds.iter().any(search)
+                    && self.looks_up
+                    && self.things.is_empty()
+                    && self.implied.is_empty())
+        })
     }
 
     /// Whether it has a verb.
@@ -299,6 +315,14 @@ impl Wish {
                     agreement = Agreement::DoesNot;
                 }
             }
+        }
+        // `add a sheet to a.xlsx`: a tool that makes something else, and never speaks of sheets, is no answer.
+        if let Some(object) = self.things.first().filter(|_| profile.changes)
+            && lexicon::thing(*object).mark == Some('~')
+            && !profile.things.is_empty()
+            && !profile.all_things.contains(object)
+        {
+            agreement = Agreement::DoesNot;
         }
         for thing in &self.implied {
             if !profile.all_things.contains(thing) {

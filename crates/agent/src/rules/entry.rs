@@ -73,6 +73,11 @@ const BEFORE_CELL: [&str; 18] = [
     "加到",
     "塞进",
 ];
+/// English verbs after which a cell is told, and then what it is to be.
+const SETS: [&str; 7] = ["set", "change", "update", "make", "turn", "switch", "correct"];
+/// Words after a cell before what it is to be.
+const BECOMES: [&str; 7] =
+    [" should be ", " should read ", " should say ", " must be ", " shall be ", " needs to be ", " has to be "];
 /// What stands for something else, and is not written itself.
 const NOT_ITSELF: [&str; 24] = [
     "it",
@@ -107,7 +112,36 @@ pub(super) fn candidates(scene: &Scene<'_>) -> Vec<Candidate> {
     let cells = mentions.iter().filter(
         |mention| matches!(&mention.value, Value::Literal(Literal::Cells(cells)) if !cells.contains(':')),
     );
-    cells.flat_map(|mention| [before(scene, mention), after(scene, mention)]).flatten().collect()
+    cells
+        .flat_map(|mention| [before(scene, mention), after(scene, mention), becomes(scene, mention)])
+        .flatten()
+        .collect()
+}
+
+/// `set B7 to 950`, `B7 in tab Rent should be 950`: what a cell is to be.
+fn becomes(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
+    let text = scene.reading.text;
+    let rest = text.get(place.end..)?;
+    let lower = rest.to_ascii_lowercase();
+    let verb = text.get(..place.start)?.to_ascii_lowercase();
+    let sets = verb.split(|c: char| !c.is_alphanumeric()).any(|word| SETS.contains(&word));
+    let (at, word) = BECOMES
+        .iter()
+        .filter_map(|word| lower.find(word).map(|at| (at, *word)))
+        .chain(lower.starts_with(" to ").then_some((0, " to ")).filter(|_| sets))
+        .min()?;
+    // Another cell between would be the one that is spoken of.
+    let other = scene.reading.mentions.iter().any(|mention| {
+        matches!(mention.value, Value::Literal(Literal::Cells(_)))
+            && mention.start >= place.end
+            && mention.start < place.end + at
+    });
+    let start = place.end + at + word.len();
+    let rest = text.get(start..).filter(|_| !other)?;
+    let ends = [", ", "; ", "\n", " in sheet ", " on sheet ", " in the ", " on the ", " in ", " on ", " of ", "? "];
+    let end = ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
+    let end = rest[..end].trim_end_matches(['.', '!', '?']).len();
+    entry(scene, start, start + end)
 }
 
 /// `put X in A1`, `X goes into A1`, `把 X 写到 A1`: what stands before the cell.

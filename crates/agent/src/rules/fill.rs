@@ -211,7 +211,7 @@ fn trim_query(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>
         .filter(|slot| slot.end > slot.start)
         .map(|slot| (slot.start, slot.end))
         .collect();
-    let Some(slot) = filling.slots[place].as_mut().filter(|slot| slot.start == slot.end) else { return };
+    let Some(slot) = filling.slots[place].as_ref().filter(|slot| slot.start == slot.end) else { return };
     let Given::Said(serde_json::Value::String(query)) = &slot.value else { return };
     let (mut start, mut end) = (slot.start, slot.start + query.len());
     loop {
@@ -226,12 +226,54 @@ fn trim_query(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>
                 end = *from;
             }
         }
+        if end != before.1 {
+            end = start + without_joint(scene.reading.text.get(start..end).unwrap_or_default()).len();
+        }
+        // `…, 8 results`: what a number counts goes with it.
+        if let Some((_, to)) = spans.iter().find(|(from, to)| *from > start && *to < end) {
+            let counted = scene.reading.text.get(*to..end).unwrap_or_default().trim();
+            let counts = ["results", "result", "links", "pages", "hits", "条", "条结果", "个结果", "篇"].contains(&counted);
+            end = if counts { *to } else { end };
+        }
         if (start, end) == before {
             break;
         }
     }
+    // 量子计算最近一周的进展: a listed value in the middle is told elsewhere.
+    let listed = parameters.iter().zip(&filling.slots).filter(|(parameter, _)| !parameter.choices.is_empty());
+    let middle = listed
+        .filter_map(|(_, slot)| slot.as_ref())
+        .map(|slot| (slot.start, slot.end))
+        .find(|(from, to)| *from > start && *to < end && from < to);
+    if let Some((from, to)) = middle
+        && super::name::has_han(scene.reading.text.get(from..to).unwrap_or_default())
+    {
+        let around = [scene.reading.text.get(start..from), scene.reading.text.get(to..end)];
+        let text = around.map(Option::unwrap_or_default).concat();
+        if let Some(slot) = filling.slots[place].as_mut() {
+            slot.value = Given::Said(serde_json::Value::from(text.trim()));
+        }
+        return;
+    }
+    let Some(slot) = filling.slots[place].as_mut() else { return };
     if let Some(text) = scene.reading.text.get(start..end).filter(|text| !text.trim().is_empty()) {
         slot.value = Given::Said(serde_json::Value::from(text));
+    }
+}
+
+/// A text without the words at its end that led on to what was taken off.
+fn without_joint(text: &str) -> &str {
+    let mut text = text.trim_end();
+    loop {
+        let before = text;
+        text = text.trim_end_matches([',', '，', '、', ';', '；', '(', '（']).trim_end();
+        for word in ["from", "in", "the", "of", "for", "within", "during", "published", "since", "over", "with", "and", "give me", "show me", "only"] {
+            let shorter = text.strip_suffix(word).filter(|rest| rest.ends_with([' ', ',']));
+            text = shorter.unwrap_or(text).trim_end();
+        }
+        if text == before {
+            return text;
+        }
     }
 }
 

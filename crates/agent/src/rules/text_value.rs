@@ -409,6 +409,17 @@ fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
             found.push(Candidate { value, start: token.start, end: token.end, score: GOOD + 0.2 });
         }
     }
+    // `which files are in scripts?`: the last word, where it stands inside something.
+    if let [.., inside, last] = scene.reading.tokens.iter().filter(|token| token.kind != super::token::Kind::Mark).collect::<Vec<_>>().as_slice()
+        && inside.is_any(&["in", "inside", "within"])
+        && last.kind == super::token::Kind::Word
+        && last.text.is_ascii()
+        && !phrase::is_stop(last.text)
+        && !last.is_any(&["there", "here", "order", "detail", "english", "chinese", "total", "full", "folder", "directory"])
+    {
+        let value = Given::Said(Json::from(last.text));
+        found.push(Candidate { value, start: last.start, end: last.end, score: GOOD });
+    }
     found
 }
 

@@ -284,7 +284,7 @@ fn speaks_for_itself(choice: &Choice, confidence: f64, reading: &Reading<'_>) ->
 fn agrees(choice: &Choice, confidence: f64, reading: &Reading<'_>) -> bool {
     let given = reading.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(_)));
     choice.does == Agreement::Does
-        && (choice.stands >= BY_NAME && confidence >= FOUND_ENOUGH * 2.0
+        && (choice.stands >= BY_NAME && confidence >= FOUND_ENOUGH
             || choice.stands > 0.0 && given && used(&choice.filling, reading) > 0.7)
 }
 

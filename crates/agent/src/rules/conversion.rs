@@ -63,6 +63,14 @@ pub(super) fn how_many(tokens: &[Token<'_>], at: usize) -> Option<(Expression, u
     None
 }
 
+/// `km/h`: one unit over another, written together.
+fn rate(tokens: &[Token<'_>], at: usize) -> Option<String> {
+    let (first, slash, second) = (tokens.get(at)?, tokens.get(at + 1)?, tokens.get(at + 2)?);
+    let together = first.end == slash.start && slash.end == second.start && slash.text == "/";
+    let known = units::of(first.text).is_some() && units::of(second.text).is_some();
+    (together && known).then(|| format!("{}/{}", first.text, second.text))
+}
+
 /// A unit as a calculator writes it.
 fn scale(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
     let token = tokens.get(at)?;
@@ -71,6 +79,9 @@ fn scale(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
     if let Some(letter) = letter.filter(|_| degree) {
         let sign = if letter.text.starts_with(['C', 'c']) { "°C" } else { "°F" };
         return Some((sign.to_owned(), 2));
+    }
+    if let Some(rate) = rate(tokens, at) {
+        return Some((rate, 3));
     }
     let (unit, length) = units::at(tokens, at);
     let unit = unit?;

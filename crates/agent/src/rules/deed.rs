@@ -36,6 +36,8 @@ pub(super) struct Profile {
     /// Whether its name says that it changes something.
     pub(super) changes: bool,
     pub(super) searches: bool,
+    /// Whether it reads files as text, of which workbooks and pictures have none.
+    reads_text: bool,
 }
 
 /// What a text asks for.
@@ -154,6 +156,7 @@ impl Profile {
         }
         let has = |names: &[&str]| profile.deeds.iter().any(|row| names.contains(&lexicon::deed(*row).name));
         profile.changes = has(&CHANGING) && !has(&HARMLESS);
+        profile.reads_text = has(&["read"]) && ["text file", "文本文件"].iter().any(|words| description.contains(words));
         profile.searches = has(&["search"])
             && parameters.iter().any(|parameter| parameter.role == Role::Query && parameter.required);
         profile
@@ -328,7 +331,9 @@ impl Wish {
             if !profile.all_things.contains(thing) {
                 score -= UNKNOWN_PARTICULAR;
                 strange = true;
-                if lexicon::thing(*thing).mark == Some('!') {
+                if lexicon::thing(*thing).mark == Some('!')
+                    || (profile.reads_text && lexicon::thing(*thing).name == "workbook")
+                {
                     agreement = Agreement::DoesNot;
                 }
             }

@@ -12,6 +12,11 @@ const LEAST_OPTIONAL: f32 = GOOD;
 /// What speaks for a required parameter where an optional one wants the same.
 const REQUIRED: f32 = 0.7;
 
+/// How much worse a value may fit that somebody takes so that another has one.
+const MOST_LOST: f32 = 1.2;
+/// How much better two values must fit together to change what each took by itself.
+const BETTER: f32 = 0.15;
+
 /// The arguments of one call.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Filling {
@@ -83,6 +88,7 @@ pub(super) fn fill(parameters: &[Parameter], scene: &Scene<'_>) -> Filling {
         }
     }
     make_room(parameters, &mut filling, &others);
+    exchange(parameters, &mut filling, &others);
     in_order(parameters, &mut filling);
     uncross(parameters, &mut filling, scene);
     from_before_to(parameters, &mut filling, scene);
@@ -257,6 +263,7 @@ fn trim_query(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>
     }
     let Some(slot) = filling.slots[place].as_mut() else { return };
     if let Some(text) = scene.reading.text.get(start..end).filter(|text| !text.trim().is_empty()) {
+        let text = super::phrase::without_searching(text.trim());
         slot.value = Given::Said(serde_json::Value::from(text));
     }
 }
@@ -273,6 +280,40 @@ fn without_joint(text: &str) -> &str {
         }
         if text == before {
             return text;
+        }
+    }
+}
+
+/// Two parameters that took what fits each best may be served better together: one takes what the other has, and that one
+/// something else.
+fn exchange(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candidate>]) {
+    let least = |place: usize| if parameters[place].required { LEAST } else { LEAST_OPTIONAL };
+    let overlap = |one: &Candidate, other: &Candidate| one.start < other.end && other.start < one.end;
+    for wants in 0..parameters.len() {
+        for holds in 0..parameters.len() {
+            let Some(held) = filling.slots[holds].clone().filter(|held| wants != holds && held.end > held.start)
+            else {
+                continue;
+            };
+            let own = filling.slots[wants].clone();
+            let mut without = filling.clone();
+            without.slots[wants] = None;
+            without.slots[holds] = None;
+            let free = |candidate: &&Candidate| !without.uses(candidate.start, candidate.end);
+            let wanted = others[wants].iter().filter(free).find(|candidate| {
+                candidate.score >= least(wants) && candidate.end > candidate.start && overlap(candidate, &held)
+            });
+            let Some(wanted) = wanted else { continue };
+            let instead = others[holds].iter().filter(free).find(|candidate| {
+                candidate.score >= least(holds) && candidate.end > candidate.start && !overlap(candidate, wanted)
+            });
+            let Some(instead) = instead else { continue };
+            let before = held.score + own.as_ref().map_or(0.0, |own| own.score);
+            if wanted.score + instead.score > before + BETTER && instead.score + MOST_LOST >= held.score {
+                let (wanted, instead) = (wanted.clone(), instead.clone());
+                filling.slots[wants] = Some(wanted);
+                filling.slots[holds] = Some(instead);
+            }
         }
     }
 }
@@ -297,7 +338,8 @@ fn make_room(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Cand
                     && !filling.uses(candidate.start, candidate.end)
                     && !(candidate.start < wanted.end && wanted.start < candidate.end)
             };
-            let instead = others[*holder].iter().find(free).cloned();
+            let worth = held.as_ref().map_or(0.0, |held| held.score);
+            let instead = others[*holder].iter().find(free).filter(|other| other.score + MOST_LOST >= worth).cloned();
             if instead.is_some() || !parameters[*holder].required {
                 filling.slots[*holder] = instead;
                 filling.slots[place] = Some(wanted.clone());

@@ -144,7 +144,7 @@ pub(super) fn closeness(place: Place, reading: &Reading<'_>, start: usize, end: 
     // `"x" in our conversation` tells where, and gives the conversation no name.
     let spot = reading.text.get(from..to).unwrap_or_default().trim().to_lowercase();
     if !before && SPOTS.contains(&spot.as_str()) {
-        near *= 0.3;
+        near *= 0.1;
     }
     // Nothing between but a mark of equality: it cannot be said more plainly.
     let plain = before && matches!(reading.text.get(from..to).map(str::trim), Some("=" | ":" | "："));

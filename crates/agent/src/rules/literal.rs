@@ -336,7 +336,8 @@ fn code(word: &str) -> bool {
     let is_years = word.len() >= 7
         && word.split('-').count() == 2
         && digits + 1 == word.len()
-        && word.find('-') == Some(4);
+        && word.find('-') == Some(4)
+        && matches!(word.len(), 7 | 9);
     let is_identifier = letters > 1 && word.contains('_') && !word.starts_with('_');
     let marked =
         digits > 3 || word.bytes().any(|byte| byte.is_ascii_uppercase() || byte == b'_' || byte == b'-');

@@ -176,6 +176,18 @@ pub(super) fn shifts(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
             found.push(Candidate { value, start: mention.start, end: mention.end, score });
         }
     }
+    let text = scene.reading.text;
+    for half in ["半个小时", "半小时", "半天", "半年", "半个月"] {
+        for (start, _) in text.match_indices(half) {
+            let rest = &text[start + half.len()..];
+            let tail = ["以后", "之后", "后", "以前", "之前", "前"].iter().find(|tail| rest.starts_with(**tail));
+            if let Some(tail) = tail {
+                let end = start + half.len() + tail.len();
+                let value = Given::Said(Json::from(&text[start..end]));
+                found.push(Candidate { value, start, end, score: GOOD + 0.5 });
+            }
+        }
+    }
     for at in 0..tokens.len() {
         let Some(number) = super::number::read(scene.reading.text, tokens, at) else { continue };
         let end = tokens[number.after - 1].end;

@@ -157,7 +157,9 @@ fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
         let back =
             |step: usize| at.checked_sub(step).and_then(|at| tokens.get(at)).map_or("", |token| token.text);
         let Some(first) = ordinal(token.text) else { continue };
-        let joint = ["to", "through", "-", "–", "到", "至", "~"].contains(&said(1));
+        // `columns E and F` are two that stand side by side.
+        let beside = ["and", "和", "、"].contains(&said(1)) && ordinal(said(2)) == Some(first + 1);
+        let joint = beside || ["to", "through", "thru", "-", "–", "到", "至", "~"].contains(&said(1));
         let skip = usize::from(said(2) == "第");
         let last = ordinal(said(2 + skip)).filter(|_| joint);
         let is_letter = token.text.starts_with(|c: char| c.is_ascii_alphabetic());

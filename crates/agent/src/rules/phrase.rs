@@ -41,7 +41,7 @@ pub(super) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phr
     let skips = |token: &Token<'_>| {
         token.is_any(&[
             "is", "as", "=", ":", "：", "to", "the", "named", "called", "of", "为", "是", "叫", "\"", "成",
-            "a", "an", "写", "用", "做",
+            "a", "an", "写", "用", "做", "it", "them", "上",
         ])
     };
     while reading.tokens.get(at).is_some_and(skips) {
@@ -348,7 +348,7 @@ fn only_asks(text: &str) -> bool {
 }
 
 /// Takes words of searching off both ends.
-fn without_searching(text: &str) -> &str {
+pub(super) fn without_searching(text: &str) -> &str {
     let mut text = text;
     let parts: Vec<&str> = text.split(['?', '？', '。', '，', '!', '！', ';', '；']).collect();
     if parts.len() > 1 {

@@ -11,7 +11,8 @@ use super::token::{Kind, Token, is_han};
 const NO_SHEETS: [&str; 8] = ["透视", "图", "报", "列", "代", "电", "手", "数据"];
 const MARKERS: [&str; 8] = ["sheet", "worksheet", "tab", "sheets", "工作表", "表", "表单", "页签"];
 /// What may stand between a marker and the name: `sheet named X`, 表叫 X, 表：X.
-const NAMING: [&str; 18] = [
+const NAMING: [&str; 20] = [
+    "(", "（",
     "named", "called", "is", "name", "titled", ":", "：", "=", "叫", "做", "名", "为", "是", "字", "命",
     "就", "，", ",",
 ];
@@ -87,6 +88,10 @@ fn beside(reading: &Reading<'_>, start: usize, end: usize) -> Vec<(usize, usize)
         return Vec::new();
     }
     let before = before.trim_end();
+    // 草稿 和 备份 两张表, 目标 这张表: what is counted or pointed at is named before.
+    if let Some(named) = counted_before(before) {
+        return named;
+    }
     // 叫 风险 的工作表: the name stands between.
     if let Some(named) = called_before(before) {
         return vec![named];
@@ -363,6 +368,33 @@ fn word_before(reading: &Reading<'_>, start: usize) -> Option<(usize, usize)> {
         && !general.contains(&token.text.to_lowercase().as_str());
     (plain && article.is_some_and(|token| token.is_any(&["the", "my", "our"])))
         .then_some((token.start, token.end))
+}
+
+/// The names before 这张 or 两个, those that stand side by side.
+fn counted_before(before: &str) -> Option<Vec<(usize, usize)>> {
+    let counted = before.strip_suffix(['张', '个'])?;
+    let head = counted.trim_end_matches(['这', '那', '两', '三', '四', '2', '3', '4']);
+    if head.len() == counted.len() {
+        return None;
+    }
+    let mut found = Vec::new();
+    let mut head = head.trim_end();
+    loop {
+        let bare = head.trim_end_matches(['“', '”', '"', '「', '」', '【', '】']);
+        let (start, end) = run_before(bare)?;
+        let name = bare[start..end].split(['和', '与']).next_back().unwrap_or_default();
+        if name.is_empty() {
+            return None;
+        }
+        found.push((end - name.len(), end));
+        let rest = bare[..end - name.len()].trim_end_matches(['“', '"', '「', '【', ' ']);
+        match rest.strip_suffix(['和', '与', '、']) {
+            Some(rest) => head = rest.trim_end(),
+            None => break,
+        }
+    }
+    found.reverse();
+    Some(found)
 }
 
 /// 叫 风险 的, 名为“汇总”的: the name before a marker that was announced.

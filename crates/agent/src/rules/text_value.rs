@@ -339,7 +339,7 @@ fn corners(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
                 .get(one)
                 .zip(mentions.get(other))
                 .and_then(|(a, b)| scene.reading.text.get(a.end..b.start));
-            between.is_some_and(|text| ["to", "through", "-", "到", "至", "~", "and"].contains(&text.trim()))
+            between.is_some_and(|text| ["to", "through", "thru", "till", "until", "-", "–", "到", "至", "~", "and"].contains(&text.trim()))
         };
         let is_cell = |place: usize| {
             matches!(mentions.get(place), Some(Mention { value: Value::Literal(Literal::Cells(_)), .. }))
@@ -454,12 +454,11 @@ fn labelled(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<C
             continue;
         }
         let value = Given::Said(Json::from(phrase.text));
-        found.push(Candidate {
-            value,
-            start: phrase.start,
-            end: phrase.end,
-            score: 0.3 + place.strength * 0.6,
-        });
+        // `title it X`, 标题写 X: a verb or a sign between says that the name is told.
+        let between = scene.reading.text.get(place.end..phrase.start).unwrap_or_default().trim();
+        let told = [":", "：", "=", "it", "写", "叫", "为", "是", "写上", "叫做", "设为"].contains(&between);
+        let score = 0.3 + place.strength * 0.6 + if told && place.strength > 1.5 { 0.8 } else { 0.0 };
+        found.push(Candidate { value, start: phrase.start, end: phrase.end, score });
     }
     found
 }

@@ -57,6 +57,10 @@ fn told(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
             if is(after, &["%", "percent"]) && is(after + 1, &["off", "discount", "cheaper", "less"]) {
                 return Some(made(tokens, at, after + 2, format!("{first} - {second}%")));
             }
+            // `45 … an 18% tip`: a share of it.
+            if is(after, &["%", "percent"]) && is(after + 1, &["tip", "tax", "vat", "commission", "deposit"]) {
+                return Some(made(tokens, at, after + 2, format!("{second}% of {first}")));
+            }
             if shares(tokens, at, next) {
                 return Some(made(tokens, at, after, format!("{first} / {second}")));
             }

@@ -1,4 +1,4 @@
-//! Paths with blanks in them: `/home/ann/My Documents/Plan.xlsx`, `sales figures.xlsx`, where the words around leave no doubt.
+//! Paths with blanks in them: `/data/ann/My Documents/Plan.xlsx`, `sales figures.xlsx`, where the words around leave no doubt.
 
 use super::literal::{Literal, begins_word, is_ending};
 use super::phrase::is_stop;
@@ -9,8 +9,22 @@ use super::token::is_han;
 const MOST_WORDS: usize = 6;
 /// Words that say what kind of thing a file is, and are no part of its name.
 const KINDS: [&str; 16] = [
-    "file", "workbook", "spreadsheet", "sheet", "tab", "worksheet", "book", "document", "excel", "folder", "table",
-    "named", "called", "existing", "text", "log",
+    "file",
+    "workbook",
+    "spreadsheet",
+    "sheet",
+    "tab",
+    "worksheet",
+    "book",
+    "document",
+    "excel",
+    "folder",
+    "table",
+    "named",
+    "called",
+    "existing",
+    "text",
+    "log",
 ];
 /// Words before which the name of a file begins.
 const BEFORE: [&str; 8] = ["of", "in", "from", "into", "open", "to", "inside", "within"];
@@ -22,7 +36,11 @@ pub(super) fn read(text: &str, at: usize) -> Option<(Literal, usize)> {
     }
     let rest = &text[at..];
     let first = rest.split(' ').next()?;
-    let named = text[..at].trim_end().rsplit(' ').next().is_some_and(|word| BEFORE.contains(&word.to_lowercase().as_str()));
+    let named = text[..at]
+        .trim_end()
+        .rsplit(' ')
+        .next()
+        .is_some_and(|word| BEFORE.contains(&word.to_lowercase().as_str()));
     let begins = if is_folder(first) { !ends_file(first) } else { named && is_plain(first) };
     if !begins {
         return None;
@@ -54,7 +72,8 @@ fn is_folder(word: &str) -> bool {
 }
 
 fn ends_file(word: &str) -> bool {
-    word.rsplit_once('.').is_some_and(|(stem, ending)| !stem.is_empty() && is_ending(&ending.to_ascii_lowercase()))
+    word.rsplit_once('.')
+        .is_some_and(|(stem, ending)| !stem.is_empty() && is_ending(&ending.to_ascii_lowercase()))
 }
 
 /// A word inside a path that begins with a folder.
@@ -66,7 +85,9 @@ fn is_part(word: &str) -> bool {
 /// A small word that could begin the name of a file and is no word of a request.
 fn is_plain(word: &str) -> bool {
     !word.is_empty()
-        && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-')
+        && word
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-')
         && word.starts_with(|c: char| c.is_ascii_lowercase())
         && !is_stop(word)
         && !split::is_verb(word)
@@ -90,7 +111,10 @@ mod tests {
                 .collect();
             assert_eq!(found, expect, "{text}");
         };
-        check("Open /home/ann/My Documents/Yearly Plan.xlsx and show", &["/home/ann/My Documents/Yearly Plan.xlsx"]);
+        check(
+            "Open /data/ann/My Documents/Yearly Plan.xlsx and show",
+            &["/data/ann/My Documents/Yearly Plan.xlsx"],
+        );
         check("read C:\\My Files\\a b.txt.", &["C:\\My Files\\a b.txt"]);
         check("the sheet Goals of sales figures.xlsx", &["sales figures.xlsx"]);
         check("打开 文档/年度 计划.xlsx 看看", &["文档/年度 计划.xlsx"]);

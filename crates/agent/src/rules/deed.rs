@@ -156,7 +156,8 @@ impl Profile {
         }
         let has = |names: &[&str]| profile.deeds.iter().any(|row| names.contains(&lexicon::deed(*row).name));
         profile.changes = has(&CHANGING) && !has(&HARMLESS);
-        profile.reads_text = has(&["read"]) && ["text file", "文本文件"].iter().any(|words| description.contains(words));
+        profile.reads_text =
+            has(&["read"]) && ["text file", "文本文件"].iter().any(|words| description.contains(words));
         profile.searches = has(&["search"])
             && parameters.iter().any(|parameter| parameter.role == Role::Query && parameter.required);
         profile

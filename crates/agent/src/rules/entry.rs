@@ -76,8 +76,15 @@ const BEFORE_CELL: [&str; 18] = [
 /// English verbs after which a cell is told, and then what it is to be.
 const SETS: [&str; 7] = ["set", "change", "update", "make", "turn", "switch", "correct"];
 /// Words after a cell before what it is to be.
-const BECOMES: [&str; 7] =
-    [" should be ", " should read ", " should say ", " must be ", " shall be ", " needs to be ", " has to be "];
+const BECOMES: [&str; 7] = [
+    " should be ",
+    " should read ",
+    " should say ",
+    " must be ",
+    " shall be ",
+    " needs to be ",
+    " has to be ",
+];
 /// What stands for something else, and is not written itself.
 const NOT_ITSELF: [&str; 24] = [
     "it",
@@ -138,7 +145,8 @@ fn becomes(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
     });
     let start = place.end + at + word.len();
     let rest = text.get(start..).filter(|_| !other)?;
-    let ends = [", ", "; ", "\n", " in sheet ", " on sheet ", " in the ", " on the ", " in ", " on ", " of ", "? "];
+    let ends =
+        [", ", "; ", "\n", " in sheet ", " on sheet ", " in the ", " on the ", " in ", " on ", " of ", "? "];
     let end = ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
     let end = rest[..end].trim_end_matches(['.', '!', '?']).len();
     entry(scene, start, start + end)

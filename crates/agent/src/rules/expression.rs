@@ -135,7 +135,11 @@ pub(super) fn find(text: &str, tokens: &[Token<'_>], free: &dyn Fn(usize) -> boo
     found
 }
 
-pub(super) fn starts<'a, T: Copy>(tokens: &[Token<'_>], at: usize, table: &[(&'a [&'a str], T)]) -> Option<(T, usize)> {
+pub(super) fn starts<'a, T: Copy>(
+    tokens: &[Token<'_>],
+    at: usize,
+    table: &[(&'a [&'a str], T)],
+) -> Option<(T, usize)> {
     let fits = |words: &[&str]| {
         words
             .iter()

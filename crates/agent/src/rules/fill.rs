@@ -90,6 +90,7 @@ pub(super) fn fill(parameters: &[Parameter], scene: &Scene<'_>) -> Filling {
     make_room(parameters, &mut filling, &others);
     exchange(parameters, &mut filling, &others);
     in_order(parameters, &mut filling);
+    numbered(parameters, &mut filling);
     uncross(parameters, &mut filling, scene);
     from_before_to(parameters, &mut filling, scene);
     trim_query(parameters, &mut filling, scene);
@@ -120,6 +121,41 @@ fn in_order(parameters: &[Parameter], filling: &mut Filling) {
     }
 }
 
+/// `color1` comes before `color2`, and what is first before what is second, where both were said.
+fn numbered(parameters: &[Parameter], filling: &mut Filling) {
+    let place_of = |word: &String| match word.as_str() {
+        "first" | "one" => Some(1),
+        "second" | "two" => Some(2),
+        "third" => Some(3),
+        digits => digits.parse::<u32>().ok(),
+    };
+    let split = |parameter: &Parameter| {
+        let at = parameter.words.iter().position(|word| place_of(word).is_some())?;
+        let mut words = parameter.words.clone();
+        let place = place_of(&words.remove(at))?;
+        Some((words, place))
+    };
+    for first in 0..parameters.len() {
+        for second in 0..parameters.len() {
+            let (Some((name, place)), Some((other, later))) =
+                (split(&parameters[first]), split(&parameters[second]))
+            else {
+                continue;
+            };
+            let start = |at: usize| {
+                filling.slots[at].as_ref().filter(|slot| slot.end > slot.start).map(|slot| slot.start)
+            };
+            if name == other
+                && place < later
+                && parameters[first].shape == parameters[second].shape
+                && start(first).zip(start(second)).is_some_and(|(first, second)| first > second)
+            {
+                filling.slots.swap(first, second);
+            }
+        }
+    }
+}
+
 const FROM_WORDS: [&str; 8] = ["old", "source", "from", "origin", "start", "src", "base", "current"];
 const TO_WORDS: [&str; 8] = ["new", "target", "to", "destination", "end", "dest", "dst", "output"];
 
@@ -135,6 +171,15 @@ fn from_before_to(parameters: &[Parameter], filling: &mut Filling, scene: &Scene
             let start = |place: usize| {
                 filling.slots[place].as_ref().filter(|slot| slot.end > slot.start).map(|slot| slot.start)
             };
+            // `how many pesos for 500 dollars`: what is counted is what it comes from.
+            let measured = matches!(one.role, Role::Currency | Role::Unit);
+            let counted = |place: usize| measured && start(place).is_some_and(|at| follows_number(scene, at));
+            if counted(from) != counted(to) {
+                if counted(to) {
+                    filling.slots.swap(from, to);
+                }
+                continue;
+            }
             if let (Some(first), Some(second)) = (start(from), start(to))
                 && first > second
                 && !follows_from(scene, first)
@@ -143,6 +188,11 @@ fn from_before_to(parameters: &[Parameter], filling: &mut Filling, scene: &Scene
             }
         }
     }
+}
+
+fn follows_number(scene: &Scene<'_>, start: usize) -> bool {
+    let before = scene.reading.text.get(..start).unwrap_or_default().trim_end();
+    before.ends_with(|c: char| c.is_ascii_digit())
 }
 
 fn follows_from(scene: &Scene<'_>, start: usize) -> bool {
@@ -238,7 +288,8 @@ fn trim_query(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>
         // `…, 8 results`: what a number counts goes with it.
         if let Some((_, to)) = spans.iter().find(|(from, to)| *from > start && *to < end) {
             let counted = scene.reading.text.get(*to..end).unwrap_or_default().trim();
-            let counts = ["results", "result", "links", "pages", "hits", "条", "条结果", "个结果", "篇"].contains(&counted);
+            let counts = ["results", "result", "links", "pages", "hits", "条", "条结果", "个结果", "篇"]
+                .contains(&counted);
             end = if counts { *to } else { end };
         }
         if (start, end) == before {
@@ -274,7 +325,23 @@ fn without_joint(text: &str) -> &str {
     loop {
         let before = text;
         text = text.trim_end_matches([',', '，', '、', ';', '；', '(', '（']).trim_end();
-        for word in ["from", "in", "the", "of", "for", "within", "during", "published", "since", "over", "with", "and", "give me", "show me", "only"] {
+        for word in [
+            "from",
+            "in",
+            "the",
+            "of",
+            "for",
+            "within",
+            "during",
+            "published",
+            "since",
+            "over",
+            "with",
+            "and",
+            "give me",
+            "show me",
+            "only",
+        ] {
             let shorter = text.strip_suffix(word).filter(|rest| rest.ends_with([' ', ',']));
             text = shorter.unwrap_or(text).trim_end();
         }
@@ -291,7 +358,8 @@ fn exchange(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candi
     let overlap = |one: &Candidate, other: &Candidate| one.start < other.end && other.start < one.end;
     for wants in 0..parameters.len() {
         for holds in 0..parameters.len() {
-            let Some(held) = filling.slots[holds].clone().filter(|held| wants != holds && held.end > held.start)
+            let Some(held) =
+                filling.slots[holds].clone().filter(|held| wants != holds && held.end > held.start)
             else {
                 continue;
             };
@@ -301,11 +369,15 @@ fn exchange(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candi
             without.slots[holds] = None;
             let free = |candidate: &&Candidate| !without.uses(candidate.start, candidate.end);
             let wanted = others[wants].iter().filter(free).find(|candidate| {
-                candidate.score >= least(wants) && candidate.end > candidate.start && overlap(candidate, &held)
+                candidate.score >= least(wants)
+                    && candidate.end > candidate.start
+                    && overlap(candidate, &held)
             });
             let Some(wanted) = wanted else { continue };
             let instead = others[holds].iter().filter(free).find(|candidate| {
-                candidate.score >= least(holds) && candidate.end > candidate.start && !overlap(candidate, wanted)
+                candidate.score >= least(holds)
+                    && candidate.end > candidate.start
+                    && !overlap(candidate, wanted)
             });
             let Some(instead) = instead else { continue };
             let before = held.score + own.as_ref().map_or(0.0, |own| own.score);
@@ -339,7 +411,8 @@ fn make_room(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Cand
                     && !(candidate.start < wanted.end && wanted.start < candidate.end)
             };
             let worth = held.as_ref().map_or(0.0, |held| held.score);
-            let instead = others[*holder].iter().find(free).filter(|other| other.score + MOST_LOST >= worth).cloned();
+            let instead =
+                others[*holder].iter().find(free).filter(|other| other.score + MOST_LOST >= worth).cloned();
             if instead.is_some() || !parameters[*holder].required {
                 filling.slots[*holder] = instead;
                 filling.slots[place] = Some(wanted.clone());

@@ -11,8 +11,56 @@ use super::name::is_place;
 use super::parameter::Parameter;
 use super::role::Role;
 
+/// Times that have no day of their own; who asks for no form takes them as they are said.
+const PERIODS: [&str; 22] = [
+    "this weekend",
+    "next weekend",
+    "last weekend",
+    "next month",
+    "this month",
+    "last month",
+    "next week",
+    "this week",
+    "last week",
+    "next year",
+    "this year",
+    "last year",
+    "下个月",
+    "这个月",
+    "上个月",
+    "下周末",
+    "这周末",
+    "本周末",
+    "下周",
+    "本周",
+    "上周",
+    "明年",
+];
+
+fn periods(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+    let described = parameter.description.to_lowercase();
+    if ["yyyy", "dd", "format", "iso", "格式"].iter().any(|form| described.contains(form)) {
+        return Vec::new();
+    }
+    let lower = scene.reading.text.to_ascii_lowercase();
+    let free = |start: usize, end: usize| {
+        !scene.reading.mentions.iter().any(|mention| mention.start < end && start < mention.end)
+    };
+    let spots =
+        PERIODS.iter().filter_map(|period| lower.find(period).map(|start| (start, start + period.len())));
+    spots
+        .filter(|(start, end)| free(*start, *end))
+        .map(|(start, end)| Candidate {
+            value: Given::Said(Json::from(&scene.reading.text[start..end])),
+            start,
+            end,
+            score: FAIR + 0.2,
+        })
+        .collect()
+}
+
 pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
-    let mut found = Vec::new();
+    let mut found = if parameter.role == Role::Time { Vec::new() } else { periods(parameter, scene) };
     for mention in &scene.reading.mentions {
         let Value::When(moment) = mention.value else { continue };
         let written = scene.reading.written(mention);
@@ -170,7 +218,10 @@ pub(super) fn shifts(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     // `tomorrow`, `next Friday`, 下周三: a day that is counted from today.
     for mention in &scene.reading.mentions {
         let written = scene.reading.written(mention);
-        if matches!(mention.value, Value::When(Moment::Date(_))) && !is_in_digits(written) && !is_today(written) {
+        if matches!(mention.value, Value::When(Moment::Date(_)))
+            && !is_in_digits(written)
+            && !is_today(written)
+        {
             let value = Given::Said(Json::from(written));
             let score = GOOD + 0.4 + scene.labelled(places, mention.start, mention.end);
             found.push(Candidate { value, start: mention.start, end: mention.end, score });
@@ -180,7 +231,8 @@ pub(super) fn shifts(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     for half in ["半个小时", "半小时", "半天", "半年", "半个月"] {
         for (start, _) in text.match_indices(half) {
             let rest = &text[start + half.len()..];
-            let tail = ["以后", "之后", "后", "以前", "之前", "前"].iter().find(|tail| rest.starts_with(**tail));
+            let tail =
+                ["以后", "之后", "后", "以前", "之前", "前"].iter().find(|tail| rest.starts_with(**tail));
             if let Some(tail) = tail {
                 let end = start + half.len() + tail.len();
                 let value = Given::Said(Json::from(&text[start..end]));

@@ -128,7 +128,9 @@ fn bonus(parameter: &Parameter, number: &Number) -> f32 {
         number.value.fract() == 0.0 && (1500.0..2101.0).contains(&number.value) && number.unit.is_none();
     if parameter.has_word(&["year", "years"]) && is_year {
         bonus += 1.0;
-    } else if parameter.words.last().is_some_and(|word| word == "year") && !is_year {
+    } else if parameter.words.last().is_some_and(|word| word == "year")
+        && !(100.0..2200.0).contains(&number.value)
+    {
         bonus -= AGAINST;
     }
     let wants_ordinal =

@@ -334,11 +334,16 @@ fn only_asks(text: &str) -> bool {
     let known = |word: &str| SEARCHING.contains(&format!(" {} ", word.to_lowercase()));
     let mut rest = text.trim();
     if !has_han(rest) {
-        return rest.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty()).all(known);
+        return rest
+            .split(|c: char| !c.is_alphanumeric() && c != '\'')
+            .filter(|word| !word.is_empty())
+            .all(known);
     }
     while !rest.is_empty() {
-        let listed = OPENINGS.iter().chain(&CLOSINGS).chain(&SEARCHING_HAN).chain(&["现在", "我", "你", "网"]);
-        let Some(shorter) = listed.filter_map(|word| rest.strip_prefix(word)).min_by_key(|shorter| shorter.len())
+        let listed =
+            OPENINGS.iter().chain(&CLOSINGS).chain(&SEARCHING_HAN).chain(&["现在", "我", "你", "网"]);
+        let Some(shorter) =
+            listed.filter_map(|word| rest.strip_prefix(word)).min_by_key(|shorter| shorter.len())
         else {
             return false;
         };

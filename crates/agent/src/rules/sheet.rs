@@ -12,9 +12,8 @@ const NO_SHEETS: [&str; 8] = ["透视", "图", "报", "列", "代", "电", "手"
 const MARKERS: [&str; 8] = ["sheet", "worksheet", "tab", "sheets", "工作表", "表", "表单", "页签"];
 /// What may stand between a marker and the name: `sheet named X`, 表叫 X, 表：X.
 const NAMING: [&str; 20] = [
-    "(", "（",
-    "named", "called", "is", "name", "titled", ":", "：", "=", "叫", "做", "名", "为", "是", "字", "命",
-    "就", "，", ",",
+    "(", "（", "named", "called", "is", "name", "titled", ":", "：", "=", "叫", "做", "名", "为", "是", "字",
+    "命", "就", "，", ",",
 ];
 /// What may stand between a workbook and the name of its sheet.
 const BETWEEN: [&str; 20] = [
@@ -84,7 +83,8 @@ fn beside(reading: &Reading<'_>, start: usize, end: usize) -> Vec<(usize, usize)
         return Vec::new();
     }
     // 总表 工作表: the first 表 is part of the name.
-    if marker == "表" && ["工作表", "表单", "sheet"].iter().any(|word| after.trim_start().starts_with(word)) {
+    if marker == "表" && ["工作表", "表单", "sheet"].iter().any(|word| after.trim_start().starts_with(word))
+    {
         return Vec::new();
     }
     let before = before.trim_end();
@@ -401,10 +401,14 @@ fn counted_before(before: &str) -> Option<Vec<(usize, usize)>> {
 fn called_before(before: &str) -> Option<(usize, usize)> {
     let named = before.strip_suffix('的')?.trim_end();
     let words = ["叫做", "名叫", "名为", "命名为", "名字叫", "叫"];
-    let (at, word) = words.iter().filter_map(|word| named.rfind(word).map(|at| (at, *word))).max_by_key(|(at, word)| (at + word.len(), word.len()))?;
+    let (at, word) = words
+        .iter()
+        .filter_map(|word| named.rfind(word).map(|at| (at, *word)))
+        .max_by_key(|(at, word)| (at + word.len(), word.len()))?;
     let name = named.get(at + word.len()..)?;
     let trimmed = name.trim_matches(|c: char| c.is_whitespace() || "\"'“”‘’「」『』【】[]".contains(c));
-    let plain = !trimmed.is_empty() && trimmed.chars().count() <= 20 && !trimmed.contains(['，', '。', ',', '.']);
+    let plain =
+        !trimmed.is_empty() && trimmed.chars().count() <= 20 && !trimmed.contains(['，', '。', ',', '.']);
     let start = trimmed.as_ptr() as usize - before.as_ptr() as usize;
     plain.then_some((start, start + trimmed.len()))
 }

@@ -146,7 +146,11 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         }
         (Value::Place, Role::Place) => (part_of_place(parameter, &written())?, GOOD + 0.2),
         (Value::Place, Role::Zone) => (written(), GOOD + 0.2),
-        (Value::Name, Role::Place) => (written(), FAIR + 0.3),
+        // `King of France` is not where, and France is.
+        (Value::Name, Role::Place) => match written().rsplit_once(" of ") {
+            Some((_, place)) if super::name::is_place(place) => (place.to_owned(), FAIR + 0.5),
+            _ => (written(), FAIR + 0.3),
+        },
         // A place that the table does not know is said, too: the clock tells that it does not know it.
         (Value::Name, Role::Zone) => (written(), if stands_in(scene, mention) { GOOD } else { POOR }),
         (Value::Name, Role::Name) if !own() => (written(), FAIR + 0.7),
@@ -261,18 +265,23 @@ fn unknown_places(scene: &Scene<'_>) -> Vec<(usize, usize)> {
         let ends = tokens.get(at + 1).is_none_or(|next| {
             next.kind == super::token::Kind::Mark || next.is_any(&["now", "right", "currently", "please"])
         });
-        let word = token.kind == super::token::Kind::Word && !phrase::is_stop(token.text) && token.text.len() > 3;
-        let other = token.is_any(&["time", "zone", "timezone", "hours", "hour", "minutes", "days", "advance"]);
+        let word =
+            token.kind == super::token::Kind::Word && !phrase::is_stop(token.text) && token.text.len() > 3;
+        let other =
+            token.is_any(&["time", "zone", "timezone", "hours", "hour", "minutes", "days", "advance"]);
         if before.is("in") && word && ends && !other && !known(token.start, token.end) {
             found.push((token.start, token.end));
         }
     }
     for (at, mark) in text.match_indices(['市', '城', '岛']) {
         let head: Vec<(usize, char)> = text[..at].char_indices().rev().take(4).collect();
-        let begins = head.iter().take_while(|(_, c)| super::token::is_han(*c) && !"在是问请看下我这那的个".contains(*c));
+        let begins = head
+            .iter()
+            .take_while(|(_, c)| super::token::is_han(*c) && !"在是问请看下我这那的个".contains(*c));
         let Some((start, _)) = begins.last().filter(|(start, _)| at - start > 3) else { continue };
         let after = text[at + mark.len()..].trim_start();
-        let clock = ["现在", "几点", "时间", "的时间", "当地", "今天"].iter().any(|word| after.starts_with(word));
+        let clock =
+            ["现在", "几点", "时间", "的时间", "当地", "今天"].iter().any(|word| after.starts_with(word));
         if clock && !known(*start, at + mark.len()) {
             found.push((*start, at + mark.len()));
         }
@@ -339,7 +348,10 @@ fn corners(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
                 .get(one)
                 .zip(mentions.get(other))
                 .and_then(|(a, b)| scene.reading.text.get(a.end..b.start));
-            between.is_some_and(|text| ["to", "through", "thru", "till", "until", "-", "–", "到", "至", "~", "and"].contains(&text.trim()))
+            between.is_some_and(|text| {
+                ["to", "through", "thru", "till", "until", "-", "–", "到", "至", "~", "and"]
+                    .contains(&text.trim())
+            })
         };
         let is_cell = |place: usize| {
             matches!(mentions.get(place), Some(Mention { value: Value::Literal(Literal::Cells(_)), .. }))
@@ -410,12 +422,29 @@ fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
         }
     }
     // `which files are in scripts?`: the last word, where it stands inside something.
-    if let [.., inside, last] = scene.reading.tokens.iter().filter(|token| token.kind != super::token::Kind::Mark).collect::<Vec<_>>().as_slice()
+    if let [.., inside, last] = scene
+        .reading
+        .tokens
+        .iter()
+        .filter(|token| token.kind != super::token::Kind::Mark)
+        .collect::<Vec<_>>()
+        .as_slice()
         && inside.is_any(&["in", "inside", "within"])
         && last.kind == super::token::Kind::Word
         && last.text.is_ascii()
         && !phrase::is_stop(last.text)
-        && !last.is_any(&["there", "here", "order", "detail", "english", "chinese", "total", "full", "folder", "directory"])
+        && !last.is_any(&[
+            "there",
+            "here",
+            "order",
+            "detail",
+            "english",
+            "chinese",
+            "total",
+            "full",
+            "folder",
+            "directory",
+        ])
     {
         let value = Given::Said(Json::from(last.text));
         found.push(Candidate { value, start: last.start, end: last.end, score: GOOD });
@@ -426,6 +455,23 @@ fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
 /// Values that the description gives as examples and the text says.
 fn examples(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     let mut found = Vec::new();
+    // `gas-powered`: an example as the first part of a word.
+    for token in &scene.reading.tokens {
+        let near = |example: &&String| !example.contains(' ') && labels::alike(example, token.text);
+        if let Some(example) = parameter.examples.iter().find(near) {
+            let value = Given::Said(Json::from(example.as_str()));
+            found.push(Candidate { value, start: token.start, end: token.end, score: GOOD - 0.2 });
+        }
+    }
+    for token in scene.reading.tokens.iter().filter(|token| token.text.contains('-')) {
+        let first = token.text.split('-').next().unwrap_or_default();
+        if let Some(example) =
+            parameter.examples.iter().find(|example| example.len() > 2 && example.eq_ignore_ascii_case(first))
+        {
+            let value = Given::Said(Json::from(example.as_str()));
+            found.push(Candidate { value, start: token.start, end: token.start + first.len(), score: GOOD });
+        }
+    }
     for example in parameter.examples.iter().filter(|example| example.chars().count() > 2) {
         for place in
             labels::places(&[Label::new(&example.replace(' ', "_"), 1.0)], scene.reading, &scene.stems)
@@ -463,6 +509,17 @@ fn labelled(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<C
     found
 }
 
+/// The words of a run before those at its end that are the tool's own.
+fn modifier<'a>(scene: &Scene<'_>, run: &'a str) -> Option<&'a str> {
+    let own = |word: &str| scene.tool_words.contains(&labels::stem(word));
+    let mut kept = run;
+    while let Some((head, last)) = kept.rsplit_once(' ').filter(|(_, last)| own(last)) {
+        let _ = last;
+        kept = head.trim_end();
+    }
+    (kept.len() < run.len() && !kept.split(' ').any(own)).then_some(kept)
+}
+
 /// Runs of words that are not the tool's own; most after a small word that names things.
 fn chunks(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     if !parameter.required
@@ -487,6 +544,16 @@ fn chunks(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
         });
         if own == words || torn || lexicon::is_kind(chunk.text) {
             continue;
+        }
+        // `rock concerts`, `a single room`: what stands before the tool's own word says of which kind.
+        if own > 0
+            && let Some(kind) = modifier(scene, chunk.text)
+        {
+            let named = parameter
+                .has_word(&["type", "genre", "category", "kind", "style", "class", "cuisine", "topic"]);
+            let value = Given::Said(Json::from(kind));
+            let end = chunk.start + kind.len();
+            found.push(Candidate { value, start: chunk.start, end, score: if named { 1.15 } else { 0.92 } });
         }
         let mut score = if own == 0 { 0.75 } else { POOR };
         match chunk.after.as_deref() {

@@ -7,6 +7,40 @@ use super::token::{Kind, Token};
 /// How far apart the two numbers of one problem may stand, in tokens.
 const REACH: usize = 12;
 
+/// What stands before a share that is added, or taken off.
+const MORE: [&str; 14] = [
+    "涨价",
+    "上涨",
+    "涨了",
+    "上调",
+    "提高",
+    "增加",
+    "增长",
+    "涨",
+    "up by",
+    "increased by",
+    "raised by",
+    "grows by",
+    "plus",
+    "increase of",
+];
+const LESS: [&str; 14] = [
+    "降价",
+    "下降",
+    "降了",
+    "下调",
+    "减少",
+    "便宜",
+    "优惠",
+    "降",
+    "down by",
+    "reduced by",
+    "decreased by",
+    "drops by",
+    "less",
+    "decrease of",
+];
+
 /// The problem that begins at a token: each is told by one number, a telling word and another number.
 pub(super) fn word_problem(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     logarithm(tokens, at).or_else(|| told(tokens, at))
@@ -37,7 +71,9 @@ fn told(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     }
     for next in at + length..(at + length + REACH).min(tokens.len()) {
         let text = |step: usize| tokens.get(next + step).map_or("", |token| token.text);
-        if matches!(text(0), "." | "?" | "!" | "。" | "？" | "！" | ";" | "；") && tokens[next].kind == Kind::Mark {
+        if matches!(text(0), "." | "?" | "!" | "。" | "？" | "！" | ";" | "；")
+            && tokens[next].kind == Kind::Mark
+        {
             return None;
         }
         // 打七折, 打八五折.
@@ -57,8 +93,23 @@ fn told(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
             if is(after, &["%", "percent"]) && is(after + 1, &["off", "discount", "cheaper", "less"]) {
                 return Some(made(tokens, at, after + 2, format!("{first} - {second}%")));
             }
+            // 涨价 8%, `goes up by 8%`: more or less by a share of itself.
+            if is(after, &["%", "percent"]) {
+                let before: String =
+                    tokens[at + 1..next].iter().map(|token| token.text.to_lowercase() + " ").collect();
+                let says = |listed: &[&str]| {
+                    listed.iter().any(|word| before.replace(' ', "").ends_with(&word.replace(' ', "")))
+                };
+                if says(&MORE) {
+                    return Some(made(tokens, at, after + 1, format!("{first} + {second}%")));
+                }
+                if says(&LESS) {
+                    return Some(made(tokens, at, after + 1, format!("{first} - {second}%")));
+                }
+            }
             // `45 … an 18% tip`: a share of it.
-            if is(after, &["%", "percent"]) && is(after + 1, &["tip", "tax", "vat", "commission", "deposit"]) {
+            if is(after, &["%", "percent"]) && is(after + 1, &["tip", "tax", "vat", "commission", "deposit"])
+            {
                 return Some(made(tokens, at, after + 2, format!("{second}% of {first}")));
             }
             if shares(tokens, at, next) {
@@ -74,8 +125,11 @@ fn told(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
 fn shares(tokens: &[Token<'_>], first: usize, second: usize) -> bool {
     let is = |at: usize, listed: &[&str]| tokens.get(at).is_some_and(|token| token.is_any(listed));
     let english = is(second.wrapping_sub(1), &["between", "among", "amongst"])
-        && (first.saturating_sub(6)..first).any(|at| is(at, &["split", "divide", "share", "splitting", "dividing"]));
+        && (first.saturating_sub(6)..first)
+            .any(|at| is(at, &["split", "divide", "share", "splitting", "dividing"]));
     let between: String = tokens[first + 1..second].iter().map(|token| token.text).collect();
     english
-        || ["平均分成", "平均分给", "平分成", "平分给", "均分成", "均分给"].iter().any(|word| between.ends_with(word))
+        || ["平均分成", "平均分给", "平分成", "平分给", "均分成", "均分给"]
+            .iter()
+            .any(|word| between.ends_with(word))
 }

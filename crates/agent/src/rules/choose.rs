@@ -7,14 +7,15 @@ use jiff::civil::Date;
 use toolhub_core::Tool;
 use toolhub_core::finder::{Found, Search};
 
-use super::candidate::Scene;
+use super::candidate::{Given, Scene};
 use super::candidates::Candidates;
 use super::deed::{Agreement, Profile, Wish};
 use super::fill::{Filling, fill};
 use super::inherit;
 use super::labels;
+use super::literal::Literal;
 use super::mention::{Reading, Value};
-use super::parameter::{Parameter, parameters};
+use super::parameter::{Parameter, Shape, parameters};
 use super::phrase::is_stop;
 use super::probe;
 use super::skeleton;
@@ -230,6 +231,10 @@ impl Chooser<'_> {
             Agreement::Unknown | Agreement::Doubtful if profile.changes => score -= UNASKED,
             Agreement::Does | Agreement::Unknown | Agreement::Doubtful => {}
         }
+        // `clear B2:C4 of sheet S` deletes no sheet: what is changed is what was pointed at.
+        if profile.changes && points_elsewhere(&choice, asked) {
+            return None;
+        }
         if is_about_tools(tool) && !speaks_of_tools(asked.text) {
             score -= ABOUT_TOOLS;
         }
@@ -296,6 +301,37 @@ fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice]) -> bool {
         && choice.does == Agreement::Does
         && choice.is_whole()
         && (choice.stands > 0.0 || confidence >= FOUND_ENOUGH / 2.0)
+}
+
+/// Whether a text points at cells that a call would leave alone.
+fn points_elsewhere(choice: &Choice, asked: &Reading<'_>) -> bool {
+    let given: Vec<String> = choice
+        .filling
+        .slots
+        .iter()
+        .flatten()
+        .map(|slot| match &slot.value {
+            Given::Said(value) => value.to_string(),
+            Given::Result => String::new(),
+        })
+        .collect();
+    let cells = asked.mentions.iter().filter_map(|mention| match &mention.value {
+        Value::Literal(Literal::Cells(cells)) => Some(cells.split(':').next().unwrap_or_default()),
+        _ => None,
+    });
+    let mut pointed = cells.peekable();
+    let letters = |cell: &str| cell.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+    // A column or a row of it may have been meant: `B1:B9` for column B.
+    let whole = choice.parameters.iter().any(|parameter| {
+        parameter.has_word(&["row", "col", "column"]) || matches!(parameter.shape, Shape::List(_))
+    });
+    pointed.peek().is_some()
+        && !whole
+        && pointed.all(|cell| {
+            !given.iter().any(|given| {
+                given.contains(cell) || given.contains(&letters(cell)) && letters(cell).len() > 1
+            })
+        })
 }
 
 /// Whether a text asks for everything there is of a kind.

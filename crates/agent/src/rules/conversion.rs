@@ -11,7 +11,8 @@ pub(super) fn conversion(text: &str, tokens: &[Token<'_>], at: usize) -> Option<
     let (amount, taken) = operand(tokens, at)?;
     let (from, length) = scale(tokens, at + taken)?;
     let mut next = at + taken + length;
-    let joint: [(&[&str], ()); 20] = [
+    let joint: [(&[&str], ()); 21] = [
+        (&["is", "in"], ()),
         (&["有", "多", "少"], ()),
         (&["是", "几"], ()),
         (&["等", "于", "几"], ()),

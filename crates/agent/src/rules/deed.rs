@@ -142,7 +142,10 @@ impl Profile {
         }
         profile.all_deeds.clone_from(&profile.deeds);
         for spot in read(head) {
-            add(&mut profile.all_deeds, &spot.meaning.deeds);
+            // `is properly formatted` tells how something is, not what is done to it.
+            if !head[spot.start..spot.end].ends_with("ed") {
+                add(&mut profile.all_deeds, &spot.meaning.deeds);
+            }
         }
         let named = profile.things.clone();
         add(&mut profile.all_things, &named);

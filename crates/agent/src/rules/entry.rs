@@ -85,6 +85,8 @@ const BECOMES: [&str; 7] = [
     " needs to be ",
     " has to be ",
 ];
+/// Words right after a cell before what is put there.
+const PUT: [&str; 8] = [", put ", ", write ", ", enter ", ", type ", " put ", " write ", " enter ", ": "];
 /// What stands for something else, and is not written itself.
 const NOT_ITSELF: [&str; 24] = [
     "it",
@@ -132,10 +134,13 @@ fn becomes(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
     let lower = rest.to_ascii_lowercase();
     let verb = text.get(..place.start)?.to_ascii_lowercase();
     let sets = verb.split(|c: char| !c.is_alphanumeric()).any(|word| SETS.contains(&word));
+    let fills = verb.split(|c: char| !c.is_alphanumeric()).any(|word| ["fill", "populate"].contains(&word));
     let (at, word) = BECOMES
         .iter()
         .filter_map(|word| lower.find(word).map(|at| (at, *word)))
         .chain(lower.starts_with(" to ").then_some((0, " to ")).filter(|_| sets))
+        .chain(lower.starts_with(" with ").then_some((0, " with ")).filter(|_| fills))
+        .chain(PUT.iter().filter(|word| lower.starts_with(**word)).map(|word| (0, *word)))
         .min()?;
     // Another cell between would be the one that is spoken of.
     let other = scene.reading.mentions.iter().any(|mention| {
@@ -145,8 +150,21 @@ fn becomes(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
     });
     let start = place.end + at + word.len();
     let rest = text.get(start..).filter(|_| !other)?;
-    let ends =
-        [", ", "; ", "\n", " in sheet ", " on sheet ", " in the ", " on the ", " in ", " on ", " of ", "? "];
+    let ends = [
+        ", ",
+        "; ",
+        " - ",
+        " (",
+        "\n",
+        " in sheet ",
+        " on sheet ",
+        " in the ",
+        " on the ",
+        " in ",
+        " on ",
+        " of ",
+        "? ",
+    ];
     let end = ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
     let end = rest[..end].trim_end_matches(['.', '!', '?']).len();
     entry(scene, start, start + end)
@@ -215,6 +233,10 @@ fn entry(scene: &Scene<'_>, start: usize, end: usize) -> Option<Candidate> {
     let result = super::inherit::speaks_of_result(trimmed);
     // `表头：编号、名称` is a row with its label.
     if trimmed.ends_with("格式") || trimmed.ends_with("format") || lower.starts_with("bold") {
+        return None;
+    }
+    let told = ["rows", "row", "starting", "columns", "following"];
+    if lower.split(' ').any(|word| told.contains(&word)) {
         return None;
     }
     let row = trimmed.contains(['：', '、']) || trimmed.contains(": ");

@@ -1,6 +1,7 @@
 //! Arithmetic in a request, in symbols or in words of either language, as an expression for a calculator.
 
 use super::conversion::{conversion, how_many};
+use super::shares::share;
 use super::spelled::{numeral, numerals, operand};
 use super::token::{Kind, Token};
 use super::word_problem::word_problem;
@@ -120,6 +121,7 @@ pub(super) fn find(text: &str, tokens: &[Token<'_>], free: &dyn Fn(usize) -> boo
     while at < tokens.len() {
         match conversion(text, tokens, at)
             .or_else(|| how_many(tokens, at))
+            .or_else(|| share(tokens, at))
             .or_else(|| word_problem(tokens, at))
             .or_else(|| of_two(tokens, at))
             .or_else(|| of_several(tokens, at, free))

@@ -9,12 +9,14 @@ mod candidate;
 mod candidates;
 mod choice;
 mod choose;
+mod context;
 mod conversion;
 mod date;
 mod deed;
 mod entry;
 mod expression;
 mod fan;
+mod file_value;
 mod fill;
 mod flag;
 mod group;
@@ -29,11 +31,13 @@ mod number;
 mod number_value;
 mod parameter;
 mod phrase;
+mod place_value;
 mod plural;
 mod probe;
 mod problem;
 mod role;
 mod series;
+mod shares;
 mod sheet;
 mod skeleton;
 mod spelled;
@@ -74,7 +78,7 @@ fn plain(request: &str) -> String {
             return inner.trim().to_owned();
         }
     }
-    text.to_owned()
+    context::first(text).unwrap_or_else(|| text.to_owned())
 }
 
 /// Plans a request with the tools that a finder finds.

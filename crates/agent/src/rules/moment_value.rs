@@ -67,6 +67,10 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         let Some((mut text, base)) = text(parameter, moment, written) else { continue };
         let (mut start, mut end, mut base) = (mention.start, mention.end, base);
         if shows_place(parameter) {
+            // Today is now: nothing is to be converted.
+            if matches!(moment, Moment::Date(_)) && is_today(written) {
+                continue;
+            }
             base = GOOD;
             text = written.to_owned();
             // `tomorrow in Tokyo at noon`: the day may stand apart from the time.

@@ -35,7 +35,16 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         };
         let Some(value) = fitted(parameter, number) else { continue };
         let label = scene.labelled(places, mention.start, mention.end);
-        let score = BARE + label + bonus(parameter, number);
+        let mut score = BARE + label + bonus(parameter, number);
+        // `top 3`, 前 3 条: so many, of what comes first.
+        let before = scene.reading.token_at(mention.start).checked_sub(1);
+        let leads = before.and_then(|at| scene.reading.tokens.get(at));
+        if leads.is_some_and(|token| token.is_any(&["top", "first", "前", "max"]))
+            && counts(parameter)
+            && number.unit.is_none()
+        {
+            score += UNIT;
+        }
         found.push(Candidate { value: Given::Said(value), start: mention.start, end: mention.end, score });
     }
     found
@@ -73,6 +82,11 @@ fn wants_share(parameter: &Parameter) -> bool {
     !says_percent || description.contains("decimal") || description.contains("小数")
 }
 
+/// Whether a parameter says how many.
+fn counts(parameter: &Parameter) -> bool {
+    parameter.has_word(&["count", "limit", "num", "number", "max", "top", "total", "quantity", "n", "size"])
+}
+
 fn bonus(parameter: &Parameter, number: &Number) -> f32 {
     let mut bonus = 0.0;
     let rate = parameter.has_word(&[
@@ -106,8 +120,7 @@ fn bonus(parameter: &Parameter, number: &Number) -> f32 {
     } else if rate && (number.value > 1.0 || is_money) {
         bonus -= AGAINST * 0.5;
     }
-    let counts = parameter
-        .has_word(&["count", "limit", "num", "number", "max", "top", "total", "quantity", "n", "size"]);
+    let counts = counts(parameter);
     let places = parameter
         .has_word(&["row", "rows", "column", "col", "page", "index", "line", "position", "offset", "start"]);
     if let Some(unit) = number.unit {

@@ -114,7 +114,25 @@ pub(super) fn chunks<'a>(reading: &Reading<'a>) -> Vec<Phrase<'a>> {
 }
 
 /// What requests begin with before they say what they are about. Longer ones first where one begins another.
-const OPENINGS: [&str; 89] = [
+const OPENINGS: [&str; 107] = [
+    "have we ever talked about",
+    "have we talked about",
+    "have we ever discussed",
+    "have we discussed",
+    "have we ever mentioned",
+    "have we mentioned",
+    "did we talk about",
+    "did we discuss",
+    "did we mention",
+    "what did we say about",
+    "我们之前聊过",
+    "咱们之前聊过",
+    "之前咱们聊过",
+    "之前我们聊过",
+    "我们聊过",
+    "我们之前说过",
+    "我们之前提到过",
+    "我们提到过",
     "which tool could help me",
     "which tool can help me",
     "which tools can",
@@ -205,7 +223,11 @@ const OPENINGS: [&str; 89] = [
     "查查",
     "查",
 ];
-const CLOSINGS: [&str; 26] = [
+const CLOSINGS: [&str; 30] = [
+    "in our conversation",
+    "in our chat",
+    "before",
+    "没有",
     "帮我找找",
     "帮我找一下",
     "帮我查查",

@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 
 use super::candidate::{Candidate, FAIR, GOOD, Given, POOR, Scene};
 use super::choice;
+use super::file_value;
 use super::labels::{self, Label, Place};
 use super::lexicon;
 use super::literal::Literal;
@@ -11,6 +12,7 @@ use super::mention::{Mention, Value};
 use super::moment_value;
 use super::parameter::Parameter;
 use super::phrase;
+use super::place_value;
 use super::role::Role;
 use super::sheet;
 
@@ -122,6 +124,9 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             let is_cell = matches!(mention.value, Value::Literal(Literal::Cells(_)));
             let base = match role {
                 Role::Sheet if is_cell && !names_sheet(scene, mention) => return None,
+                Role::Name if is_cell && !names_sheet(scene, mention) && !is_called(scene, mention) => {
+                    return None;
+                }
                 Role::Id if !text.to_lowercase().starts_with("sheet") => GOOD,
                 Role::Sheet => LAST_RESORT,
                 _ => FAIR,
@@ -144,7 +149,7 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             };
             (text.clone(), base)
         }
-        (Value::Place, Role::Place) => (part_of_place(parameter, &written())?, GOOD + 0.2),
+        (Value::Place, Role::Place) => (place_value::part(parameter, &written())?, GOOD + 0.2),
         (Value::Place, Role::Zone) => (written(), GOOD + 0.2),
         // `King of France` is not where, and France is.
         (Value::Name, Role::Place) => match written().rsplit_once(" of ") {
@@ -152,7 +157,9 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             _ => (written(), FAIR + 0.3),
         },
         // A place that the table does not know is said, too: the clock tells that it does not know it.
-        (Value::Name, Role::Zone) => (written(), if stands_in(scene, mention) { GOOD } else { POOR }),
+        (Value::Name, Role::Zone) => {
+            (written(), if place_value::stands_in(scene, mention) { GOOD } else { POOR })
+        }
         (Value::Name, Role::Name) if !own() => (written(), FAIR + 0.7),
         (Value::Name, Role::Other) if !own() => (written(), FAIR + 0.5),
         (Value::Place, Role::Name | Role::Other) => (written(), FAIR),
@@ -161,19 +168,6 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(scene, mention)?, POOR * 0.6),
         _ => return None,
     })
-}
-
-/// `Sydney, Australia`: the city for who wants a city, the country for who wants that.
-fn part_of_place(parameter: &Parameter, written: &str) -> Option<String> {
-    let (city, region) =
-        written.split_once(',').map_or((written, None), |(city, region)| (city, Some(region.trim())));
-    if parameter.has_word(&["country", "state", "province", "nation"]) && !parameter.has_word(&["city"]) {
-        let is_country = super::name::is_country(city);
-        return region
-            .map(str::to_owned)
-            .or_else(|| (is_country || parameter.has_word(&["state", "province"])).then(|| city.to_owned()));
-    }
-    Some(if parameter.has_word(&["city", "town"]) { city.to_owned() } else { written.to_owned() })
 }
 
 /// `Premier League` is a league by its own name.
@@ -190,6 +184,14 @@ fn plain(scene: &Scene<'_>, mention: &Mention) -> Option<String> {
     let written = scene.reading.written(mention);
     let plain: String = written.chars().filter(|c| c.is_ascii_digit() || ".-".contains(*c)).collect();
     plain.contains(|c: char| c.is_ascii_digit()).then_some(plain)
+}
+
+/// `to Q1`, `called Q1`, 改成 Q1: what looks like a cell may be a name that is given.
+fn is_called(scene: &Scene<'_>, mention: &Mention) -> bool {
+    let before = scene.reading.text.get(..mention.start).unwrap_or_default().trim_end().to_lowercase();
+    ["to", "as", "called", "named", "into", "sheet", "tab", "叫", "为", "成", "名", "表"]
+        .iter()
+        .any(|word| before.ends_with(word))
 }
 
 /// `Q1 sheet`, `Q1 表`: what looks like a cell may be the name of a sheet.
@@ -227,7 +229,7 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
             let named = |found: phrase::Phrase<'_>| said(found.text, found.start, found.end, GOOD + 0.1);
             sheet::find(scene).into_iter().map(named).collect()
         }
-        Role::Zone => unknown_places(scene)
+        Role::Zone => place_value::unknown(scene)
             .into_iter()
             .map(|(start, end)| said(&reading.text[start..end], start, end, GOOD))
             .collect(),
@@ -235,58 +237,21 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
         Role::Date | Role::Time | Role::DateTime => moment_value::candidates(parameter, scene, places),
         // What others take out of it is taken off later: it keeps nothing from them.
         Role::Query => phrase::remainder(reading)
-            .map(|rest| said(rest.text, rest.start, rest.start, FAIR))
+            .map(|rest| {
+                let spoken = reading.text[..rest.start].to_lowercase();
+                let about = ["about ", "mention", "discuss", "聊过", "说过", "提过", "谈过", "聊到", "提到"];
+                let asked = !parameter.required && about.iter().any(|word| spoken.contains(word));
+                said(rest.text, rest.start, rest.start, if asked { GOOD + 0.2 } else { FAIR })
+            })
             .into_iter()
             .collect(),
         Role::Shift => moment_value::shifts(scene, places),
-        Role::Pattern => patterns(scene),
+        Role::Pattern => file_value::patterns(scene),
         Role::Language => spoken(&choice::LANGUAGES, parameter, scene, places),
         Role::Currency => spoken(&choice::CURRENCIES, parameter, scene, places),
-        Role::Folder => folders(scene),
+        Role::Folder => file_value::folders(scene),
         _ => Vec::new(),
     }
-}
-
-/// Whether a name stands where a place does: `in Gotham`.
-fn stands_in(scene: &Scene<'_>, mention: &Mention) -> bool {
-    let before = scene.reading.token_at(mention.start).checked_sub(1);
-    before.and_then(|at| scene.reading.tokens.get(at)).is_some_and(|token| token.is_any(&["in", "at", "for"]))
-}
-
-/// `time in gotham`, 哥谭市几点: what stands where a place does and is in no table.
-fn unknown_places(scene: &Scene<'_>) -> Vec<(usize, usize)> {
-    let (text, tokens) = (scene.reading.text, &scene.reading.tokens);
-    let known = |start: usize, end: usize| {
-        scene.reading.mentions.iter().any(|mention| mention.start < end && start < mention.end)
-    };
-    let mut found = Vec::new();
-    for at in 1..tokens.len() {
-        let (before, token) = (&tokens[at - 1], &tokens[at]);
-        let ends = tokens.get(at + 1).is_none_or(|next| {
-            next.kind == super::token::Kind::Mark || next.is_any(&["now", "right", "currently", "please"])
-        });
-        let word =
-            token.kind == super::token::Kind::Word && !phrase::is_stop(token.text) && token.text.len() > 3;
-        let other =
-            token.is_any(&["time", "zone", "timezone", "hours", "hour", "minutes", "days", "advance"]);
-        if before.is("in") && word && ends && !other && !known(token.start, token.end) {
-            found.push((token.start, token.end));
-        }
-    }
-    for (at, mark) in text.match_indices(['市', '城', '岛']) {
-        let head: Vec<(usize, char)> = text[..at].char_indices().rev().take(4).collect();
-        let begins = head
-            .iter()
-            .take_while(|(_, c)| super::token::is_han(*c) && !"在是问请看下我这那的个".contains(*c));
-        let Some((start, _)) = begins.last().filter(|(start, _)| at - start > 3) else { continue };
-        let after = text[at + mark.len()..].trim_start();
-        let clock =
-            ["现在", "几点", "时间", "的时间", "当地", "今天"].iter().any(|word| after.starts_with(word));
-        if clock && !known(*start, at + mark.len()) {
-            found.push((*start, at + mark.len()));
-        }
-    }
-    found
 }
 
 /// Languages and currencies by name: as codes where the parameter shows codes, else as they were said.
@@ -365,89 +330,6 @@ fn corners(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
             // A cell alone is where something starts, not where it ends.
             found.push(Candidate { value, start: mention.start, end: mention.end, score: -1.0 });
         }
-    }
-    found
-}
-
-/// `xlsx files`, `markdown 文件`: names by their ending.
-fn patterns(scene: &Scene<'_>) -> Vec<Candidate> {
-    let tokens = &scene.reading.tokens;
-    let mut found = Vec::new();
-    for (at, token) in tokens.iter().enumerate() {
-        let after = tokens.get(at + 1).map_or("", |next| next.text).to_lowercase();
-        let is_files = ["file", "files", "格", "文", "的"].contains(&after.as_str());
-        let lower = token.text.to_lowercase();
-        let ending = match lower.as_str() {
-            "markdown" => "md",
-            "python" => "py",
-            "rust" => "rs",
-            "javascript" => "js",
-            "excel" => "xlsx",
-            "text" => "txt",
-            other if super::literal::is_ending(other) && other.len() > 1 => other,
-            _ => continue,
-        };
-        if is_files {
-            let value = Given::Said(Json::from(format!("*.{ending}")));
-            found.push(Candidate { value, start: token.start, end: token.end, score: GOOD + 0.2 });
-        }
-    }
-    found
-}
-
-/// A word beside `folder` or 目录.
-fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
-    let labels: Vec<Label> =
-        ["folder", "directory", "文件夹", "目录", "under"].iter().map(|name| Label::new(name, 1.0)).collect();
-    let mut found = Vec::new();
-    for place in labels::places(&labels, scene.reading, &scene.stems) {
-        let at = scene.reading.token_at(place.start);
-        let before = at.checked_sub(1).and_then(|at| scene.reading.tokens.get(at));
-        let after = scene.reading.tokens.get(scene.reading.token_at(place.end));
-        let is_under = scene
-            .reading
-            .text
-            .get(place.start..place.end)
-            .is_some_and(|text| text.eq_ignore_ascii_case("under"));
-        let useful = |token: &&super::token::Token<'_>| {
-            token.kind == super::token::Kind::Word
-                && !phrase::is_stop(token.text)
-                && token.text.is_ascii()
-                && !token.is_any(&["files", "file", "list"])
-        };
-        let token = if is_under { after.filter(useful) } else { before.filter(useful) };
-        if let Some(token) = token {
-            let value = Given::Said(Json::from(token.text));
-            found.push(Candidate { value, start: token.start, end: token.end, score: GOOD + 0.2 });
-        }
-    }
-    // `which files are in scripts?`: the last word, where it stands inside something.
-    if let [.., inside, last] = scene
-        .reading
-        .tokens
-        .iter()
-        .filter(|token| token.kind != super::token::Kind::Mark)
-        .collect::<Vec<_>>()
-        .as_slice()
-        && inside.is_any(&["in", "inside", "within"])
-        && last.kind == super::token::Kind::Word
-        && last.text.is_ascii()
-        && !phrase::is_stop(last.text)
-        && !last.is_any(&[
-            "there",
-            "here",
-            "order",
-            "detail",
-            "english",
-            "chinese",
-            "total",
-            "full",
-            "folder",
-            "directory",
-        ])
-    {
-        let value = Given::Said(Json::from(last.text));
-        found.push(Candidate { value, start: last.start, end: last.end, score: GOOD });
     }
     found
 }

@@ -64,7 +64,8 @@ fn logarithm(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
 
 /// A number, and what becomes of it within the same sentence.
 fn told(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
-    let (first, length) = operand(tokens, at).filter(|_| tokens[at].kind == Kind::Number)?;
+    let (first, length) =
+        operand(tokens, at).filter(|(_, length)| tokens[at].kind == Kind::Number || *length > 1)?;
     // A sign or a unit of place makes it something else than an amount.
     if at > 0 && tokens[at - 1].text == "第" {
         return None;
@@ -127,7 +128,7 @@ fn shares(tokens: &[Token<'_>], first: usize, second: usize) -> bool {
     let english = is(second.wrapping_sub(1), &["between", "among", "amongst"])
         && (first.saturating_sub(6)..first)
             .any(|at| is(at, &["split", "divide", "share", "splitting", "dividing"]));
-    let between: String = tokens[first + 1..second].iter().map(|token| token.text).collect();
+    let between: String = tokens[(first + 1).min(second)..second].iter().map(|token| token.text).collect();
     english
         || ["平均分成", "平均分给", "平分成", "平分给", "均分成", "均分给"]
             .iter()

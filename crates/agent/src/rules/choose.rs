@@ -33,6 +33,8 @@ const EXTRA: f32 = 0.1;
 const MOST_EXTRAS: usize = 3;
 /// What speaks against a tool that changes something, where nobody asked for that.
 const UNASKED: f32 = 0.6;
+/// Searching, where there is something to calculate.
+const WORKED_OUT: f32 = 0.6;
 /// Tools about tools, where nobody speaks of tools.
 const ABOUT_TOOLS: f32 = 0.5;
 /// Where the words alone say that nothing fits, arguments must say the more: how certain they are, and how well found.
@@ -234,6 +236,11 @@ impl Chooser<'_> {
         // `clear B2:C4 of sheet S` deletes no sheet: what is changed is what was pointed at.
         if profile.changes && points_elsewhere(&choice, asked) {
             return None;
+        }
+        // What can be worked out is not searched for, unless that is asked.
+        if profile.searches && !asked.expressions.is_empty() && !wish.searches() {
+            let covered: usize = asked.expressions.iter().map(|found| found.end - found.start).sum();
+            score -= if covered * 2 > asked.text.len() { WORKED_OUT * 3.0 } else { WORKED_OUT };
         }
         if is_about_tools(tool) && !speaks_of_tools(asked.text) {
             score -= ABOUT_TOOLS;

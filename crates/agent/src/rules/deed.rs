@@ -342,6 +342,15 @@ impl Wish {
                 }
             }
         }
+        // A text file is no workbook, and has neither sheets nor cells.
+        let about = |names: &[&str]| {
+            let named = |row: &usize| names.contains(&lexicon::thing(*row).name);
+            profile.things.iter().any(named) && profile.changes
+        };
+        let implies = |name: &str| self.implied.iter().any(|row| lexicon::thing(*row).name == name);
+        if implies("file") && !implies("workbook") && about(&["workbook", "sheet", "cell", "row", "column"]) {
+            agreement = Agreement::DoesNot;
+        }
         for thing in &profile.things {
             let said = self.things.contains(thing) || self.implied.contains(thing);
             if !said && !self.questions && lexicon::thing(*thing).mark == Some('?') {

@@ -8,8 +8,10 @@ use super::mention::{Mention, Value};
 use super::plural::cell;
 
 /// English verbs before what is written.
-const WRITES: [&str; 12] =
-    ["write", "put", "enter", "type", "insert", "add", "place", "set", "fill", "record", "save", "stick"];
+const WRITES: [&str; 18] = [
+    "log", "jot", "pop", "drop", "note", "key", "write", "put", "enter", "type", "insert", "add", "place",
+    "set", "fill", "record", "save", "stick",
+];
 /// Words between what is written and the cell.
 const INTO: [&str; 10] = ["goes into", "goes in", "into", "in", "to", "at", "inside", "as", "under", "on"];
 /// Words after a cell before what is written there, longer ones first.
@@ -134,7 +136,9 @@ fn becomes(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
     let lower = rest.to_ascii_lowercase();
     let verb = text.get(..place.start)?.to_ascii_lowercase();
     let sets = verb.split(|c: char| !c.is_alphanumeric()).any(|word| SETS.contains(&word));
-    let fills = verb.split(|c: char| !c.is_alphanumeric()).any(|word| ["fill", "populate"].contains(&word));
+    let fills = verb
+        .split(|c: char| !c.is_alphanumeric())
+        .any(|word| ["fill", "populate", "overwrite", "replace"].contains(&word));
     let (at, word) = BECOMES
         .iter()
         .filter_map(|word| lower.find(word).map(|at| (at, *word)))

@@ -257,7 +257,10 @@ pub(super) fn shifts(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
         let tail = ["ago", "from now", "later", "以后", "之后", "后", "以前", "之前", "前"]
             .iter()
             .find(|tail| after.starts_with(**tail));
-        if !is_span || !(before || tail.is_some()) {
+        // `how many days are in 3 years` is calculated.
+        let worked_out =
+            scene.reading.expressions.iter().any(|found| found.start < end && tokens[at].start < found.end);
+        if !is_span || !(before || tail.is_some()) || worked_out {
             continue;
         }
         let start = if before { tokens[at - 1].start } else { tokens[number.first].start };

@@ -175,8 +175,11 @@ fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
         // `columns E and F` are two that stand side by side.
         let beside = ["and", "和", "、"].contains(&said(1)) && ordinal(said(2)) == Some(first + 1);
         let joint = beside || ["to", "through", "thru", "-", "–", "到", "至", "~"].contains(&said(1));
-        let skip = usize::from(said(2) == "第");
-        let last = ordinal(said(2 + skip)).filter(|_| joint);
+        // 第 5 行到第 15 行: what is counted may be said twice.
+        let named_twice = matches!(said(1), "行" | "列") && ["到", "至"].contains(&said(2));
+        let skip =
+            usize::from(said(2) == "第") + if named_twice { 1 + usize::from(said(3) == "第") } else { 0 };
+        let last = ordinal(said(2 + skip)).filter(|_| joint || named_twice);
         let is_letter = token.text.starts_with(|c: char| c.is_ascii_alphabetic());
         let named = |words: &[&str]| {
             [back(1), back(2), said(1), said(3 + skip)]

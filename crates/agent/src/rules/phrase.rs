@@ -261,7 +261,7 @@ const SEARCHING: &str = " search find look google browse web internet online net
 info information news articles article pages page posts results result for about on of me up up- us in from out regarding \
 related to please can could you i i'd i'll like want need know learn get give show tell check see past last this week month \
 year day days today hey hi hello pls quickly quick just now there is are do did have has what's whats new lookup query \
-websites sites links read through over research dig let my ";
+websites sites links read through over research dig let my it ";
 /// The same in Chinese, longer ones first.
 const SEARCHING_HAN: [&str; 44] = [
     "我想了解一下",
@@ -348,8 +348,23 @@ fn only_counts(part: &str) -> bool {
 }
 
 /// Words of asking that may stand after others of searching.
-const HAN_OPENINGS: [&str; 10] =
-    ["查查", "查一下", "查下", "搜一下", "搜下", "搜搜", "搜索", "找找", "找一下", "检索"];
+const HAN_OPENINGS: [&str; 15] = [
+    "找几篇",
+    "找几条",
+    "几篇",
+    "几条",
+    "搜",
+    "查查",
+    "查一下",
+    "查下",
+    "搜一下",
+    "搜下",
+    "搜搜",
+    "搜索",
+    "找找",
+    "找一下",
+    "检索",
+];
 
 /// Whether a text has nothing but words of asking and searching.
 fn only_asks(text: &str) -> bool {

@@ -21,8 +21,8 @@ const BETWEEN: [&str; 20] = [
     "(",
 ];
 /// Words that point at a sheet and do not name it.
-const POINTING: [&str; 16] =
-    ["这", "那", "该", "此", "新", "一", "两", "三", "几", "哪", "同", "每", "某", "有", "什", "所"];
+const POINTING: [&str; 17] =
+    ["第", "这", "那", "该", "此", "新", "一", "两", "三", "几", "哪", "同", "每", "某", "有", "什", "所"];
 
 /// The names of sheets in a text.
 pub(super) fn find<'a>(scene: &Scene<'a>) -> Vec<Phrase<'a>> {

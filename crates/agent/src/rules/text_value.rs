@@ -428,7 +428,12 @@ fn chunks(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
             continue;
         }
         // `rock concerts`, `a single room`: what stands before the tool's own word says of which kind.
+        let named = scene.reading.mentions.iter().any(|mention| {
+            let whole = !matches!(mention.value, Value::Literal(_) | Value::When(_));
+            whole && mention.start < chunk.end && chunk.start < mention.end
+        });
         if own > 0
+            && !named
             && let Some(kind) = modifier(scene, chunk.text)
         {
             let named = parameter

@@ -395,8 +395,7 @@ fn labelled(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<C
 fn modifier<'a>(scene: &Scene<'_>, run: &'a str) -> Option<&'a str> {
     let own = |word: &str| scene.tool_words.contains(&labels::stem(word));
     let mut kept = run;
-    while let Some((head, last)) = kept.rsplit_once(' ').filter(|(_, last)| own(last)) {
-        let _ = last;
+    while let Some((head, _)) = kept.rsplit_once(' ').filter(|(_, last)| own(last)) {
         kept = head.trim_end();
     }
     (kept.len() < run.len() && !kept.split(' ').any(own)).then_some(kept)

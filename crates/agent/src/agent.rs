@@ -9,6 +9,7 @@ use toolhub_core::model::{ChatRequest, LanguageModel, Listener, Message, Usage};
 use toolhub_core::outcome::Verification;
 use toolhub_core::{BoxFuture, EventKind, RawJson, ToolName};
 
+use crate::allowed_finder::AllowedFinder;
 use crate::answer::{Answer, as_data, check_words, composed, verified};
 use crate::caution::{against, too_much};
 use crate::desk::Desk;
@@ -73,7 +74,7 @@ impl Agent<'_> {
     /// Only makes a plan: the model's where there is one, else by rules. Runs nothing.
     pub async fn plan(&self, asked: Asked<'_>) -> Result<Plan, Text> {
         let Some(model) = self.model else {
-            return Ok(rules::plan_with(asked.request, self.desk.finder, asked.today).await);
+            return Ok(self.planned(asked).await);
         };
         let model_talk = ModelTalk::new(model, &|_| {}, &self.desk);
         let prompt = prompt(&self.desk, self.wanted(asked.request, Purpose::Plan)).await;
@@ -82,6 +83,12 @@ impl Agent<'_> {
             NoPlan::NoReply(why) => why.text(),
             NoPlan::Nonsense(why) => why,
         })
+    }
+
+    /// What rules plan, with the tools that the agent may use.
+    async fn planned(&self, asked: Asked<'_>) -> Plan {
+        let finder = AllowedFinder { finder: self.desk.finder, allowed: &self.desk.allowed };
+        rules::plan_with(asked.request, &finder, asked.today).await
     }
 
     fn wanted<'b>(&'b self, request: &'b str, purpose: Purpose) -> Wanted<'b> {
@@ -187,7 +194,7 @@ impl Agent<'_> {
     async fn by_rules(&self, asked: Asked<'_>, notes: Vec<Text>) -> Answer {
         let plan = match too_much(asked.request, 0) {
             Some(problem) => Plan { problems: vec![problem], ..Plan::default() },
-            None => rules::plan_with(asked.request, self.desk.finder, asked.today).await,
+            None => self.planned(asked).await,
         };
         let plan = self.cautious(plan, asked.request);
         self.tell_plan(&plan);

@@ -10,6 +10,17 @@ impl Allowed {
         Self(names)
     }
 
+    /// Whether every tool is among them.
+    pub fn is_everything(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The patterns that none of these names fits.
+    pub fn without<'a>(&'a self, names: &'a [&str]) -> impl Iterator<Item = &'a str> {
+        let fits_none = |pattern: &&String| !names.iter().any(|name| fits(pattern, name));
+        self.0.iter().filter(fits_none).map(String::as_str)
+    }
+
     /// Whether the tool of that name is among them.
     pub fn has(&self, name: &str) -> bool {
         self.0.is_empty() || self.0.iter().any(|pattern| fits(pattern, name))

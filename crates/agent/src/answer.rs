@@ -62,7 +62,7 @@ pub(crate) fn verified(steps: &[StepResult], problems: &[Text]) -> Verification 
             issues.extend(found.issues.iter().cloned());
         }
         if let Some(error) = &step.error {
-            let id = &step.id;
+            let id = step.id.shown();
             issues.push(Text::new(
                 format!("step {id} failed: {}", error.say(Lang::En)),
                 format!("步骤 {id} 失败：{}", error.say(Lang::Zh)),

@@ -81,7 +81,7 @@ async fn run(
     });
     let result = match before.iter().find(|result| !result.success()) {
         Some(failure) => {
-            let id = &failure.id;
+            let id = failure.id.shown();
             failed(
                 step,
                 Text::new(format!("step {id}, which it needs, failed"), format!("所依赖的步骤 {id} 失败")),

@@ -6,7 +6,7 @@ use serde_json::Value;
 use toolhub_core::RawJson;
 use toolhub_core::lang::Text;
 
-use crate::plan::Slot;
+use crate::plan::{Slot, StepId};
 use crate::step_result::StepResult;
 
 /// What steps came to, by their ids.
@@ -40,6 +40,8 @@ pub(crate) fn fill_in(
 
 fn result<'a>(id: &str, results: &Results<'a>) -> Result<&'a StepResult, Text> {
     results.get(id).copied().ok_or_else(|| {
+        let id = StepId::new(id);
+        let id = id.shown();
         Text::new(
             format!("step {id} is needed, and not among those it depends on"),
             format!("需要步骤 {id} 的结果，但它不在依赖之中"),
@@ -67,6 +69,8 @@ fn as_wanted(result: &StepResult, kind: Option<&str>, (name, id): (&str, &str)) 
     };
     match kind {
         Some("number" | "integer") => last_number(&text).ok_or_else(|| {
+            let id = StepId::new(id);
+            let id = id.shown();
             Text::new(
                 format!("`{name}` must be a number, and there is none in what step {id} came to"),
                 format!("`{name}` 应为数字，但步骤 {id} 的结果中没有数字"),

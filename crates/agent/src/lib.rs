@@ -3,6 +3,7 @@
 mod absolute;
 mod agent;
 mod allowed;
+mod allowed_finder;
 mod answer;
 mod caution;
 mod desk;

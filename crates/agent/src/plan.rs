@@ -17,6 +17,12 @@ impl StepId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The id as a sentence about the step has it: `step 3`, whether the id is `3` or `step3`.
+    pub fn shown(&self) -> &str {
+        let number = self.0.strip_prefix("step").map(|rest| rest.trim_start_matches(['_', '-', ' ']));
+        number.filter(|number| number.parse::<u32>().is_ok()).unwrap_or(&self.0)
+    }
 }
 
 impl std::fmt::Display for StepId {

@@ -15,6 +15,8 @@ use crate::step_result::StepResult;
 
 /// Calls that are run of one reply; a model that wants more is confused.
 const CALLS: usize = 16;
+/// How often in a row a model may make the very same calls; what came of them will not change.
+const SAME: u32 = 3;
 /// What a model may call to reach a tool that its prompt does not show.
 const CALL_TOOL: &str = "call_tool";
 
@@ -35,6 +37,7 @@ pub(crate) async fn talk(
     (mut chat, request): (ChatRequest, &str),
 ) -> Talked {
     let mut steps: Vec<StepResult> = Vec::new();
+    let mut repeats = Repeats::default();
     let purpose = || Text::new("the next step", "下一步");
     loop {
         if talk.rounds_left() <= 1 {
@@ -45,8 +48,12 @@ pub(crate) async fn talk(
             Ok(reply) => reply,
             Err(why) => return Talked { text: String::new(), steps, broken: Some(why) },
         };
+        let stuck = repeats.count > SAME;
         if reply.calls.is_empty() && reply.unreadable.is_empty() {
-            return Talked { text: reply.text, steps, broken: None };
+            return Talked { text: reply.text, steps, broken: stuck.then(again_and_again) };
+        }
+        if stuck {
+            return Talked { text: reply.text, steps, broken: Some(again_and_again()) };
         }
         if chat.choice == ToolChoice::Forbidden {
             let broken = Some(NoReply::Budget(Text::new(
@@ -55,8 +62,37 @@ pub(crate) async fn talk(
             )));
             return Talked { text: reply.text, steps, broken };
         }
+        repeats.hear(&reply.calls);
+        if repeats.count > SAME {
+            // It knows what comes of them: now it must say what it makes of it.
+            chat.choice = ToolChoice::Forbidden;
+            continue;
+        }
         answer_calls(desk, (&mut chat, &mut steps), reply, request).await;
     }
+}
+
+/// How often in a row a model made the very same calls.
+#[derive(Default)]
+struct Repeats {
+    last: Vec<(ToolName, String)>,
+    count: u32,
+}
+
+impl Repeats {
+    fn hear(&mut self, calls: &[ModelCall]) {
+        let calls: Vec<(ToolName, String)> =
+            calls.iter().map(|call| (call.tool.clone(), call.arguments.get().to_owned())).collect();
+        self.count = if calls == self.last && !calls.is_empty() { self.count + 1 } else { 1 };
+        self.last = calls;
+    }
+}
+
+fn again_and_again() -> NoReply {
+    NoReply::Budget(Text::new(
+        format!("the model made the same call more than {SAME} times in a row, so it was stopped"),
+        format!("模型连续 {SAME} 次以上发出同样的调用，已停止"),
+    ))
 }
 
 /// Runs what a reply asks for, and adds it and what came of it to the talk.

@@ -476,7 +476,7 @@ fn quoted(names: &[impl std::fmt::Display]) -> String {
 }
 
 /// A duration as people say it.
-struct Seconds(Duration);
+pub(crate) struct Seconds(pub(crate) Duration);
 
 impl std::fmt::Display for Seconds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::call::CallId;
+use crate::error::Seconds;
 use crate::json::RawJson;
 use crate::lang::{Lang, Say, Text};
 use crate::ports::BoxFuture;
@@ -258,6 +259,11 @@ pub enum ModelError {
     },
 }
 
+/// A time to the second, where it has any: what is left of a budget has fractions that say nothing.
+fn whole(time: Duration) -> Duration {
+    if time < Duration::from_secs(1) { time } else { Duration::from_secs(time.as_secs_f64().round() as u64) }
+}
+
 impl Say for ModelError {
     fn say(&self, lang: Lang) -> String {
         match self {
@@ -281,8 +287,8 @@ impl Say for ModelError {
                 format!("模型 `{model}` 拒绝了请求，状态 {status}：{detail}"),
             ),
             Self::TimedOut { model, after } => lang.pick(
-                format!("the model `{model}` gave no answer within {} s", after.as_secs_f32()),
-                format!("模型 `{model}` 在 {} 秒内没有回答", after.as_secs_f32()),
+                format!("the model `{model}` gave no answer within {}", Seconds(whole(*after))),
+                format!("模型 `{model}` 在 {} 内没有回答", Seconds(whole(*after))),
             ),
             Self::BrokenOff { model, detail } => lang.pick(
                 format!("the answer of the model `{model}` broke off: {detail}"),

@@ -8,6 +8,7 @@ mod clock;
 mod files;
 mod finding;
 mod host;
+mod in_chinese;
 mod memory;
 mod near;
 mod tagged;

@@ -293,3 +293,91 @@ fn the_prompt_keeps_to_its_budget_and_is_always_the_same() {
     let zh = cli.run(&["prompt", "--query", "订一张火车票"]);
     assert!(zh.stdout.contains("你有"), "{}", zh.stdout);
 }
+
+#[test]
+fn a_model_that_asks_for_the_same_again_and_again_is_stopped() {
+    let again = ScriptedReply::text("").call("calculate", r#"{"expression": "1+1"}"#).act();
+    let server = ModelServer::start([again]);
+    let cli = with_model(&server, "");
+    let told = cli.run(&["ask", "add for ever", "--json"]).json();
+    assert_eq!(told["steps"].as_array().unwrap().len(), 3, "{told}");
+    assert!(told["notes"][0].as_str().unwrap().contains("same call"), "{told}");
+    // After the call that is not run it has one round left, for words.
+    assert_eq!(server.bodies().len(), 5, "{told}");
+    assert_eq!(server.bodies()[4]["tool_choice"], "none");
+}
+
+#[test]
+fn rules_plan_with_the_tools_of_the_agent_alone() {
+    let cli = plain();
+    settings(&cli, "[llm]\nenabled = false\n[agents.clock]\ntools = [\"get_time\"]\n");
+    let told = cli.run(&["ask", "23*47", "--agent", "clock", "--json"]);
+    assert_eq!((told.code, &told.json()["steps"]), (Some(1), &json!([])), "{told:?}");
+    let told = cli.run(&["ask", "what time is it in Tokyo?", "--agent", "clock", "--json"]).json();
+    assert_eq!(told["steps"][0]["tool"], "get_time", "{told}");
+}
+
+#[test]
+fn doctor_names_tools_of_agents_that_nobody_has() {
+    let cli = plain();
+    settings(
+        &cli,
+        "[llm]\nenabled = false\n[agents.a]\ntools = [\"calc*\", \"fly\"]\n[agents.b]\ntools = [\"swim\"]\n",
+    );
+    let ran = cli.run(&["doctor"]);
+    assert!(ran.stdout.contains("[agents.a] tools` names `fly`"), "{ran:?}");
+    assert!(
+        ran.stdout.contains("[agents.b] tools` names `swim`") && ran.stdout.contains("no tool at all"),
+        "{ran:?}"
+    );
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+}
+
+#[test]
+fn words_without_quotes_are_one_request() {
+    let cli = plain();
+    let ran = cli.run(&["ask", "what", "is", "23*47"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "1081\n"), "{ran:?}");
+    let mut child = cli.command(&["ask", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"what is \xff\xfe").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && said.contains("UTF-8 (byte 9)"), "{said}");
+}
+
+#[test]
+fn an_answer_carries_nothing_that_steers_a_terminal() {
+    let tool = json!({"name": "list_greetings", "description": "Lists all greetings.",
+        "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}});
+    let said = json!([{"text": "\u{1b}[31mred\u{1b}[0m\tand\nplain"}]);
+    let script = Script::legacy().tool(tool).on("tools/call:list_greetings", said);
+    let mut cli = plain();
+    cli.server("s", &script);
+    let ran = cli.run(&["ask", "list all greetings"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "red\tand\nplain\n"), "{ran:?}");
+}
+
+#[test]
+fn errors_of_native_tools_are_said_in_chinese() {
+    let cli = plain();
+    let check = |request: &str, expect: &str| {
+        let ran = cli.run(&["ask", request, "--lang", "zh"]);
+        assert!(ran.code == Some(1) && ran.stderr.contains(expect), "{ran:?}");
+    };
+    check("23/0 等于多少", "除数为零");
+    check("what time is it in Gotham?", "不知道 `Gotham` 的时区");
+    check("读取 没有的.txt", "没有 `没有的.txt`");
+}
+
+#[test]
+fn conversations_are_listed_with_their_days() {
+    let cli = plain();
+    let long = format!("what is 1+1 {}", "please ".repeat(60));
+    assert_eq!(cli.run(&["ask", &long]).code, Some(0));
+    let ran = cli.run(&["chat", "--list"]);
+    let line = ran.stdout.lines().next().unwrap();
+    assert!(line.chars().count() <= 100 && line.contains("what is 1+1"), "{ran:?}");
+    let listed = cli.run(&["chat", "--list", "--json"]).json();
+    let last = listed[0]["last"].as_str().unwrap();
+    assert!(line.contains("20") && last.ends_with('Z'), "{line} {last}");
+}

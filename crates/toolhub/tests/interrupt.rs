@@ -125,3 +125,27 @@ fn what_a_killed_hub_left_is_swept_up() {
         assert!(processes::gone_within(pid, Duration::from_secs(5)), "{pid} is still there");
     }
 }
+
+/// A program that reads the answer gets its shape, with what was begun.
+#[test]
+fn an_answer_for_programs_keeps_its_shape() {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    std::fs::write(cli.folder().join("toolhub.toml"), "[llm]\nenabled = false\n").unwrap();
+    let journal = cli.folder().join("journal");
+    let tool = json!({"name": "list_greetings", "description": "Lists all greetings.", "inputSchema": {"type": "object"}});
+    let script = Script::legacy().tool(tool).on("tools/call:list_greetings", json!([{"delay_ms": 60000}]));
+    cli.server("s", &script.journal(&journal));
+    let mut command = cli.command(&["ask", "list all greetings", "--json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    Journal::read(&journal).wait_for(|journal| journal.count_method("tools/call") == 1, PATIENCE);
+    signal(&child, "-INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&told["success"], &told["error"]), (&json!(false), &json!("interrupted")), "{told}");
+    assert_eq!(
+        (&told["steps"][0]["tool"], &told["steps"][0]["success"]),
+        (&json!("list_greetings"), &json!(false)),
+        "{told}"
+    );
+}

@@ -52,6 +52,8 @@ fn with_json_run_prints_outcomes() {
     assert_eq!(code, Some(0));
     assert_eq!(outcomes.as_array().map(Vec::len), Some(1), "{outcomes}");
     assert_eq!((&outcomes[0]["success"], &outcomes[0]["result"]), (&json!(true), &json!("5")));
+    let called = (&outcomes[0]["tool"], &outcomes[0]["arguments"]);
+    assert_eq!(called, (&json!("calculate"), &json!({"expression": "2+3"})));
     let (code, printed, _) = fed(&cli(), &["run", "--json"], "Nothing to do.");
     assert_eq!((code, printed.trim()), (Some(0), "[]"));
 }

@@ -102,6 +102,13 @@ pub(super) fn chosen(
         for place in labels::places(&sayings(&said, description), reading, stems) {
             found.push(Chosen { value: choice.clone(), place });
         }
+        // `Europe` where a list has `European`.
+        for token in
+            reading.tokens.iter().filter(|token| labels::alike(&said, token.text) && !token.is(&said))
+        {
+            let place = Place { start: token.start, end: token.end, strength: 2.0 };
+            found.push(Chosen { value: choice.clone(), place });
+        }
     }
     let length = |chosen: &Chosen| chosen.place.end - chosen.place.start;
     found.sort_by(|a, b| {

@@ -7,14 +7,15 @@ use jiff::civil::Date;
 use toolhub_core::Tool;
 use toolhub_core::finder::{Found, Search};
 
-use super::candidate::Scene;
+use super::candidate::{Given, Scene};
 use super::candidates::Candidates;
 use super::deed::{Agreement, Profile, Wish};
 use super::fill::{Filling, fill};
 use super::inherit;
 use super::labels;
+use super::literal::Literal;
 use super::mention::{Reading, Value};
-use super::parameter::{Parameter, parameters};
+use super::parameter::{Parameter, Shape, parameters};
 use super::phrase::is_stop;
 use super::probe;
 use super::skeleton;
@@ -32,6 +33,8 @@ const EXTRA: f32 = 0.1;
 const MOST_EXTRAS: usize = 3;
 /// What speaks against a tool that changes something, where nobody asked for that.
 const UNASKED: f32 = 0.6;
+/// Searching, where there is something to calculate.
+const WORKED_OUT: f32 = 0.6;
 /// Tools about tools, where nobody speaks of tools.
 const ABOUT_TOOLS: f32 = 0.5;
 /// Where the words alone say that nothing fits, arguments must say the more: how certain they are, and how well found.
@@ -230,6 +233,15 @@ impl Chooser<'_> {
             Agreement::Unknown | Agreement::Doubtful if profile.changes => score -= UNASKED,
             Agreement::Does | Agreement::Unknown | Agreement::Doubtful => {}
         }
+        // `clear B2:C4 of sheet S` deletes no sheet: what is changed is what was pointed at.
+        if profile.changes && points_elsewhere(&choice, asked) {
+            return None;
+        }
+        // What can be worked out is not searched for, unless that is asked.
+        if profile.searches && !asked.expressions.is_empty() && !wish.searches() {
+            let covered: usize = asked.expressions.iter().map(|found| found.end - found.start).sum();
+            score -= if covered * 2 > asked.text.len() { WORKED_OUT * 3.0 } else { WORKED_OUT };
+        }
         if is_about_tools(tool) && !speaks_of_tools(asked.text) {
             score -= ABOUT_TOOLS;
         }
@@ -284,7 +296,7 @@ fn speaks_for_itself(choice: &Choice, confidence: f64, reading: &Reading<'_>) ->
 fn agrees(choice: &Choice, confidence: f64, reading: &Reading<'_>) -> bool {
     let given = reading.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(_)));
     choice.does == Agreement::Does
-        && (choice.stands >= BY_NAME && confidence >= FOUND_ENOUGH * 2.0
+        && (choice.stands >= BY_NAME && confidence >= FOUND_ENOUGH
             || choice.stands > 0.0 && given && used(&choice.filling, reading) > 0.7)
 }
 
@@ -296,6 +308,37 @@ fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice]) -> bool {
         && choice.does == Agreement::Does
         && choice.is_whole()
         && (choice.stands > 0.0 || confidence >= FOUND_ENOUGH / 2.0)
+}
+
+/// Whether a text points at cells that a call would leave alone.
+fn points_elsewhere(choice: &Choice, asked: &Reading<'_>) -> bool {
+    let given: Vec<String> = choice
+        .filling
+        .slots
+        .iter()
+        .flatten()
+        .map(|slot| match &slot.value {
+            Given::Said(value) => value.to_string(),
+            Given::Result => String::new(),
+        })
+        .collect();
+    let cells = asked.mentions.iter().filter_map(|mention| match &mention.value {
+        Value::Literal(Literal::Cells(cells)) => Some(cells.split(':').next().unwrap_or_default()),
+        _ => None,
+    });
+    let mut pointed = cells.peekable();
+    let letters = |cell: &str| cell.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+    // A column or a row of it may have been meant: `B1:B9` for column B.
+    let whole = choice.parameters.iter().any(|parameter| {
+        parameter.has_word(&["row", "col", "column"]) || matches!(parameter.shape, Shape::List(_))
+    });
+    pointed.peek().is_some()
+        && !whole
+        && pointed.all(|cell| {
+            !given.iter().any(|given| {
+                given.contains(cell) || given.contains(&letters(cell)) && letters(cell).len() > 1
+            })
+        })
 }
 
 /// Whether a text asks for everything there is of a kind.

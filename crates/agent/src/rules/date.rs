@@ -3,7 +3,7 @@
 use jiff::Span;
 use jiff::civil::{Date, DateTime, Time};
 
-use super::number;
+use super::spelled::numeral;
 use super::token::{Kind, Token};
 
 /// A day, a time of day, or both.
@@ -144,7 +144,7 @@ fn small_number(tokens: &[Token<'_>], at: usize) -> Option<(i64, usize)> {
     if let Some(value) = whole(tokens, at) {
         return Some((value, at + 1));
     }
-    let ones = |at: usize| number::numeral(text(tokens, at)).map(i64::from);
+    let ones = |at: usize| numeral(text(tokens, at)).map(i64::from);
     match (ones(at), text(tokens, at), text(tokens, at + 1)) {
         (Some(tens), _, "十") => {
             Some(ones(at + 2).map_or((tens * 10, at + 2), |ones| (tens * 10 + ones, at + 3)))

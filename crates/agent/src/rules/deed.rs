@@ -36,6 +36,8 @@ pub(super) struct Profile {
     /// Whether its name says that it changes something.
     pub(super) changes: bool,
     pub(super) searches: bool,
+    /// Whether it reads files as text, of which workbooks and pictures have none.
+    reads_text: bool,
 }
 
 /// What a text asks for.
@@ -47,6 +49,8 @@ pub(super) struct Wish {
     certain: Vec<Vec<usize>>,
     /// Whether the first is but a word of asking: `what`, 多少.
     questions: bool,
+    /// Whether the first asks to look something up, wherever that may be.
+    looks_up: bool,
     /// Whether those after the first are to be taken for what is asked, too.
     in_han: bool,
     /// What it speaks of in words.
@@ -91,6 +95,10 @@ const ASKING: [&str; 16] = [
     "多少",
 ];
 
+/// Words after which something is looked up that no tool at hand need know of.
+const LOOKS_UP: [&str; 9] =
+    ["look up", "lookup", "look for", "look into", "research", "查一下", "查下", "查查", "检索"];
+
 const DONE_BY_NAME: f32 = 0.45;
 const DONE_LATER: f32 = 0.1;
 const OTHER_DEED: f32 = 0.35;
@@ -134,7 +142,10 @@ impl Profile {
         }
         profile.all_deeds.clone_from(&profile.deeds);
         for spot in read(head) {
-            add(&mut profile.all_deeds, &spot.meaning.deeds);
+            // `is properly formatted` tells how something is, not what is done to it.
+            if !head[spot.start..spot.end].ends_with("ed") {
+                add(&mut profile.all_deeds, &spot.meaning.deeds);
+            }
         }
         let named = profile.things.clone();
         add(&mut profile.all_things, &named);
@@ -148,6 +159,8 @@ impl Profile {
         }
         let has = |names: &[&str]| profile.deeds.iter().any(|row| names.contains(&lexicon::deed(*row).name));
         profile.changes = has(&CHANGING) && !has(&HARMLESS);
+        profile.reads_text =
+            has(&["read"]) && ["text file", "文本文件"].iter().any(|words| description.contains(words));
         profile.searches = has(&["search"])
             && parameters.iter().any(|parameter| parameter.role == Role::Query && parameter.required);
         profile
@@ -184,6 +197,9 @@ impl Wish {
             }
             let lower = said.to_lowercase();
             wish.questions = wish.questions || (wish.deeds.is_empty() && ASKING.contains(&lower.as_str()));
+            if wish.deeds.is_empty() {
+                wish.looks_up = LOOKS_UP.contains(&said.to_lowercase().as_str());
+            }
             wish.in_han = has_han(said);
             wish.deeds.push(deeds.clone());
         }
@@ -210,7 +226,14 @@ impl Wish {
 
     /// Whether something is to be searched for, and nothing else.
     pub(super) fn searches(&self) -> bool {
-        self.deeds.first().is_some_and(|deeds| deeds.iter().all(|deed| lexicon::deed(*deed).name == "search"))
+        let search = |deed: &usize| lexicon::deed(*deed).name == "search";
+        self.deeds.first().is_some_and(|deeds| {
+            deeds.iter().all(search)
+                || (deeds.iter().any(search)
+                    && self.looks_up
+                    && self.things.is_empty()
+                    && self.implied.is_empty())
+        })
     }
 
     /// Whether it has a verb.
@@ -300,14 +323,33 @@ impl Wish {
                 }
             }
         }
+        // `add a sheet to a.xlsx`: a tool that makes something else, and never speaks of sheets, is no answer.
+        if let Some(object) = self.things.first().filter(|_| profile.changes)
+            && lexicon::thing(*object).mark == Some('~')
+            && !profile.things.is_empty()
+            && !profile.all_things.contains(object)
+        {
+            agreement = Agreement::DoesNot;
+        }
         for thing in &self.implied {
             if !profile.all_things.contains(thing) {
                 score -= UNKNOWN_PARTICULAR;
                 strange = true;
-                if lexicon::thing(*thing).mark == Some('!') {
+                if lexicon::thing(*thing).mark == Some('!')
+                    || (profile.reads_text && lexicon::thing(*thing).name == "workbook")
+                {
                     agreement = Agreement::DoesNot;
                 }
             }
+        }
+        // A text file is no workbook, and has neither sheets nor cells.
+        let about = |names: &[&str]| {
+            let named = |row: &usize| names.contains(&lexicon::thing(*row).name);
+            profile.things.iter().any(named) && profile.changes
+        };
+        let implies = |name: &str| self.implied.iter().any(|row| lexicon::thing(*row).name == name);
+        if implies("file") && !implies("workbook") && about(&["workbook", "sheet", "cell", "row", "column"]) {
+            agreement = Agreement::DoesNot;
         }
         for thing in &profile.things {
             let said = self.things.contains(thing) || self.implied.contains(thing);

@@ -8,8 +8,10 @@ use super::mention::{Mention, Value};
 use super::plural::cell;
 
 /// English verbs before what is written.
-const WRITES: [&str; 12] =
-    ["write", "put", "enter", "type", "insert", "add", "place", "set", "fill", "record", "save", "stick"];
+const WRITES: [&str; 18] = [
+    "log", "jot", "pop", "drop", "note", "key", "write", "put", "enter", "type", "insert", "add", "place",
+    "set", "fill", "record", "save", "stick",
+];
 /// Words between what is written and the cell.
 const INTO: [&str; 10] = ["goes into", "goes in", "into", "in", "to", "at", "inside", "as", "under", "on"];
 /// Words after a cell before what is written there, longer ones first.
@@ -73,6 +75,20 @@ const BEFORE_CELL: [&str; 18] = [
     "加到",
     "塞进",
 ];
+/// English verbs after which a cell is told, and then what it is to be.
+const SETS: [&str; 7] = ["set", "change", "update", "make", "turn", "switch", "correct"];
+/// Words after a cell before what it is to be.
+const BECOMES: [&str; 7] = [
+    " should be ",
+    " should read ",
+    " should say ",
+    " must be ",
+    " shall be ",
+    " needs to be ",
+    " has to be ",
+];
+/// Words right after a cell before what is put there.
+const PUT: [&str; 8] = [", put ", ", write ", ", enter ", ", type ", " put ", " write ", " enter ", ": "];
 /// What stands for something else, and is not written itself.
 const NOT_ITSELF: [&str; 24] = [
     "it",
@@ -107,7 +123,55 @@ pub(super) fn candidates(scene: &Scene<'_>) -> Vec<Candidate> {
     let cells = mentions.iter().filter(
         |mention| matches!(&mention.value, Value::Literal(Literal::Cells(cells)) if !cells.contains(':')),
     );
-    cells.flat_map(|mention| [before(scene, mention), after(scene, mention)]).flatten().collect()
+    cells
+        .flat_map(|mention| [before(scene, mention), after(scene, mention), becomes(scene, mention)])
+        .flatten()
+        .collect()
+}
+
+/// `set B7 to 950`, `B7 in tab Rent should be 950`: what a cell is to be.
+fn becomes(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
+    let text = scene.reading.text;
+    let rest = text.get(place.end..)?;
+    let lower = rest.to_ascii_lowercase();
+    let verb = text.get(..place.start)?.to_ascii_lowercase();
+    let sets = verb.split(|c: char| !c.is_alphanumeric()).any(|word| SETS.contains(&word));
+    let fills = verb
+        .split(|c: char| !c.is_alphanumeric())
+        .any(|word| ["fill", "populate", "overwrite", "replace"].contains(&word));
+    let (at, word) = BECOMES
+        .iter()
+        .filter_map(|word| lower.find(word).map(|at| (at, *word)))
+        .chain(lower.starts_with(" to ").then_some((0, " to ")).filter(|_| sets))
+        .chain(lower.starts_with(" with ").then_some((0, " with ")).filter(|_| fills))
+        .chain(PUT.iter().filter(|word| lower.starts_with(**word)).map(|word| (0, *word)))
+        .min()?;
+    // Another cell between would be the one that is spoken of.
+    let other = scene.reading.mentions.iter().any(|mention| {
+        matches!(mention.value, Value::Literal(Literal::Cells(_)))
+            && mention.start >= place.end
+            && mention.start < place.end + at
+    });
+    let start = place.end + at + word.len();
+    let rest = text.get(start..).filter(|_| !other)?;
+    let ends = [
+        ", ",
+        "; ",
+        " - ",
+        " (",
+        "\n",
+        " in sheet ",
+        " on sheet ",
+        " in the ",
+        " on the ",
+        " in ",
+        " on ",
+        " of ",
+        "? ",
+    ];
+    let end = ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
+    let end = rest[..end].trim_end_matches(['.', '!', '?']).len();
+    entry(scene, start, start + end)
 }
 
 /// `put X in A1`, `X goes into A1`, `把 X 写到 A1`: what stands before the cell.
@@ -173,6 +237,10 @@ fn entry(scene: &Scene<'_>, start: usize, end: usize) -> Option<Candidate> {
     let result = super::inherit::speaks_of_result(trimmed);
     // `表头：编号、名称` is a row with its label.
     if trimmed.ends_with("格式") || trimmed.ends_with("format") || lower.starts_with("bold") {
+        return None;
+    }
+    let told = ["rows", "row", "starting", "columns", "following"];
+    if lower.split(' ').any(|word| told.contains(&word)) {
         return None;
     }
     let row = trimmed.contains(['：', '、']) || trimmed.contains(": ");

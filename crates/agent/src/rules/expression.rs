@@ -1,7 +1,10 @@
 //! Arithmetic in a request, in symbols or in words of either language, as an expression for a calculator.
 
+use super::conversion::{conversion, how_many};
+use super::shares::share;
+use super::spelled::{numeral, numerals, operand};
 use super::token::{Kind, Token};
-use super::units;
+use super::word_problem::word_problem;
 
 /// An expression and where it stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,6 +121,8 @@ pub(super) fn find(text: &str, tokens: &[Token<'_>], free: &dyn Fn(usize) -> boo
     while at < tokens.len() {
         match conversion(text, tokens, at)
             .or_else(|| how_many(tokens, at))
+            .or_else(|| share(tokens, at))
+            .or_else(|| word_problem(tokens, at))
             .or_else(|| of_two(tokens, at))
             .or_else(|| of_several(tokens, at, free))
             .or_else(|| Run::read(tokens, at, free))
@@ -132,7 +137,11 @@ pub(super) fn find(text: &str, tokens: &[Token<'_>], free: &dyn Fn(usize) -> boo
     found
 }
 
-fn starts<'a, T: Copy>(tokens: &[Token<'_>], at: usize, table: &[(&'a [&'a str], T)]) -> Option<(T, usize)> {
+pub(super) fn starts<'a, T: Copy>(
+    tokens: &[Token<'_>],
+    at: usize,
+    table: &[(&'a [&'a str], T)],
+) -> Option<(T, usize)> {
     let fits = |words: &[&str]| {
         words
             .iter()
@@ -143,62 +152,9 @@ fn starts<'a, T: Copy>(tokens: &[Token<'_>], at: usize, table: &[(&'a [&'a str],
     Some((best.1, best.0.len()))
 }
 
-/// `5 km to miles`, `5 公里是多少英里`.
-fn conversion(text: &str, tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
-    let token = tokens.get(at).filter(|token| token.kind == Kind::Number)?;
-    let (from, length) = scale(tokens, at + 1)?;
-    let mut next = at + 1 + length;
-    let joint: [(&[&str], ()); 14] = [
-        (&["in"], ()),
-        (&["to"], ()),
-        (&["into"], ()),
-        (&["等", "于", "多", "少"], ()),
-        (&["是", "多", "少"], ()),
-        (&["换", "算", "成"], ()),
-        (&["换", "算", "为"], ()),
-        (&["转", "换", "成"], ()),
-        (&["转", "换", "为"], ()),
-        (&["转", "成"], ()),
-        (&["换", "成"], ()),
-        (&["合", "多", "少"], ()),
-        (&["equals", "how", "many"], ()),
-        (&["is", "how", "many"], ()),
-    ];
-    next += starts(tokens, next, &joint)?.1;
-    let (to, length) = scale(tokens, next)?;
-    let after = next + length;
-    let sign = if text[..token.start].ends_with('-') { "-" } else { "" };
-    let expression = format!("{sign}{} {from} to {to}", token.text);
-    let start = token.start - sign.len();
-    Some((Expression { text: expression, start, end: tokens[after - 1].end, operators: 1 }, after))
-}
-
-/// `how many grams are in 2.5 lb`, `2.5 磅有多少克`.
-fn how_many(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
-    let small = |token: &&Token<'_>| {
-        token.is_any(&["are", "is", "there", "in", "do", "does", "a", "make", "equal", "fit", "into"])
-    };
-    if tokens.get(at)?.is("how") && tokens.get(at + 1)?.is("many") {
-        let (to, length) = scale(tokens, at + 2)?;
-        let between = at + 2 + length;
-        let number = between + tokens[between..].iter().take_while(small).count();
-        let value = tokens.get(number).filter(|token| token.kind == Kind::Number && number > between)?;
-        let (from, length) = scale(tokens, number + 1)?;
-        let after = number + 1 + length;
-        let text = format!("{} {from} to {to}", value.text.replace(',', ""));
-        return Some((
-            Expression { text, start: tokens[at].start, end: tokens[after - 1].end, operators: 1 },
-            after,
-        ));
-    }
-    None
-}
-
 /// `multiply 37 by 19`, `divide 90 by 4`, `add 3 to 4`, `subtract 3 from 10`, `15% tip on 84.50`.
 fn of_two(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
-    let number = |at: usize| {
-        tokens.get(at).filter(|token| token.kind == Kind::Number).map(|token| token.text.replace(',', ""))
-    };
+    let number = |at: usize| operand(tokens, at).filter(|(_, length)| *length == 1).map(|(text, _)| text);
     let word = |at: usize| tokens.get(at).map(|token| token.text.to_lowercase()).unwrap_or_default();
     let made = |text: String, after: usize| {
         Some((Expression { text, start: tokens[at].start, end: tokens[after - 1].end, operators: 1 }, after))
@@ -285,26 +241,6 @@ fn of_several(tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> 
     Some((Expression { text, start: tokens[at].start, end: tokens[after - 1].end, operators: 1 }, after))
 }
 
-/// A unit as a calculator writes it.
-fn scale(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
-    let token = tokens.get(at)?;
-    let degree = matches!(token.text, "°" | "degrees" | "degree");
-    let letter = tokens.get(at + 1).filter(|next| next.is_any(&["C", "F", "celsius", "fahrenheit"]));
-    if let Some(letter) = letter.filter(|_| degree) {
-        let sign = if letter.text.starts_with(['C', 'c']) { "°C" } else { "°F" };
-        return Some((sign.to_owned(), 2));
-    }
-    let (unit, length) = units::at(tokens, at);
-    let unit = unit?;
-    let name = match unit.name() {
-        "celsius" => "°C",
-        "fahrenheit" => "°F",
-        _ if token.kind == Kind::Han => unit.name(),
-        _ => token.text,
-    };
-    Some((name.to_owned(), length))
-}
-
 fn piece(tokens: &[Token<'_>], at: usize, wants_operand: bool) -> Option<(Piece, usize)> {
     let token = tokens.get(at)?;
     if wants_operand {
@@ -315,19 +251,18 @@ fn piece(tokens: &[Token<'_>], at: usize, wants_operand: bool) -> Option<(Piece,
             return (call || name == "sqrt").then_some((Piece::Function(name), length));
         }
         return match (token.kind, token.text) {
-            (Kind::Number, text) => Some((Piece::Operand(text.replace(',', "")), 1)),
+            (Kind::Number, _) => operand(tokens, at).map(|(text, length)| (Piece::Operand(text), length)),
             (Kind::Mark, "(" | "（") => Some((Piece::Open, 1)),
             (Kind::Word, "x" | "y" | "z" | "t" | "pi" | "π" | "e") => {
                 Some((Piece::Operand(token.text.to_owned()), 1))
             }
-            (Kind::Han, _) => {
-                let (value, after, _) = super::number::numerals(tokens, at)?;
-                Some((Piece::Operand(value.to_string()), after - at))
+            (Kind::Han | Kind::Word, _) => {
+                operand(tokens, at).map(|(text, length)| (Piece::Operand(text), length))
             }
             _ => None,
         };
     }
-    if let Some(found) = power(tokens, at) {
+    if let Some(found) = power(tokens, at).or_else(|| nth_power(tokens, at)) {
         return Some(found);
     }
     if let Some((name, length)) = starts(tokens, at, &AROUND) {
@@ -349,6 +284,15 @@ fn piece(tokens: &[Token<'_>], at: usize, wants_operand: bool) -> Option<(Piece,
     starts(tokens, at, &BETWEEN).map(|(sign, length)| (Piece::Between(sign), length))
 }
 
+/// `2 to the 16th`, `2 to the 16th power`.
+fn nth_power(tokens: &[Token<'_>], at: usize) -> Option<(Piece, usize)> {
+    let word = |at: usize, listed: &[&str]| tokens.get(at).is_some_and(|token| token.is_any(listed));
+    let number = tokens.get(at + 2).filter(|token| token.kind == Kind::Number)?;
+    let fits = word(at, &["to"]) && word(at + 1, &["the"]) && word(at + 3, &["st", "nd", "rd", "th"]);
+    let length = 4 + usize::from(word(at + 4, &["power"]));
+    fits.then(|| (Piece::After(format!("^{}", number.text)), length))
+}
+
 /// 的 10 次方, 的 15%, 的百分之十五.
 fn power(tokens: &[Token<'_>], at: usize) -> Option<(Piece, usize)> {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
@@ -361,11 +305,11 @@ fn power(tokens: &[Token<'_>], at: usize) -> Option<(Piece, usize)> {
         Kind::Number => (text(from).to_owned(), from + 1),
         Kind::Han => {
             let value: String = [text(from)].concat();
-            let digit = super::number::numeral(&value);
+            let digit = numeral(&value);
             match digit {
                 Some(digit) if text(from + 1) == "次" => (digit.to_string(), from + 1),
                 _ => {
-                    let (value, after, _) = super::number::numerals(tokens, from)?;
+                    let (value, after, _) = numerals(tokens, from)?;
                     (value.to_string(), after)
                 }
             }

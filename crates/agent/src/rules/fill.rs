@@ -12,6 +12,11 @@ const LEAST_OPTIONAL: f32 = GOOD;
 /// What speaks for a required parameter where an optional one wants the same.
 const REQUIRED: f32 = 0.7;
 
+/// How much worse a value may fit that somebody takes so that another has one.
+const MOST_LOST: f32 = 1.2;
+/// How much better two values must fit together to change what each took by itself.
+const BETTER: f32 = 0.15;
+
 /// The arguments of one call.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Filling {
@@ -83,7 +88,9 @@ pub(super) fn fill(parameters: &[Parameter], scene: &Scene<'_>) -> Filling {
         }
     }
     make_room(parameters, &mut filling, &others);
+    exchange(parameters, &mut filling, &others);
     in_order(parameters, &mut filling);
+    numbered(parameters, &mut filling);
     uncross(parameters, &mut filling, scene);
     from_before_to(parameters, &mut filling, scene);
     trim_query(parameters, &mut filling, scene);
@@ -114,6 +121,41 @@ fn in_order(parameters: &[Parameter], filling: &mut Filling) {
     }
 }
 
+/// `color1` comes before `color2`, and what is first before what is second, where both were said.
+fn numbered(parameters: &[Parameter], filling: &mut Filling) {
+    let place_of = |word: &String| match word.as_str() {
+        "first" | "one" => Some(1),
+        "second" | "two" => Some(2),
+        "third" => Some(3),
+        digits => digits.parse::<u32>().ok(),
+    };
+    let split = |parameter: &Parameter| {
+        let at = parameter.words.iter().position(|word| place_of(word).is_some())?;
+        let mut words = parameter.words.clone();
+        let place = place_of(&words.remove(at))?;
+        Some((words, place))
+    };
+    for first in 0..parameters.len() {
+        for second in 0..parameters.len() {
+            let (Some((name, place)), Some((other, later))) =
+                (split(&parameters[first]), split(&parameters[second]))
+            else {
+                continue;
+            };
+            let start = |at: usize| {
+                filling.slots[at].as_ref().filter(|slot| slot.end > slot.start).map(|slot| slot.start)
+            };
+            if name == other
+                && place < later
+                && parameters[first].shape == parameters[second].shape
+                && start(first).zip(start(second)).is_some_and(|(first, second)| first > second)
+            {
+                filling.slots.swap(first, second);
+            }
+        }
+    }
+}
+
 const FROM_WORDS: [&str; 8] = ["old", "source", "from", "origin", "start", "src", "base", "current"];
 const TO_WORDS: [&str; 8] = ["new", "target", "to", "destination", "end", "dest", "dst", "output"];
 
@@ -129,6 +171,15 @@ fn from_before_to(parameters: &[Parameter], filling: &mut Filling, scene: &Scene
             let start = |place: usize| {
                 filling.slots[place].as_ref().filter(|slot| slot.end > slot.start).map(|slot| slot.start)
             };
+            // `how many pesos for 500 dollars`: what is counted is what it comes from.
+            let measured = matches!(one.role, Role::Currency | Role::Unit);
+            let counted = |place: usize| measured && start(place).is_some_and(|at| follows_number(scene, at));
+            if counted(from) != counted(to) {
+                if counted(to) {
+                    filling.slots.swap(from, to);
+                }
+                continue;
+            }
             if let (Some(first), Some(second)) = (start(from), start(to))
                 && first > second
                 && !follows_from(scene, first)
@@ -137,6 +188,11 @@ fn from_before_to(parameters: &[Parameter], filling: &mut Filling, scene: &Scene
             }
         }
     }
+}
+
+fn follows_number(scene: &Scene<'_>, start: usize) -> bool {
+    let before = scene.reading.text.get(..start).unwrap_or_default().trim_end();
+    before.ends_with(|c: char| c.is_ascii_digit())
 }
 
 fn follows_from(scene: &Scene<'_>, start: usize) -> bool {
@@ -211,7 +267,7 @@ fn trim_query(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>
         .filter(|slot| slot.end > slot.start)
         .map(|slot| (slot.start, slot.end))
         .collect();
-    let Some(slot) = filling.slots[place].as_mut().filter(|slot| slot.start == slot.end) else { return };
+    let Some(slot) = filling.slots[place].as_ref().filter(|slot| slot.start == slot.end) else { return };
     let Given::Said(serde_json::Value::String(query)) = &slot.value else { return };
     let (mut start, mut end) = (slot.start, slot.start + query.len());
     loop {
@@ -226,12 +282,111 @@ fn trim_query(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>
                 end = *from;
             }
         }
+        if end != before.1 {
+            end = start + without_joint(scene.reading.text.get(start..end).unwrap_or_default()).len();
+        }
+        // `…, 8 results`: what a number counts goes with it.
+        if let Some((_, to)) = spans.iter().find(|(from, to)| *from > start && *to < end) {
+            let counted = scene.reading.text.get(*to..end).unwrap_or_default().trim();
+            let counts = ["results", "result", "links", "pages", "hits", "条", "条结果", "个结果", "篇"]
+                .contains(&counted);
+            end = if counts { *to } else { end };
+        }
         if (start, end) == before {
             break;
         }
     }
+    // 量子计算最近一周的进展: a listed value in the middle is told elsewhere.
+    let listed = parameters.iter().zip(&filling.slots).filter(|(parameter, _)| !parameter.choices.is_empty());
+    let middle = listed
+        .filter_map(|(_, slot)| slot.as_ref())
+        .map(|slot| (slot.start, slot.end))
+        .find(|(from, to)| *from > start && *to < end && from < to);
+    if let Some((from, to)) = middle
+        && super::name::has_han(scene.reading.text.get(from..to).unwrap_or_default())
+    {
+        let around = [scene.reading.text.get(start..from), scene.reading.text.get(to..end)];
+        let text = around.map(Option::unwrap_or_default).concat();
+        if let Some(slot) = filling.slots[place].as_mut() {
+            slot.value = Given::Said(serde_json::Value::from(text.trim()));
+        }
+        return;
+    }
+    let Some(slot) = filling.slots[place].as_mut() else { return };
     if let Some(text) = scene.reading.text.get(start..end).filter(|text| !text.trim().is_empty()) {
+        let text = super::phrase::without_searching(text.trim());
         slot.value = Given::Said(serde_json::Value::from(text));
+    }
+}
+
+/// A text without the words at its end that led on to what was taken off.
+fn without_joint(text: &str) -> &str {
+    let mut text = text.trim_end();
+    loop {
+        let before = text;
+        text = text.trim_end_matches([',', '，', '、', ';', '；', '(', '（']).trim_end();
+        for word in [
+            "from",
+            "in",
+            "the",
+            "of",
+            "for",
+            "within",
+            "during",
+            "published",
+            "since",
+            "over",
+            "with",
+            "and",
+            "give me",
+            "show me",
+            "only",
+        ] {
+            let shorter = text.strip_suffix(word).filter(|rest| rest.ends_with([' ', ',']));
+            text = shorter.unwrap_or(text).trim_end();
+        }
+        if text == before {
+            return text;
+        }
+    }
+}
+
+/// Two parameters that took what fits each best may be served better together: one takes what the other has, and that one
+/// something else.
+fn exchange(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candidate>]) {
+    let least = |place: usize| if parameters[place].required { LEAST } else { LEAST_OPTIONAL };
+    let overlap = |one: &Candidate, other: &Candidate| one.start < other.end && other.start < one.end;
+    for wants in 0..parameters.len() {
+        for holds in 0..parameters.len() {
+            let Some(held) =
+                filling.slots[holds].clone().filter(|held| wants != holds && held.end > held.start)
+            else {
+                continue;
+            };
+            let own = filling.slots[wants].clone();
+            let mut without = filling.clone();
+            without.slots[wants] = None;
+            without.slots[holds] = None;
+            let free = |candidate: &&Candidate| !without.uses(candidate.start, candidate.end);
+            let wanted = others[wants].iter().filter(free).find(|candidate| {
+                candidate.score >= least(wants)
+                    && candidate.end > candidate.start
+                    && overlap(candidate, &held)
+            });
+            let Some(wanted) = wanted else { continue };
+            let instead = others[holds].iter().filter(free).find(|candidate| {
+                candidate.score >= least(holds)
+                    && candidate.end > candidate.start
+                    && !overlap(candidate, wanted)
+            });
+            let Some(instead) = instead else { continue };
+            let before = held.score + own.as_ref().map_or(0.0, |own| own.score);
+            if wanted.score + instead.score > before + BETTER && instead.score + MOST_LOST >= held.score {
+                let (wanted, instead) = (wanted.clone(), instead.clone());
+                filling.slots[wants] = Some(wanted);
+                filling.slots[holds] = Some(instead);
+            }
+        }
     }
 }
 
@@ -255,7 +410,9 @@ fn make_room(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Cand
                     && !filling.uses(candidate.start, candidate.end)
                     && !(candidate.start < wanted.end && wanted.start < candidate.end)
             };
-            let instead = others[*holder].iter().find(free).cloned();
+            let worth = held.as_ref().map_or(0.0, |held| held.score);
+            let instead =
+                others[*holder].iter().find(free).filter(|other| other.score + MOST_LOST >= worth).cloned();
             if instead.is_some() || !parameters[*holder].required {
                 filling.slots[*holder] = instead;
                 filling.slots[place] = Some(wanted.clone());

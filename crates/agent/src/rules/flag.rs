@@ -108,6 +108,16 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
             }
         })
         .collect();
+    // `detailed` speaks of details, `multi-player` of what is multiplayer.
+    for token in scene.reading.tokens.iter().filter(|token| token.kind == super::token::Kind::Word) {
+        let said = token.text.to_lowercase().replace('-', "");
+        if telling.iter().any(|word| labels::alike(word, &said))
+            && !scene.tool_words[..scene.tool_words.len().min(3)].contains(&said)
+        {
+            let value = Given::Said(Json::from(!denied(scene, token.start)));
+            found.push(Candidate { value, start: token.start, end: token.start, score: 2.1 });
+        }
+    }
     // What half of its describing words speak of is meant, too.
     let described: Vec<String> = parameter
         .description

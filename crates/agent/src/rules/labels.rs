@@ -63,6 +63,13 @@ pub(super) fn stem(word: &str) -> String {
     if keeps { word.to_owned() } else { word.strip_suffix('s').unwrap_or(word).to_owned() }
 }
 
+/// Whether two words differ in little more than their endings: `detail` and `detailed`, `multi-player` and `multiplayer`.
+pub(super) fn alike(word: &str, said: &str) -> bool {
+    let (word, said) = (word.to_lowercase().replace('-', ""), said.to_lowercase().replace('-', ""));
+    let same = word.bytes().zip(said.bytes()).take_while(|(one, other)| one == other).count();
+    same >= 5 && same + 3 >= word.len().max(said.len())
+}
+
 /// Every place of these labels in a text.
 pub(super) fn places(labels: &[Label], reading: &Reading<'_>, stems: &[String]) -> Vec<Place> {
     let mut found = Vec::new();
@@ -101,6 +108,10 @@ const FILLERS: [&str; 34] = [
     "around", "about", "that",
 ];
 
+/// What stands between a value and the thing that it is in.
+const SPOTS: [&str; 9] =
+    ["in our", "in my", "in this", "in that", "from our", "from my", "of our", "in the", "in your"];
+
 /// How much a label says of a value, from 0 to its strength, by what stands between them.
 pub(super) fn closeness(place: Place, reading: &Reading<'_>, start: usize, end: usize) -> f32 {
     if place.start < end && start < place.end {
@@ -135,6 +146,11 @@ pub(super) fn closeness(place: Place, reading: &Reading<'_>, start: usize, end: 
         if strangers > 12 {
             return 0.0;
         }
+    }
+    // `"x" in our conversation` tells where, and gives the conversation no name.
+    let spot = reading.text.get(from..to).unwrap_or_default().trim().to_lowercase();
+    if !before && SPOTS.contains(&spot.as_str()) {
+        near *= 0.1;
     }
     // Nothing between but a mark of equality: it cannot be said more plainly.
     let plain = before && matches!(reading.text.get(from..to).map(str::trim), Some("=" | ":" | "："));

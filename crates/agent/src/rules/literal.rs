@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::blank_path;
 use super::token::is_han;
 
 /// What kind of literal it is.
@@ -28,7 +29,8 @@ pub(super) struct Found {
     pub(super) end: usize,
 }
 
-const QUOTES: [(char, char); 11] = [
+const QUOTES: [(char, char); 12] = [
+    ('【', '】'),
     ('"', '"'),
     ('“', '”'),
     ('‘', '’'),
@@ -50,6 +52,7 @@ pub(super) fn find(text: &str) -> Vec<Found> {
         && let Some(first) = rest.chars().next()
     {
         let read = quoted(text, at)
+            .or_else(|| blank_path::read(text, at))
             .or_else(|| han_path(text, at))
             .or_else(|| json(rest))
             .or_else(|| formula(text, at))
@@ -65,7 +68,7 @@ pub(super) fn find(text: &str) -> Vec<Found> {
     found
 }
 
-fn begins_word(text: &str, at: usize) -> bool {
+pub(super) fn begins_word(text: &str, at: usize) -> bool {
     !text[..at].ends_with(|c: char| c.is_alphanumeric() && !is_han(c))
 }
 
@@ -327,10 +330,14 @@ fn code(word: &str) -> bool {
         ordinal || super::units::of(&rest).is_some() || (rest.starts_with('-') && letters > 0)
     });
     // `2019-2020`, and not `10-15`.
+    if word.parse::<f64>().is_ok() {
+        return false;
+    }
     let is_years = word.len() >= 7
         && word.split('-').count() == 2
         && digits + 1 == word.len()
-        && word.find('-') == Some(4);
+        && word.find('-') == Some(4)
+        && matches!(word.len(), 7 | 9);
     let is_identifier = letters > 1 && word.contains('_') && !word.starts_with('_');
     let marked =
         digits > 3 || word.bytes().any(|byte| byte.is_ascii_uppercase() || byte == b'_' || byte == b'-');

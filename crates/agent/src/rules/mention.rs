@@ -65,6 +65,13 @@ impl<'a> Reading<'a> {
         let is_taken = taken(&all, &mentions);
         let free = |at: usize| !is_taken.get(at).copied().unwrap_or(true);
         let expressions = expression::find(text, &all, &free);
+        // `how many hours are in 3 days`: what is calculated with is no day to come.
+        mentions.retain(|mention| {
+            let inside = |found: &Expression| found.start < mention.start && mention.end <= found.end;
+            !matches!(mention.value, Value::When(_)) || !expressions.iter().any(inside)
+        });
+        let is_taken = taken(&all, &mentions);
+        let free = |at: usize| !is_taken.get(at).copied().unwrap_or(true);
         let mut at = 0;
         let mut others: Vec<Mention> = Vec::new();
         while at < all.len() {

@@ -4,15 +4,19 @@
 //! nobody said is named as a problem.
 
 mod assemble;
+mod blank_path;
 mod candidate;
 mod candidates;
 mod choice;
 mod choose;
+mod context;
+mod conversion;
 mod date;
 mod deed;
 mod entry;
 mod expression;
 mod fan;
+mod file_value;
 mod fill;
 mod flag;
 mod group;
@@ -27,17 +31,21 @@ mod number;
 mod number_value;
 mod parameter;
 mod phrase;
+mod place_value;
 mod plural;
 mod probe;
 mod problem;
 mod role;
 mod series;
+mod shares;
 mod sheet;
 mod skeleton;
+mod spelled;
 mod split;
 mod text_value;
 mod token;
 mod units;
+mod word_problem;
 
 pub use candidates::{Candidates, sub_requests};
 
@@ -70,7 +78,7 @@ fn plain(request: &str) -> String {
             return inner.trim().to_owned();
         }
     }
-    text.to_owned()
+    context::first(text).unwrap_or_else(|| text.to_owned())
 }
 
 /// Plans a request with the tools that a finder finds.

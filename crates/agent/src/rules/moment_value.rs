@@ -11,17 +11,82 @@ use super::name::is_place;
 use super::parameter::Parameter;
 use super::role::Role;
 
+/// Times that have no day of their own; who asks for no form takes them as they are said.
+const PERIODS: [&str; 22] = [
+    "this weekend",
+    "next weekend",
+    "last weekend",
+    "next month",
+    "this month",
+    "last month",
+    "next week",
+    "this week",
+    "last week",
+    "next year",
+    "this year",
+    "last year",
+    "下个月",
+    "这个月",
+    "上个月",
+    "下周末",
+    "这周末",
+    "本周末",
+    "下周",
+    "本周",
+    "上周",
+    "明年",
+];
+
+fn periods(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+    let described = parameter.description.to_lowercase();
+    if ["yyyy", "dd", "format", "iso", "格式"].iter().any(|form| described.contains(form)) {
+        return Vec::new();
+    }
+    let lower = scene.reading.text.to_ascii_lowercase();
+    let free = |start: usize, end: usize| {
+        !scene.reading.mentions.iter().any(|mention| mention.start < end && start < mention.end)
+    };
+    let spots =
+        PERIODS.iter().filter_map(|period| lower.find(period).map(|start| (start, start + period.len())));
+    spots
+        .filter(|(start, end)| free(*start, *end))
+        .map(|(start, end)| Candidate {
+            value: Given::Said(Json::from(&scene.reading.text[start..end])),
+            start,
+            end,
+            score: FAIR + 0.2,
+        })
+        .collect()
+}
+
 pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
-    let mut found = Vec::new();
+    let mut found = if parameter.role == Role::Time { Vec::new() } else { periods(parameter, scene) };
     for mention in &scene.reading.mentions {
         let Value::When(moment) = mention.value else { continue };
         let written = scene.reading.written(mention);
         let Some((mut text, base)) = text(parameter, moment, written) else { continue };
         let (mut start, mut end, mut base) = (mention.start, mention.end, base);
         if shows_place(parameter) {
+            // Today is now: nothing is to be converted.
+            if matches!(moment, Moment::Date(_)) && is_today(written) {
+                continue;
+            }
             base = GOOD;
             text = written.to_owned();
-            if let Some(place) = place_of(scene, start, end) {
+            // `tomorrow in Tokyo at noon`: the day may stand apart from the time.
+            if matches!(moment, Moment::Time(_))
+                && let Some(day) = only_day(scene)
+            {
+                text = format!("{} {written}", scene.reading.written(day));
+                (start, end) = (start.min(day.start), end.max(day.end));
+                base += 0.5;
+            }
+            let written = text.clone();
+            let clocked = !matches!(moment, Moment::Date(_)) || is_in_digits(&written);
+            if let Some(place) = place_of(scene, mention.start, mention.end)
+                .or_else(|| only_day(scene).and_then(|day| place_of(scene, day.start, day.end)))
+                .filter(|_| clocked)
+            {
                 text = format!("{written} {}", scene.reading.written(place));
                 (start, end) = (start.min(place.start), end.max(place.end));
                 base = GOOD + 1.0;
@@ -97,6 +162,18 @@ fn shows_place(parameter: &Parameter) -> bool {
         })
 }
 
+/// The day of a text that speaks of one day alone.
+fn only_day<'a>(scene: &Scene<'a>) -> Option<&'a Mention> {
+    let mut days =
+        scene.reading.mentions.iter().filter(|mention| matches!(mention.value, Value::When(Moment::Date(_))));
+    days.next().filter(|_| days.next().is_none())
+}
+
+/// Whether a day is written in digits, and not counted from today.
+fn is_in_digits(written: &str) -> bool {
+    written.contains(|c: char| c.is_ascii_digit())
+}
+
 /// The place whose time it is.
 fn place_of<'a>(scene: &Scene<'a>, start: usize, end: usize) -> Option<&'a Mention> {
     scene.reading.mentions.iter().find(|mention| {
@@ -133,10 +210,40 @@ const SPANS: [&str; 24] = [
     "个星期",
 ];
 
-/// `in 100 days`, `3 hours ago`, `三天后`.
+/// Whether a day is today, from which nothing is shifted.
+fn is_today(written: &str) -> bool {
+    ["today", "tonight", "今天", "今晚"].contains(&written.to_lowercase().as_str())
+}
+
+/// `in 100 days`, `3 hours ago`, `三天后`, `tomorrow`.
 pub(super) fn shifts(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     let tokens = &scene.reading.tokens;
     let mut found = Vec::new();
+    // `tomorrow`, `next Friday`, 下周三: a day that is counted from today.
+    for mention in &scene.reading.mentions {
+        let written = scene.reading.written(mention);
+        if matches!(mention.value, Value::When(Moment::Date(_)))
+            && !is_in_digits(written)
+            && !is_today(written)
+        {
+            let value = Given::Said(Json::from(written));
+            let score = GOOD + 0.4 + scene.labelled(places, mention.start, mention.end);
+            found.push(Candidate { value, start: mention.start, end: mention.end, score });
+        }
+    }
+    let text = scene.reading.text;
+    for half in ["半个小时", "半小时", "半天", "半年", "半个月"] {
+        for (start, _) in text.match_indices(half) {
+            let rest = &text[start + half.len()..];
+            let tail =
+                ["以后", "之后", "后", "以前", "之前", "前"].iter().find(|tail| rest.starts_with(**tail));
+            if let Some(tail) = tail {
+                let end = start + half.len() + tail.len();
+                let value = Given::Said(Json::from(&text[start..end]));
+                found.push(Candidate { value, start, end, score: GOOD + 0.5 });
+            }
+        }
+    }
     for at in 0..tokens.len() {
         let Some(number) = super::number::read(scene.reading.text, tokens, at) else { continue };
         let end = tokens[number.after - 1].end;
@@ -150,7 +257,10 @@ pub(super) fn shifts(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
         let tail = ["ago", "from now", "later", "以后", "之后", "后", "以前", "之前", "前"]
             .iter()
             .find(|tail| after.starts_with(**tail));
-        if !is_span || !(before || tail.is_some()) {
+        // `how many days are in 3 years` is calculated.
+        let worked_out =
+            scene.reading.expressions.iter().any(|found| found.start < end && tokens[at].start < found.end);
+        if !is_span || !(before || tail.is_some()) || worked_out {
             continue;
         }
         let start = if before { tokens[at - 1].start } else { tokens[number.first].start };

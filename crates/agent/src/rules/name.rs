@@ -45,6 +45,13 @@ ok okay yes no not am pm both each every all some any as by be has have had iden
 recommend suggest need want could hello hi hey thanks thank dear explain describe rename copy move insert apply merge \
 sum multiply divide subtract ";
 
+/// Parts of countries that stand after a city: `Miami, Florida`.
+const STATES: &str = "|alabama|alaska|arizona|arkansas|california|colorado|connecticut|delaware|florida|georgia|hawaii|idaho|\
+illinois|indiana|iowa|kansas|kentucky|louisiana|maine|maryland|massachusetts|michigan|minnesota|mississippi|missouri|montana|\
+nebraska|nevada|new hampshire|new jersey|new mexico|new york|north carolina|north dakota|ohio|oklahoma|oregon|pennsylvania|\
+rhode island|south carolina|south dakota|tennessee|texas|utah|vermont|virginia|washington|west virginia|wisconsin|wyoming|\
+ontario|quebec|british columbia|alberta|manitoba|nova scotia|queensland|victoria|new south wales|bavaria|england|scotland|wales|";
+
 /// Small words inside names.
 const JOINTS: [&str; 11] = ["of", "the", "de", "la", "van", "von", "del", "da", "di", "du", "&"];
 
@@ -193,7 +200,8 @@ fn region(
         let Some(words) = tokens.get(at + 1..at + 1 + length) else { continue };
         let said = text.get(words[0].start..words[length - 1].end).unwrap_or_default();
         let letters = said.len() == 2 && said.bytes().all(|byte| byte.is_ascii_uppercase());
-        let country = is_country(said) && !is_country(name) && words[0].is_capital();
+        let state = STATES.contains(&format!("|{}|", said.to_lowercase()));
+        let country = (is_country(said) || state) && !is_country(name) && words[0].is_capital();
         if (letters || country) && (1..=length).all(|place| free(at + place)) {
             return length + 1;
         }

@@ -1,5 +1,6 @@
 //! Numbers as people write them: digits, words, Chinese numerals, millions, percent and what they count.
 
+use super::spelled::{numerals, ordinal_word, words};
 use super::token::{Kind, Token};
 use super::units::{self, Unit};
 
@@ -24,30 +25,6 @@ pub(super) struct Reading {
     pub(super) after: usize,
 }
 
-const SMALL: [&str; 20] = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-];
-const TENS: [&str; 10] =
-    ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
 const SCALES: [(&str, f64); 9] = [
     ("hundred", 1e2),
     ("thousand", 1e3),
@@ -66,12 +43,15 @@ pub(super) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Readin
     let token = tokens.get(at)?;
     let (mut value, mut after, mut weak) = match token.kind {
         Kind::Number => (digits(token.text)?, at + 1, false),
-        Kind::Word => words(tokens, at)?,
+        Kind::Word => match ordinal_word(tokens, at) {
+            Some(place) => (place, at + 1, false),
+            None => words(tokens, at)?,
+        },
         Kind::Han => numerals(tokens, at)?,
         Kind::Mark => return None,
     };
     let mut first = at;
-    let mut ordinal = false;
+    let mut ordinal = ordinal_word(tokens, at).is_some();
     if token.kind == Kind::Number {
         (value, after) = exponent(tokens, value, after);
         let before = at.checked_sub(1).and_then(|before| tokens.get(before));
@@ -181,90 +161,6 @@ fn is_percent(tokens: &[Token<'_>], after: &mut usize) -> bool {
     let found = tokens.get(*after).is_some_and(|token| token.is_any(&["%", "percent", "percents"]));
     *after += usize::from(found);
     found
-}
-
-/// `five`, `twenty-one`, `two hundred`, `a dozen`: the value, the token after, and whether it may be an article.
-fn words(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, bool)> {
-    let word = tokens.get(at)?.text.to_ascii_lowercase();
-    if word == "dozen" {
-        return Some((12.0, at + 1, false));
-    }
-    let small = |word: &str| SMALL.iter().position(|name| *name == word);
-    let tens = |word: &str| TENS.iter().skip(2).position(|name| *name == word).map(|place| (place + 2) * 10);
-    let value = match word.split_once('-') {
-        Some((first, second)) => tens(first)? + small(second).filter(|ones| (1..10).contains(ones))?,
-        None => match tens(&word) {
-            Some(tens) => {
-                let ones = tokens.get(at + 1).and_then(|next| small(&next.text.to_ascii_lowercase()));
-                if let Some(ones) = ones.filter(|ones| (1..10).contains(ones)) {
-                    return Some(((tens + ones) as f64, at + 2, false));
-                }
-                tens
-            }
-            None => small(&word)?,
-        },
-    };
-    Some((value as f64, at + 1, word == "one" || word == "zero"))
-}
-
-/// `三十二`, `两百`, `一千零五`, `二〇二四`.
-pub(super) fn numerals(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, bool)> {
-    let (mut total, mut section, mut digit) = (0f64, 0f64, None::<f64>);
-    let mut plain = String::new();
-    let mut after = at;
-    while let Some(token) = tokens.get(after).filter(|token| token.kind == Kind::Han) {
-        match token.text {
-            "零" | "〇" => {
-                digit = None;
-                plain.push('0');
-            }
-            "十" | "百" | "千" => {
-                let scale = match token.text {
-                    "十" => 10.0,
-                    "百" => 100.0,
-                    _ => 1000.0,
-                };
-                if digit.is_none() && token.text != "十" {
-                    break;
-                }
-                section += digit.take().unwrap_or(1.0) * scale;
-                plain.clear();
-                plain.push('x');
-            }
-            "万" | "亿" if after > at => {
-                let scale = if token.text == "万" { 1e4 } else { 1e8 };
-                total = (total + section + digit.take().unwrap_or(0.0)) * scale;
-                section = 0.0;
-                plain.clear();
-                plain.push('x');
-            }
-            other => {
-                let Some(value) = numeral(other) else { break };
-                digit = Some(f64::from(value));
-                plain.push(char::from(b'0' + value));
-            }
-        }
-        after += 1;
-    }
-    if after == at || (after == at + 1 && tokens[at].text == "零") {
-        return None;
-    }
-    let value = match plain.parse::<f64>() {
-        // 二〇二四 is read digit by digit.
-        Ok(value) if plain.len() > 1 => value,
-        _ => total + section + digit.unwrap_or(0.0),
-    };
-    Some((value, after, after == at + 1 && tokens[at].text == "一"))
-}
-
-/// The digit that a numeral is.
-pub(super) fn numeral(text: &str) -> Option<u8> {
-    let place = ["一", "二", "三", "四", "五", "六", "七", "八", "九"].iter().position(|one| *one == text);
-    match text {
-        "两" => Some(2),
-        "〇" | "零" => Some(0),
-        _ => place.and_then(|place| u8::try_from(place + 1).ok()),
-    }
 }
 
 #[cfg(test)]

@@ -35,7 +35,16 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         };
         let Some(value) = fitted(parameter, number) else { continue };
         let label = scene.labelled(places, mention.start, mention.end);
-        let score = BARE + label + bonus(parameter, number);
+        let mut score = BARE + label + bonus(parameter, number);
+        // `top 3`, 前 3 条: so many, of what comes first.
+        let before = scene.reading.token_at(mention.start).checked_sub(1);
+        let leads = before.and_then(|at| scene.reading.tokens.get(at));
+        if leads.is_some_and(|token| token.is_any(&["top", "first", "前", "max"]))
+            && counts(parameter)
+            && number.unit.is_none()
+        {
+            score += UNIT;
+        }
         found.push(Candidate { value: Given::Said(value), start: mention.start, end: mention.end, score });
     }
     found
@@ -73,6 +82,11 @@ fn wants_share(parameter: &Parameter) -> bool {
     !says_percent || description.contains("decimal") || description.contains("小数")
 }
 
+/// Whether a parameter says how many.
+fn counts(parameter: &Parameter) -> bool {
+    parameter.has_word(&["count", "limit", "num", "number", "max", "top", "total", "quantity", "n", "size"])
+}
+
 fn bonus(parameter: &Parameter, number: &Number) -> f32 {
     let mut bonus = 0.0;
     let rate = parameter.has_word(&[
@@ -106,8 +120,7 @@ fn bonus(parameter: &Parameter, number: &Number) -> f32 {
     } else if rate && (number.value > 1.0 || is_money) {
         bonus -= AGAINST * 0.5;
     }
-    let counts = parameter
-        .has_word(&["count", "limit", "num", "number", "max", "top", "total", "quantity", "n", "size"]);
+    let counts = counts(parameter);
     let places = parameter
         .has_word(&["row", "rows", "column", "col", "page", "index", "line", "position", "offset", "start"]);
     if let Some(unit) = number.unit {
@@ -128,7 +141,9 @@ fn bonus(parameter: &Parameter, number: &Number) -> f32 {
         number.value.fract() == 0.0 && (1500.0..2101.0).contains(&number.value) && number.unit.is_none();
     if parameter.has_word(&["year", "years"]) && is_year {
         bonus += 1.0;
-    } else if parameter.words.last().is_some_and(|word| word == "year") && !is_year {
+    } else if parameter.words.last().is_some_and(|word| word == "year")
+        && !(100.0..2200.0).contains(&number.value)
+    {
         bonus -= AGAINST;
     }
     let wants_ordinal =
@@ -157,9 +172,14 @@ fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
         let back =
             |step: usize| at.checked_sub(step).and_then(|at| tokens.get(at)).map_or("", |token| token.text);
         let Some(first) = ordinal(token.text) else { continue };
-        let joint = ["to", "through", "-", "–", "到", "至", "~"].contains(&said(1));
-        let skip = usize::from(said(2) == "第");
-        let last = ordinal(said(2 + skip)).filter(|_| joint);
+        // `columns E and F` are two that stand side by side.
+        let beside = ["and", "和", "、"].contains(&said(1)) && ordinal(said(2)) == Some(first + 1);
+        let joint = beside || ["to", "through", "thru", "-", "–", "到", "至", "~"].contains(&said(1));
+        // 第 5 行到第 15 行: what is counted may be said twice.
+        let named_twice = matches!(said(1), "行" | "列") && ["到", "至"].contains(&said(2));
+        let skip =
+            usize::from(said(2) == "第") + if named_twice { 1 + usize::from(said(3) == "第") } else { 0 };
+        let last = ordinal(said(2 + skip)).filter(|_| joint || named_twice);
         let is_letter = token.text.starts_with(|c: char| c.is_ascii_alphabetic());
         let named = |words: &[&str]| {
             [back(1), back(2), said(1), said(3 + skip)]

@@ -41,7 +41,7 @@ pub(super) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phr
     let skips = |token: &Token<'_>| {
         token.is_any(&[
             "is", "as", "=", ":", "：", "to", "the", "named", "called", "of", "为", "是", "叫", "\"", "成",
-            "a", "an", "写", "用", "做",
+            "a", "an", "写", "用", "做", "it", "them", "上",
         ])
     };
     while reading.tokens.get(at).is_some_and(skips) {
@@ -114,7 +114,39 @@ pub(super) fn chunks<'a>(reading: &Reading<'a>) -> Vec<Phrase<'a>> {
 }
 
 /// What requests begin with before they say what they are about. Longer ones first where one begins another.
-const OPENINGS: [&str; 75] = [
+const OPENINGS: [&str; 107] = [
+    "have we ever talked about",
+    "have we talked about",
+    "have we ever discussed",
+    "have we discussed",
+    "have we ever mentioned",
+    "have we mentioned",
+    "did we talk about",
+    "did we discuss",
+    "did we mention",
+    "what did we say about",
+    "我们之前聊过",
+    "咱们之前聊过",
+    "之前咱们聊过",
+    "之前我们聊过",
+    "我们聊过",
+    "我们之前说过",
+    "我们之前提到过",
+    "我们提到过",
+    "which tool could help me",
+    "which tool can help me",
+    "which tools can",
+    "which tool can",
+    "which tool",
+    "what tool can",
+    "is there a tool that can",
+    "is there any tool that can",
+    "is there a tool to",
+    "is there a tool for",
+    "a tool that can",
+    "a tool to",
+    "a tool for",
+    "tools for",
     "有没有",
     "有什么",
     "关于",
@@ -191,7 +223,11 @@ const OPENINGS: [&str; 75] = [
     "查查",
     "查",
 ];
-const CLOSINGS: [&str; 26] = [
+const CLOSINGS: [&str; 30] = [
+    "in our conversation",
+    "in our chat",
+    "before",
+    "没有",
     "帮我找找",
     "帮我找一下",
     "帮我查查",
@@ -225,7 +261,7 @@ const SEARCHING: &str = " search find look google browse web internet online net
 info information news articles article pages page posts results result for about on of me up up- us in from out regarding \
 related to please can could you i i'd i'll like want need know learn get give show tell check see past last this week month \
 year day days today hey hi hello pls quickly quick just now there is are do did have has what's whats new lookup query \
-websites sites links read through over research dig let my ";
+websites sites links read through over research dig let my it ";
 /// The same in Chinese, longer ones first.
 const SEARCHING_HAN: [&str; 44] = [
     "我想了解一下",
@@ -311,15 +347,57 @@ fn only_counts(part: &str) -> bool {
             || lower.starts_with("谢"))
 }
 
+/// Words of asking that may stand after others of searching.
+const HAN_OPENINGS: [&str; 15] = [
+    "找几篇",
+    "找几条",
+    "几篇",
+    "几条",
+    "搜",
+    "查查",
+    "查一下",
+    "查下",
+    "搜一下",
+    "搜下",
+    "搜搜",
+    "搜索",
+    "找找",
+    "找一下",
+    "检索",
+];
+
+/// Whether a text has nothing but words of asking and searching.
+fn only_asks(text: &str) -> bool {
+    let known = |word: &str| SEARCHING.contains(&format!(" {} ", word.to_lowercase()));
+    let mut rest = text.trim();
+    if !has_han(rest) {
+        return rest
+            .split(|c: char| !c.is_alphanumeric() && c != '\'')
+            .filter(|word| !word.is_empty())
+            .all(known);
+    }
+    while !rest.is_empty() {
+        let listed =
+            OPENINGS.iter().chain(&CLOSINGS).chain(&SEARCHING_HAN).chain(&["现在", "我", "你", "网"]);
+        let Some(shorter) =
+            listed.filter_map(|word| rest.strip_prefix(word)).min_by_key(|shorter| shorter.len())
+        else {
+            return false;
+        };
+        rest = shorter.trim_start_matches(|c: char| c.is_whitespace() || "，,。".contains(c));
+    }
+    true
+}
+
 /// Takes words of searching off both ends.
-fn without_searching(text: &str) -> &str {
+pub(super) fn without_searching(text: &str) -> &str {
     let mut text = text;
     let parts: Vec<&str> = text.split(['?', '？', '。', '，', '!', '！', ';', '；']).collect();
     if parts.len() > 1 {
-        let kept = parts.iter().copied().find(|part| !part.trim().is_empty() && !only_counts(part.trim()));
-        let rest_counts =
-            parts.iter().filter(|part| !part.trim().is_empty() && !only_counts(part.trim())).count() == 1;
-        if let Some(kept) = kept.filter(|_| rest_counts) {
+        let tells =
+            |part: &&&str| !part.trim().is_empty() && !only_counts(part.trim()) && !only_asks(part.trim());
+        let telling: Vec<&&str> = parts.iter().filter(tells).collect();
+        if let [kept] = telling.as_slice() {
             text = kept.trim();
         }
     }
@@ -382,9 +460,17 @@ pub(super) fn remainder<'a>(reading: &Reading<'a>) -> Option<Phrase<'a>> {
             break;
         }
     }
-    let text = without_searching(text.trim());
-    // Nothing but asking is left: 帮我搜一下.
-    if OPENINGS.contains(&text.to_lowercase().as_str()) || CLOSINGS.contains(&text) {
+    // What is left may begin with another word of asking: 网上 查查 ….
+    let mut text = without_searching(text.trim());
+    while let Some(rest) = HAN_OPENINGS.iter().find_map(|word| text.strip_prefix(word)) {
+        let rest = without_searching(rest.trim());
+        if rest.chars().nth(1).is_none() || only_asks(rest) {
+            break;
+        }
+        text = rest;
+    }
+    // Nothing but asking is left: 帮我搜一下, `search the web please`.
+    if only_asks(text) {
         return None;
     }
     let start = text.as_ptr() as usize - reading.text.as_ptr() as usize;

@@ -8,7 +8,7 @@ use super::entry;
 use super::group;
 use super::labels::{self, Place};
 use super::literal::Literal;
-use super::mention::Value;
+use super::mention::{Mention, Value};
 use super::number_value;
 use super::parameter::{Parameter, Shape};
 use super::phrase::{self, Phrase};
@@ -70,6 +70,10 @@ pub(super) fn lists(
         let members = &scene.reading.mentions[range];
         let values: Option<Vec<Json>> = members.iter().map(|mention| member(item, scene, mention)).collect();
         let Some(values) = values else { continue };
+        // `two points`: how many there are is none of them.
+        if matches!(members, [Mention { value: Value::Number(number), .. }] if number.weak) {
+            continue;
+        }
         let (start, end) = (members[0].start, members[members.len() - 1].end);
         let label = scene.labelled(places, start, end);
         let base = match values.len() {
@@ -198,7 +202,7 @@ fn fits(item: &Parameter, value: &Json) -> bool {
     }
 }
 
-fn member(item: &Parameter, scene: &Scene<'_>, mention: &super::mention::Mention) -> Option<Json> {
+fn member(item: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Option<Json> {
     match (&item.shape, &mention.value) {
         (Shape::Integer | Shape::Number, Value::Number(number)) => number_value::fitted(item, number),
         (Shape::Any, Value::Number(number)) => number_value::json(number.value),

@@ -11,9 +11,9 @@ use super::token::{Kind, Token, is_han};
 const NO_SHEETS: [&str; 8] = ["透视", "图", "报", "列", "代", "电", "手", "数据"];
 const MARKERS: [&str; 8] = ["sheet", "worksheet", "tab", "sheets", "工作表", "表", "表单", "页签"];
 /// What may stand between a marker and the name: `sheet named X`, 表叫 X, 表：X.
-const NAMING: [&str; 18] = [
-    "named", "called", "is", "name", "titled", ":", "：", "=", "叫", "做", "名", "为", "是", "字", "命",
-    "就", "，", ",",
+const NAMING: [&str; 20] = [
+    "(", "（", "named", "called", "is", "name", "titled", ":", "：", "=", "叫", "做", "名", "为", "是", "字",
+    "命", "就", "，", ",",
 ];
 /// What may stand between a workbook and the name of its sheet.
 const BETWEEN: [&str; 20] = [
@@ -21,8 +21,8 @@ const BETWEEN: [&str; 20] = [
     "(",
 ];
 /// Words that point at a sheet and do not name it.
-const POINTING: [&str; 16] =
-    ["这", "那", "该", "此", "新", "一", "两", "三", "几", "哪", "同", "每", "某", "有", "什", "所"];
+const POINTING: [&str; 17] =
+    ["第", "这", "那", "该", "此", "新", "一", "两", "三", "几", "哪", "同", "每", "某", "有", "什", "所"];
 
 /// The names of sheets in a text.
 pub(super) fn find<'a>(scene: &Scene<'a>) -> Vec<Phrase<'a>> {
@@ -82,7 +82,20 @@ fn beside(reading: &Reading<'_>, start: usize, end: usize) -> Vec<(usize, usize)
     {
         return Vec::new();
     }
+    // 总表 工作表: the first 表 is part of the name.
+    if marker == "表" && ["工作表", "表单", "sheet"].iter().any(|word| after.trim_start().starts_with(word))
+    {
+        return Vec::new();
+    }
     let before = before.trim_end();
+    // 草稿 和 备份 两张表, 目标 这张表: what is counted or pointed at is named before.
+    if let Some(named) = counted_before(before) {
+        return named;
+    }
+    // 叫 风险 的工作表: the name stands between.
+    if let Some(named) = called_before(before) {
+        return vec![named];
+    }
     if let Some(quoted) = quoted_at(reading, None, Some(before.len())) {
         return vec![quoted];
     }
@@ -131,7 +144,11 @@ fn is_capital(reading: &Reading<'_>, span: (usize, usize)) -> bool {
 /// Without the quotes: what stands in quotes that begin or end there.
 fn quoted_at(reading: &Reading<'_>, start: Option<usize>, end: Option<usize>) -> Option<(usize, usize)> {
     reading.mentions.iter().find_map(|mention| match &mention.value {
-        Value::Literal(Literal::Quoted(_)) if Some(mention.end) == end || Some(mention.start) == start => {
+        // `[North Region]`: brackets around one name are quotes, too.
+        Value::Literal(literal)
+            if (matches!(literal, Literal::Quoted(_)) || is_bracketed(literal))
+                && (Some(mention.end) == end || Some(mention.start) == start) =>
+        {
             let inner = reading.written(mention);
             let open = inner.chars().next().map_or(0, char::len_utf8);
             let close = inner.chars().next_back().map_or(0, char::len_utf8);
@@ -139,6 +156,10 @@ fn quoted_at(reading: &Reading<'_>, start: Option<usize>, end: Option<usize>) ->
         }
         _ => None,
     })
+}
+
+fn is_bracketed(literal: &Literal) -> bool {
+    matches!(literal, Literal::Json(serde_json::Value::Array(items)) if items.len() == 1 && items[0].is_string())
 }
 
 /// The name that begins at a token. Where it was announced any word will do.
@@ -347,6 +368,49 @@ fn word_before(reading: &Reading<'_>, start: usize) -> Option<(usize, usize)> {
         && !general.contains(&token.text.to_lowercase().as_str());
     (plain && article.is_some_and(|token| token.is_any(&["the", "my", "our"])))
         .then_some((token.start, token.end))
+}
+
+/// The names before 这张 or 两个, those that stand side by side.
+fn counted_before(before: &str) -> Option<Vec<(usize, usize)>> {
+    let counted = before.strip_suffix(['张', '个'])?;
+    let head = counted.trim_end_matches(['这', '那', '两', '三', '四', '2', '3', '4']);
+    if head.len() == counted.len() {
+        return None;
+    }
+    let mut found = Vec::new();
+    let mut head = head.trim_end();
+    loop {
+        let bare = head.trim_end_matches(['“', '”', '"', '「', '」', '【', '】']);
+        let (start, end) = run_before(bare)?;
+        let name = bare[start..end].split(['和', '与']).next_back().unwrap_or_default();
+        if name.is_empty() {
+            return None;
+        }
+        found.push((end - name.len(), end));
+        let rest = bare[..end - name.len()].trim_end_matches(['“', '"', '「', '【', ' ']);
+        match rest.strip_suffix(['和', '与', '、']) {
+            Some(rest) => head = rest.trim_end(),
+            None => break,
+        }
+    }
+    found.reverse();
+    Some(found)
+}
+
+/// 叫 风险 的, 名为“汇总”的: the name before a marker that was announced.
+fn called_before(before: &str) -> Option<(usize, usize)> {
+    let named = before.strip_suffix('的')?.trim_end();
+    let words = ["叫做", "名叫", "名为", "命名为", "名字叫", "叫"];
+    let (at, word) = words
+        .iter()
+        .filter_map(|word| named.rfind(word).map(|at| (at, *word)))
+        .max_by_key(|(at, word)| (at + word.len(), word.len()))?;
+    let name = named.get(at + word.len()..)?;
+    let trimmed = name.trim_matches(|c: char| c.is_whitespace() || "\"'“”‘’「」『』【】[]".contains(c));
+    let plain =
+        !trimmed.is_empty() && trimmed.chars().count() <= 20 && !trimmed.contains(['，', '。', ',', '.']);
+    let start = trimmed.as_ptr() as usize - before.as_ptr() as usize;
+    plain.then_some((start, start + trimmed.len()))
 }
 
 /// The run before 表 that names it: up to a blank, a mark, or a small word.

@@ -218,6 +218,13 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
         while tokens.get(next).is_some_and(small) {
             next += 1;
         }
+        // ，结果写到 B1: what was worked out goes on to the next thing to do.
+        let result = tokens.get(next).zip(tokens.get(next + 1));
+        if result.is_some_and(|(first, second)| first.text == "结" && second.text == "果")
+            && begins_verb(reading, next + 2)
+        {
+            return Some(1);
+        }
         // What is told of one thing is listed with 、; it is not cut for every word that could be a verb.
         let begins = match token.text {
             "、" => begins_plainly(reading, next),
@@ -232,6 +239,11 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
         return begins_verb(reading, next).then_some(next - at);
     }
     None
+}
+
+/// Whether a word begins something to do.
+pub(super) fn is_verb(word: &str) -> bool {
+    VERBS.contains(&format!(" {} ", word.to_lowercase()))
 }
 
 fn begins_plainly(reading: &Reading<'_>, at: usize) -> bool {
@@ -250,7 +262,7 @@ fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
             let next = reading.tokens.get(at + 1);
             next.is_some_and(|next| next.kind == Kind::Han && begins_verb(reading, at + 1))
         }
-        Kind::Word => VERBS.contains(&format!(" {} ", token.text.to_lowercase())),
+        Kind::Word => is_verb(token.text),
         Kind::Han => {
             let rest = &reading.text[token.start..];
             // 放在 E2 tells where, and is no deed of its own.

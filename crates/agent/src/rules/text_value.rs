@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 
 use super::candidate::{Candidate, FAIR, GOOD, Given, POOR, Scene};
 use super::choice;
+use super::file_value;
 use super::labels::{self, Label, Place};
 use super::lexicon;
 use super::literal::Literal;
@@ -11,6 +12,7 @@ use super::mention::{Mention, Value};
 use super::moment_value;
 use super::parameter::Parameter;
 use super::phrase;
+use super::place_value;
 use super::role::Role;
 use super::sheet;
 
@@ -122,6 +124,9 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             let is_cell = matches!(mention.value, Value::Literal(Literal::Cells(_)));
             let base = match role {
                 Role::Sheet if is_cell && !names_sheet(scene, mention) => return None,
+                Role::Name if is_cell && !names_sheet(scene, mention) && !is_called(scene, mention) => {
+                    return None;
+                }
                 Role::Id if !text.to_lowercase().starts_with("sheet") => GOOD,
                 Role::Sheet => LAST_RESORT,
                 _ => FAIR,
@@ -144,10 +149,17 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             };
             (text.clone(), base)
         }
-        (Value::Place, Role::Place) => (part_of_place(parameter, &written())?, GOOD + 0.2),
+        (Value::Place, Role::Place) => (place_value::part(parameter, &written())?, GOOD + 0.2),
         (Value::Place, Role::Zone) => (written(), GOOD + 0.2),
-        (Value::Name, Role::Place) => (written(), FAIR + 0.3),
-        (Value::Name, Role::Zone) => (written(), POOR),
+        // `King of France` is not where, and France is.
+        (Value::Name, Role::Place) => match written().rsplit_once(" of ") {
+            Some((_, place)) if super::name::is_place(place) => (place.to_owned(), FAIR + 0.5),
+            _ => (written(), FAIR + 0.3),
+        },
+        // A place that the table does not know is said, too: the clock tells that it does not know it.
+        (Value::Name, Role::Zone) => {
+            (written(), if place_value::stands_in(scene, mention) { GOOD } else { POOR })
+        }
         (Value::Name, Role::Name) if !own() => (written(), FAIR + 0.7),
         (Value::Name, Role::Other) if !own() => (written(), FAIR + 0.5),
         (Value::Place, Role::Name | Role::Other) => (written(), FAIR),
@@ -156,19 +168,6 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(scene, mention)?, POOR * 0.6),
         _ => return None,
     })
-}
-
-/// `Sydney, Australia`: the city for who wants a city, the country for who wants that.
-fn part_of_place(parameter: &Parameter, written: &str) -> Option<String> {
-    let (city, region) =
-        written.split_once(',').map_or((written, None), |(city, region)| (city, Some(region.trim())));
-    if parameter.has_word(&["country", "state", "province", "nation"]) && !parameter.has_word(&["city"]) {
-        let is_country = super::name::is_country(city);
-        return region
-            .map(str::to_owned)
-            .or_else(|| (is_country || parameter.has_word(&["state", "province"])).then(|| city.to_owned()));
-    }
-    Some(if parameter.has_word(&["city", "town"]) { city.to_owned() } else { written.to_owned() })
 }
 
 /// `Premier League` is a league by its own name.
@@ -185,6 +184,14 @@ fn plain(scene: &Scene<'_>, mention: &Mention) -> Option<String> {
     let written = scene.reading.written(mention);
     let plain: String = written.chars().filter(|c| c.is_ascii_digit() || ".-".contains(*c)).collect();
     plain.contains(|c: char| c.is_ascii_digit()).then_some(plain)
+}
+
+/// `to Q1`, `called Q1`, 改成 Q1: what looks like a cell may be a name that is given.
+fn is_called(scene: &Scene<'_>, mention: &Mention) -> bool {
+    let before = scene.reading.text.get(..mention.start).unwrap_or_default().trim_end().to_lowercase();
+    ["to", "as", "called", "named", "into", "sheet", "tab", "叫", "为", "成", "名", "表"]
+        .iter()
+        .any(|word| before.ends_with(word))
 }
 
 /// `Q1 sheet`, `Q1 表`: what looks like a cell may be the name of a sheet.
@@ -222,18 +229,27 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
             let named = |found: phrase::Phrase<'_>| said(found.text, found.start, found.end, GOOD + 0.1);
             sheet::find(scene).into_iter().map(named).collect()
         }
+        Role::Zone => place_value::unknown(scene)
+            .into_iter()
+            .map(|(start, end)| said(&reading.text[start..end], start, end, GOOD))
+            .collect(),
         Role::Cell => corners(parameter, scene),
         Role::Date | Role::Time | Role::DateTime => moment_value::candidates(parameter, scene, places),
         // What others take out of it is taken off later: it keeps nothing from them.
         Role::Query => phrase::remainder(reading)
-            .map(|rest| said(rest.text, rest.start, rest.start, FAIR))
+            .map(|rest| {
+                let spoken = reading.text[..rest.start].to_lowercase();
+                let about = ["about ", "mention", "discuss", "聊过", "说过", "提过", "谈过", "聊到", "提到"];
+                let asked = !parameter.required && about.iter().any(|word| spoken.contains(word));
+                said(rest.text, rest.start, rest.start, if asked { GOOD + 0.2 } else { FAIR })
+            })
             .into_iter()
             .collect(),
         Role::Shift => moment_value::shifts(scene, places),
-        Role::Pattern => patterns(scene),
+        Role::Pattern => file_value::patterns(scene),
         Role::Language => spoken(&choice::LANGUAGES, parameter, scene, places),
         Role::Currency => spoken(&choice::CURRENCIES, parameter, scene, places),
-        Role::Folder => folders(scene),
+        Role::Folder => file_value::folders(scene),
         _ => Vec::new(),
     }
 }
@@ -297,7 +313,10 @@ fn corners(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
                 .get(one)
                 .zip(mentions.get(other))
                 .and_then(|(a, b)| scene.reading.text.get(a.end..b.start));
-            between.is_some_and(|text| ["to", "through", "-", "到", "至", "~", "and"].contains(&text.trim()))
+            between.is_some_and(|text| {
+                ["to", "through", "thru", "till", "until", "-", "–", "到", "至", "~", "and"]
+                    .contains(&text.trim())
+            })
         };
         let is_cell = |place: usize| {
             matches!(mentions.get(place), Some(Mention { value: Value::Literal(Literal::Cells(_)), .. }))
@@ -315,64 +334,26 @@ fn corners(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     found
 }
 
-/// `xlsx files`, `markdown 文件`: names by their ending.
-fn patterns(scene: &Scene<'_>) -> Vec<Candidate> {
-    let tokens = &scene.reading.tokens;
-    let mut found = Vec::new();
-    for (at, token) in tokens.iter().enumerate() {
-        let after = tokens.get(at + 1).map_or("", |next| next.text).to_lowercase();
-        let is_files = ["file", "files", "格", "文", "的"].contains(&after.as_str());
-        let lower = token.text.to_lowercase();
-        let ending = match lower.as_str() {
-            "markdown" => "md",
-            "python" => "py",
-            "rust" => "rs",
-            "javascript" => "js",
-            "excel" => "xlsx",
-            "text" => "txt",
-            other if super::literal::is_ending(other) && other.len() > 1 => other,
-            _ => continue,
-        };
-        if is_files {
-            let value = Given::Said(Json::from(format!("*.{ending}")));
-            found.push(Candidate { value, start: token.start, end: token.end, score: GOOD + 0.2 });
-        }
-    }
-    found
-}
-
-/// A word beside `folder` or 目录.
-fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
-    let labels: Vec<Label> =
-        ["folder", "directory", "文件夹", "目录", "under"].iter().map(|name| Label::new(name, 1.0)).collect();
-    let mut found = Vec::new();
-    for place in labels::places(&labels, scene.reading, &scene.stems) {
-        let at = scene.reading.token_at(place.start);
-        let before = at.checked_sub(1).and_then(|at| scene.reading.tokens.get(at));
-        let after = scene.reading.tokens.get(scene.reading.token_at(place.end));
-        let is_under = scene
-            .reading
-            .text
-            .get(place.start..place.end)
-            .is_some_and(|text| text.eq_ignore_ascii_case("under"));
-        let useful = |token: &&super::token::Token<'_>| {
-            token.kind == super::token::Kind::Word
-                && !phrase::is_stop(token.text)
-                && token.text.is_ascii()
-                && !token.is_any(&["files", "file", "list"])
-        };
-        let token = if is_under { after.filter(useful) } else { before.filter(useful) };
-        if let Some(token) = token {
-            let value = Given::Said(Json::from(token.text));
-            found.push(Candidate { value, start: token.start, end: token.end, score: GOOD + 0.2 });
-        }
-    }
-    found
-}
-
 /// Values that the description gives as examples and the text says.
 fn examples(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     let mut found = Vec::new();
+    // `gas-powered`: an example as the first part of a word.
+    for token in &scene.reading.tokens {
+        let near = |example: &&String| !example.contains(' ') && labels::alike(example, token.text);
+        if let Some(example) = parameter.examples.iter().find(near) {
+            let value = Given::Said(Json::from(example.as_str()));
+            found.push(Candidate { value, start: token.start, end: token.end, score: GOOD - 0.2 });
+        }
+    }
+    for token in scene.reading.tokens.iter().filter(|token| token.text.contains('-')) {
+        let first = token.text.split('-').next().unwrap_or_default();
+        if let Some(example) =
+            parameter.examples.iter().find(|example| example.len() > 2 && example.eq_ignore_ascii_case(first))
+        {
+            let value = Given::Said(Json::from(example.as_str()));
+            found.push(Candidate { value, start: token.start, end: token.start + first.len(), score: GOOD });
+        }
+    }
     for example in parameter.examples.iter().filter(|example| example.chars().count() > 2) {
         for place in
             labels::places(&[Label::new(&example.replace(' ', "_"), 1.0)], scene.reading, &scene.stems)
@@ -401,14 +382,23 @@ fn labelled(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<C
             continue;
         }
         let value = Given::Said(Json::from(phrase.text));
-        found.push(Candidate {
-            value,
-            start: phrase.start,
-            end: phrase.end,
-            score: 0.3 + place.strength * 0.6,
-        });
+        // `title it X`, 标题写 X: a verb or a sign between says that the name is told.
+        let between = scene.reading.text.get(place.end..phrase.start).unwrap_or_default().trim();
+        let told = [":", "：", "=", "it", "写", "叫", "为", "是", "写上", "叫做", "设为"].contains(&between);
+        let score = 0.3 + place.strength * 0.6 + if told && place.strength > 1.5 { 0.8 } else { 0.0 };
+        found.push(Candidate { value, start: phrase.start, end: phrase.end, score });
     }
     found
+}
+
+/// The words of a run before those at its end that are the tool's own.
+fn modifier<'a>(scene: &Scene<'_>, run: &'a str) -> Option<&'a str> {
+    let own = |word: &str| scene.tool_words.contains(&labels::stem(word));
+    let mut kept = run;
+    while let Some((head, _)) = kept.rsplit_once(' ').filter(|(_, last)| own(last)) {
+        kept = head.trim_end();
+    }
+    (kept.len() < run.len() && !kept.split(' ').any(own)).then_some(kept)
 }
 
 /// Runs of words that are not the tool's own; most after a small word that names things.
@@ -428,8 +418,28 @@ fn chunks(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
             .filter(|word| scene.tool_words.contains(&labels::stem(word)))
             .count();
         let words = chunk.text.split_whitespace().count();
-        if own == words || lexicon::is_kind(chunk.text) {
+        // A piece of a quoted text or of a name is not what it says.
+        let torn = scene.reading.mentions.iter().any(|mention| {
+            let inside = mention.start <= chunk.start && chunk.end <= mention.end;
+            inside && chunk.end - chunk.start + 2 < mention.end - mention.start
+        });
+        if own == words || torn || lexicon::is_kind(chunk.text) {
             continue;
+        }
+        // `rock concerts`, `a single room`: what stands before the tool's own word says of which kind.
+        let named = scene.reading.mentions.iter().any(|mention| {
+            let whole = !matches!(mention.value, Value::Literal(_) | Value::When(_));
+            whole && mention.start < chunk.end && chunk.start < mention.end
+        });
+        if own > 0
+            && !named
+            && let Some(kind) = modifier(scene, chunk.text)
+        {
+            let named = parameter
+                .has_word(&["type", "genre", "category", "kind", "style", "class", "cuisine", "topic"]);
+            let value = Given::Said(Json::from(kind));
+            let end = chunk.start + kind.len();
+            found.push(Candidate { value, start: chunk.start, end, score: if named { 1.15 } else { 0.92 } });
         }
         let mut score = if own == 0 { 0.75 } else { POOR };
         match chunk.after.as_deref() {

@@ -47,7 +47,15 @@ pub(super) fn at(tokens: &[Token<'_>], at: usize) -> (Option<Unit>, usize) {
         // One letter is a unit only where it is written onto its number.
         let joined = at > 0 && tokens[at - 1].end == token.start;
         return match of(token.text) {
-            Some(unit) if joined || token.text.chars().nth(1).is_some() => (Some(unit), 1),
+            // `300 K`: a capital stands for its unit after a blank, too, where no name goes on.
+            Some(unit)
+                if joined
+                    || token.text.chars().nth(1).is_some()
+                    || (matches!(token.text, "K" | "V" | "W" | "J" | "N")
+                        && tokens.get(at + 1).is_none_or(|next| !next.is_capital())) =>
+            {
+                (Some(unit), 1)
+            }
             _ => (None, 0),
         };
     }

@@ -23,6 +23,7 @@ use toolhub_core::ToolError;
 use toolhub_macros::tool;
 
 use crate::blocking::{self, Cancelled};
+use crate::in_chinese::in_chinese;
 
 const MAX_INPUT: usize = 10_000;
 const MAX_OUTPUT: usize = 100_000;
@@ -40,7 +41,8 @@ pub async fn calculate(
     #[doc = "The expression, without words around it"] expression: String,
 ) -> Result<String, ToolError> {
     blocking::run(move |cancelled| {
-        calculate_within(&expression, TIME_LIMIT, cancelled).map_err(ToolError::failed)
+        calculate_within(&expression, TIME_LIMIT, cancelled)
+            .map_err(|error| ToolError::failed(in_chinese(error)))
     })
     .await
 }

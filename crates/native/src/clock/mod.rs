@@ -9,6 +9,7 @@ mod offset;
 mod plain;
 mod zone;
 
+use crate::in_chinese::in_chinese;
 use jiff::{Span, Timestamp, Zoned, tz::TimeZone};
 use toolhub_core::{RawJson, RawObject, ToolError, ToolOutput};
 use toolhub_macros::tool;
@@ -36,7 +37,8 @@ pub async fn get_time(
         None => TimeZone::UTC,
     });
     let now = Timestamp::now().to_zoned(system);
-    let answer = time_at(&now, &TimeRequest { zone, offset, at }).map_err(ToolError::failed)?;
+    let answer = time_at(&now, &TimeRequest { zone, offset, at })
+        .map_err(|error| ToolError::failed(in_chinese(error)))?;
     ToolOutput::from_raw(describe(&answer)).ok_or(ToolError::Internal)
 }
 

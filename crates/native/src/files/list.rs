@@ -9,6 +9,7 @@ use toolhub_macros::tool;
 use super::folders::Folders;
 use super::glob;
 use crate::blocking::{self, Cancelled};
+use crate::in_chinese::in_chinese;
 
 /// Entries that are shown.
 const MAX_SHOWN: usize = 1_000;
@@ -41,7 +42,7 @@ pub async fn list_files(
             None if roots.is_empty() => search.list(&folders, ".").map(|text| vec![text]),
             None => roots.iter().map(|root| search.list(&folders, root)).collect(),
         }
-        .map_err(ToolError::failed)
+        .map_err(|error| ToolError::failed(in_chinese(error)))
     });
     super::texts(parts.await?)
 }

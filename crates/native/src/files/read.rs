@@ -11,6 +11,7 @@ use super::decode::{self, DecodeError, Kind, Malformed, Page, Window};
 use super::folders::{Folders, Place};
 use super::guess;
 use crate::blocking::{self, Cancelled};
+use crate::in_chinese::in_chinese;
 
 /// Text that is read at once.
 const MAX_TEXT: usize = 1 << 20;
@@ -45,7 +46,7 @@ pub async fn read_file(
     };
     let parts = blocking::run(move |cancelled| {
         let request = Request { path: &path, encoding: encoding.as_deref(), window, cancelled };
-        request.read(&folders).map_err(ToolError::failed)
+        request.read(&folders).map_err(|error| ToolError::failed(in_chinese(error)))
     });
     super::texts(parts.await?)
 }

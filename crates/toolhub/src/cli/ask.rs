@@ -2,7 +2,9 @@
 
 use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 
+use anstream::adapter::strip_str;
 use toolhub::{
     AgreedBefore, Answer, AskError, AskOptions, Consent, Hub, NobodyThere, Permission, RawJson, Spoken,
     ToolError, Way, WhichModel,
@@ -11,24 +13,43 @@ use toolhub_core::{BoxFuture, Say as _, ToolName};
 use toolhub_engine::suspicion::visible;
 
 use super::app::App;
-use super::exit::{Exit, UsageError};
+use super::ask_interrupted;
+use super::exit::{Exit, Interrupted, UsageError};
 use super::live::TURN;
 use super::options_ask::{AgentArgs, AskArgs, WayArg};
-use super::screen::DIM;
+use super::screen::{DIM, visible_lines};
 
 pub(crate) async fn run(app: &App, args: AskArgs) -> anyhow::Result<Exit> {
-    let request = match args.request.as_str() {
-        "-" => {
-            let mut text = String::new();
-            std::io::stdin().lock().read_to_string(&mut text)?;
-            text
-        }
-        request => request.to_owned(),
+    let request = match args.request.as_slice() {
+        [one] if one == "-" => from_stdin(app)?,
+        // Without quotes the words come one by one.
+        words => words.join(" "),
     };
     let conversation = args.conversation.clone().unwrap_or_else(Hub::new_conversation);
     let options = options(app, &args.agent, &conversation);
-    let answer = answer(app, &request, (&args.agent, &options)).await?;
-    Ok(show(app, &answer, &conversation))
+    let begun = SystemTime::now();
+    match answer(app, &request, (&args.agent, &options)).await {
+        Ok(answer) => Ok(show(app, &answer, &conversation)),
+        Err(error) => {
+            if error.is::<Interrupted>() && app.screen.json {
+                ask_interrupted::show(app, &conversation, begun).await;
+            }
+            Err(error)
+        }
+    }
+}
+
+fn from_stdin(app: &App) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to() + 1;
+        let text = app.lang().pick(
+            format!("standard input is no UTF-8 (byte {at}): convert it first, as with `iconv -t UTF-8`"),
+            format!("标准输入的内容不是 UTF-8（第 {at} 字节）：请先转换，例如 `iconv -t UTF-8`"),
+        );
+        UsageError(text).into()
+    })
 }
 
 /// What was asked for on the command line.
@@ -112,16 +133,6 @@ pub(super) async fn answer(
     }
 }
 
-/// Control characters shown as marks, line breaks and tabs as they are.
-fn visible_lines(text: &str) -> String {
-    text.split_inclusive('\n')
-        .map(|line| match line.strip_suffix('\n') {
-            Some(line) => format!("{}\n", visible(line)),
-            None => visible(line).into_owned(),
-        })
-        .collect()
-}
-
 /// On a fresh machine rules plan; that is said once.
 async fn say_once_that_there_is_no_model(app: &App, hub: &Hub) {
     let told = hub.places().home.join("no-model.told");
@@ -184,7 +195,8 @@ pub(super) fn show(app: &App, given: &Given, conversation: &str) -> Exit {
         if !given.spoken.is_empty() {
             app.screen.line("");
         }
-        app.screen.verbatim(&answer.text);
+        // An answer is words: what a tool put in to steer a terminal is left out.
+        app.screen.verbatim(&strip_str(&answer.text).to_string());
     } else {
         app.screen.error(&answer.text);
     }

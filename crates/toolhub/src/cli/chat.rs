@@ -1,6 +1,7 @@
 //! `toolhub chat`: a conversation, kept, that can be gone on with.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::time::SystemTime;
 
 use toolhub::Hub;
 use toolhub_core::{RawJson, RawObject};
@@ -14,6 +15,8 @@ use super::table::{Cell, lines};
 
 /// Conversations that are listed.
 const LISTED: usize = 30;
+/// How wide a line of the list is where no terminal tells.
+const WIDTH: usize = 100;
 
 pub(crate) async fn run(app: &App, args: ChatArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
@@ -109,6 +112,8 @@ async fn list(app: &App, hub: &Hub) -> anyhow::Result<Exit> {
                     .with("id", one.id.as_str())
                     .with("opening", one.opening.as_str())
                     .with("turns", RawJson::of(&one.turns))
+                    .with("first", utc(one.first))
+                    .with("last", utc(one.last))
             })
             .collect();
         app.screen.json(&RawJson::of(&shown));
@@ -116,14 +121,32 @@ async fn list(app: &App, hub: &Hub) -> anyhow::Result<Exit> {
     }
     let row = |one: &toolhub_core::conversation::ConversationSummary| {
         let opening = one.opening.split_whitespace().collect::<Vec<_>>().join(" ");
-        vec![Cell::new(one.id.as_str(), NAME), Cell::from(one.turns.to_string()), Cell::from(opening)]
+        vec![
+            Cell::new(one.id.as_str(), NAME),
+            Cell::new(day(one.last), DIM),
+            Cell::from(one.turns.to_string()),
+            Cell::from(opening),
+        ]
     };
     let rows: Vec<Vec<Cell>> = known.iter().map(row).collect();
-    for line in lines(&rows, "  ", app.screen.width()) {
+    for line in lines(&rows, "  ", Some(app.screen.width().unwrap_or(WIDTH))) {
         app.screen.line(&line);
     }
     if known.is_empty() {
         app.screen.note(app.lang().pick("no conversation yet", "还没有对话"));
     }
     Ok(Exit::Done)
+}
+
+/// The day and the time of day here.
+fn day(at: SystemTime) -> String {
+    let zone = jiff::tz::TimeZone::system();
+    let at = jiff::Timestamp::try_from(at);
+    at.map(|at| at.to_zoned(zone).strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
+}
+
+/// A moment for programs; null where it has none.
+fn utc(at: SystemTime) -> RawJson {
+    let at = jiff::Timestamp::try_from(at).ok();
+    at.map_or_else(RawJson::null, |at| RawJson::from(at.to_string()))
 }

@@ -134,7 +134,35 @@ async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::
         report.checks.push(check.with("status", status).with("text", text));
     }
     approvals(app, hub, report);
+    agents(app, hub, report);
     doctor_model::look(app, hub, args, report).await
+}
+
+/// Agents whose lists name tools that nobody has.
+fn agents(app: &App, hub: &Hub, report: &mut Report<'_>) {
+    let (lang, catalog) = (app.lang(), hub.catalog());
+    let names: Vec<&str> = catalog.iter().map(|entry| entry.tool.name().as_str()).collect();
+    for (agent, settings) in &hub.settings().agents {
+        let allowed = settings.allowed();
+        let strange: Vec<String> = allowed.without(&names).map(|pattern| format!("`{pattern}`")).collect();
+        if strange.is_empty() {
+            continue;
+        }
+        let listed = strange.join(", ");
+        let none = names.iter().all(|name| !allowed.has(name));
+        let (en, zh) = match none {
+            true => ("; it has no tool at all", "；它没有任何可用的工具"),
+            false => ("", ""),
+        };
+        let text = lang.pick(
+            format!("`[agents.{agent}] tools` names {listed}, which no tool is called{en}; `toolhub tools` lists them"),
+            format!("`[agents.{agent}] tools` 中的 {listed} 不是任何工具的名称{zh}；`toolhub tools` 列出所有工具"),
+        );
+        match none {
+            true => report.problem("agents", &text, Exit::Usage),
+            false => report.add("agents", Finding::Odd, &text),
+        }
+    }
 }
 
 /// What was approved, what changed since, and what is suspicious.

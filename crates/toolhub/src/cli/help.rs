@@ -91,7 +91,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         " version" => "显示版本",
         "/ask" => "用自己的话提出请求：规划、运行工具、作答",
         "/ask request" => "用自己的话说明想做什么；`-` 表示从标准输入读取",
-        "/ask conversation" => "所属的对话 [默认：新对话]",
+        "/ask conversation" => "所属的对话；没有用过的 id 会开始新对话 [默认：新对话]",
         "/chat" => "连续对话，并保留记录",
         "/chat resume" => "继续之前的对话；`last` 为最近的一个",
         "/chat list" => "列出之前的对话",

@@ -3,6 +3,7 @@
 mod app;
 mod arguments;
 mod ask;
+mod ask_interrupted;
 mod browser;
 mod call;
 mod chat;

@@ -36,10 +36,11 @@ pub(crate) struct AgentArgs {
 #[derive(Debug, Args)]
 pub(crate) struct AskArgs {
     /// What you want, in your own words; `-` reads it from standard input
-    pub(crate) request: String,
+    #[arg(required = true, value_name = "REQUEST")]
+    pub(crate) request: Vec<String>,
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
-    /// The conversation that it belongs to [default: a new one]
+    /// The conversation that it belongs to; an id nobody has used begins one [default: a new one]
     #[arg(long, value_name = "ID")]
     pub(crate) conversation: Option<String>,
 }

@@ -32,7 +32,19 @@ pub(crate) async fn run(app: &App, args: &RunArgs) -> anyhow::Result<Exit> {
         }
     }
     if app.screen.json {
-        let shown: Vec<RawObject> = outcomes.iter().map(|outcome| outcome.to_json(app.lang())).collect();
+        // Calls come first and in order; what could not be read comes after them, and has no arguments.
+        let shown: Vec<RawObject> = outcomes
+            .iter()
+            .enumerate()
+            .map(|(place, outcome)| {
+                let call = reading.calls.get(place);
+                let arguments = call.map_or_else(RawJson::null, |call| call.arguments.clone());
+                let named =
+                    RawObject::default().with("tool", outcome.tool.as_str()).with("arguments", arguments);
+                let told = outcome.to_json(app.lang());
+                told.iter().fold(named, |shown, (name, value)| shown.with(name, value.clone()))
+            })
+            .collect();
         app.screen.json(&RawJson::of(&shown));
     } else if outcomes.is_empty() {
         app.screen.note(app.lang().pick("no tool call in it", "其中没有工具调用"));

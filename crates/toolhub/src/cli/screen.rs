@@ -1,5 +1,6 @@
 //! What people and programs see: answers on stdout, everything else on stderr, colours only on a terminal.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -72,10 +73,12 @@ impl Screen {
         self.check(writeln!(out, "{text}").and_then(|()| out.flush()));
     }
 
-    /// What a tool gave, byte for byte, on lines of its own.
+    /// What a tool gave, on lines of its own: byte for byte into a pipe or a file; on a terminal, which it could steer,
+    /// with its control characters shown.
     pub(crate) fn verbatim(&self, text: &str) {
         self.hide_status();
         let mut out = std::io::stdout().lock();
+        let text = if out.is_terminal() { Cow::Owned(visible_lines(text)) } else { Cow::Borrowed(text) };
         let end = if text.ends_with('\n') { "" } else { "\n" };
         self.check(write!(out, "{text}{end}").and_then(|()| out.flush()));
     }
@@ -131,6 +134,12 @@ impl Screen {
         let columns = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         std::io::stdout().is_terminal().then(|| terminal_width().or_else(columns).unwrap_or(100))
     }
+}
+
+/// Control characters shown as marks, line breaks and tabs as they are.
+pub(crate) fn visible_lines(text: &str) -> String {
+    let shown = |line: &str| line.split('\t').map(visible).collect::<Vec<_>>().join("\t");
+    text.split('\n').map(|line| shown(line.strip_suffix('\r').unwrap_or(line))).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(unix)]

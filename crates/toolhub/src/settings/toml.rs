@@ -244,8 +244,27 @@ impl Settings {
             );
             return Err(ConfigError::at(file, &text, byte, what));
         }
+        if let Some(owner) = settings.without_model_name() {
+            let section = text.find(&format!("[{owner}]")).unwrap_or(0);
+            let byte = text[section..].find("model").map_or(section, |at| section + at);
+            let what = Text::new(
+                format!("`model` in `[{owner}]` is empty: name a model, or leave `model` out"),
+                format!("`[{owner}]` 中的 `model` 为空：请写出模型名，或去掉 `model`"),
+            );
+            return Err(ConfigError::at(file, &text, byte, what));
+        }
         settings.notes = unknown_keys(file, &text);
         Ok(settings)
+    }
+
+    /// The table whose `model` is an empty text, which names nothing.
+    fn without_model_name(&self) -> Option<String> {
+        let empty = |model: &Option<String>| model.as_deref().is_some_and(|name| name.trim().is_empty());
+        let agent = || self.agents.iter().find(|(_, agent)| empty(&agent.model));
+        match self.llm.as_ref().is_some_and(|llm| empty(&llm.model)) {
+            true => Some("llm".to_owned()),
+            false => agent().map(|(name, _)| format!("agents.{name}")),
+        }
     }
 
     /// The folders that the file tools may read: the configured ones, else the current one.
@@ -317,6 +336,8 @@ mod tests {
         check("a = \n", "line 1, column 5: ");
         check("[routing]\norder = [\"web\"]\n", "line 2, column 10: unknown variant `web`");
         check("[routing]\norder = []\n", "line 2, column 1: `order` is empty");
+        check("[llm]\nmodel = \"\"\n", "line 2, column 1: `model` in `[llm]` is empty");
+        check("[agents.a]\nmodel = \" \"\n", "line 2, column 1: `model` in `[agents.a]` is empty");
         check("[[servers]]\ntools = []\n", "line 1, column 1: missing field `id`");
         check(
             "[[servers]]\nid = \"a\"\nera = \"old\"\n",

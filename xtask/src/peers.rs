@@ -78,15 +78,26 @@ pub(crate) fn folder(workspace: &Workspace) -> PathBuf {
 }
 
 pub(crate) fn set_up(workspace: &Workspace) -> Result<()> {
+    set_up_those(workspace, |_| true)?;
+    list(&folder(workspace));
+    Ok(())
+}
+
+/// Sets up the one peer of that name, for whoever needs no other.
+pub(crate) fn set_up_one(workspace: &Workspace, name: &str) -> Result<()> {
+    ensure!(PEERS.iter().any(|peer| peer.name == name), "there is no peer `{name}`");
+    set_up_those(workspace, |peer| peer.name == name)
+}
+
+fn set_up_those(workspace: &Workspace, wanted: impl Fn(&Peer) -> bool) -> Result<()> {
     let folder = folder(workspace);
     fs::create_dir_all(&folder).with_context(|| format!("cannot create `{}`", folder.display()))?;
     // Two runs at once must not install into one folder; the lock goes with the file.
     let lock = File::create(folder.join(".lock"))?;
     lock.lock()?;
-    for peer in PEERS {
+    for peer in PEERS.iter().filter(|peer| wanted(peer)) {
         peer.set_up(&folder).with_context(|| format!("cannot set up the peer `{}`", peer.name))?;
     }
-    list(&folder);
     Ok(())
 }
 

@@ -113,14 +113,16 @@ impl Agent<'_> {
         let Talked { text, steps, broken } = talk(model_talk, &self.desk, (chat, asked.request)).await;
         match broken {
             // Nothing was done yet: rules may do better than nothing.
-            Some(why) if steps.is_empty() => self.by_rules(asked, vec![instead(&why.text())]).await,
+            Some(why) if steps.is_empty() => {
+                self.by_rules_after(model_talk, asked, vec![instead(&why.text())]).await
+            }
             Some(why) => {
                 let text = if text.trim().is_empty() { Vec::new() } else { vec![text] };
                 self.made(text, (steps, Plan::default()), (model_talk, vec![why.text()], asked.request))
             }
             None if steps.is_empty() && text.trim().is_empty() => {
                 let silent = Text::new("the model said nothing", "模型没有说任何话");
-                self.by_rules(asked, vec![instead(&silent)]).await
+                self.by_rules_after(model_talk, asked, vec![instead(&silent)]).await
             }
             None => {
                 let text = if text.trim().is_empty() { Vec::new() } else { vec![text] };
@@ -133,8 +135,13 @@ impl Agent<'_> {
         let prompt = prompt(&self.desk, self.wanted(asked.request, Purpose::Plan)).await;
         let plan = match model_plan::plan(model_talk, &self.desk, (prompt.system, messages(asked))).await {
             Ok(plan) => self.in_order(plan),
-            Err(NoPlan::NoReply(why)) => return self.by_rules(asked, vec![instead(&why.text())]).await,
-            Err(NoPlan::Nonsense(why)) => return self.by_rules(asked, vec![why]).await,
+            Err(none) => {
+                let why = match none {
+                    NoPlan::NoReply(why) => instead(&why.text()),
+                    NoPlan::Nonsense(why) => why,
+                };
+                return self.by_rules_after(model_talk, asked, vec![why]).await;
+            }
         };
         self.tell_plan(&plan);
         let thinking = Thinking { model_talk, lang: spoken(asked.request) };
@@ -165,7 +172,7 @@ impl Agent<'_> {
         &self,
         mut text: Vec<String>,
         (steps, plan): (Vec<StepResult>, Plan),
-        (model_talk, notes, request): (&ModelTalk<'_>, Vec<Text>, &str),
+        (model_talk, mut notes, request): (&ModelTalk<'_>, Vec<Text>, &str),
     ) -> Answer {
         let worded = !text.is_empty();
         if !worded {
@@ -179,6 +186,11 @@ impl Agent<'_> {
         }
         if !notes.is_empty() {
             verification.verified = false;
+        } else if !worded {
+            notes.push(Text::new(
+                "the model had no words of its own for this: what the tools said is shown",
+                "模型没有用自己的话作答：显示的是工具的结果",
+            ));
         }
         Answer {
             text,
@@ -189,6 +201,11 @@ impl Agent<'_> {
             usage: model_talk.usage(),
             notes,
         }
+    }
+
+    /// By rules where a model did not do it: what it cost is not forgotten.
+    async fn by_rules_after(&self, model_talk: &ModelTalk<'_>, asked: Asked<'_>, notes: Vec<Text>) -> Answer {
+        Answer { usage: model_talk.usage(), ..self.by_rules(asked, notes).await }
     }
 
     async fn by_rules(&self, asked: Asked<'_>, notes: Vec<Text>) -> Answer {

@@ -1,5 +1,6 @@
 //! The answer: put together from what the steps came to, and what is held of its truth.
 
+use toolhub_core::json::canonical;
 use toolhub_core::lang::{Lang, Say as _, Text};
 use toolhub_core::model::Usage;
 use toolhub_core::outcome::Verification;
@@ -127,8 +128,18 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> String 
         };
         plan.steps.iter().any(takes)
     };
-    let answers: Vec<&StepResult> =
-        steps.iter().filter(|step| step.success() && !step.text.trim().is_empty() && !used(step)).collect();
+    // A talk has no plan, and a model that went round in circles says the same again: the last time is the newest.
+    let again = |place: usize| {
+        plan.steps.is_empty() && steps.iter().skip(place + 1).any(|later| same_call(&steps[place], later))
+    };
+    let answers: Vec<&StepResult> = steps
+        .iter()
+        .enumerate()
+        .filter(|(place, step)| {
+            step.success() && !step.text.trim().is_empty() && !used(step) && !again(*place)
+        })
+        .map(|(_, step)| step)
+        .collect();
     let mut lines: Vec<String> = match answers[..] {
         [one] => vec![one.whole.trim().to_owned()],
         _ => {
@@ -149,6 +160,13 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> String 
     }
     lines.extend(plan.problems.iter().map(|problem| problem.say(lang)));
     lines.join("\n")
+}
+
+/// Whether two steps called the same tool with the same arguments, both with success.
+pub(crate) fn same_call(left: &StepResult, right: &StepResult) -> bool {
+    let written = |given: &RawJson| canonical(given.get()).unwrap_or_else(|| given.get().to_owned());
+    let call = |step: &StepResult| (step.tool.clone(), step.arguments.as_ref().map(written));
+    left.success() && right.success() && left.tool.is_some() && call(left) == call(right)
 }
 
 /// Whether a step's arguments take what another came to; coming after it alone is no use of it.

@@ -7,6 +7,8 @@ use toolhub_core::lang::{Lang, Say as _, Text};
 use toolhub_core::model::{ChatReply, ChatRequest, Message, ModelCall, ToolChoice};
 use toolhub_core::{CallId, EventKind, RawJson, ToolCall, ToolName};
 
+use crate::agent::spoken;
+use crate::answer::same_call;
 use crate::desk::Desk;
 use crate::execute::finished;
 use crate::model_talk::{ModelTalk, NoReply};
@@ -43,6 +45,10 @@ pub(crate) async fn talk(
         if talk.rounds_left() <= 1 {
             // The last words must be words.
             chat.choice = ToolChoice::Forbidden;
+            // A choice that is sent apart from the words does not reach every model.
+            if !steps.is_empty() {
+                chat.messages.push(Message::User(last_words(request).to_owned()));
+            }
         }
         let reply = match talk.ask(chat.clone(), purpose()).await {
             Ok(reply) => reply,
@@ -124,7 +130,10 @@ async fn answer_calls(
         results
     };
     for ((call, tool), result) in ids.into_iter().zip(&results) {
-        let (text, failed) = (told(result, desk.lang), !result.success());
+        let (mut text, failed) = (told(result, desk.lang), !result.success());
+        if steps.iter().any(|before| same_call(before, result)) {
+            text.push_str(called_before(request));
+        }
         chat.messages.push(Message::Tool { call, tool, text, failed });
     }
     steps.extend(results);
@@ -132,6 +141,22 @@ async fn answer_calls(
         let wrong: Vec<String> = reply.unreadable.iter().map(|text| text.say(desk.lang)).collect();
         chat.messages.push(Message::User(wrong.join("\n")));
     }
+}
+
+/// What ends a talk that would go on.
+fn last_words(request: &str) -> &'static str {
+    spoken(request).pick(
+        "Nothing more can be called. Answer my request now, in words, from the results above.",
+        "不能再调用工具了。请依据上面的结果，现在用文字回答我的请求。",
+    )
+}
+
+/// What is added to a result that was there before: small models go round in circles.
+fn called_before(request: &str) -> &'static str {
+    spoken(request).pick(
+        "\n(you made this call before: if this is what you need, answer in words now)",
+        "\n（你已做过同样的调用：如果已够用，请直接用文字回答）",
+    )
 }
 
 /// What the model is told of a result: data, with its source named.

@@ -101,6 +101,12 @@ impl LanguageModel for TextModel {
             let stop = if reading.calls.is_empty() { reply.stop } else { Stop::Calls };
             let mut unreadable = reply.unreadable;
             unreadable.extend(reading.unreadable);
+            // With a result before it, it repeats that; without one it has made it up.
+            let answers_words = matches!(request.messages.last(), Some(Message::User(_)));
+            let silent = text.is_empty() && reading.calls.is_empty() && unreadable.is_empty();
+            if reading.holds_result && answers_words && silent {
+                unreadable.push(made_up());
+            }
             Ok(ChatReply { text, calls: reading.calls, unreadable, stop, usage: reply.usage })
         })
     }
@@ -139,6 +145,16 @@ fn broken_off(tool: &str) -> Text {
     Text::new(
         format!("your text broke off inside the call of `{tool}`; write the whole call again, and shorter"),
         format!("你的文本在 `{tool}` 的调用中间中断；请重新写出完整的调用，并尽量简短"),
+    )
+}
+
+/// What a model hears that gave nothing but a result of its own making.
+fn made_up() -> Text {
+    Text::new(
+        "you wrote a result yourself, and results come from tools alone: write the call as \
+         <tool_call>{\"tool_name\": \"…\", \"arguments\": {…}}</tool_call>, or answer in plain words",
+        "你自己写了结果，而结果只能来自工具：请写出调用 \
+         <tool_call>{\"tool_name\": \"…\", \"arguments\": {…}}</tool_call>，或者直接用文字回答",
     )
 }
 

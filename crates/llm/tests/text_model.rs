@@ -119,6 +119,28 @@ fn results_are_quoted_and_cannot_end_the_quote() {
 }
 
 #[test]
+fn a_made_up_result_is_no_answer_and_the_model_hears_so() {
+    // Qwen2.5-Coder 1.5B wrote this for `23*47`, wrong number included.
+    let says = "<tool_result> 851</tool_result>";
+    let (reply, _, spoken) = ask(says, &request());
+    assert!(reply.text.is_empty() && reply.calls.is_empty() && spoken.is_empty(), "{reply:?} {spoken:?}");
+    let [told] = reply.unreadable.as_slice() else { panic!("{reply:?}") };
+    assert!(told.to_string().contains("results come from tools alone"), "{told}");
+    // Words beside it are an answer, and after a real result it is an echo of that.
+    let (reply, ..) = ask("<tool_result>851</tool_result>\nI do not know.", &request());
+    assert_eq!((reply.text.as_str(), reply.unreadable.len()), ("I do not know.", 0));
+    let mut request = request();
+    request.messages.push(Message::Tool {
+        call: CallId::new("call_7"),
+        tool: ToolName::new("get_weather"),
+        text: "sunny".to_owned(),
+        failed: false,
+    });
+    let (reply, ..) = ask("<tool_result>sunny</tool_result>", &request);
+    assert!(reply.text.is_empty() && reply.unreadable.is_empty(), "{reply:?}");
+}
+
+#[test]
 fn a_call_that_broke_off_is_told_and_not_made() {
     let (reply, ..) =
         ask("<tool_call>{\"tool_name\": \"get_weather\", \"arguments\": {\"city\": \"Kyo", &request());

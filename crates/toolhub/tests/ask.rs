@@ -124,6 +124,19 @@ fn calls_written_as_text_are_made() {
 }
 
 #[test]
+fn an_example_is_the_whole_call_as_the_model_writes_it() {
+    let cli = plain();
+    assert_eq!(cli.run(&["call", "calculate", "expression=6*7"]).code, Some(0));
+    let prompt = |more: &[&str]| cli.run(&[&["prompt", "--query", "What is 8*9?"], more].concat()).stdout;
+    let told = prompt(&["--format", "text"]);
+    let call =
+        r#"Example: <tool_call>{"tool_name":"calculate","arguments":{"expression":"6*7"}}</tool_call>"#;
+    assert!(told.contains(call), "{told}");
+    let told = prompt(&["--plan"]);
+    assert!(told.contains(r#"Example: {"expression":"6*7"}"#), "{told}");
+}
+
+#[test]
 fn a_plan_is_made_run_and_answered_from() {
     let plan = json!({"steps": [
         {"id": "1", "description": "work it out", "tool": "calculate", "arguments": {"expression": "6*7"}, "dependencies": []},
@@ -184,8 +197,38 @@ fn a_model_that_never_ends_is_ended() {
     let told = cli.run(&["ask", "add for ever", "--json"]).json();
     assert_eq!(server.bodies().len(), 3, "{told}");
     assert_eq!(told["steps"].as_array().unwrap().len(), 2, "{told}");
-    // In the last round it must answer in words.
-    assert_eq!(server.bodies()[2]["tool_choice"], "none", "{}", server.bodies()[2]);
+    // In the last round it must answer in words, and is told so in words, too.
+    let bodies = server.bodies();
+    assert_eq!(bodies[2]["tool_choice"], "none", "{}", bodies[2]);
+    let last = bodies[2]["messages"].as_array().unwrap().last().unwrap();
+    assert!(last["role"] == "user" && last.to_string().contains("Nothing more can be called"), "{last}");
+    assert!(!bodies[1].to_string().contains("Nothing more can be called"), "{}", bodies[1]);
+    // That it goes round in circles it hears with the second result; people are told the result once.
+    assert!(!bodies[1].to_string().contains("made this call before"), "{}", bodies[1]);
+    assert!(bodies[2].to_string().contains("made this call before"), "{}", bodies[2]);
+    assert_eq!(told["answer"], "2", "{told}");
+}
+
+#[test]
+fn a_result_that_a_model_made_up_is_not_believed() {
+    // Small models fill in what they were told a result looks like.
+    let invented = say("<tool_result> 851</tool_result>");
+    let call =
+        say("```json\n{\"tool_name\": \"calculate\", \"arguments\": {\"expression\": \"23*47\"}}\n```");
+    let server = ModelServer::start([invented, call, say("It is 1081.")]);
+    let cli = with_model(&server, "tool_calls = \"text\"");
+    let ran = cli.run(&["ask", "What is 23*47?", "--json"]);
+    assert_eq!(ran.json()["answer"], "It is 1081.", "{ran:?}");
+    let heard = server.bodies()[1]["messages"].to_string();
+    assert!(heard.contains("results come from tools alone") && !heard.contains("851"), "{heard}");
+}
+
+#[test]
+fn what_a_model_cost_that_failed_is_not_forgotten() {
+    let server = ModelServer::start([say("I would rather talk about the weather.")]);
+    let told = with_model(&server, "").run(&["ask", "What is 23*47?", "--way", "plan", "--json"]).json();
+    assert_eq!((&told["answer"], &told["model"]), (&json!("1081"), &Value::Null), "{told}");
+    assert_eq!((&told["usage"]["input"], &told["usage"]["output"]), (&json!(10), &json!(5)), "{told}");
 }
 
 #[test]

@@ -29,15 +29,15 @@ pub(super) struct Running {
 impl Running {
     pub(super) fn start(llama: &Path, model: &Path, log: &Path) -> Result<Self> {
         let address = free_address()?;
-        let libraries =
-            llama.parent().and_then(Path::parent).map(|home| home.join("lib")).unwrap_or_default();
         let written = File::create(log)?;
         let child = program(llama)
-            .env("LD_LIBRARY_PATH", libraries)
+            // Its libraries lie beside it.
+            .env("LD_LIBRARY_PATH", llama.parent().unwrap_or(llama))
             .arg("-m")
             .arg(model)
             .args(["--host", "127.0.0.1", "--port", &address.port().to_string()])
-            .args(["-c", "4096", "-np", "1", "--jinja", "--alias", NAME])
+            // A driver for graphics that is there by chance must not change what is measured.
+            .args(["-c", "4096", "-np", "1", "--device", "none", "--jinja", "--alias", NAME])
             .stdin(Stdio::null())
             .stdout(written.try_clone()?)
             .stderr(written)

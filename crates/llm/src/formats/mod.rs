@@ -35,6 +35,8 @@ pub struct Reading {
     pub cut: Option<usize>,
     /// What was meant as a call and cannot be read: how it should be written, for the model to hear.
     pub unreadable: Vec<Text>,
+    /// Whether it holds what only a tool can say: a result, which the model made up or repeats.
+    pub holds_result: bool,
     /// The words around the calls, without thoughts.
     pub prose: String,
     /// The thoughts.
@@ -71,7 +73,8 @@ impl Reading {
                     reading.thoughts = prose;
                 }
                 Kind::Thought => reading.thoughts.push_str(said),
-                Kind::Answer | Kind::Mark => {}
+                Kind::Answer => reading.holds_result = true,
+                Kind::Mark => {}
             }
         }
         reading

@@ -1,0 +1,137 @@
+//! Judges what the program answered to a request with `--json`. Only what the model did itself counts: an answer by rules,
+//! or one that the hub put together for want of the model's words, is no merit of the model.
+
+use serde_json::Value;
+
+use crate::requests::{Request, Right, Shown};
+
+/// Words that say that something cannot be done.
+const DECLINES: [&str; 16] = [
+    "can't",
+    "cannot",
+    "can not",
+    "unable",
+    "not able",
+    "sorry",
+    "don't have",
+    "do not have",
+    "no tool",
+    "not possible",
+    "无法",
+    "不能",
+    "抱歉",
+    "没有",
+    "对不起",
+    "不支持",
+];
+
+/// How one request came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Judged {
+    /// Whether the model did it, and not the rules.
+    pub(crate) by_model: bool,
+    /// The right tools were called with success; none, where none is right.
+    pub(crate) tools: bool,
+    /// Their arguments were right, too.
+    pub(crate) arguments: bool,
+    /// What the model said in the end is right.
+    pub(crate) answer: bool,
+}
+
+/// Judges an answer.
+pub(crate) fn judge(request: &Request, told: &Value) -> Judged {
+    if told["model"].is_null() {
+        return Judged::default();
+    }
+    let steps: Vec<&Value> = told["steps"].as_array().into_iter().flatten().collect();
+    let called = |tool: &str| {
+        steps.iter().copied().filter(move |step| step["tool"] == tool && step["success"] == true).collect()
+    };
+    let tools = match request.calls {
+        [] => steps.iter().all(|step| step["tool"].is_null()),
+        wanted => wanted.iter().all(|call| !Vec::<&Value>::is_empty(&called(call.tool))),
+    };
+    let arguments =
+        request.calls.iter().all(|call| called(call.tool).iter().any(|step| fits(&call.shown_by, step)));
+    let own_words = told["notes"].as_array().is_none_or(Vec::is_empty);
+    let text = told["answer"].as_str().unwrap_or_default().replace(',', "").to_lowercase();
+    let answer = own_words
+        && match request.answer {
+            Right::Holds(parts) => parts.iter().all(|part| text.contains(part)),
+            Right::Time(parts) => {
+                let times: Vec<&Value> = called("get_time");
+                parts.iter().all(|part| text.contains(part)) && times.iter().any(|step| tells(&text, step))
+            }
+            Right::Declines => DECLINES.iter().any(|words| text.contains(words)),
+        };
+    Judged { by_model: true, tools, arguments: tools && arguments, answer }
+}
+
+fn fits(shown: &Shown, step: &Value) -> bool {
+    match shown {
+        Shown::Arguments(wanted) => wanted
+            .iter()
+            .all(|(name, end)| step["arguments"][name].as_str().is_some_and(|given| given.ends_with(end))),
+        Shown::Result(holds) => step["result"].as_str().is_some_and(|result| result.contains(holds)),
+    }
+}
+
+/// Whether a text tells the hour and the minute of a result like `2026-11-15 14:22:37 +01:00 …`, on either clock.
+fn tells(text: &str, step: &Value) -> bool {
+    let time =
+        step["result"].as_str().and_then(|result| result.split_whitespace().nth(1)).unwrap_or_default();
+    let mut parts = time.split(':').map(|part| part.parse::<u32>().ok());
+    let (Some(Some(hour)), Some(Some(minute))) = (parts.next(), parts.next()) else { return false };
+    let numbers: Vec<u32> = text
+        .split(|letter: char| !letter.is_ascii_digit())
+        .filter_map(|digits| digits.parse().ok())
+        .collect();
+    numbers.windows(2).any(|pair| (pair[0] == hour || pair[0] == (hour + 11) % 12 + 1) && pair[1] == minute)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::requests::REQUESTS;
+
+    #[test]
+    fn only_what_the_model_did_counts() {
+        let step = json!({"tool": "calculate", "arguments": {"expression": "23 * 47"}, "success": true, "result": "1081"});
+        let told = json!({"model": "m", "answer": "It is 1,081.", "steps": [step], "notes": []});
+        let all = Judged { by_model: true, tools: true, arguments: true, answer: true };
+        assert_eq!(judge(&REQUESTS[0], &told), all);
+        let changed = |name: &str, value: Value| {
+            let mut told = told.clone();
+            told[name] = value;
+            judge(&REQUESTS[0], &told)
+        };
+        assert_eq!(changed("model", Value::Null), Judged::default());
+        assert_eq!(changed("notes", json!(["the model said nothing"])), Judged { answer: false, ..all });
+        assert_eq!(changed("answer", json!("It is 851.")), Judged { answer: false, ..all });
+        assert_eq!(changed("steps", json!([])), Judged { tools: false, arguments: false, ..all });
+        let wrong = json!([{"tool": "calculate", "success": true, "result": "851"}]);
+        assert_eq!(changed("steps", wrong), Judged { arguments: false, ..all });
+    }
+
+    #[test]
+    fn times_and_refusals_are_read() {
+        let step = json!({"tool": "get_time", "success": true, "result": "2026-11-15 14:05:37 +01:00 (Europe/Berlin, Sunday)"});
+        let berlin = REQUESTS.iter().find(|request| request.words.contains("柏林")).unwrap();
+        for (answer, right) in [
+            ("现在柏林是下午2点05分。", true),
+            ("14:05:37", true),
+            ("It is 14:06.", false),
+            ("2026-11-15", false),
+        ] {
+            let told = json!({"model": "m", "answer": answer, "steps": [step], "notes": []});
+            assert_eq!(judge(berlin, &told).answer, right, "{answer}");
+        }
+        let mail = REQUESTS.iter().find(|request| request.words.contains("e-mail")).unwrap();
+        for (answer, right) in [("I'm sorry, I cannot send mail.", true), ("The e-mail was sent.", false)] {
+            let told = json!({"model": "m", "answer": answer, "steps": [], "notes": []});
+            assert_eq!(judge(mail, &told).answer, right, "{answer}");
+        }
+    }
+}

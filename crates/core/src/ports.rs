@@ -25,6 +25,11 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait EventSink: Send + Sync {
     /// Hears of one event.
     fn emit(&self, event: Event);
+
+    /// Whether nobody hears anything, so that events need not even be made.
+    fn is_deaf(&self) -> bool {
+        false
+    }
 }
 
 /// A listener that hears nothing.
@@ -33,6 +38,10 @@ pub struct Silence;
 
 impl EventSink for Silence {
     fn emit(&self, _: Event) {}
+
+    fn is_deaf(&self) -> bool {
+        true
+    }
 }
 
 /// What a host knows of the call that it serves. Dropping the call's future cancels the call.

@@ -188,6 +188,9 @@ impl EventSink for Watch {
             }
             _ => {}
         }
+        if self.events.is_deaf() {
+            return;
+        }
         self.events.emit(event);
     }
 }

@@ -127,7 +127,12 @@ impl Engine {
     /// Runs a call. Dropping the future cancels it.
     pub async fn call(&self, call: ToolCall) -> Outcome {
         let started = Instant::now();
-        let emit = |kind| self.events.emit(Event::now(Some(call.id.clone()), kind));
+        let heard = !self.events.is_deaf();
+        let emit = |kind| {
+            if heard {
+                self.events.emit(Event::now(Some(call.id.clone()), kind));
+            }
+        };
         emit(EventKind::CallStarted { tool: call.tool.clone() });
         let route = self.explain(Request {
             tool: call.tool.as_str(),
@@ -142,11 +147,14 @@ impl Engine {
         let ran = match route {
             Err(error) => Ran::failed(error, Vec::new()),
             Ok(route) => {
-                emit(EventKind::Routed {
-                    candidates: route.candidates.iter().map(|candidate| candidate.source().clone()).collect(),
-                    strategy: route.strategy.name(),
-                    reasons: route.reasons.clone(),
-                });
+                if heard {
+                    let sources = route.candidates.iter().map(|candidate| candidate.source().clone());
+                    emit(EventKind::Routed {
+                        candidates: sources.collect(),
+                        strategy: route.strategy.name(),
+                        reasons: route.reasons.clone(),
+                    });
+                }
                 match record.begin().await {
                     Err(error) => Ran::failed(error, Vec::new()),
                     Ok(()) => self.run(&call, &route, started).await,

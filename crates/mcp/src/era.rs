@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use serde::Deserialize;
 use toolhub_core::{RawJson, RawObject};
@@ -62,10 +63,13 @@ pub(crate) fn client_info() -> RawObject {
     RawObject::default().with("name", "toolhub").with("version", env!("CARGO_PKG_VERSION"))
 }
 
+/// The same, written once.
+static INFO: OnceLock<RawJson> = OnceLock::new();
+
 /// The `_meta` that every modern request carries (2026-07-28, basic/index: `_meta`).
 pub(crate) fn modern_meta(version: &str, capabilities: &RawJson) -> RawObject {
     RawObject::default()
         .with("io.modelcontextprotocol/protocolVersion", version)
-        .with("io.modelcontextprotocol/clientInfo", client_info())
+        .with("io.modelcontextprotocol/clientInfo", INFO.get_or_init(|| client_info().into_raw()).clone())
         .with("io.modelcontextprotocol/clientCapabilities", capabilities.clone())
 }

@@ -167,7 +167,8 @@ pub(crate) fn answer(id: RawJson, outcome: &Result<RawJson, (i64, String)>) -> S
 
 fn write(message: &Outgoing<'_>) -> String {
     // A newline inside a raw value would end the line too early on stdio; in JSON it can only be white space.
-    RawJson::of(message).get().replace(['\n', '\r'], " ")
+    let text = serde_json::to_string(message).unwrap_or_default();
+    if text.contains(['\n', '\r']) { text.replace(['\n', '\r'], " ") } else { text }
 }
 
 #[cfg(test)]

@@ -158,6 +158,14 @@ impl Hub {
         self.usable(source).filter(|server| !known(server)).cloned().collect()
     }
 
+    /// Whether the tools of every usable server are known.
+    pub(crate) fn all_known(&self) -> bool {
+        let lists = self.lists();
+        let known =
+            |server: &Arc<Server>| lists.get(server.id()).is_some_and(|list| list.listed_at.is_some());
+        self.servers.iter().all(|server| !server.spec().enabled || known(server))
+    }
+
     /// The same, those apart that failed or were too slow of late.
     fn missing_by_age(&self, source: Option<&str>) -> (Vec<Arc<Server>>, Vec<Arc<Server>>) {
         let missing = self.missing(source);

@@ -28,18 +28,20 @@ impl Hub {
         }
     }
 
+    /// Whether any server fared otherwise than is known.
+    pub(crate) fn has_news(&self) -> bool {
+        let lists = self.lists();
+        self.servers.iter().any(|server| is_news(&server.past(), lists.get(server.id())))
+    }
+
     /// What is known of a server, if it fared otherwise than is known.
     fn with_news(&self, server: &Arc<Server>) -> Option<CachedList> {
-        let Past { failures, last_failure, .. } = server.past();
+        let past = server.past();
         let mut lists = self.lists();
-        let (known, known_at) = match lists.get(server.id()) {
-            Some(list) => (list.failures, list.failure.as_ref().map(|(at, _)| *at)),
-            None => (0, None),
-        };
-        let newer = last_failure.as_ref().is_some_and(|(at, _)| Some(*at) > known_at);
-        if failures == known && !newer {
+        if !is_news(&past, lists.get(server.id())) {
             return None;
         }
+        let Past { failures, last_failure, .. } = past;
         let list = lists.entry(server.id().clone()).or_insert_with(|| unknown(server));
         (list.failures, list.failure) = (failures, last_failure);
         Some(list.clone())
@@ -53,6 +55,14 @@ impl Hub {
             self.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
         }
     }
+}
+
+/// Whether a server fared otherwise than is known.
+fn is_news(past: &Past, known: Option<&CachedList>) -> bool {
+    let (known, known_at) =
+        known.map_or((0, None), |list| (list.failures, list.failure.as_ref().map(|(at, _)| *at)));
+    let newer = past.last_failure.as_ref().is_some_and(|(at, _)| Some(*at) > known_at);
+    past.failures != known || newer
 }
 
 /// What an earlier run remembered of a server.

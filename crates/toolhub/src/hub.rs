@@ -84,17 +84,30 @@ impl Hub {
     /// Runs a call. Dropping the future cancels it.
     pub async fn call(&self, call: ToolCall) -> Outcome {
         self.ask_for(call.source.as_deref());
-        self.prepare(wanted(&call), call.timeout).await;
+        // What is seldom needed stands in boxes of its own, so that what always is stays small.
+        let all_known = self.all_known();
+        if !all_known {
+            Box::pin(self.prepare(wanted(&call), call.timeout)).await;
+        }
         // The lists may be old: what is unknown today may have come since.
         if !self.knows(wanted(&call)) {
-            self.relist_stale(call.source.as_deref(), call.timeout).await;
+            Box::pin(self.relist_stale(call.source.as_deref(), call.timeout)).await;
         }
-        self.recall((call.by, call.tool.as_str())).await;
-        let mut outcome = self.beside_listings(self.engine.call(call.clone())).await;
-        self.keep_failures().await;
+        if self.may_choose((call.by, call.tool.as_str())) {
+            Box::pin(self.recall((call.by, call.tool.as_str()))).await;
+        }
+        let mut outcome = match all_known {
+            true => self.engine.call(call.clone()).await,
+            false => Box::pin(self.beside_listings(self.engine.call(call.clone()))).await,
+        };
+        if self.has_news() {
+            Box::pin(self.keep_failures()).await;
+        }
         // The owner may have approved it since, in another program.
-        if matches!(outcome.result, Err(ToolError::Quarantined { .. })) && self.reload_approvals().await {
-            outcome = self.engine.call(call.clone()).await;
+        if matches!(outcome.result, Err(ToolError::Quarantined { .. }))
+            && Box::pin(self.reload_approvals()).await
+        {
+            outcome = Box::pin(self.engine.call(call.clone())).await;
         }
         self.with_unlisted(outcome)
     }

@@ -37,7 +37,7 @@ mod unrecorded;
 
 pub use asking::{AskError, AskOptions, WhichModel};
 pub use builder::{BuildError, HubBuilder};
-pub use gateway::{CallCounts, Gateways, Tidings};
+pub use gateway::{Gateways, Tidings};
 pub use hub::{Hub, ServerView};
 pub use login::LoginError;
 pub use model::ChosenModel;

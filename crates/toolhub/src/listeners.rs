@@ -16,4 +16,8 @@ impl EventSink for Listeners {
         }
         last.emit(event);
     }
+
+    fn is_deaf(&self) -> bool {
+        self.0.is_empty()
+    }
 }

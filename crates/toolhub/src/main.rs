@@ -5,6 +5,10 @@ mod cli;
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// Memory goes from one thread to another all the time here, which the system's allocator does slowly.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How long threads that cannot be interrupted may take to end.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 

@@ -121,10 +121,15 @@ impl Hub {
         Ok(advice)
     }
 
+    /// Whether several could serve, so that how they have fared matters.
+    pub(crate) fn may_choose(&self, (by, tool): (CallBy, &str)) -> bool {
+        by != CallBy::Name || self.catalog().named(tool).nth(1).is_some()
+    }
+
     /// Reads how tools have fared, once, where the order of candidates depends on it.
-    pub(crate) async fn recall(&self, (by, tool): (CallBy, &str)) {
+    pub(crate) async fn recall(&self, wanted: (CallBy, &str)) {
         let Some(store) = &self.store else { return };
-        if by == CallBy::Name && self.catalog().named(tool).nth(1).is_none() {
+        if !self.may_choose(wanted) {
             return;
         }
         let read = || async {

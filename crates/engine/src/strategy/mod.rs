@@ -59,6 +59,9 @@ pub(crate) struct Tried {
 
 impl Run<'_> {
     pub(crate) fn emit(&self, kind: EventKind) {
+        if self.engine.events().is_deaf() {
+            return;
+        }
         self.engine.events().emit(Event::now(Some(self.call.id.clone()), kind));
     }
 

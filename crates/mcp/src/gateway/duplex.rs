@@ -11,7 +11,7 @@ use toolhub_core::{RawJson, RawObject};
 
 use super::backend::{INVALID_REQUEST, RpcError};
 use super::listen::{Wanted, farewell};
-use super::message::{self, Message, Request, one_line, refusal, response};
+use super::message::{self, Message, Params, Request, one_line, refusal, response};
 use super::rounds::{About, Resumed};
 use super::running::{Running, Step};
 use super::session::Session;
@@ -91,12 +91,12 @@ impl Duplex {
     }
 
     async fn request(&self, request: Request) {
-        let params = request.params.as_ref().and_then(RawJson::object);
-        if modern::version_in(params.as_ref()).is_some() || request.method == "server/discover" {
+        let params = Params::of(&request);
+        if modern::version_in(&params).is_some() || request.method == "server/discover" {
             return self.modern(request, params).await;
         }
         if request.method == "initialize" && self.session().is_none() {
-            return self.initialize(&request, params.as_ref()).await;
+            return self.initialize(&request, &params.members).await;
         }
         let session = self.session().clone();
         let Some(session) = session else {
@@ -132,7 +132,7 @@ impl Duplex {
         });
     }
 
-    async fn initialize(&self, request: &Request, params: Option<&RawObject>) {
+    async fn initialize(&self, request: &Request, params: &RawObject) {
         let (session, greeting) = match self.gateway.initialize(params, &self.principal) {
             Ok(greeted) => greeted,
             Err(error) => return self.say(refusal(Some(&request.id), &error)).await,
@@ -151,9 +151,9 @@ impl Duplex {
         });
     }
 
-    async fn modern(&self, request: Request, params: Option<RawObject>) {
-        let facts = self.gateway.modern_facts(params.as_ref()).and_then(|facts| {
-            modern::supported(&modern::version_in(params.as_ref()).unwrap_or_default())?;
+    async fn modern(&self, request: Request, params: Params) {
+        let facts = self.gateway.modern_facts(&params).and_then(|facts| {
+            modern::supported(&modern::version_in(&params).unwrap_or_default())?;
             Ok(facts)
         });
         let facts = match facts {
@@ -163,15 +163,15 @@ impl Duplex {
         let token = self.closing.child_token();
         let entered = Entered::new(&self.running, &request.id, token.clone());
         if request.method == "subscriptions/listen" {
-            let listening = self.listen(request.id, Wanted::of(params.as_ref()), token);
+            let listening = self.listen(request.id, Wanted::of(&params), token);
             self.tasks.spawn(async move {
                 let _entered = entered;
                 listening.await;
             });
             return;
         }
-        let about = About::of(&self.principal, &request, params.as_ref());
-        let running = match self.gateway.rounds.resume(&request, params.as_ref(), &about) {
+        let about = About::of(&self.principal, &request, &params);
+        let running = match self.gateway.rounds.resume(&request, &params, &about) {
             Resumed::Other => self.gateway.start(request, params, Client { facts, session: None }),
             Resumed::On(running) => running,
             Resumed::Again(question) => return self.say(response(&request.id, &Ok(question))).await,

@@ -8,13 +8,13 @@ use std::time::Duration;
 use futures_util::stream::{self, Stream};
 use http::HeaderMap;
 use tokio::sync::broadcast::error::RecvError;
-use toolhub_core::{RawJson, RawObject};
+use toolhub_core::RawJson;
 
 use super::backend::{INVALID_REQUEST, METHOD_NOT_FOUND, News, PARSE_ERROR, RpcError};
 use super::event_log::{ALIVE, EventLog, KEEP_ALIVE, event, place};
 use super::link::VERSION;
 use super::listen::{Wanted, farewell};
-use super::message::{self, Message, Request, one_line, refusal, response};
+use super::message::{self, Message, Params, Request, one_line, refusal, response};
 use super::rounds::{About, Resumed};
 use super::running::{Running, Step};
 use super::session::{Entered, Session};
@@ -89,12 +89,12 @@ impl Gateway {
             Message::Request(request) => request,
             other => return self.told(headers, other, principal),
         };
-        let params = request.params.as_ref().and_then(RawJson::object);
-        if is_modern(headers, params.as_ref()) {
+        let params = Params::of(&request);
+        if is_modern(headers, Some(&params)) {
             return self.modern(headers, request, (params, principal)).await;
         }
         if request.method == "initialize" {
-            return match self.initialize(params.as_ref(), principal) {
+            return match self.initialize(&params.members, principal) {
                 Ok((session, greeting)) => {
                     let id = Some(session.id.clone());
                     self.welcome(session);
@@ -219,7 +219,7 @@ impl Gateway {
         for item in items {
             match message::read(item.get()) {
                 Ok(Message::Request(request)) => {
-                    let params = request.params.as_ref().and_then(RawJson::object);
+                    let params = Params::of(&request);
                     let client = client_of(&session);
                     let (id, mut running) = (request.id.clone(), self.start(request, params, client));
                     let served = loop {
@@ -241,12 +241,7 @@ impl Gateway {
         }
     }
 
-    async fn legacy(
-        self: &Arc<Self>,
-        session: Arc<Session>,
-        request: Request,
-        params: Option<RawObject>,
-    ) -> Reply {
+    async fn legacy(self: &Arc<Self>, session: Arc<Session>, request: Request, params: Params) -> Reply {
         let entered = session.enter(&request.id);
         let mut running = self.start(request, params, client_of(&session));
         let first = tokio::select! {
@@ -273,11 +268,11 @@ impl Gateway {
         self: &Arc<Self>,
         headers: &HeaderMap,
         request: Request,
-        (params, principal): (Option<RawObject>, &Principal),
+        (params, principal): (Params, &Principal),
     ) -> Reply {
-        let checked = self.modern_facts(params.as_ref()).and_then(|facts| {
-            self.check_headers(&request, params.as_ref(), |name| header(headers, name))?;
-            modern::supported(&modern::version_in(params.as_ref()).unwrap_or_default())?;
+        let checked = self.modern_facts(&params).and_then(|facts| {
+            self.check_headers(&request, &params, |name| header(headers, name))?;
+            modern::supported(&modern::version_in(&params).unwrap_or_default())?;
             Ok(facts)
         });
         let facts = match checked {
@@ -285,11 +280,11 @@ impl Gateway {
             Err(error) => return Reply::refused(400, Some(&request.id), &error),
         };
         if request.method == "subscriptions/listen" {
-            let wanted = Wanted::of(params.as_ref());
+            let wanted = Wanted::of(&params);
             return Reply::Events(self.listen(request.id, wanted).await);
         }
-        let about = About::of(principal, &request, params.as_ref());
-        let running = match self.rounds.resume(&request, params.as_ref(), &about) {
+        let about = About::of(principal, &request, &params);
+        let running = match self.rounds.resume(&request, &params, &about) {
             Resumed::Other => self.start(request, params, Client { facts, session: None }),
             Resumed::On(running) => running,
             Resumed::Again(question) => return Reply::json(200, response(&request.id, &Ok(question))),
@@ -441,11 +436,10 @@ fn client_of(session: &Arc<Session>) -> Client {
 }
 
 /// Whether a request speaks as modern clients do: its header names no legacy revision, or its body a revision at all.
-fn is_modern(headers: &HeaderMap, params: Option<&RawObject>) -> bool {
+fn is_modern(headers: &HeaderMap, params: Option<&Params>) -> bool {
     let named = header(headers, "mcp-protocol-version");
-    let in_body = params.and_then(|params| params.get("_meta")?.object());
     named.is_some_and(|version| !LEGACY.contains(&version))
-        || in_body.is_some_and(|meta| meta.contains(VERSION))
+        || params.is_some_and(|params| params.meta.contains(VERSION))
 }
 
 /// The HTTP status of an error (2026-07-28, transports/streamable-http).

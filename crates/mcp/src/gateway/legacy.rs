@@ -15,11 +15,9 @@ impl Gateway {
     /// Greets a client: its session, and what it is told.
     pub(super) fn initialize(
         &self,
-        params: Option<&RawObject>,
+        params: &RawObject,
         principal: &Principal,
     ) -> Result<(Arc<Session>, RawJson), RpcError> {
-        let empty = RawObject::default();
-        let params = params.unwrap_or(&empty);
         let wanted = params.get("protocolVersion").and_then(|version| version.decode::<String>().ok());
         let Some(wanted) = wanted else {
             return Err(RpcError::invalid_params("`protocolVersion` must name the revision you speak"));

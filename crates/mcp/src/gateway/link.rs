@@ -5,33 +5,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use toolhub_core::caller::{Answer, Caller};
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 
 use super::backend::RpcError;
 use super::level::Level;
-use super::message;
+use super::message::{self, Params};
 use super::running::Served;
+use super::words::{Word, Words};
 use crate::era::Era;
 
-/// Messages that may wait on their way to a client; what is told beyond that is lost.
-const WAITING: usize = 256;
 /// How long a client may think about a question.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 /// Said where a client cannot be asked.
 const CANNOT: i64 = -32601;
 /// A request needs something of its client that the client does not offer.
 const MISSING_CAPABILITY: i64 = -32021;
-
-/// Something for a client while its request runs.
-#[derive(Debug)]
-pub(crate) enum Word {
-    /// A message, as it is sent.
-    Message(String),
-    /// A question that a modern client gets as a result.
-    Question(Question),
-}
 
 /// A question to a modern client.
 #[derive(Debug)]
@@ -59,18 +49,14 @@ impl Questions {
         asked.is_some_and(|reply| reply.send(answer).is_ok())
     }
 
-    async fn ask(&self, out: &mpsc::Sender<Word>, method: &str, params: Option<&RawJson>) -> Answer {
+    async fn ask(&self, link: &ClientLink, method: &str, params: Option<&RawJson>) -> Answer {
         let id = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let (reply, answer) = oneshot::channel();
         self.open().insert(id, reply);
         let _forget = Forget { questions: self, id };
         let text = message::question(id, method, params);
-        let gone = || (-32000, "the client is gone".to_owned());
-        out.send(Word::Message(text)).await.map_err(|_| gone())?;
-        match tokio::time::timeout(PATIENCE, answer).await {
-            Ok(answer) => answer.map_err(|_| gone())?,
-            Err(_) => Err((-32000, "the client did not answer in time".to_owned())),
-        }
+        link.words.put(Word::Message(text));
+        link.wait_for(answer).await
     }
 }
 
@@ -110,14 +96,13 @@ pub(crate) struct ClientLink {
     hears_log: bool,
     /// What it was to be asked and says it cannot be.
     lacking: Mutex<Option<String>>,
-    out: mpsc::Sender<Word>,
+    pub(crate) words: Words,
 }
 
 impl ClientLink {
-    /// The way back, and what comes over it.
-    pub(crate) fn new(facts: ClientFacts, params: Option<&RawObject>) -> (Arc<Self>, mpsc::Receiver<Word>) {
-        let (out, words) = mpsc::channel(WAITING);
-        let mut meta: RawObject = params.and_then(|params| params.get("_meta")?.object()).unwrap_or_default();
+    /// The way back to the client that made a request with these params.
+    pub(crate) fn new(facts: ClientFacts, params: &Params) -> Arc<Self> {
+        let mut meta = params.meta.clone();
         let progress = Mutex::new(meta.get("progressToken").cloned());
         // A legacy client hears logs unless it says otherwise, and a modern server is silent unless it is asked.
         if facts.era == Era::Legacy {
@@ -129,11 +114,24 @@ impl ClientLink {
         }
         let mut extras = RawObject::default();
         for name in ["inputResponses", "requestState"] {
-            if let Some(value) = params.and_then(|params| params.get(name)) {
+            if let Some(value) = params.members.get(name) {
                 extras.set(name, value.clone());
             }
         }
-        (Arc::new(Self { facts, meta, extras, progress, hears_log, lacking: Mutex::default(), out }), words)
+        let (lacking, words) = (Mutex::default(), Words::default());
+        Arc::new(Self { facts, meta, extras, progress, hears_log, lacking, words })
+    }
+
+    /// Waits for an answer, as long as the client is there and people may think.
+    async fn wait_for(&self, answer: oneshot::Receiver<Answer>) -> Answer {
+        let gone = || (-32000, "the client is gone".to_owned());
+        tokio::select! {
+            answer = tokio::time::timeout(PATIENCE, answer) => match answer {
+                Ok(answer) => answer.map_err(|_| gone())?,
+                Err(_) => Err((-32000, "the client did not answer in time".to_owned())),
+            },
+            () = self.words.closed() => Err(gone()),
+        }
     }
 
     /// What the client calls the progress of its request from now on: it came again with answers.
@@ -212,7 +210,7 @@ impl Caller for ClientLink {
             return;
         }
         // A client that does not read loses what it is told, and nobody waits for it.
-        let _ = self.out.try_send(Word::Message(message::notification(method, params)));
+        self.words.tell(message::notification(method, params));
     }
 
     fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer> {
@@ -221,13 +219,11 @@ impl Caller for ClientLink {
                 return Err((CANNOT, format!("the client cannot be asked for `{method}`")));
             }
             if self.facts.era == Era::Legacy {
-                return self.facts.questions.ask(&self.out, &method, params.as_ref()).await;
+                return self.facts.questions.ask(self, &method, params.as_ref()).await;
             }
             let (reply, answer) = oneshot::channel();
-            let gone = || (-32000, "the client is gone".to_owned());
-            let question = Word::Question(Question { method, params, reply });
-            self.out.send(question).await.map_err(|_| gone())?;
-            answer.await.map_err(|_| gone())?
+            self.words.put(Word::Question(Box::new(Question { method, params, reply })));
+            self.wait_for(answer).await
         })
     }
 }

@@ -9,7 +9,7 @@ use toolhub_core::{RawJson, RawObject};
 
 use super::Gateway;
 use super::backend::News;
-use super::message::notification;
+use super::message::{Params, notification};
 use super::session::Session;
 
 /// What a modern client wants to hear of.
@@ -23,8 +23,8 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    pub(super) fn of(params: Option<&RawObject>) -> Self {
-        let wanted = params.and_then(|params| params.get("notifications")?.decode().ok());
+    pub(super) fn of(params: &Params) -> Self {
+        let wanted = params.members.get("notifications").and_then(|wanted| wanted.decode().ok());
         wanted.unwrap_or_default()
     }
 

@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use toolhub_core::RawJson;
 use toolhub_core::caller::Answer;
 use toolhub_core::json::{MAX_DEPTH, depth};
+use toolhub_core::{RawJson, RawObject};
 
 use super::backend::{INVALID_REQUEST, PARSE_ERROR, RpcError};
 
@@ -26,6 +26,29 @@ pub(crate) struct Request {
     pub(crate) id: RawJson,
     pub(crate) method: String,
     pub(crate) params: Option<RawJson>,
+}
+
+/// The params of a request, looked into once.
+#[derive(Debug, Default)]
+pub(crate) struct Params {
+    /// All of them, without `_meta`.
+    pub(crate) members: RawObject,
+    /// What goes along.
+    pub(crate) meta: RawObject,
+}
+
+impl Params {
+    pub(crate) fn of(request: &Request) -> Self {
+        let mut members = request.params.as_ref().and_then(RawJson::object).unwrap_or_default();
+        let meta = members.get("_meta").and_then(RawJson::object).unwrap_or_default();
+        members.remove("_meta");
+        Self { members, meta }
+    }
+
+    /// A member that is a text.
+    pub(crate) fn text(&self, key: &str) -> Option<String> {
+        self.members.get(key)?.decode().ok()
+    }
 }
 
 #[derive(Deserialize)]

@@ -14,6 +14,7 @@ mod modern;
 mod rounds;
 mod running;
 mod session;
+mod words;
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ pub use http::{Events, Reply};
 
 use self::backend::modern_list_tail;
 use self::link::{ClientFacts, ClientLink};
-use self::message::Request;
+use self::message::{Params, Request};
 use self::rounds::Rounds;
 use self::running::{Running, Served};
 use self::session::{Session, Sessions};
@@ -106,13 +107,13 @@ impl Gateway {
     }
 
     /// Begins a request.
-    fn start(self: &Arc<Self>, request: Request, params: Option<RawObject>, client: Client) -> Running {
-        let (link, words) = ClientLink::new(client.facts.clone(), params.as_ref());
+    fn start(self: &Arc<Self>, request: Request, params: Params, client: Client) -> Running {
+        let link = ClientLink::new(client.facts.clone(), &params);
         let caller = CallerLink::new(Arc::clone(&link) as Arc<dyn toolhub_core::Caller>);
         let gateway = Arc::clone(self);
         let Request { id, method, .. } = request;
-        let work = async move { gateway.serve(method, params.unwrap_or_default(), (client, caller)).await };
-        Running::new(id, (link, words), Box::pin(work))
+        let work = async move { gateway.serve(method, params.members, (client, caller)).await };
+        Running::new(id, link, Box::pin(work))
     }
 
     /// Does what a request wants.
@@ -196,7 +197,7 @@ impl Gateway {
     }
 
     async fn hand_over(&self, method: String, mut params: RawObject, caller: CallerLink) -> Served {
-        for own in ["_meta", "inputResponses", "requestState"] {
+        for own in ["inputResponses", "requestState"] {
             params.remove(own);
         }
         self.backend.hand_over(Handover { method, params, caller }).await

@@ -8,7 +8,7 @@ use toolhub_core::{RawJson, RawObject};
 
 use super::backend::{LIST_TTL_MS, RpcError};
 use super::link::{CAPABILITIES, ClientFacts, VERSION};
-use super::message::Request;
+use super::message::{Params, Request};
 use super::{Gateway, capabilities, server_info};
 use crate::era::{Era, LEGACY, MODERN, UNSUPPORTED_VERSION};
 
@@ -33,20 +33,18 @@ pub(super) fn discovered(instructions: Option<String>) -> RawJson {
 }
 
 /// The revision that a request's body names.
-pub(super) fn version_in(params: Option<&RawObject>) -> Option<String> {
-    params?.get("_meta")?.object()?.get(VERSION)?.decode().ok()
+pub(super) fn version_in(params: &Params) -> Option<String> {
+    params.meta.get(VERSION)?.decode().ok()
 }
 
 impl Gateway {
     /// What a modern request says of its client, or why it is refused.
-    pub(super) fn modern_facts(&self, params: Option<&RawObject>) -> Result<ClientFacts, RpcError> {
+    pub(super) fn modern_facts(&self, params: &Params) -> Result<ClientFacts, RpcError> {
         let missing = |what: &str| RpcError::invalid_params(format!("`params._meta` must have `{what}`"));
-        let meta = params.and_then(|params| params.get("_meta")?.object());
-        let meta = meta.ok_or_else(|| missing(VERSION))?;
-        if meta.get(VERSION).and_then(|version| version.decode::<String>().ok()).is_none() {
+        if version_in(params).is_none() {
             return Err(missing(VERSION));
         }
-        let can = meta.get(CAPABILITIES).filter(|can| can.is_object());
+        let can = params.meta.get(CAPABILITIES).filter(|can| can.is_object());
         let can = can.ok_or_else(|| missing(CAPABILITIES))?.clone();
         Ok(ClientFacts {
             number: self.new_client(),
@@ -61,7 +59,7 @@ impl Gateway {
     pub(super) fn check_headers<'h>(
         &self,
         request: &Request,
-        params: Option<&RawObject>,
+        params: &Params,
         header: impl Fn(&str) -> Option<&'h str>,
     ) -> Result<(), RpcError> {
         let wrong = |what: String| RpcError::new(HEADER_MISMATCH, format!("header mismatch: {what}"));
@@ -88,7 +86,7 @@ impl Gateway {
             "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
             _ => return Ok(()),
         };
-        let about = params.and_then(|params| params.get(key)?.decode::<String>().ok());
+        let about = params.text(key);
         let named = header("mcp-name").ok_or_else(|| wrong("`Mcp-Name` is missing".to_owned()))?;
         let named = decoded(named).ok_or_else(|| wrong("`Mcp-Name` cannot be read".to_owned()))?;
         if about.as_deref().is_some_and(|about| about != named) {
@@ -100,7 +98,7 @@ impl Gateway {
         }
         let tools = self.backend.tools();
         let Some(marks) = about.as_ref().and_then(|name| tools.mirrored.get(name)) else { return Ok(()) };
-        let arguments = params.and_then(|params| params.get("arguments")).cloned();
+        let arguments = params.members.get("arguments").cloned();
         let arguments = arguments.unwrap_or_else(RawJson::empty_object).value();
         for mark in marks {
             let name = mark.header_name();

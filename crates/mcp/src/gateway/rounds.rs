@@ -10,7 +10,7 @@ use toolhub_core::{RawJson, RawObject};
 use super::Principal;
 use super::backend::RpcError;
 use super::link::{PATIENCE, Question};
-use super::message::Request;
+use super::message::{Params, Request};
 use super::running::Running;
 
 /// Begins what we give a client to come again with; what does not is a server's own.
@@ -34,9 +34,8 @@ pub(crate) struct About {
 }
 
 impl About {
-    pub(crate) fn of(principal: &Principal, request: &Request, params: Option<&RawObject>) -> Self {
-        let named = |key: &str| params.and_then(|params| params.get(key)?.decode::<String>().ok());
-        let name = named("name").or_else(|| named("uri")).or_else(|| named("taskId"));
+    pub(crate) fn of(principal: &Principal, request: &Request, params: &Params) -> Self {
+        let name = params.text("name").or_else(|| params.text("uri")).or_else(|| params.text("taskId"));
         Self { principal: principal.clone(), method: request.method.clone(), name }
     }
 }
@@ -75,9 +74,10 @@ impl Rounds {
     }
 
     /// Takes a request up again whose client brings answers.
-    pub(crate) fn resume(&self, request: &Request, params: Option<&RawObject>, about: &About) -> Resumed {
-        let state = params.and_then(|params| params.get("requestState")?.decode::<String>().ok());
-        let Some(token) = state.filter(|state| state.starts_with(OURS)) else { return Resumed::Other };
+    pub(crate) fn resume(&self, request: &Request, params: &Params, about: &About) -> Resumed {
+        let Some(token) = params.text("requestState").filter(|state| state.starts_with(OURS)) else {
+            return Resumed::Other;
+        };
         let mut all = self.all();
         sweep(&mut all);
         let Some(parked) = all.remove(&token) else {
@@ -89,7 +89,7 @@ impl Rounds {
             all.insert(token, parked);
             return Resumed::Refused(RpcError::invalid_params("`requestState` belongs to another request"));
         }
-        let answers = params.and_then(|params| params.get("inputResponses")?.object()).unwrap_or_default();
+        let answers = params.members.get("inputResponses").and_then(RawJson::object).unwrap_or_default();
         if (0..parked.questions.len()).any(|place| !answers.contains(&key(place))) {
             let again = asking(&token, &parked.questions);
             all.insert(token, parked);
@@ -102,8 +102,7 @@ impl Rounds {
             let _ = question.reply.send(Ok(answer));
         }
         running.id = request.id.clone();
-        let meta = params.and_then(|params| params.get("_meta")?.object());
-        running.link.rename_progress(meta.and_then(|meta| meta.get("progressToken").cloned()));
+        running.link.rename_progress(params.meta.get("progressToken").cloned());
         Resumed::On(running)
     }
 }

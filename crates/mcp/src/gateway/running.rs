@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
 use toolhub_core::{BoxFuture, RawJson};
 
 use super::backend::RpcError;
-use super::link::{ClientLink, Question, Word};
+use super::link::{ClientLink, Question};
+use super::words::Word;
 
 /// Questions that come so soon after one another are asked together.
 const TOGETHER: Duration = Duration::from_millis(10);
@@ -31,26 +31,21 @@ pub(crate) struct Running {
     /// What the client calls it.
     pub(crate) id: RawJson,
     pub(crate) link: Arc<ClientLink>,
-    words: mpsc::Receiver<Word>,
     work: BoxFuture<'static, Served>,
     served: Option<Served>,
 }
 
 impl Running {
-    pub(crate) fn new(
-        id: RawJson,
-        (link, words): (Arc<ClientLink>, mpsc::Receiver<Word>),
-        work: BoxFuture<'static, Served>,
-    ) -> Self {
-        Self { id, link, words, work, served: None }
+    pub(crate) fn new(id: RawJson, link: Arc<ClientLink>, work: BoxFuture<'static, Served>) -> Self {
+        Self { id, link, work, served: None }
     }
 
     /// A question, and those that come with it: a server that wants to know several things asks them at once.
     async fn gather(&mut self, first: Question) -> Vec<Question> {
         let mut all = vec![first];
-        while let Ok(Some(word)) = tokio::time::timeout(TOGETHER, self.words.recv()).await {
+        while let Ok(word) = tokio::time::timeout(TOGETHER, self.link.words.next()).await {
             match word {
-                Word::Question(question) => all.push(question),
+                Word::Question(question) => all.push(*question),
                 // What is told while a client is asked is told too late to be heard.
                 Word::Message(_) => {}
             }
@@ -62,7 +57,7 @@ impl Running {
     pub(crate) async fn step(&mut self) -> Step {
         loop {
             if let Some(served) = self.served.take() {
-                if let Ok(Word::Message(text)) = self.words.try_recv() {
+                if let Some(Word::Message(text)) = self.link.words.take() {
                     self.served = Some(served);
                     return Step::Tell(text);
                 }
@@ -70,12 +65,18 @@ impl Running {
             }
             tokio::select! {
                 biased;
-                Some(word) = self.words.recv() => return match word {
+                word = self.link.words.next() => return match word {
                     Word::Message(text) => Step::Tell(text),
-                    Word::Question(question) => Step::Ask(self.gather(question).await),
+                    Word::Question(question) => Step::Ask(Box::pin(self.gather(*question)).await),
                 },
                 served = &mut self.work => self.served = Some(served),
             }
         }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.link.words.close();
     }
 }

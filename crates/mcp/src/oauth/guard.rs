@@ -208,6 +208,11 @@ impl Authorizer for Guard {
         Box::pin(self.inner.token())
     }
 
+    fn is_stranger(&self) -> bool {
+        let by_itself = self.inner.spec.grant == Grant::ClientCredentials;
+        !by_itself && matches!(self.inner.state().known, Known::None)
+    }
+
     fn refused(&self, refusal: Refusal) -> BoxFuture<'_, Result<Option<Secret>, McpError>> {
         Box::pin(self.inner.refused(refusal))
     }

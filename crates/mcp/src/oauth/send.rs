@@ -15,6 +15,9 @@ pub(crate) trait Authorizer: Send + Sync {
     /// The token to send, renewed where it is about to run out; `None` where there is none.
     fn token(&self) -> BoxFuture<'_, Result<Option<Secret>, McpError>>;
 
+    /// Whether it is known that there is no token, and none can be had without being refused first.
+    fn is_stranger(&self) -> bool;
+
     /// What to do about a refusal: a token to try once more with, `None` where the refusal is about something else,
     /// or why nothing helps.
     fn refused(&self, refusal: Refusal) -> BoxFuture<'_, Result<Option<Secret>, McpError>>;

@@ -11,6 +11,10 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use toolhub::{Hub, ToolCall, tool};
 
+/// As the program has it.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_millis(700);
 

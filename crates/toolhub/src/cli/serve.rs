@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toolhub::{CallCounts, Gateways, Hub, Say as _, Tidings};
+use toolhub::{Gateways, Hub, Say as _, Tidings};
 use toolhub_mcp::gateway::{Duplex, Principal, secret};
 use toolhub_server::{ServeError, Serving, hash_of};
 
@@ -28,11 +28,8 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     if let Some(name) = &args.new_token {
         return new_token(app, name);
     }
-    let (tidings, counts) = (Tidings::default(), Arc::<CallCounts>::default());
-    let mut builder = Hub::builder()
-        .places(app.places()?)
-        .handler(Arc::new(tidings.clone()))
-        .listen(Arc::clone(&counts) as _);
+    let tidings = Tidings::default();
+    let mut builder = Hub::builder().places(app.places()?).handler(Arc::new(tidings.clone()));
     if app.global.trace || app.global.verbose > 0 {
         builder = builder.listen(Arc::new(Trace::new(Arc::clone(&app.screen), app.global.trace)));
     }
@@ -40,7 +37,7 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     for note in hub.notes() {
         app.screen.warn(&note.say(app.lang()));
     }
-    let mut gateways = Gateways::new(Arc::clone(&hub), (tidings, counts), app.lang());
+    let mut gateways = Gateways::new(Arc::clone(&hub), tidings, app.lang());
     if let Some(profile) = &args.profile
         && gateways.profile(Some(profile)).is_none()
     {

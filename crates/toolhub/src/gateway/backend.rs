@@ -13,6 +13,7 @@ use toolhub_mcp::gateway::{Backend, GatewayCall, Handover, News, RpcError, ToolL
 use toolhub_mcp::{Offer, Server};
 
 use super::offers::OfferBook;
+use super::site::CallCounts;
 use super::tasks::Tasks;
 use super::view::{Target, View};
 use crate::hub::Hub;
@@ -25,6 +26,13 @@ const WAITING: usize = 256;
 /// The code for a tool that nobody knows (2025-11-25 and 2026-07-28, server/tools: error handling).
 const UNKNOWN_TOOL: i64 = -32602;
 
+/// What all profiles share.
+pub(super) struct Shared {
+    pub(super) offers: Arc<OfferBook>,
+    pub(super) settled: watch::Receiver<bool>,
+    pub(super) counts: Arc<CallCounts>,
+}
+
 /// A hub as one profile shows it.
 pub(super) struct HubBackend {
     pub(super) hub: Arc<Hub>,
@@ -32,6 +40,7 @@ pub(super) struct HubBackend {
     pub(super) offers: Arc<OfferBook>,
     pub(super) lang: Lang,
     pub(super) tasks: Tasks,
+    counts: Arc<CallCounts>,
     view: ArcSwapOption<(Arc<Catalog>, Arc<View>)>,
     settled: watch::Receiver<bool>,
     news: broadcast::Sender<News>,
@@ -47,11 +56,11 @@ impl HubBackend {
     pub(super) fn new(
         hub: Arc<Hub>,
         profile: ProfileSettings,
-        (offers, settled): (Arc<OfferBook>, watch::Receiver<bool>),
+        Shared { offers, settled, counts }: Shared,
         lang: Lang,
     ) -> Self {
         let (view, news) = (ArcSwapOption::empty(), broadcast::Sender::new(WAITING));
-        Self { hub, profile, offers, lang, tasks: Tasks::default(), view, settled, news }
+        Self { hub, profile, offers, lang, tasks: Tasks::default(), counts, view, settled, news }
     }
 
     /// What the profile shows of the catalog as it is now.
@@ -109,6 +118,7 @@ impl HubBackend {
         tool_call.among = Some(Arc::clone(&target.among));
         tool_call.caller = Some(call.caller);
         let outcome = self.hub.call(tool_call).await;
+        self.counts.count(outcome.success());
         if let (Ok(output), Some(Source::Server(id))) = (&outcome.result, outcome.source()) {
             self.tasks.note(output.raw(), || self.hub.servers.iter().find(|one| one.id() == id).cloned());
         }
@@ -143,10 +153,11 @@ impl Backend for HubBackend {
                 view = self.view();
             }
             match view.targets.get(&call.name) {
-                Some(target) => match self.find(&view, target, &call).await {
+                Some(target) if target.finds() => match Box::pin(self.find(&view, target, &call)).await {
                     Some(found) => found,
-                    None => self.call_target(target, call).await,
+                    None => Box::pin(self.call_target(target, call)).await,
                 },
+                Some(target) => self.call_target(target, call).await,
                 None => Err(self.unknown(&view, &call.name)),
             }
         })

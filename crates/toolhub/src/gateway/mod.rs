@@ -18,11 +18,11 @@ use toolhub_core::Lang;
 use toolhub_mcp::Offer;
 use toolhub_mcp::gateway::{Gateway, News};
 
-pub use site::CallCounts;
 pub use tidings::Tidings;
 
-use self::backend::HubBackend;
+use self::backend::{HubBackend, Shared};
 use self::offers::OfferBook;
+use self::site::CallCounts;
 use crate::hub::Hub;
 use crate::settings::DEFAULT_PROFILE;
 
@@ -41,16 +41,20 @@ pub struct Gateways {
 }
 
 impl Gateways {
-    /// Serves the profiles of the hub's settings, and the default one. The hub was built with `tidings` as its handler,
-    /// and with `counts` listening.
-    pub fn new(hub: Arc<Hub>, (tidings, counts): (Tidings, Arc<CallCounts>), lang: Lang) -> Self {
+    /// Serves the profiles of the hub's settings, and the default one. The hub was built with `tidings` as its handler.
+    pub fn new(hub: Arc<Hub>, tidings: Tidings, lang: Lang) -> Self {
+        let counts = Arc::<CallCounts>::default();
         let mut settings = hub.settings().profiles.clone();
         settings.entry(DEFAULT_PROFILE.to_owned()).or_default();
         let (offers, settled) = (Arc::<OfferBook>::default(), watch::Sender::new(false));
         let profiles = settings
             .into_iter()
             .map(|(name, profile)| {
-                let parts = (Arc::clone(&offers), settled.subscribe());
+                let parts = Shared {
+                    offers: Arc::clone(&offers),
+                    settled: settled.subscribe(),
+                    counts: Arc::clone(&counts),
+                };
                 let backend = Arc::new(HubBackend::new(Arc::clone(&hub), profile, parts, lang));
                 let gateway = Arc::new(Gateway::new(Arc::clone(&backend) as _));
                 (name, (backend, gateway))

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use toolhub_core::{Event, EventKind, EventSink, Lang, Say as _};
+use toolhub_core::{Lang, Say as _};
 use toolhub_mcp::gateway::Gateway;
 use toolhub_server::{Health, Site};
 
@@ -12,17 +12,15 @@ use super::Gateways;
 
 /// Counts calls as they end.
 #[derive(Debug, Default)]
-pub struct CallCounts {
+pub(super) struct CallCounts {
     succeeded: AtomicU64,
     failed: AtomicU64,
 }
 
-impl EventSink for CallCounts {
-    fn emit(&self, event: Event) {
-        if let EventKind::CallFinished { success, .. } = event.kind {
-            let count = if success { &self.succeeded } else { &self.failed };
-            count.fetch_add(1, Ordering::Relaxed);
-        }
+impl CallCounts {
+    pub(super) fn count(&self, success: bool) {
+        let count = if success { &self.succeeded } else { &self.failed };
+        count.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -34,6 +34,13 @@ pub(super) struct Target {
     pub(super) first: Tool,
 }
 
+impl Target {
+    /// Whether it is one of those by which others are found and called.
+    pub(super) fn finds(&self) -> bool {
+        self.first.source == Source::Native && FINDERS.contains(&self.tool.as_str())
+    }
+}
+
 /// What a profile shows.
 #[derive(Debug)]
 pub(super) struct View {

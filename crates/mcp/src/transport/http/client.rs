@@ -13,6 +13,8 @@ use crate::error::McpError;
 
 /// How long reaching the machine itself may take.
 pub(crate) const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
+/// What we call ourselves.
+pub(super) const USER_AGENT: &str = concat!("toolhub/", env!("CARGO_PKG_VERSION"));
 const MAX_REDIRECTS: usize = 3;
 
 /// The client, made when the first HTTP server is met.
@@ -31,7 +33,7 @@ pub(crate) fn client() -> Result<Client, McpError> {
             }
         });
         Client::builder()
-            .user_agent(concat!("toolhub/", env!("CARGO_PKG_VERSION")))
+            .user_agent(USER_AGENT)
             .connect_timeout(CONNECT_DEADLINE)
             .redirect(same_origin)
             .build()

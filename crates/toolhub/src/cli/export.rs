@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use toolhub::settings::{ServerExtras, Settings, load_servers};
 use toolhub_core::lang::Text;
 use toolhub_core::{RawJson, Say as _};
-use toolhub_mcp::config::ServerSpec;
 use toolhub_mcp::config::clients::{
     self, Action, Client, ClientServer, Extras, Format, Held, Outcome, Refused, Scope, Surroundings, Target,
 };
+use toolhub_mcp::config::{ServerSpec, StdioSpec, TransportSpec};
 
 use super::app::App;
 use super::exit::{Exit, UsageError};
@@ -19,7 +19,7 @@ pub(crate) fn run(app: &App, args: &ExportArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let client = Client::named(&args.client).ok_or_else(|| UsageError(args.client.clone()))?;
     let file = target_file(app, client, args)?;
-    let servers = chosen(app, args)?;
+    let servers = if args.gateway { vec![gateway(app, args)?] } else { chosen(app, args)? };
     if servers.is_empty() {
         app.screen.warn(lang.pick("there are no servers to export", "没有可导出的服务器"));
     }
@@ -126,6 +126,30 @@ fn chosen(app: &App, args: &ExportArgs) -> anyhow::Result<Vec<ClientServer>> {
     };
     let extras = |spec: &ServerSpec| settings.servers.iter().find(|extras| extras.id == spec.id.as_str());
     Ok(servers.iter().filter(wanted).map(|spec| in_our_words(spec, extras(spec))).collect())
+}
+
+/// Toolhub itself as a server, started as it was started now.
+fn gateway(app: &App, args: &ExportArgs) -> anyhow::Result<ClientServer> {
+    let absolute = |path: &PathBuf| std::path::absolute(path).map(|path| path.display().to_string());
+    let mut words = Vec::new();
+    for (option, path) in [("--config", &app.global.config), ("--home", &app.global.home)] {
+        if let Some(path) = path {
+            words.extend([option.to_owned(), absolute(path)?]);
+        }
+    }
+    words.extend(["serve".to_owned(), "--stdio".to_owned()]);
+    if let Some(profile) = &args.profile {
+        words.extend(["--profile".to_owned(), profile.clone()]);
+    }
+    let command = std::env::current_exe()?.display().to_string();
+    Ok(ClientServer {
+        id: "toolhub".to_owned(),
+        transport: TransportSpec::Stdio(StdioSpec { command, args: words, ..StdioSpec::default() }),
+        enabled: true,
+        extras: Extras::default(),
+        left_out: Vec::new(),
+        notes: Vec::new(),
+    })
 }
 
 fn in_our_words(spec: &ServerSpec, extras: Option<&ServerExtras>) -> ClientServer {

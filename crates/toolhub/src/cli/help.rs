@@ -181,6 +181,10 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/servers/export" => "将服务器写入其他客户端的文件",
         "/servers/export client" => "claude-desktop、claude-code、cursor、vscode、codex、gemini 或 goose",
         "/servers/export servers" => "哪些服务器 [默认：全部]",
+        "/servers/export gateway" => {
+            "写入 toolhub 自身而不是各服务器：客户端通过 `toolhub serve --stdio` 使用所有工具"
+        }
+        "/servers/export profile" => "与 `--gateway` 同用：客户端看到的配置档",
         "/servers/export file" => "写入的文件 [默认：该客户端自己的文件]",
         "/servers/import dry_run" | "/servers/export dry_run" => "只显示会做什么",
         "/servers/import replace" | "/servers/export replace" => "替换同名服务器",

@@ -368,6 +368,12 @@ pub(crate) struct ExportArgs {
     /// Which servers [default: all]
     #[arg(value_name = "SERVER")]
     pub(crate) servers: Vec<String>,
+    /// Toolhub itself instead of its servers: the client then has every tool through `toolhub serve --stdio`
+    #[arg(long, conflicts_with = "servers")]
+    pub(crate) gateway: bool,
+    /// With `--gateway`, the profile that the client sees
+    #[arg(long, value_name = "NAME", requires = "gateway")]
+    pub(crate) profile: Option<String>,
     /// The file to write [default: the client's own]
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,

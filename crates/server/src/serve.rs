@@ -116,7 +116,11 @@ impl Serving {
             axum::serve(listener, router).with_graceful_shutdown(async move { stopped.cancelled().await });
         let deadline = async {
             stop.cancelled().await;
-            tokio::join!(closing, tokio::time::sleep(self.drain));
+            let for_ever = async {
+                closing.await;
+                std::future::pending::<()>().await;
+            };
+            let _ = tokio::time::timeout(self.drain, for_ever).await;
         };
         tokio::select! {
             ended = serving => Ok(ended?),

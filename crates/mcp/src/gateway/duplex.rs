@@ -44,7 +44,7 @@ impl Duplex {
             session: Mutex::default(),
             running: Arc::default(),
             tasks: TaskTracker::new(),
-            closing: gateway.closing.child_token(),
+            closing: CancellationToken::new(),
         };
         (duplex, messages)
     }
@@ -53,6 +53,12 @@ impl Duplex {
     pub async fn drain(&self) {
         self.tasks.close();
         self.tasks.wait().await;
+    }
+
+    /// Waits until the gateway closes and has answered what came before.
+    pub async fn over(&self) {
+        self.gateway.closing.cancelled().await;
+        self.drain().await;
     }
 
     /// Takes one message in.

@@ -37,6 +37,9 @@ use self::session::{Session, Sessions};
 use crate::era::{Era, client_info};
 use crate::listing::Offer;
 
+/// Said to who waits still when everything ends.
+const ENDING: i64 = -32000;
+
 /// Who is calling: nobody in particular on this machine, or whom a token names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Principal(Arc<str>);
@@ -61,6 +64,8 @@ pub struct Gateway {
     clients: AtomicU64,
     tasks: TaskTracker,
     closing: CancellationToken,
+    /// What still runs is given up.
+    ending: CancellationToken,
 }
 
 impl fmt::Debug for Gateway {
@@ -86,6 +91,7 @@ impl Gateway {
             clients: AtomicU64::new(1),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
+            ending: CancellationToken::new(),
         }
     }
 
@@ -101,6 +107,13 @@ impl Gateway {
         let _ = tokio::time::timeout(patience, self.tasks.wait()).await;
     }
 
+    /// Gives up every request that still runs or waits for an answer of its client; servers are told, and so is whoever
+    /// still listens.
+    pub fn give_up(&self) {
+        self.ending.cancel();
+        self.rounds.clear();
+    }
+
     fn new_client(&self) -> u64 {
         self.clients.fetch_add(1, Ordering::Relaxed)
     }
@@ -111,7 +124,14 @@ impl Gateway {
         let caller = CallerLink::new(Arc::clone(&link) as Arc<dyn toolhub_core::Caller>);
         let gateway = Arc::clone(self);
         let Request { id, method, .. } = request;
-        let work = async move { gateway.serve(method, params.unwrap_or_default(), (client, caller)).await };
+        let ending = self.ending.clone();
+        let work = async move {
+            tokio::select! {
+                biased;
+                served = gateway.serve(method, params.unwrap_or_default(), (client, caller)) => served,
+                () = ending.cancelled() => Err(RpcError::new(ENDING, "the gateway has ended")),
+            }
+        };
         Running::new(id, (link, words), Box::pin(work))
     }
 

@@ -253,12 +253,17 @@ impl Stream {
 
     /// The next message; `None` once the stream is over.
     pub(crate) async fn message(&mut self) -> Option<Message> {
+        Some(serde_json::from_str(&self.data().await?).unwrap())
+    }
+
+    /// The data of the next event.
+    pub(crate) async fn data(&mut self) -> Option<String> {
         loop {
             if let Some((event, rest)) = self.read.split_once("\n\n") {
                 let data = event.lines().find_map(|line| line.strip_prefix("data: ")).map(str::to_owned);
                 self.read = rest.to_owned();
                 match data {
-                    Some(data) => return Some(serde_json::from_str(&data).unwrap()),
+                    Some(data) => return Some(data),
                     None => continue,
                 }
             }

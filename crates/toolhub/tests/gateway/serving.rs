@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolhub_testkit::scripted::{HttpServer, Journal, Script};
+use toolhub_testkit::scripted::{Journal, Script};
 use toolhub_testkit::{CommandLine, processes, program};
 
 /// How long anything that is awaited may take before a test fails.
@@ -96,8 +96,16 @@ impl Serving {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
 
-    /// Its exit code, once it has ended.
-    pub(crate) fn ended(&mut self) -> Option<i32> {
+    /// Its exit code, once it has ended. Meanwhile the connections of this test are served.
+    pub(crate) async fn ended(&mut self) -> Option<i32> {
+        let since = Instant::now();
+        while processes::alive(self.child.id()) && since.elapsed() < PATIENCE {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        self.wait()
+    }
+
+    fn wait(&mut self) -> Option<i32> {
         let since = Instant::now();
         // The child is looked at rather than waited for, so that one that hangs fails the test.
         while processes::alive(self.child.id()) && since.elapsed() < PATIENCE {
@@ -113,7 +121,7 @@ impl Serving {
 impl Drop for Serving {
     fn drop(&mut self) {
         self.terminate();
-        let code = self.ended();
+        let code = self.wait();
         if !std::thread::panicking() {
             assert_eq!(code, Some(0), "{}", self.words());
         }
@@ -127,15 +135,21 @@ pub(crate) fn holding(journal: &std::path::Path) -> Script {
     Script::both().plain_tool("hold").on("tools/call:hold", held).journal(journal)
 }
 
-/// Waits until so many calls that reached a server over stdio have been cancelled.
-pub(crate) fn await_cancelled(journal: &std::path::Path, count: usize) {
-    let cancelled = |journal: &Journal| journal.count_method("notifications/cancelled") >= count;
-    Journal::read(journal).wait_for(cancelled, PATIENCE);
+/// How many calls that reached a server over stdio have been cancelled; a subscription is none.
+pub(crate) fn cancelled_calls(journal: &Journal) -> usize {
+    let messages = journal.messages();
+    let calls = messages.iter().filter(|message| message["method"] == "tools/call");
+    let is_cancelled = |call: &&&Value| {
+        let cancels = |message: &&Value| {
+            message["method"] == "notifications/cancelled" && message["params"]["requestId"] == call["id"]
+        };
+        messages.iter().any(cancels)
+    };
+    calls.filter(is_cancelled).count()
 }
 
-/// Scripted servers over HTTP, kept for the test.
-pub(crate) fn over_http(cli: &mut CommandLine, id: &str, script: &Script) -> HttpServer {
-    let server = HttpServer::start(script);
-    cli.entry(id, json!({"url": server.url}));
-    server
+/// Waits until so many calls that reached a server over stdio have been cancelled.
+pub(crate) async fn await_cancelled(journal: &std::path::Path, count: usize) {
+    let cancelled = |journal: &Journal| cancelled_calls(journal) >= count;
+    Journal::read(journal).wait_for_async(cancelled, PATIENCE).await;
 }

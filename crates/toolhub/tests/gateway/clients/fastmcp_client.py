@@ -1,6 +1,7 @@
 """Goes through everything that a client does with FastMCP, and prints what came of it as JSON.
 
-Arguments: the mode (`auto`, `legacy`), the transport (`http`, `sse`, `stdio`), and the URL or the command.
+The argument is a list of ways to go, as JSON: each a mode (`auto`, `legacy`), a transport (`http`, `sse`, `stdio`), and
+the URL or the command.
 """
 
 import json
@@ -10,9 +11,6 @@ import anyio
 from fastmcp import Client
 from fastmcp.client.transports import SSETransport, StdioTransport, StreamableHttpTransport
 from mcp import MCPError
-
-mode, transport, *target = sys.argv[1:]
-
 
 async def sample(messages, params, context):
     asked = messages[0].content
@@ -24,15 +22,15 @@ async def elicit(message, response_type, params, context):
     return {"username": "ada", "email": "ada@example.org"}
 
 
-def server():
+def server(transport, target):
     if transport == "stdio":
         return StdioTransport(command=target[0], args=target[1:], keep_alive=False)
     return SSETransport(target[0]) if transport == "sse" else StreamableHttpTransport(target[0])
 
 
-async def main():
+async def go(mode, transport, *target):
     report = {}
-    async with Client(server(), mode=mode, sampling_handler=sample, elicitation_handler=elicit) as client:
+    async with Client(server(transport, target), mode=mode, sampling_handler=sample, elicitation_handler=elicit) as client:
         report["tools"] = [tool.name for tool in await client.list_tools()]
 
         async def text_of(name, arguments):
@@ -60,7 +58,11 @@ async def main():
             await client.call_tool("hold", {}, progress_handler=held)
         report["cancelled"] = scope.cancelled_caught
         report["after"] = await text_of("greet", {"name": "again"})
-    print(json.dumps(report))
+    return report
+
+
+async def main():
+    print(json.dumps([await go(*way) for way in json.loads(sys.argv[1])]))
 
 
 anyio.run(main)

@@ -1,6 +1,7 @@
 """Goes through everything that a client does with the official Python SDK, and prints what came of it as JSON.
 
-Arguments: the mode (`auto`, `legacy`), the transport (`http`, `sse`, `stdio`), and the URL or the command.
+The argument is a list of ways to go, as JSON: each a mode (`auto`, `legacy`), a transport (`http`, `sse`, `stdio`), and
+the URL or the command.
 """
 
 import json
@@ -11,9 +12,6 @@ import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters
-
-mode, transport, *target = sys.argv[1:]
-
 
 async def sample(context, params):
     asked = params.messages[0].content
@@ -26,15 +24,15 @@ async def elicit(context, params):
     return types.ElicitResult(action="accept", content={"username": "ada", "email": "ada@example.org"})
 
 
-def server():
+def server(transport, target):
     if transport == "stdio":
         return StdioServerParameters(command=target[0], args=target[1:])
     return sse_client(target[0]) if transport == "sse" else target[0]
 
 
-async def main():
+async def go(mode, transport, *target):
     report = {}
-    async with Client(server(), mode=mode, sampling_callback=sample, elicitation_callback=elicit) as client:
+    async with Client(server(transport, target), mode=mode, sampling_callback=sample, elicitation_callback=elicit) as client:
         report["version"] = client.protocol_version
         report["tools"] = [tool.name for tool in (await client.list_tools()).tools]
 
@@ -66,7 +64,11 @@ async def main():
             await hold(scope)
         report["cancelled"] = scope.cancelled_caught
         report["after"] = await text_of("greet", {"name": "again"})
-    print(json.dumps(report))
+    return report
+
+
+async def main():
+    print(json.dumps([await go(*way) for way in json.loads(sys.argv[1])]))
 
 
 anyio.run(main)

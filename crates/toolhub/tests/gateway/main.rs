@@ -16,5 +16,6 @@ mod many_clients;
 mod profiles;
 mod raw_client;
 mod real_clients;
+mod rust_sdk;
 mod serving;
 mod stopping;

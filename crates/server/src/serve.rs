@@ -23,6 +23,8 @@ use crate::site::Site;
 use crate::sse::OldClients;
 use crate::turnstile::{Quota, TooMuch, Turnstile};
 
+/// How long a message may take to arrive.
+const ARRIVAL: Duration = Duration::from_secs(60);
 /// What is read of a message that is too large before it is refused, and for how long.
 const DISCARDED: usize = 64 << 20;
 const DISCARDING: Duration = Duration::from_secs(5);
@@ -222,7 +224,11 @@ impl Shared {
             discard(body).await;
             return too_large();
         }
-        let Ok(body) = to_bytes(body, self.body_bytes).await else { return too_large() };
+        // Whoever sends nothing more does not keep its place for ever.
+        let Ok(body) = tokio::time::timeout(ARRIVAL, to_bytes(body, self.body_bytes)).await else {
+            return text(StatusCode::REQUEST_TIMEOUT, "the message did not arrive in time");
+        };
+        let Ok(body) = body else { return too_large() };
         let response = match route {
             Route::Mcp => mcp::answer(&gateway, (method, headers), body, &who).await,
             Route::Sse if method == Method::GET => match secret() {

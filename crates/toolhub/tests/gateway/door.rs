@@ -57,6 +57,16 @@ fn an_open_address_without_a_token_is_refused() {
     assert!(ran.code == Some(2) && ran.stderr.contains("令牌"), "{ran:?}");
 }
 
+#[test]
+fn a_profile_that_is_not_there_cannot_be_the_default() {
+    let cli = hub("[profiles.work]\n");
+    for stdio in [&["serve", "--profile", "play"][..], &["serve", "--stdio", "--profile", "play"]] {
+        let ran = cli.run(stdio);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains("there is no profile `play`; there are: default, work"), "{ran:?}");
+    }
+}
+
 /// A gateway that two may use, each with a token that the program made; both tokens.
 fn for_two(script: &Script) -> (Serving, [String; 2]) {
     let mut cli = hub("");

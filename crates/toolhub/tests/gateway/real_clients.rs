@@ -34,7 +34,15 @@ fn script(name: &str) -> PathBuf {
 
 /// A hub with the fixture server and one that holds its calls.
 pub(crate) fn hub_with_both() -> (CommandLine, PathBuf) {
-    let mut cli = hub("[profiles.default]\nservers = [\"fixture\", \"s\"]\nexpose = \"all\"\n");
+    hub_with_both_in("modern")
+}
+
+/// The same, where both are met in that era.
+fn hub_with_both_in(era: &str) -> (CommandLine, PathBuf) {
+    let servers =
+        ["fixture", "s"].map(|id| format!("[[servers]]\nid = \"{id}\"\nera = \"{era}\"\n")).concat();
+    let profile = "[profiles.default]\nservers = [\"fixture\", \"s\"]\nexpose = \"all\"\n";
+    let mut cli = hub(&format!("{servers}{profile}"));
     let journal = cli.folder().join("journal");
     cli.entry("fixture", fixture());
     cli.server("s", &holding(&journal));
@@ -51,7 +59,10 @@ struct Way {
 
 /// Has a client go all these ways, one after another, and checks what it reports.
 fn check(who: &str, client: &mut Command, ways: &[Way]) {
-    let (cli, journal) = hub_with_both();
+    check_before(hub_with_both(), who, client, ways);
+}
+
+fn check_before((cli, journal): (CommandLine, PathBuf), who: &str, client: &mut Command, ways: &[Way]) {
     let serving = Serving::start(cli);
     let serve = serving.cli.command(&["serve", "--stdio"]);
     let stdio: Vec<_> = std::iter::once(serve.get_program()).chain(serve.get_args()).collect();
@@ -145,6 +156,13 @@ const BOTH_OVER_ALL: [Way; 6] = [
 #[test]
 fn the_python_sdk_in_both_eras_over_all_three() {
     check("Python SDK", &mut python("python-sdk", "python_sdk.py"), &BOTH_OVER_ALL);
+}
+
+/// What a legacy server asks in the middle of a call reaches clients of both eras too.
+#[test]
+fn the_python_sdk_before_legacy_servers() {
+    let client = &mut python("python-sdk", "python_sdk.py");
+    check_before(hub_with_both_in("legacy"), "Python SDK, legacy servers", client, &BOTH_OVER_ALL);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::net::TcpStream;
-use toolhub_testkit::scripted::{Journal, Script};
+use toolhub_testkit::scripted::{HttpServer, Journal, Script};
 
 use crate::raw_client::{ERAS, Era, RawClient, Stream, http};
 use crate::serving::{PATIENCE, Serving, await_cancelled, cancelled_calls, holding, hub};
@@ -103,6 +103,29 @@ async fn a_modern_client_that_hangs_up_gives_its_call_up() {
         () = await_calls(&journal, 2) => {}
     }
     await_cancelled(&journal, 2).await;
+}
+
+/// A server over HTTP hears of it in the way of its era.
+#[tokio::test]
+async fn a_server_over_http_hears_that_a_client_hung_up() {
+    for server_era in ["legacy", "modern"] {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("journal");
+        let server = HttpServer::start(&holding(&journal).set("era", server_era));
+        let mut cli = hub("");
+        cli.entry("s", json!({"url": server.url}));
+        let serving = Serving::start(cli);
+        let client = RawClient::connect(&serving.url(), Era::Modern).await;
+        let params = r#""name":"hold","arguments":{}"#;
+        let mut held = Stream::open(client.request("1", "tools/call", params)).await;
+        held.until("notifications/progress").await;
+        drop(held);
+        let heard = |journal: &Journal| match server_era {
+            "legacy" => cancelled_calls(journal) == 1,
+            _ => journal.events("disconnect").iter().any(|event| event["method"] == "tools/call"),
+        };
+        Journal::read(&journal).wait_for_async(heard, PATIENCE).await;
+    }
 }
 
 /// A legacy client that loses its stream may come again for it; one that ends its session, or says so, gives up.

@@ -58,7 +58,7 @@ impl View {
         let (told, others): (Vec<_>, Vec<_>) =
             named.into_iter().enumerate().partition(|(_, (name, entries))| given(name, entries, profile));
         for (place, (name, entries)) in told.into_iter().chain(others) {
-            shown.add(place, name, &entries, profile);
+            shown.add((place, name), &entries, profile);
         }
         shown.targets.sort_by_key(|(place, _, _)| *place);
         // Who cannot search is shown everything.
@@ -134,7 +134,7 @@ struct Shown {
 }
 
 impl Shown {
-    fn add(&mut self, place: usize, name: String, entries: &[&Arc<Entry>], profile: &ProfileSettings) {
+    fn add(&mut self, (place, name): (usize, String), entries: &[&Arc<Entry>], profile: &ProfileSettings) {
         let Some(first) = entries.first() else { return };
         let own = first.tool.name();
         let told = told_of(&name, entries, profile);

@@ -193,6 +193,31 @@ async fn who_must_search_can() {
     );
 }
 
+/// A profile with few tools is searched through them, however many others fit better.
+#[tokio::test]
+async fn what_a_profile_hides_does_not_stand_before_what_it_shows() {
+    let tool = |name: &str, what: &str| json!({"name": name, "description": what, "inputSchema": {"type": "object"}});
+    let things = ["weather", "stocks", "trains", "music", "recipes", "maps", "taxes", "plants"];
+    let others = (0..240).fold(Script::both(), |script, number| {
+        let thing = things[number % things.len()];
+        script.tool(tool(&format!("{thing}_{number}"), &format!("Looks up {thing} of kind {number}")))
+    });
+    let many = (0..30).fold(others, |script, number| {
+        script.tool(tool(&format!("send_email_{number}"), "Send an email message to a person"))
+    });
+    let few = Script::both().tool(tool("post", "Send an email")).tool(tool("sum", "Adds numbers"));
+    let mut cli = hub("[profiles.default]\nservers = [\"few\"]\nexpose = \"search\"\n");
+    cli.server("many", &many);
+    cli.server("few", &few);
+    let serving = Serving::start(cli);
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    // Whoever asks for the list waits until the servers are met.
+    client.tools().await;
+    let found = client.call("search_tools", r#"{"query":"send an email message to a person"}"#).await;
+    let found: Value = serde_json::from_str(found.result()).unwrap();
+    assert_eq!(found["structuredContent"]["tools"][0]["name"], "post", "{found}");
+}
+
 /// Two that are given one name are still two.
 #[tokio::test]
 async fn a_name_is_given_once() {

@@ -166,6 +166,8 @@ impl Gateway {
             ("initialize", Era::Legacy) => {
                 Err(RpcError::new(backend::INVALID_REQUEST, "this session is initialized already"))
             }
+            // A server behind us may have them, and would answer for itself alone.
+            ("server/discover" | "subscriptions/listen", Era::Legacy) => Err(RpcError::no_method(&method)),
             (gone, Era::Modern) if modern::REMOVED.contains(&gone) => Err(RpcError::no_method(gone)),
             (_, _) => {
                 let result = self.hand_over(method, params, caller).await?;

@@ -181,6 +181,11 @@ async fn what_is_too_much_or_not_there_is_said() {
         assert_eq!(odd.status(), expected, "{kind} {accept}");
     }
     assert_eq!(client.ask("7", "no/such/method", "").await.status, 404);
+    // What only modern clients have is not handed on to a server that has it.
+    let legacy = RawClient::connect(&serving.url(), Era::Legacy).await;
+    for method in ["server/discover", "subscriptions/listen"] {
+        assert_eq!(legacy.ask("8", method, "").await.error(), -32601, "{method}");
+    }
 }
 
 /// A browser asks beforehand whether a page may ask, without a token; and the page may read why it was refused.
@@ -212,7 +217,7 @@ async fn a_page_of_an_allowed_origin_may_ask_with_a_token() {
     );
 }
 
-/// A stranger's page cannot open a stream that it may then read.
+/// A page of an origin that the owner allows may open a stream.
 #[tokio::test]
 async fn a_stream_of_an_allowed_page_may_be_read_by_it() {
     let serving = Serving::before(&echo(), "[serve]\norigins = [\"https://app.example\"]\n");

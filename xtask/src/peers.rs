@@ -44,7 +44,17 @@ const PEERS: &[Peer] = &[
         packages: Packages::Node(&["@modelcontextprotocol/server-everything@2026.8.31"]),
         program: "node_modules/@modelcontextprotocol/server-everything/dist/index.js",
     },
-    // The conformance suites need a newer Node than the one that may be here; their tests run where this one does.
+    Peer {
+        name: "typescript-sdk",
+        packages: Packages::Node(&["@modelcontextprotocol/sdk@1.32.2", "@modelcontextprotocol/client@2.4.0"]),
+        program: "node_modules/@modelcontextprotocol/client/dist/index.mjs",
+    },
+    Peer {
+        name: "inspector",
+        packages: Packages::Node(&["@modelcontextprotocol/inspector@2.12.0"]),
+        program: "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js",
+    },
+    // The conformance suites and the inspector need a newer Node than the one that may be here; their tests run where this one does.
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Peer {
         name: "node-24",

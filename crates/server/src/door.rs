@@ -66,20 +66,24 @@ impl Door {
         self
     }
 
-    /// Who comes with these headers, or why they do not come in.
-    pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<Principal, Refusal> {
-        let text =
-            |name: header::HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("\u{0}"));
-        if !text(header::HOST).is_none_or(|host| self.knows_host(host)) {
+    /// Whether somebody with these headers may ask here at all. A browser that asks beforehand shows no token.
+    pub(crate) fn check_place(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        if !text(headers, header::HOST).is_none_or(|host| self.knows_host(host)) {
             return Err(Refusal::Host);
         }
-        if !text(header::ORIGIN).is_none_or(|origin| self.allows_origin(origin)) {
+        if !text(headers, header::ORIGIN).is_none_or(|origin| self.allows_origin(origin)) {
             return Err(Refusal::Origin);
         }
+        Ok(())
+    }
+
+    /// Who comes with these headers, or why they do not come in.
+    pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<Principal, Refusal> {
+        self.check_place(headers)?;
         if self.tokens.is_empty() {
             return Ok(Principal::new("local"));
         }
-        let shown = text(header::AUTHORIZATION).and_then(|value| value.split_once(' '));
+        let shown = text(headers, header::AUTHORIZATION).and_then(|value| value.split_once(' '));
         let shown = shown.filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
         let hash = shown.map(|(_, token)| hash_of(token.trim())).ok_or(Refusal::Token)?;
         // Every token is compared, so that the time tells nothing.
@@ -104,6 +108,11 @@ impl Door {
         let local = host.is_some_and(|(_, host)| is_local(name_in(host)));
         local || self.origins.iter().any(|allowed| allowed.trim_end_matches('/') == origin)
     }
+}
+
+/// A header's value; one that is no text is none that anybody knows.
+fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+    headers.get(name).map(|value| value.to_str().unwrap_or("\u{0}"))
 }
 
 fn same(one: &[u8], other: &[u8]) -> bool {

@@ -5,22 +5,29 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, HttpBody as _, to_bytes};
 use axum::extract::{Request, State};
 use axum::serve::ListenerExt as _;
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use toolhub_mcp::gateway::{Principal, secret};
 
-use crate::door::Door;
+use crate::door::{Door, Refusal};
 use crate::error::ServeError;
 use crate::mcp::{self, plain};
 use crate::measures::Measures;
 use crate::site::Site;
 use crate::sse::OldClients;
 use crate::turnstile::{Quota, TooMuch, Turnstile};
+
+/// How long a message may take to arrive.
+const ARRIVAL: Duration = Duration::from_secs(60);
+/// What is read of a message that is too large before it is refused, and for how long.
+const DISCARDED: usize = 64 << 20;
+const DISCARDING: Duration = Duration::from_secs(5);
 
 /// How the hub is served.
 #[derive(Debug, Clone)]
@@ -116,7 +123,11 @@ impl Serving {
             axum::serve(listener, router).with_graceful_shutdown(async move { stopped.cancelled().await });
         let deadline = async {
             stop.cancelled().await;
-            tokio::join!(closing, tokio::time::sleep(self.drain));
+            let for_ever = async {
+                closing.await;
+                std::future::pending::<()>().await;
+            };
+            let _ = tokio::time::timeout(self.drain, for_ever).await;
         };
         tokio::select! {
             ended = serving => Ok(ended?),
@@ -160,27 +171,20 @@ impl Shared {
         if path == "/healthz" && method == Method::GET {
             return self.health(false);
         }
-        let who = match self.door.admit(headers) {
-            Ok(who) => who,
-            Err(refusal) => {
-                let mut response = text(refusal.status(), refusal.why());
-                if refusal.status() == StatusCode::UNAUTHORIZED {
-                    let challenge = HeaderValue::from_static("Bearer realm=\"toolhub\"");
-                    response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-                }
-                return response;
-            }
+        let admitted = match method {
+            // A browser asks whether its page may ask, and shows no token for that.
+            &Method::OPTIONS => self.door.check_place(headers).map(|()| None),
+            _ => self.door.admit(headers).map(Some),
         };
-        let origin = headers.get(header::ORIGIN).cloned();
-        let mut response = match (method, path) {
-            (&Method::OPTIONS, _) => plain(StatusCode::NO_CONTENT),
-            (&Method::GET, "/readyz") => self.health(true),
-            (&Method::GET, "/metrics") => self.metrics(),
-            _ => self.mcp((path, parts.uri.query()), (method, headers), (body, who)).await,
+        let mut response = match (admitted, path) {
+            (Err(refusal @ (Refusal::Host | Refusal::Origin)), _) => return refused(refusal),
+            (Err(refusal @ Refusal::Token), _) => refused(refusal),
+            (Ok(None), _) => plain(StatusCode::NO_CONTENT),
+            (Ok(Some(_)), "/readyz") if method == Method::GET => self.health(true),
+            (Ok(Some(_)), "/metrics") if method == Method::GET => self.metrics(),
+            (Ok(Some(who)), _) => self.mcp((path, parts.uri.query()), (method, headers), (body, who)).await,
         };
-        if let Some(origin) = origin {
-            allow(response.headers_mut(), origin);
-        }
+        allow(headers, response.headers_mut());
         response
     }
 
@@ -212,13 +216,19 @@ impl Shared {
                 return response;
             }
         };
-        let body = match to_bytes(body, self.body_bytes).await {
-            Ok(body) => body,
-            Err(_) => {
-                let most = format!("a message has at most {} KiB", self.body_bytes >> 10);
-                return text(StatusCode::PAYLOAD_TOO_LARGE, &most);
-            }
+        let too_large = || {
+            let most = format!("a message has at most {} KiB", self.body_bytes >> 10);
+            text(StatusCode::PAYLOAD_TOO_LARGE, &most)
         };
+        if body.size_hint().lower() > self.body_bytes as u64 {
+            discard(body).await;
+            return too_large();
+        }
+        // Whoever sends nothing more does not keep its place for ever.
+        let Ok(body) = tokio::time::timeout(ARRIVAL, to_bytes(body, self.body_bytes)).await else {
+            return text(StatusCode::REQUEST_TIMEOUT, "the message did not arrive in time");
+        };
+        let Ok(body) = body else { return too_large() };
         let response = match route {
             Route::Mcp => mcp::answer(&gateway, (method, headers), body, &who).await,
             Route::Sse if method == Method::GET => match secret() {
@@ -258,6 +268,20 @@ impl Shared {
     }
 }
 
+/// Reads what is not wanted, within limits: whoever still sends when the connection is closed never hears why.
+async fn discard(body: Body) {
+    let mut pieces = body.into_data_stream();
+    let reading = async {
+        let mut read = 0;
+        while let Some(Ok(piece)) = pieces.next().await
+            && read < DISCARDED
+        {
+            read += piece.len();
+        }
+    };
+    let _ = tokio::time::timeout(DISCARDING, reading).await;
+}
+
 enum Route {
     Mcp,
     Sse,
@@ -275,17 +299,27 @@ fn typed(status: StatusCode, kind: &'static str, body: String) -> Response<Body>
     response
 }
 
+fn refused(refusal: Refusal) -> Response<Body> {
+    let mut response = text(refusal.status(), refusal.why());
+    if refusal.status() == StatusCode::UNAUTHORIZED {
+        let challenge = HeaderValue::from_static("Bearer realm=\"toolhub\"");
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
 /// Lets a web page of an allowed origin read the answer.
-fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
+fn allow(asked: &HeaderMap, headers: &mut HeaderMap) {
+    let Some(origin) = asked.get(header::ORIGIN).cloned() else { return };
     let lists = [
         (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE, OPTIONS"),
-        (
-            header::ACCESS_CONTROL_ALLOW_HEADERS,
-            "authorization, content-type, accept, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name",
-        ),
         (header::ACCESS_CONTROL_EXPOSE_HEADERS, "mcp-session-id, www-authenticate"),
         (header::VARY, "origin"),
     ];
+    // Some headers bear the names of a tool's own arguments, so that no list has them all.
+    if let Some(wanted) = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+    }
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     for (name, value) in lists {
         headers.insert(name, HeaderValue::from_static(value));

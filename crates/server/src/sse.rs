@@ -39,15 +39,19 @@ impl OldClients {
             return plain(StatusCode::SERVICE_UNAVAILABLE);
         }
         let (duplex, messages) = Duplex::open(gateway, who.clone());
-        self.all().insert(name.clone(), (who, Arc::new(duplex)));
+        let duplex = Arc::new(duplex);
+        self.all().insert(name.clone(), (who, Arc::clone(&duplex)));
         let endpoint = format!("event: endpoint\ndata: /messages?sessionId={name}\n\n");
         let leaving = Leaving { clients: Arc::clone(self), name };
-        let heard = stream::unfold((Some(endpoint), messages), |(first, mut messages)| async move {
-            if let Some(first) = first {
-                return Some((first, (None, messages)));
-            }
-            next(&mut messages).await.map(|event| (event, (None, messages)))
-        });
+        let over = Box::pin(async move { duplex.over().await });
+        let heard =
+            stream::unfold((Some(endpoint), messages, over), |(first, mut messages, mut over)| async move {
+                let event = match first {
+                    Some(first) => Some(first),
+                    None => next(&mut messages, &mut over).await,
+                };
+                event.map(|event| (event, (None, messages, over)))
+            });
         events(Box::pin(Heard { heard: Box::pin(heard), _leaving: leaving }))
     }
 
@@ -61,8 +65,21 @@ impl OldClients {
     }
 }
 
-async fn next(messages: &mut mpsc::Receiver<String>) -> Option<String> {
-    match tokio::time::timeout(KEEP_ALIVE, messages.recv()).await {
+/// The next event; none once `over` is, and all that was said before it.
+async fn next(
+    messages: &mut mpsc::Receiver<String>,
+    over: &mut (impl Future<Output = ()> + Unpin),
+) -> Option<String> {
+    let message = tokio::select! {
+        biased;
+        message = tokio::time::timeout(KEEP_ALIVE, messages.recv()) => message,
+        () = over => {
+            // What waits is still heard, and then there is no more.
+            messages.close();
+            Ok(messages.recv().await)
+        }
+    };
+    match message {
         Ok(Some(text)) => Some(format!("event: message\ndata: {text}\n\n")),
         Ok(None) => None,
         Err(_) => Some(":\n\n".to_owned()),

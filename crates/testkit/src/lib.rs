@@ -13,8 +13,10 @@ pub mod oauth;
 pub mod postgres;
 #[cfg(target_os = "linux")]
 pub mod processes;
+mod program;
 pub mod scripted;
 mod test_hub;
 
 pub use fake::{FakeHost, Recorder};
+pub use program::program;
 pub use test_hub::{CommandLine, Ran, TestHub};

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_core::{RawJson, RawObject};
 
-use super::backend::{INVALID_REQUEST, RpcError};
+use super::backend::{INVALID_REQUEST, News, RpcError};
 use super::listen::{Wanted, farewell};
 use super::message::{self, Message, Params, Request, one_line, refusal, response};
 use super::rounds::{About, Resumed};
@@ -44,7 +44,7 @@ impl Duplex {
             session: Mutex::default(),
             running: Arc::default(),
             tasks: TaskTracker::new(),
-            closing: gateway.closing.child_token(),
+            closing: CancellationToken::new(),
         };
         (duplex, messages)
     }
@@ -53,6 +53,12 @@ impl Duplex {
     pub async fn drain(&self) {
         self.tasks.close();
         self.tasks.wait().await;
+    }
+
+    /// Waits until the gateway closes and has answered what came before.
+    pub async fn over(&self) {
+        self.gateway.closing.cancelled().await;
+        self.drain().await;
     }
 
     /// Takes one message in.
@@ -211,14 +217,16 @@ impl Duplex {
                     () = token.cancelled() => break,
                     piece = news.recv() => piece,
                 };
-                let text = match piece {
-                    Ok(piece) => wanted.told(&piece, &id),
-                    Err(RecvError::Lagged(_)) => continue,
+                let pieces = match piece {
+                    Ok(piece) => vec![piece],
+                    // Lists are what is missed most; to fetch them once too often does no harm.
+                    Err(RecvError::Lagged(_)) => vec![News::Tools, News::Prompts, News::Resources],
                     Err(RecvError::Closed) => break,
                 };
-                if let Some(text) = text
-                    && out.send(one_line(text)).await.is_err()
-                {
+                for text in pieces.iter().filter_map(|piece| wanted.told(piece, &id)) {
+                    let _ = out.send(one_line(text)).await;
+                }
+                if out.is_closed() {
                     break;
                 }
             }

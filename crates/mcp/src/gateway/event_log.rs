@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::stream::{self, Stream};
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 /// Events that are kept for a client that may come again.
 const KEPT: usize = 1_024;
@@ -23,6 +24,9 @@ struct State {
     bytes: usize,
     count: u64,
     over: bool,
+    /// How many have begun to read; the last of them is the one who is told.
+    turns: u64,
+    heard_until: Option<Instant>,
 }
 
 /// The events of one stream.
@@ -70,6 +74,14 @@ impl EventLog {
         self.state().over
     }
 
+    /// For how long nobody has read it; `None` where nobody ever did.
+    pub(crate) fn unheard_for(&self) -> Option<Duration> {
+        if *self.readers.borrow() > 0 {
+            return Some(Duration::ZERO);
+        }
+        self.state().heard_until.map(|until| until.elapsed())
+    }
+
     /// Waits until nobody has read it for so long.
     pub(crate) async fn abandoned(&self, grace: Duration) {
         let mut readers = self.readers.subscribe();
@@ -82,10 +94,22 @@ impl EventLog {
         }
     }
 
-    /// The events after that one, as they come.
+    /// How many events there were.
+    pub(crate) fn count(&self) -> u64 {
+        self.state().count
+    }
+
+    /// The events after that one, as they come. Whoever read before hears no more: what is told is told once
+    /// (2025-11-25, transports: multiple connections).
     pub(crate) fn read(self: &Arc<Self>, after: u64) -> impl Stream<Item = String> + Send + 'static {
+        let turn = {
+            let mut state = self.state();
+            state.turns += 1;
+            state.turns
+        };
+        self.bell.notify_waiters();
         let reader = Reader::new(Arc::clone(self));
-        stream::unfold((reader, after), |(reader, after)| async move {
+        stream::unfold((reader, after), move |(reader, after)| async move {
             let log = Arc::clone(&reader.log);
             loop {
                 let rung = log.bell.notified();
@@ -93,6 +117,9 @@ impl EventLog {
                 rung.as_mut().enable();
                 let (next, over) = {
                     let state = log.state();
+                    if state.turns != turn {
+                        return None;
+                    }
                     (state.events.iter().find(|(count, _)| *count > after).cloned(), state.over)
                 };
                 match next {
@@ -123,6 +150,7 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
+        self.log.state().heard_until = Some(Instant::now());
         self.log.readers.send_modify(|count| *count -= 1);
     }
 }

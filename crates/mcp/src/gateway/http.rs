@@ -139,7 +139,9 @@ impl Gateway {
             });
             log.push("");
         }
-        Reply::Events(Box::pin(log.read(0)))
+        // Who lost a stream says where it was; whoever does not is told what happens from now on.
+        let after = if new { 0 } else { log.count() };
+        Reply::Events(Box::pin(log.read(after)))
     }
 
     /// Ends a session.

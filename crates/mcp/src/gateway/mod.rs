@@ -38,6 +38,9 @@ use self::session::{Session, Sessions};
 use crate::era::{Era, client_info};
 use crate::listing::Offer;
 
+/// Said to who waits still when everything ends.
+const ENDING: i64 = -32000;
+
 /// Who is calling: nobody in particular on this machine, or whom a token names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Principal(Arc<str>);
@@ -62,6 +65,8 @@ pub struct Gateway {
     clients: AtomicU64,
     tasks: TaskTracker,
     closing: CancellationToken,
+    /// What still runs is given up.
+    ending: CancellationToken,
 }
 
 impl fmt::Debug for Gateway {
@@ -87,6 +92,7 @@ impl Gateway {
             clients: AtomicU64::new(1),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
+            ending: CancellationToken::new(),
         }
     }
 
@@ -102,6 +108,13 @@ impl Gateway {
         let _ = tokio::time::timeout(patience, self.tasks.wait()).await;
     }
 
+    /// Gives up every request that still runs or waits for an answer of its client; servers are told, and so is whoever
+    /// still listens.
+    pub fn give_up(&self) {
+        self.ending.cancel();
+        self.rounds.clear();
+    }
+
     fn new_client(&self) -> u64 {
         self.clients.fetch_add(1, Ordering::Relaxed)
     }
@@ -112,7 +125,14 @@ impl Gateway {
         let caller = CallerLink::new(Arc::clone(&link) as Arc<dyn toolhub_core::Caller>);
         let gateway = Arc::clone(self);
         let Request { id, method, .. } = request;
-        let work = async move { gateway.serve(method, params.members, (client, caller)).await };
+        let ending = self.ending.clone();
+        let work = async move {
+            tokio::select! {
+                biased;
+                served = gateway.serve(method, params.members, (client, caller)) => served,
+                () = ending.cancelled() => Err(RpcError::new(ENDING, "the gateway has ended")),
+            }
+        };
         Running::new(id, link, Box::pin(work))
     }
 
@@ -147,6 +167,8 @@ impl Gateway {
             ("initialize", Era::Legacy) => {
                 Err(RpcError::new(backend::INVALID_REQUEST, "this session is initialized already"))
             }
+            // A server behind us may have them, and would answer for itself alone.
+            ("server/discover" | "subscriptions/listen", Era::Legacy) => Err(RpcError::no_method(&method)),
             (gone, Era::Modern) if modern::REMOVED.contains(&gone) => Err(RpcError::no_method(gone)),
             (_, _) => {
                 let result = self.hand_over(method, params, caller).await?;

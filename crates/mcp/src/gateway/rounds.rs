@@ -61,6 +61,12 @@ impl Rounds {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Gives up all that waits.
+    pub(crate) fn clear(&self) {
+        let gone = std::mem::take(&mut *self.all());
+        drop(gone);
+    }
+
     /// Lets a request wait for answers; the result that asks for them.
     pub(crate) fn park(&self, running: Running, questions: Vec<Question>, about: About) -> RawJson {
         let Some(token) = super::secret().map(|secret| format!("{OURS}{secret}")) else {

@@ -58,6 +58,13 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether nobody used it for long; a client that listens uses it.
+    fn is_idle(&self) -> bool {
+        let state = self.state();
+        let listened = |log: &Arc<EventLog>| log.unheard_for().is_some_and(|silence| silence < IDLE);
+        state.used.elapsed() >= IDLE && !state.logs.values().any(listened)
+    }
+
     pub(crate) fn touch(&self) {
         self.state().used = Instant::now();
     }
@@ -148,8 +155,7 @@ impl Sessions {
     pub(crate) fn insert(&self, session: Arc<Session>) -> Vec<Arc<Session>> {
         let mut all = self.all();
         let (stay, mut gone): (HashMap<_, _>, Vec<_>) = {
-            let (stay, gone): (Vec<_>, Vec<_>) =
-                all.drain().partition(|(_, one)| one.state().used.elapsed() < IDLE);
+            let (stay, gone): (Vec<_>, Vec<_>) = all.drain().partition(|(_, one)| !one.is_idle());
             (stay.into_iter().collect(), gone.into_iter().map(|(_, one)| one).collect())
         };
         *all = stay;
@@ -166,7 +172,7 @@ impl Sessions {
     /// The session of that id, where it is this principal's.
     pub(crate) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
         let found = self.all().get(id).filter(|one| one.principal == *principal).cloned()?;
-        if found.state().used.elapsed() >= IDLE {
+        if found.is_idle() {
             return None;
         }
         found.touch();
@@ -182,5 +188,40 @@ impl Sessions {
 
     pub(crate) fn len(&self) -> usize {
         self.all().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::era::Era;
+
+    fn session(id: &str) -> Arc<Session> {
+        let facts = ClientFacts {
+            number: 1,
+            era: Era::Legacy,
+            capabilities: RawJson::empty_object(),
+            questions: Arc::default(),
+            level: Arc::default(),
+        };
+        Arc::new(Session::new(id.to_owned(), Principal::new("ann"), "2025-11-25", facts))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_only_listens_keeps_its_session() {
+        let (sessions, ann) = (Sessions::default(), Principal::new("ann"));
+        let (listening, silent) = (session("listening"), session("silent"));
+        sessions.insert(Arc::clone(&listening));
+        sessions.insert(silent);
+        let heard = listening.own_log().0.read(0);
+        tokio::time::advance(IDLE).await;
+        assert!(sessions.get("silent", &ann).is_none());
+        let gone = sessions.insert(session("new"));
+        assert_eq!(gone.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), ["silent"]);
+        drop(heard);
+        tokio::time::advance(IDLE / 2).await;
+        assert!(sessions.get("listening", &ann).is_some());
+        tokio::time::advance(IDLE).await;
+        assert!(sessions.get("listening", &ann).is_none());
     }
 }

@@ -66,10 +66,15 @@
 //!
 //! A list with `notify`, `progress`, `request` or `acknowledge` is answered as an event stream over HTTP.
 
-mod binary;
 mod http_server;
 mod journal;
 mod player;
 mod script;
 
-pub use self::{binary::binary, http_server::HttpServer, journal::Journal, player::play, script::Script};
+pub use self::{http_server::HttpServer, journal::Journal, player::play, script::Script};
+
+/// The path of the program `scripted-mcp`.
+#[must_use]
+pub fn binary() -> std::path::PathBuf {
+    crate::program("scripted-mcp")
+}

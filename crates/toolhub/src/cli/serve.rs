@@ -61,6 +61,8 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
         false => http(app, &gateways, &args).await,
     };
     beside.shutdown().await;
+    // What could not be answered in time must not keep its server, and so the program, any longer.
+    gateways.give_up();
     gateways.close(FAREWELL).await;
     hub.shutdown().await;
     ended

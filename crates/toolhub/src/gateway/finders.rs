@@ -1,6 +1,9 @@
 //! `search_tools`, `describe_tool` and `call_tool` as clients of a profile use them: they reach what the profile shows,
 //! under the names it shows, and nothing else.
 
+use std::collections::HashSet;
+
+use toolhub_core::finder::Search;
 use toolhub_core::lang::Text;
 use toolhub_core::{RawJson, RawObject, Say as _};
 use toolhub_mcp::gateway::{GatewayCall, RpcError};
@@ -67,15 +70,17 @@ impl HubBackend {
     }
 
     async fn search(&self, view: &View, query: &str, limit: usize) -> RawJson {
-        let found = self.hub.search(query, limit.saturating_mul(DEEPER)).await;
-        let mut seen = std::collections::HashSet::new();
-        let hits: Vec<(&str, f64)> = found
-            .fitting()
-            .iter()
-            .filter_map(|hit| Some((view.name_of(&hit.tool)?, hit.score)))
-            .filter(|(name, _)| seen.insert(*name))
-            .take(limit)
-            .collect();
+        let mut depth = limit.saturating_mul(DEEPER);
+        let (found, hits) = loop {
+            let found = self.hub.search(query, depth).await;
+            let hits = shown(view, &found, limit);
+            let exhausted = !found.fits || found.hits.len() < depth;
+            if hits.len() >= limit || exhausted {
+                break (found, hits);
+            }
+            // What the profile shows may all stand behind what it does not.
+            depth = depth.saturating_mul(DEEPER * DEEPER);
+        };
         let mut tools = Vec::new();
         let mut text = String::new();
         for (name, score) in &hits {
@@ -107,6 +112,13 @@ impl HubBackend {
             .with("structuredContent", structured)
             .into_raw()
     }
+}
+
+/// What a profile shows of what was found, best first, under the names it shows.
+fn shown<'v>(view: &'v View, found: &Search, limit: usize) -> Vec<(&'v str, f64)> {
+    let mut seen = HashSet::new();
+    let named = found.fitting().iter().filter_map(|hit| Some((view.name_of(&hit.tool)?, hit.score)));
+    named.filter(|(name, _)| seen.insert(*name)).take(limit).collect()
 }
 
 fn described(definition: &RawJson) -> RawJson {

@@ -126,6 +126,11 @@ impl Gateways {
         }
     }
 
+    /// Gives up what still runs.
+    pub fn give_up(&self) {
+        self.profiles.values().for_each(|(_, gateway)| gateway.give_up());
+    }
+
     /// Ends what would stay open for ever, and waits for the rest at most so long.
     pub async fn close(&self, patience: Duration) {
         let closing = self.profiles.values().map(|(_, gateway)| gateway.close(patience));

@@ -1,6 +1,6 @@
 //! What a profile shows of the catalog: which tools, under which names and texts, and who serves each.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
@@ -17,7 +17,7 @@ const LONGEST_NAME: usize = 64;
 /// With more tools than this, `auto` lets clients search.
 const MANY: usize = 100;
 /// The tools by which others are found and called.
-pub(super) const FINDERS: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
+const FINDERS: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
 
 /// Who serves the tool of a name.
 #[derive(Debug)]
@@ -34,13 +34,6 @@ pub(super) struct Target {
     pub(super) first: Tool,
 }
 
-impl Target {
-    /// Whether it is one of those by which others are found and called.
-    pub(super) fn finds(&self) -> bool {
-        self.first.source == Source::Native && FINDERS.contains(&self.tool.as_str())
-    }
-}
-
 /// What a profile shows.
 #[derive(Debug)]
 pub(super) struct View {
@@ -52,21 +45,35 @@ pub(super) struct View {
 
 impl View {
     pub(super) fn new(catalog: &Catalog, policy: &Policy, profile: &ProfileSettings) -> Self {
-        let mut shown = Shown { targets: Vec::new(), names: HashMap::new() };
-        for group in groups(catalog, policy, profile) {
-            for (name, entries) in named(&group) {
-                shown.add(name, &entries, profile);
-            }
+        let mut shown = Shown::default();
+        let groups = groups(catalog, policy, profile);
+        let mut named: Vec<(String, Vec<&Arc<Entry>>)> =
+            groups.iter().flat_map(|group| named(group)).collect();
+        let many = named.len() > MANY;
+        let wanted = profile.expose == Expose::Search || (profile.expose == Expose::Auto && many);
+        if wanted {
+            add_finders(&mut named, catalog, profile);
         }
-        let many = shown.targets.len() > MANY;
-        let search = profile.expose == Expose::Search || (profile.expose == Expose::Auto && many);
-        let listed = |name: &str| {
-            !search || FINDERS.contains(&name) || profile.pinned.iter().any(|pinned| pinned == name)
+        // A name that the owner gave is not taken by another tool that happens to have it.
+        let (told, others): (Vec<_>, Vec<_>) =
+            named.into_iter().enumerate().partition(|(_, (name, entries))| given(name, entries, profile));
+        for (place, (name, entries)) in told.into_iter().chain(others) {
+            shown.add((place, name), &entries, profile);
+        }
+        shown.targets.sort_by_key(|(place, _, _)| *place);
+        // Who cannot search is shown everything.
+        let finders = shown.targets.iter().filter(|(_, _, target)| target.finds()).count();
+        let search = wanted && finders == FINDERS.len();
+        let listed = |name: &str, target: &Target| {
+            !search || target.finds() || profile.pinned.iter().any(|pinned| pinned == name)
         };
         let list = ToolList::new(
-            shown.targets.iter().map(|(name, target)| (name.as_str(), &target.definition, listed(name))),
+            shown
+                .targets
+                .iter()
+                .map(|(_, name, target)| (name.as_str(), &target.definition, listed(name, target))),
         );
-        let targets = shown.targets.into_iter().collect();
+        let targets = shown.targets.into_iter().map(|(_, name, target)| (name, target)).collect();
         Self { list: Arc::new(list), targets, names: shown.names }
     }
 
@@ -76,17 +83,68 @@ impl View {
     }
 }
 
+impl Target {
+    /// Whether it is one by which others are found and called.
+    pub(super) fn finds(&self) -> bool {
+        is_finder(&self.first)
+    }
+}
+
+fn is_finder(tool: &Tool) -> bool {
+    tool.source == Source::Native && FINDERS.contains(&tool.name().as_str())
+}
+
+/// Adds the tools by which others are found, where the profile admits others alone: without them nobody would get to
+/// those. They lead to what the profile shows and to nothing else.
+fn add_finders<'a>(
+    named: &mut Vec<(String, Vec<&'a Arc<Entry>>)>,
+    catalog: &'a Catalog,
+    profile: &ProfileSettings,
+) {
+    let there = |tool: &Tool| {
+        named.iter().any(|(_, entries)| {
+            entries.iter().any(|entry| is_finder(&entry.tool) && entry.tool.name() == tool.name())
+        })
+    };
+    let missing: Vec<&Arc<Entry>> = catalog
+        .iter()
+        .filter(|entry| is_finder(&entry.tool) && entry.tool.trust != Trust::Quarantined)
+        .filter(|entry| !profile.denies(entry.tool.name().as_str()) && !there(&entry.tool))
+        .collect();
+    named.extend(missing.into_iter().map(|entry| (entry.tool.name().as_str().to_owned(), vec![entry])));
+}
+
+/// What the owner says of a tool.
+fn told_of<'p>(name: &str, entries: &[&Arc<Entry>], profile: &'p ProfileSettings) -> Option<&'p Override> {
+    let own = entries.first()?.tool.name().as_str();
+    profile.overrides.get(name).or_else(|| profile.overrides.get(own))
+}
+
+/// Whether the owner gave it a name.
+fn given(name: &str, entries: &[&Arc<Entry>], profile: &ProfileSettings) -> bool {
+    told_of(name, entries, profile).is_some_and(|told| told.name.is_some())
+}
+
+#[derive(Default)]
 struct Shown {
-    targets: Vec<(String, Target)>,
+    /// Each with its place in the list.
+    targets: Vec<(usize, String, Target)>,
     names: HashMap<(Source, ToolName), String>,
+    taken: HashSet<String>,
 }
 
 impl Shown {
-    fn add(&mut self, name: String, entries: &[&Arc<Entry>], profile: &ProfileSettings) {
+    fn add(&mut self, (place, name): (usize, String), entries: &[&Arc<Entry>], profile: &ProfileSettings) {
         let Some(first) = entries.first() else { return };
         let own = first.tool.name();
-        let told = profile.overrides.get(&name).or_else(|| profile.overrides.get(own.as_str()));
-        let name = told.and_then(|told| told.name.clone()).unwrap_or(name);
+        let told = told_of(&name, entries, profile);
+        let mut name = told.and_then(|told| told.name.clone()).unwrap_or(name);
+        if self.taken.contains(&name) {
+            name = qualified(&first.tool.source, own.as_str());
+        }
+        if !self.taken.insert(name.clone()) {
+            return;
+        }
         for entry in entries {
             self.names.insert((entry.tool.source.clone(), own.clone()), name.clone());
         }
@@ -102,7 +160,7 @@ impl Shown {
             definition: offered(&first.tool, &name, told),
             first: first.tool.clone(),
         };
-        self.targets.push((name, target));
+        self.targets.push((place, name, target));
     }
 }
 

@@ -65,11 +65,15 @@ impl ProfileSettings {
         self.servers.is_empty() || self.servers.iter().any(|server| server == source)
     }
 
+    /// Whether the tool of that name is not offered, whatever else is said.
+    pub fn denies(&self, name: &str) -> bool {
+        !self.deny.is_empty() && Allowed::new(self.deny.clone()).has(name)
+    }
+
     /// Whether the tool of that name, good for these, is offered.
     pub fn has_tool(&self, name: &str, tags: &[String]) -> bool {
         let wanted: Vec<String> = self.tools.iter().chain(&self.allow).cloned().collect();
-        let denied = !self.deny.is_empty() && Allowed::new(self.deny.clone()).has(name);
         let tagged = self.tags.is_empty() || tags.iter().any(|tag| self.tags.contains(tag));
-        !denied && tagged && Allowed::new(wanted).has(name)
+        !self.denies(name) && tagged && Allowed::new(wanted).has(name)
     }
 }

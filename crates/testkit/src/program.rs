@@ -1,26 +1,29 @@
-//! Finds the program `scripted-mcp` for a test of any crate, and builds it when it is missing or older than its source.
+//! Finds a program of this crate for a test of any crate, and builds it when it is missing or older than its source.
 
 use std::{
+    collections::HashMap,
     env, fs,
     path::{Path, PathBuf},
     process::Command,
-    sync::OnceLock,
+    sync::{Mutex, PoisonError},
     time::SystemTime,
 };
 
-/// The path of `scripted-mcp`, in the profile of the running test.
+/// The path of one of this crate's programs, such as `scripted-mcp`, in the profile of the running test.
 #[must_use]
-pub fn binary() -> PathBuf {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(find_or_build).clone()
+pub fn program(name: &'static str) -> PathBuf {
+    static FOUND: Mutex<Option<HashMap<&'static str, PathBuf>>> = Mutex::new(None);
+    // Held while one is built: who needs the same waits for it, and cargo builds one at a time anyway.
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    found.get_or_insert_default().entry(name).or_insert_with(|| find_or_build(name)).clone()
 }
 
-fn find_or_build() -> PathBuf {
+fn find_or_build(name: &str) -> PathBuf {
     let folder = profile_folder();
-    let path = folder.join(format!("scripted-mcp{}", env::consts::EXE_SUFFIX));
+    let path = folder.join(format!("{name}{}", env::consts::EXE_SUFFIX));
     // Cargo builds a crate's programs for its own tests only, so for another crate's it may be missing or stale.
     if !is_current(&path) {
-        build(&folder);
+        build(&folder, name);
     }
     assert!(path.is_file(), "`cargo build` left no program at `{}`", path.display());
     path
@@ -56,10 +59,10 @@ fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).ok()?.modified().ok()
 }
 
-fn build(profile_folder: &Path) {
+fn build(profile_folder: &Path, name: &str) {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["build", "--quiet", "-p", "toolhub-testkit"]);
-    cargo.args(["--bin", "scripted-mcp"]);
+    cargo.args(["--bin", name]);
     match profile_folder.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => {}
         Some(profile) => {
@@ -74,5 +77,5 @@ fn build(profile_folder: &Path) {
         cargo.arg("--target-dir").arg(target).arg("--target").arg(triple);
     }
     let status = cargo.status().expect("cargo starts");
-    assert!(status.success(), "`cargo build --bin scripted-mcp` failed: {status}");
+    assert!(status.success(), "`cargo build --bin {name}` failed: {status}");
 }

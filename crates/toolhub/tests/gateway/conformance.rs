@@ -1,0 +1,92 @@
+//! The official conformance suites look at the gateway, with a fixture server behind it whose tools they know. The
+//! suites themselves run on a Node that has no build for other machines.
+
+#![cfg(target_arch = "x86_64")]
+
+use serde_json::{Value, json};
+use toolhub_testkit::conformance::suite::ServerReport;
+
+use crate::raw_client::{ERAS, RawClient};
+use crate::serving::{HttpFixture, Serving, fixture, hub};
+
+/// The fixture's tools under their own names, whatever else there is.
+const PLAIN: &str = "[profiles.default]\nservers = [\"fixture\"]\nexpose = \"all\"\n";
+
+fn gateway(entry: Value) -> Serving {
+    let mut cli = hub(PLAIN);
+    cli.entry("fixture", entry);
+    Serving::start(cli)
+}
+
+struct Run {
+    version: &'static str,
+    selection: [&'static str; 2],
+    /// How many scenarios there are, so that one which is silently left out is missed.
+    scenarios: usize,
+    /// How many of their checks pass, for the same reason.
+    passing: usize,
+    /// The checks that the suite itself skips. None fails, and none warns.
+    skipped: &'static [&'static str],
+}
+
+const RUNS: [Run; 3] = [
+    Run { version: "0.1.16", selection: ["--suite", "all"], scenarios: 32, passing: 43, skipped: &[] },
+    Run {
+        version: "0.2.0-alpha.12",
+        selection: ["--requirements", "2025-11-25"],
+        scenarios: 33,
+        passing: 80,
+        skipped: &[],
+    },
+    Run {
+        version: "0.2.0-alpha.12",
+        selection: ["--requirements", "2026-07-28"],
+        scenarios: 50,
+        passing: 196,
+        // The suite still looks for them where they no longer travel, and says so.
+        skipped: &["tasks-status-notifications"],
+    },
+];
+
+/// Has every suite look at a gateway of its own, so that none sees what another changes; each of them mostly waits.
+fn check(entry: &Value) {
+    std::thread::scope(|scope| {
+        for run in &RUNS {
+            scope.spawn(move || check_run(&gateway(entry.clone()), run));
+        }
+    });
+}
+
+fn check_run(serving: &Serving, run: &Run) {
+    let report = ServerReport::of(&serving.url(), run.version, &run.selection);
+    let (counted, expected) = ((report.scenarios, report.passing), (run.scenarios, run.passing));
+    let what = format!("conformance {} {:?}", run.version, run.selection);
+    assert!(report.content && report.wrong.is_empty(), "{what}: {:#?}\n{}", report.wrong, report.words);
+    assert_eq!(counted, expected, "{what}, scenarios and passing checks:\n{}", report.words);
+    assert!(report.skipped.iter().eq(run.skipped), "{what}: skipped {:?}", report.skipped);
+}
+
+#[test]
+fn the_gateway_conforms_before_a_server_over_stdio() {
+    check(&fixture());
+}
+
+#[test]
+fn the_gateway_conforms_before_a_server_over_http() {
+    // One for all: what it changes for one is told to all who listen, and no more than that.
+    let server = HttpFixture::start();
+    check(&json!({"url": server.url}));
+}
+
+/// A tool that is not there would pass some scenarios.
+#[tokio::test]
+async fn the_tools_that_the_suites_want_are_there() {
+    let serving = gateway(fixture());
+    for era in ERAS {
+        let client = RawClient::connect(&serving.url(), era).await;
+        let answer = client.call("test_simple_text", "{}").await;
+        assert_eq!(answer.text(), "This is a simple text response for testing.", "{era:?}");
+        let failed = client.call("test_error_handling", "{}").await;
+        assert_eq!(failed.text(), "This tool intentionally returns an error for testing", "{era:?}");
+    }
+}

@@ -1,0 +1,230 @@
+//! Who is let in: nobody from elsewhere, nobody without the token that is asked for, and nobody to what is another's.
+
+use std::fs;
+
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+use toolhub_testkit::scripted::Script;
+
+use crate::raw_client::{ERAS, Era, RawClient, Stream, http};
+use crate::serving::{Serving, hub};
+
+fn echo() -> Script {
+    Script::both().plain_tool("echo")
+}
+
+async fn get(url: &str, headers: &[(&str, &str)]) -> Response {
+    let request = http().request(Method::GET, url).header("accept", "text/event-stream");
+    headers.iter().fold(request, |request, (name, value)| request.header(*name, *value)).send().await.unwrap()
+}
+
+#[tokio::test]
+async fn foreign_hosts_and_origins_are_refused() {
+    let serving = Serving::before(&echo(), "");
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    for (name, value, expected) in [
+        ("host", "evil.example", 403),
+        ("host", "127.0.0.1.evil.example:7460", 403),
+        ("origin", "https://evil.example", 403),
+        ("origin", "null", 403),
+        ("origin", "http://localhost:3000", 200),
+    ] {
+        let response = client.request("1", "tools/list", "").header(name, value).send().await.unwrap();
+        assert_eq!(response.status(), expected, "{name}: {value}");
+        let readable = response.headers().get("access-control-allow-origin").is_some();
+        assert_eq!(readable, expected == 200, "{name}: {value}");
+        if expected == 403 {
+            for path in ["sse", "mcp", "metrics", "readyz"] {
+                let refused = get(&format!("{}/{path}", serving.root), &[(name, value)]).await;
+                assert_eq!(refused.status(), 403, "/{path} {name}: {value}");
+            }
+        }
+    }
+}
+
+/// An address that others can reach wants a token, and says how to get one; in both languages.
+#[test]
+fn an_open_address_without_a_token_is_refused() {
+    let cli = hub("");
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        let ran = cli.run(&["serve", "--bind", address]);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        let clear = ran.stderr.contains("can be reached from other machines, so callers must show a token")
+            && ran.stderr.contains("toolhub serve --new-token NAME");
+        assert!(clear && ran.stdout.is_empty(), "{ran:?}");
+    }
+    let ran = cli.run(&["--lang", "zh", "serve", "--bind", "0.0.0.0:0"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("令牌"), "{ran:?}");
+}
+
+#[test]
+fn a_profile_that_is_not_there_cannot_be_the_default() {
+    let cli = hub("[profiles.work]\n");
+    for stdio in [&["serve", "--profile", "play"][..], &["serve", "--stdio", "--profile", "play"]] {
+        let ran = cli.run(stdio);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains("there is no profile `play`; there are: default, work"), "{ran:?}");
+    }
+}
+
+/// A gateway that two may use, each with a token that the program made; both tokens.
+fn for_two(script: &Script) -> (Serving, [String; 2]) {
+    let mut cli = hub("");
+    cli.server("s", script);
+    let mut settings = String::new();
+    let tokens = ["ann", "bob"].map(|name| {
+        let made = cli.run(&["serve", "--new-token", name, "--json"]).json();
+        settings.push_str(&format!("[[auth.tokens]]\nname = \"{name}\"\nsha256 = {}\n", made["sha256"]));
+        made["token"].as_str().unwrap().to_owned()
+    });
+    fs::write(cli.folder().join("toolhub.toml"), &settings).unwrap();
+    assert!(!tokens.iter().any(|token| settings.contains(token)), "only hashes are kept");
+    (Serving::start(cli), tokens)
+}
+
+#[tokio::test]
+async fn without_the_right_token_nothing_is_served() {
+    let (serving, [ann, _]) = for_two(&echo());
+    let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&ann)).await;
+    assert_eq!(client.call("echo", "{}").await.text(), "{}");
+    for wrong in ["Bearer wrong", "Bearer ", "Basic YW5uOg==", ""] {
+        let mut stranger = client.clone();
+        stranger.set("authorization", wrong);
+        let response = stranger.request("1", "tools/list", "").send().await.unwrap();
+        assert_eq!(response.status(), 401, "{wrong}");
+        let challenge = response.headers()["www-authenticate"].to_str().unwrap().to_owned();
+        assert!(challenge.starts_with("Bearer"), "{challenge}");
+        for path in ["sse", "mcp", "metrics", "readyz"] {
+            let refused = get(&format!("{}/{path}", serving.root), &[("authorization", wrong)]).await;
+            assert_eq!(refused.status(), 401, "/{path} {wrong}");
+        }
+    }
+    // Whether it is alive may be asked by whoever watches over it.
+    assert_eq!(get(&format!("{}/healthz", serving.root), &[]).await.status(), 200);
+    assert!(!serving.words().contains(&ann));
+}
+
+#[tokio::test]
+async fn what_belongs_to_one_is_not_for_another() {
+    // A legacy server asks a question, which a modern client gets as a result that it comes again with.
+    let question = json!({"method": "elicitation/create", "params": {
+        "message": "who?", "requestedSchema": {"type": "object", "properties": {}}}});
+    let script = Script::legacy()
+        .plain_tool("ask")
+        .on("tools/call:ask", json!([{"request": question}, {"answer": true}]));
+    let (serving, [ann, bob]) = for_two(&script);
+
+    let owner = RawClient::with_token(&serving.url(), Era::Legacy, Some(&ann)).await;
+    let mut thief = owner.clone();
+    thief.set("authorization", &format!("Bearer {bob}"));
+    let refused = thief.request("1", "tools/list", "").send().await.unwrap();
+    assert_eq!(refused.status(), 404, "the session is another's");
+    let headers = [("authorization", &*format!("Bearer {bob}")), ("mcp-session-id", owner.session())];
+    assert_eq!(get(&serving.url(), &headers).await.status(), 404);
+    let delete = http().request(Method::DELETE, serving.url());
+    let delete = headers.iter().fold(delete, |request, (name, value)| request.header(*name, *value));
+    assert_eq!(delete.send().await.unwrap().status(), 404);
+    assert!(owner.tools().await.contains(&"ask".to_owned()), "the owner still has it");
+
+    let bearer = format!("Bearer {ann}");
+    let mut sse = get(&format!("{}/sse", serving.root), &[("authorization", &bearer)]).await;
+    let first = String::from_utf8(sse.chunk().await.unwrap().unwrap().to_vec()).unwrap();
+    let place = first.lines().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned();
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    for (token, expected) in [(&bob, 404), (&ann, 202)] {
+        let message = http().request(Method::POST, format!("{}{place}", serving.root)).body(ping);
+        let sent = message.header("authorization", format!("Bearer {token}")).send().await.unwrap();
+        assert_eq!(sent.status(), expected);
+    }
+
+    let owner = RawClient::with_token(&serving.url(), Era::Modern, Some(&ann)).await;
+    let asked: Value = serde_json::from_str(owner.call("ask", "{}").await.result()).unwrap();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let state = &asked["requestState"];
+    let answers = json!({"question-1": {"action": "accept", "content": {"name": "ann"}}});
+    let again = format!(r#""name":"ask","arguments":{{}},"inputResponses":{answers},"requestState":{state}"#);
+    let thief = RawClient::with_token(&serving.url(), Era::Modern, Some(&bob)).await;
+    assert_eq!(thief.ask("1", "tools/call", &again).await.error(), -32602);
+    let said = owner.ask("2", "tools/call", &again).await.text();
+    assert!(said.contains(r#""name":"ann""#), "{said}");
+}
+
+#[tokio::test]
+async fn what_is_too_much_or_not_there_is_said() {
+    let serving = Serving::before(&echo(), "");
+    for era in ERAS {
+        let client = RawClient::connect(&serving.url(), era).await;
+        let fits = format!(r#"{{"text":"{}"}}"#, "x".repeat(4_000_000));
+        assert_eq!(client.call("echo", &fits).await.text(), fits, "{era:?}");
+        let too_much = format!(r#""name":"echo","arguments":{{"text":"{}"}}"#, "x".repeat(4 << 20));
+        let refused = client.request("1", "tools/call", &too_much).send().await.unwrap();
+        assert_eq!(refused.status(), 413, "{era:?}");
+        let far_too_much = format!(r#""name":"echo","arguments":{{"text":"{}"}}"#, "x".repeat(32 << 20));
+        let refused = client.request("1", "tools/call", &far_too_much).send().await.unwrap();
+        assert_eq!(refused.status(), 413, "{era:?}");
+        // The one that was refused took nobody else down with it.
+        assert_eq!(client.call("echo", "{}").await.text(), "{}");
+    }
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    for path in ["mcp/nowhere", "mcp/default/more", "mcpx", "api"] {
+        let elsewhere = http().request(Method::POST, format!("{}/{path}", serving.root));
+        let found = elsewhere.header("content-type", "application/json").body("{}").send().await.unwrap();
+        assert_eq!(found.status(), 404, "/{path}");
+    }
+    for (kind, accept, expected) in
+        [("text/plain", "application/json, text/event-stream", 415), ("application/json", "text/html", 406)]
+    {
+        let mut odd = client.clone();
+        odd.set("content-type", kind);
+        odd.set("accept", accept);
+        let odd = odd.request("1", "tools/list", "").send().await.unwrap();
+        assert_eq!(odd.status(), expected, "{kind} {accept}");
+    }
+    assert_eq!(client.ask("7", "no/such/method", "").await.status, 404);
+    // What only modern clients have is not handed on to a server that has it.
+    let legacy = RawClient::connect(&serving.url(), Era::Legacy).await;
+    for method in ["server/discover", "subscriptions/listen"] {
+        assert_eq!(legacy.ask("8", method, "").await.error(), -32601, "{method}");
+    }
+}
+
+/// A browser asks beforehand whether a page may ask, without a token; and the page may read why it was refused.
+#[tokio::test]
+async fn a_page_of_an_allowed_origin_may_ask_with_a_token() {
+    let (serving, [ann, _]) = for_two(&echo());
+    let page = "http://localhost:3000";
+    let ask = |origin: &str| {
+        let request = http().request(Method::OPTIONS, serving.url()).header("origin", origin);
+        let request = request.header("access-control-request-method", "POST");
+        request.header("access-control-request-headers", "authorization,mcp-param-region").send()
+    };
+    let answer = ask(page).await.unwrap();
+    assert_eq!(answer.status(), 204);
+    let told = |answer: &Response, name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+    assert_eq!(told(&answer, "access-control-allow-origin"), page);
+    assert_eq!(told(&answer, "access-control-allow-headers"), "authorization,mcp-param-region");
+    assert!(told(&answer, "access-control-allow-methods").contains("POST"));
+    assert_eq!(ask("https://evil.example").await.unwrap().status(), 403);
+
+    let mut client = RawClient::with_token(&serving.url(), Era::Modern, Some(&ann)).await;
+    client.set("origin", page);
+    assert_eq!(client.call("echo", "{}").await.text(), "{}");
+    client.set("authorization", "Bearer wrong");
+    let refused = client.request("1", "tools/list", "").send().await.unwrap();
+    assert_eq!(
+        (refused.status().as_u16(), told(&refused, "access-control-allow-origin")),
+        (401, page.to_owned())
+    );
+}
+
+/// A page of an origin that the owner allows may open a stream.
+#[tokio::test]
+async fn a_stream_of_an_allowed_page_may_be_read_by_it() {
+    let serving = Serving::before(&echo(), "[serve]\norigins = [\"https://app.example\"]\n");
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    let wanted = r#""notifications":{"toolsListChanged":true}"#;
+    let request = client.request("1", "subscriptions/listen", wanted).header("origin", "https://app.example");
+    let mut stream = Stream::open(request).await;
+    let first = stream.message().await.unwrap();
+    assert_eq!(first.method.as_deref(), Some("notifications/subscriptions/acknowledged"));
+}

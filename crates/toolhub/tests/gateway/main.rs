@@ -1,0 +1,22 @@
+//! The gateway as its clients meet it: the real `toolhub serve`, real servers behind it, and before it the official
+//! conformance suites, the SDKs that people use, and clients of our own where every byte is looked at.
+//! `cargo xtask peers` installs what others wrote.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed expectation fails the test, and says with what"
+)]
+#![cfg(target_os = "linux")]
+
+mod conformance;
+mod door;
+mod lossless;
+mod many_clients;
+mod profiles;
+mod raw_client;
+mod real_clients;
+mod rust_sdk;
+mod serving;
+mod stopping;
+mod streams;

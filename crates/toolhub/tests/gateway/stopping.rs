@@ -1,0 +1,222 @@
+//! The end: of the gateway, which answers what runs and takes nothing new; and of clients that go away, whose servers
+//! hear of it.
+
+use std::io::Write as _;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::net::TcpStream;
+use toolhub_testkit::scripted::{HttpServer, Journal, Script};
+
+use crate::raw_client::{ERAS, Era, RawClient, Stream, http};
+use crate::serving::{PATIENCE, Serving, await_cancelled, cancelled_calls, holding, hub};
+
+/// Waits until nobody listens there any more.
+async fn await_refusal(root: &str) {
+    let address = root.strip_prefix("http://").unwrap();
+    let since = Instant::now();
+    while TcpStream::connect(address).await.is_ok() {
+        assert!(since.elapsed() < PATIENCE, "new connections are still taken");
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn await_calls(journal: &std::path::Path, count: usize) {
+    let called = |journal: &Journal| journal.count_method("tools/call") >= count;
+    Journal::read(journal).wait_for_async(called, PATIENCE).await;
+}
+
+#[tokio::test]
+async fn what_runs_is_answered_and_nothing_new_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let slow = json!([{"delay_ms": 1000}, {"text": "done"}]);
+    let script = Script::both().plain_tool("slow").on("tools/call:slow", slow).journal(&journal);
+    let mut serving = Serving::before(&script, "");
+    let clients = [
+        RawClient::connect(&serving.url(), Era::Legacy).await,
+        RawClient::connect(&serving.url(), Era::Modern).await,
+    ];
+    // Streams that would stay open for ever do not hold it up.
+    let mut heard = Vec::new();
+    for client in &clients {
+        heard.push(client.listen().await);
+    }
+    let calls = clients.iter().map(|client| client.call("slow", "{}"));
+    let calls = futures_util::future::join_all(calls);
+    let ending = async {
+        await_calls(&journal, 2).await;
+        serving.terminate();
+        await_refusal(&serving.root).await;
+    };
+    let (answers, ()) = tokio::join!(calls, ending);
+    for answer in &answers {
+        assert_eq!(answer.text(), "done");
+    }
+    // A modern client is told that its subscription is over.
+    let mut last = None;
+    while let Some(message) = heard[1].message().await {
+        last = message.id;
+    }
+    assert_eq!(last, Some(json!("listen")));
+    let since = Instant::now();
+    assert_eq!(serving.ended().await, Some(0), "{}", serving.words());
+    assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
+}
+
+/// A call that never ends does not keep the gateway from ending, and its server is told.
+#[tokio::test]
+async fn the_end_has_a_deadline() {
+    for era in ERAS {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("journal");
+        let mut serving = Serving::before(&holding(&journal), "[serve]\ndrain = \"200ms\"\n");
+        let client = RawClient::connect(&serving.url(), era).await;
+        let params = r#""name":"hold","arguments":{}"#;
+        let mut held = Stream::open(client.request("1", "tools/call", params)).await;
+        held.until("notifications/progress").await;
+        let since = Instant::now();
+        serving.terminate();
+        assert_eq!(serving.ended().await, Some(0), "{}", serving.words());
+        assert!(since.elapsed() < Duration::from_secs(8), "{era:?}: {:?}", since.elapsed());
+        await_cancelled(&journal, 1).await;
+    }
+}
+
+#[tokio::test]
+async fn a_modern_client_that_hangs_up_gives_its_call_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let script = holding(&journal).plain_tool("silent").on("tools/call:silent", json!([{"ignore": true}]));
+    let serving = Serving::before(&script, "");
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    let params = |tool: &str| format!(r#""name":"{tool}","arguments":{{}}"#);
+    let mut held = Stream::open(client.request("1", "tools/call", &params("hold"))).await;
+    held.until("notifications/progress").await;
+    drop(held);
+    await_cancelled(&journal, 1).await;
+    // One that was told nothing yet hears nothing of a stream either.
+    let silent = client.request("2", "tools/call", &params("silent")).send();
+    tokio::select! {
+        answer = silent => panic!("answered: {answer:?}"),
+        () = await_calls(&journal, 2) => {}
+    }
+    await_cancelled(&journal, 2).await;
+}
+
+/// A server over HTTP hears of it in the way of its era.
+#[tokio::test]
+async fn a_server_over_http_hears_that_a_client_hung_up() {
+    for server_era in ["legacy", "modern"] {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("journal");
+        let server = HttpServer::start(&holding(&journal).set("era", server_era));
+        let mut cli = hub("");
+        cli.entry("s", json!({"url": server.url}));
+        let serving = Serving::start(cli);
+        let client = RawClient::connect(&serving.url(), Era::Modern).await;
+        let params = r#""name":"hold","arguments":{}"#;
+        let mut held = Stream::open(client.request("1", "tools/call", params)).await;
+        held.until("notifications/progress").await;
+        drop(held);
+        let heard = |journal: &Journal| match server_era {
+            "legacy" => cancelled_calls(journal) == 1,
+            _ => journal.events("disconnect").iter().any(|event| event["method"] == "tools/call"),
+        };
+        Journal::read(&journal).wait_for_async(heard, PATIENCE).await;
+    }
+}
+
+/// A legacy client that loses its stream may come again for it; one that ends its session, or says so, gives up.
+#[tokio::test]
+async fn a_legacy_client_gives_up_by_saying_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let serving = Serving::before(&holding(&journal), "");
+    let params = r#""name":"hold","arguments":{}"#;
+
+    let client = RawClient::connect(&serving.url(), Era::Legacy).await;
+    let mut held = Stream::open(client.request("\"a\"", "tools/call", params)).await;
+    held.until("notifications/progress").await;
+    let other = RawClient::connect(&serving.url(), Era::Legacy).await;
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "a"}});
+    // The id of one client means nothing in the session of another.
+    assert_eq!(other.post(cancel.to_string()).send().await.unwrap().status(), 202);
+    assert_eq!(other.ask("1", "ping", "").await.result(), "{}");
+    assert_eq!(cancelled_calls(&Journal::read(&journal)), 0);
+    assert_eq!(client.post(cancel.to_string()).send().await.unwrap().status(), 202);
+    await_cancelled(&journal, 1).await;
+
+    let mut held = Stream::open(client.request("\"b\"", "tools/call", params)).await;
+    held.until("notifications/progress").await;
+    let bye = http().request(reqwest::Method::DELETE, serving.url());
+    let bye = bye.header("mcp-session-id", client.session()).send().await.unwrap();
+    assert_eq!(bye.status(), 204);
+    await_cancelled(&journal, 2).await;
+    assert_eq!(client.request("1", "ping", "").send().await.unwrap().status(), 404);
+}
+
+/// A client of the old HTTP+SSE greets and calls a tool; the stream on which it hears of it.
+async fn old_client_calls(serving: &Serving, tool: &str) -> Stream {
+    let stream = Stream::open(http().get(format!("{}/sse", serving.root)));
+    let mut stream = stream.await;
+    let place = format!("{}{}", serving.root, stream.data().await.unwrap());
+    let client = json!({"name": "old", "version": "1"});
+    let hello = json!({"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": client});
+    let call = json!({"name": tool, "arguments": {}});
+    for (id, method, params) in [(1, "initialize", hello), (2, "tools/call", call)] {
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        assert_eq!(http().post(&place).body(message.to_string()).send().await.unwrap().status(), 202);
+    }
+    stream
+}
+
+#[tokio::test]
+async fn the_calls_of_an_old_client_are_answered_before_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let slow = json!([{"delay_ms": 500}, {"text": "done"}]);
+    let script = Script::both().plain_tool("slow").on("tools/call:slow", slow).journal(&journal);
+    let mut serving = Serving::before(&script, "");
+    let mut stream = old_client_calls(&serving, "slow").await;
+    await_calls(&journal, 1).await;
+    serving.terminate();
+    let mut last = None;
+    while let Some(message) = stream.message().await {
+        last = message.result;
+    }
+    assert!(last.is_some_and(|result| result.get().contains("done")));
+    assert_eq!(serving.ended().await, Some(0), "{}", serving.words());
+}
+
+#[tokio::test]
+async fn the_calls_of_an_old_client_end_with_its_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let serving = Serving::before(&holding(&journal), "");
+    let stream = old_client_calls(&serving, "hold").await;
+    await_calls(&journal, 1).await;
+    drop(stream);
+    await_cancelled(&journal, 1).await;
+}
+
+#[test]
+fn the_calls_of_a_client_over_stdio_end_with_its_stream() {
+    let mut cli = hub("");
+    let journal = cli.folder().join("journal");
+    cli.server("s", &holding(&journal));
+    let mut child = cli.command(&["serve", "--stdio"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    let params = json!({"name": "hold", "arguments": {}, "_meta": meta});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    writeln!(input, "{call}").unwrap();
+    let mut seen = Journal::read(&journal);
+    seen.wait_for(|journal| journal.count_method("tools/call") == 1, PATIENCE);
+    drop(input);
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    seen.wait_for(|journal| cancelled_calls(journal) == 1, PATIENCE);
+}

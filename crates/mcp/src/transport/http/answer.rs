@@ -226,7 +226,7 @@ pub(super) fn content_type(response: &Response) -> String {
     kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-async fn read_body(response: Response, most: usize) -> Result<Vec<u8>, McpError> {
+pub(super) async fn read_body(response: Response, most: usize) -> Result<Vec<u8>, McpError> {
     let mut body = Vec::new();
     let mut bytes = response.bytes_stream();
     while let Some(chunk) = bytes.next().await {

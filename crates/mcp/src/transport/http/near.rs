@@ -1,11 +1,12 @@
 //! The short way to a server on this machine: plain HTTP, with no proxy, no redirect and no compression on it. What it
 //! cannot do is left to the long way.
 
+use std::io::Read as _;
 use std::net::IpAddr;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use http::header::HOST;
+use http::header::{CONTENT_ENCODING, HOST};
 use http::{HeaderMap, Method, Request, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -14,8 +15,10 @@ use reqwest::{Body, Response};
 use toolhub_core::lang::Text;
 use url::Url;
 
+use super::answer::read_body;
 use super::client::{CONNECT_DEADLINE, root_cause};
 use crate::error::McpError;
+use crate::transport::MAX_RESULT_BYTES;
 
 /// The way to one endpoint.
 #[derive(Debug)]
@@ -34,6 +37,28 @@ fn client() -> &'static Client<HttpConnector, Body> {
         connector.set_connect_timeout(Some(CONNECT_DEADLINE));
         Client::builder(TokioExecutor::new()).build(connector)
     })
+}
+
+/// What a server packed though nobody asked it to.
+async fn unpacked(mut response: Response) -> Result<Response, McpError> {
+    let packing = response.headers_mut().remove(CONTENT_ENCODING);
+    if packing.as_ref().is_none_or(|packing| !["gzip", "x-gzip"].contains(&packing.to_str().unwrap_or(""))) {
+        return Err(McpError::unreadable(format!("it packs its answers unasked: {packing:?}")));
+    }
+    let (status, headers) = (response.status(), response.headers().clone());
+    let packed = read_body(response, MAX_RESULT_BYTES).await?;
+    // It may be a bomb: no more is unpacked than may be read.
+    let most = MAX_RESULT_BYTES as u64 + 1;
+    let unpack = move || {
+        let mut body = Vec::new();
+        flate2::read::GzDecoder::new(&packed[..]).take(most).read_to_end(&mut body).map(|_| body)
+    };
+    let body =
+        tokio::task::spawn_blocking(unpack).await.map_err(|error| McpError::unreadable(error.to_string()))?;
+    let body = body.map_err(|error| McpError::unreadable(format!("it cannot be unpacked: {error}")))?;
+    let mut whole = http::Response::new(Body::from(body));
+    (*whole.status_mut(), *whole.headers_mut()) = (status, headers);
+    Ok(Response::from(whole))
 }
 
 impl Near {
@@ -58,6 +83,9 @@ impl Near {
             request.headers_mut().insert(HOST, authority);
         }
         match self.client.request(request).await {
+            Ok(response) if response.headers().contains_key(CONTENT_ENCODING) => {
+                unpacked(Response::from(response.map(Body::wrap))).await
+            }
             Ok(response) => Ok(Response::from(response.map(Body::wrap))),
             Err(error) => {
                 let cause = Text::from(format!("{} ({})", root_cause(&error), self.place));

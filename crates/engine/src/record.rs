@@ -127,7 +127,7 @@ impl<'a> Record<'a> {
 impl Drop for Record<'_> {
     /// A call that was dropped half-way is written down too, without waiting.
     fn drop(&mut self) {
-        let (Some(log), State::Begun) = (self.log, self.state) else { return };
+        let (Some(log), State::New | State::Begun) = (self.log, self.state) else { return };
         let error = ToolError::Cancelled;
         let end = CallEnd {
             record: self.start.record.clone(),

@@ -168,8 +168,14 @@ impl Shared {
     async fn respond(&self, request: Request) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let (path, method, headers) = (parts.uri.path(), &parts.method, &parts.headers);
-        if path == "/healthz" && method == Method::GET {
-            return self.health(false);
+        let probe = match (method, path) {
+            (&Method::GET, "/healthz") => Some(Probe::Alive),
+            (&Method::GET, "/readyz") => Some(Probe::Ready),
+            _ => None,
+        };
+        if let Some(probe) = probe {
+            // Probes come without a token, and then hear no more than they must.
+            return self.health(probe, self.door.admit(headers).is_ok());
         }
         let admitted = match method {
             // A browser asks whether its page may ask, and shows no token for that.
@@ -180,7 +186,6 @@ impl Shared {
             (Err(refusal @ (Refusal::Host | Refusal::Origin)), _) => return refused(refusal),
             (Err(refusal @ Refusal::Token), _) => refused(refusal),
             (Ok(None), _) => plain(StatusCode::NO_CONTENT),
-            (Ok(Some(_)), "/readyz") if method == Method::GET => self.health(true),
             (Ok(Some(_)), "/metrics") if method == Method::GET => self.metrics(),
             (Ok(Some(who)), _) => self.mcp((path, parts.uri.query()), (method, headers), (body, who)).await,
         };
@@ -247,16 +252,22 @@ impl Shared {
         response
     }
 
-    fn health(&self, ready: bool) -> Response<Body> {
+    fn health(&self, probe: Probe, in_full: bool) -> Response<Body> {
         let health = self.site.health();
-        let fine = if ready { health.ready } else { true };
+        let fine = match probe {
+            Probe::Alive => true,
+            Probe::Ready => health.ready,
+        };
         let status = if fine { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         let word = match (fine, health.degraded.is_empty()) {
             (false, _) => "not ready",
             (true, false) => "degraded",
             (true, true) => "ok",
         };
-        let body = serde_json::json!({"status": word, "degraded": health.degraded});
+        let mut body = serde_json::json!({"status": word});
+        if in_full {
+            body["degraded"] = health.degraded.into();
+        }
         typed(status, "application/json", body.to_string())
     }
 
@@ -280,6 +291,13 @@ async fn discard(body: Body) {
         }
     };
     let _ = tokio::time::timeout(DISCARDING, reading).await;
+}
+
+/// What a probe wants to know.
+#[derive(Clone, Copy)]
+enum Probe {
+    Alive,
+    Ready,
 }
 
 enum Route {

@@ -36,6 +36,10 @@ pub(super) fn read(text: &str, at: usize) -> Option<(Literal, usize)> {
     }
     let rest = &text[at..];
     let first = rest.split(' ').next()?;
+    // Nobody writes the marks of a Chinese sentence into a path: what comes after one is another clause.
+    if first.contains(['，', '。', '；', '、', '！', '？', '：']) {
+        return None;
+    }
     let named = text[..at]
         .trim_end()
         .rsplit(' ')

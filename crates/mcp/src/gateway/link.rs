@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use toolhub_core::caller::{Answer, Caller};
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 
+use super::ENDING;
 use super::backend::RpcError;
 use super::level::Level;
 use super::message::{self, Params};
@@ -144,11 +145,14 @@ impl ClientLink {
     pub(crate) fn judge(&self, served: Served) -> Served {
         let lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(part) = lacking.filter(|_| self.facts.era == Era::Modern) else { return served };
-        let failed = served.as_ref().map_or(true, |result| {
-            result
-                .object()
-                .is_some_and(|result| result.get("isError").is_some_and(|flag| flag.get() == "true"))
-        });
+        let failed = served.as_ref().map_or_else(
+            |error| error.code != ENDING,
+            |result| {
+                result
+                    .object()
+                    .is_some_and(|result| result.get("isError").is_some_and(|flag| flag.get() == "true"))
+            },
+        );
         if !failed {
             return served;
         }
@@ -163,7 +167,8 @@ impl ClientLink {
         let (part, _) = method.split_once('/').unwrap_or((method, ""));
         let known = ["sampling", "elicitation", "roots"].contains(&part);
         let can = !known || self.facts.capabilities.object().is_some_and(|can| can.contains(part));
-        if !can {
+        // Servers ask for roots by the way and do without; only what a request is about counts.
+        if !can && part != "roots" {
             *self.lacking.lock().unwrap_or_else(PoisonError::into_inner) = Some(part.to_owned());
         }
         can

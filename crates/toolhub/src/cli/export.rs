@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use toolhub::settings::{ServerExtras, Settings, load_servers};
+use toolhub::settings::{DEFAULT_PROFILE, ServerExtras, Settings, load_servers};
 use toolhub_core::lang::Text;
 use toolhub_core::{RawJson, Say as _};
 use toolhub_mcp::config::clients::{
@@ -131,8 +131,25 @@ fn chosen(app: &App, args: &ExportArgs) -> anyhow::Result<Vec<ClientServer>> {
 /// Toolhub itself as a server, started as it was started now.
 fn gateway(app: &App, args: &ExportArgs) -> anyhow::Result<ClientServer> {
     let absolute = |path: &PathBuf| std::path::absolute(path).map(|path| path.display().to_string());
+    let places = app.places()?;
+    let settings = Settings::read(&places.config)?;
+    if let Some(profile) = &args.profile
+        && profile != DEFAULT_PROFILE
+        && !settings.profiles.contains_key(profile)
+    {
+        let lang = app.lang();
+        let (file, known) =
+            (places.config.display(), settings.profiles.keys().cloned().collect::<Vec<_>>().join(", "));
+        return Err(UsageError(lang.pick(
+            format!("there is no profile `{profile}` in `{file}`; there are: {known}"),
+            format!("`{file}` 中没有配置档 `{profile}`；现有：{known}"),
+        ))
+        .into());
+    }
     let mut words = Vec::new();
-    for (option, path) in [("--config", &app.global.config), ("--home", &app.global.home)] {
+    // The client starts it in a folder of its own, where another config would be found.
+    let config = places.config.is_file().then(|| places.config.clone());
+    for (option, path) in [("--config", &config), ("--home", &app.global.home)] {
         if let Some(path) = path {
             words.extend([option.to_owned(), absolute(path)?]);
         }

@@ -1,14 +1,13 @@
 //! What can be written after `toolhub serve`.
 
-use std::net::SocketAddr;
-
 use clap::Args;
+use toolhub::settings::Bind;
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Where to listen [default: 127.0.0.1:7460]
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "stdio")]
-    pub(crate) bind: Option<SocketAddr>,
+    pub(crate) bind: Option<Bind>,
     /// Talk to one client over stdin and stdout
     #[arg(long)]
     pub(crate) stdio: bool,

@@ -84,7 +84,7 @@ async fn http(app: &App, gateways: &Arc<Gateways>, args: &ServeArgs) -> anyhow::
             .with("sse", format!("http://{address}/sse"));
         app.screen.json(&shown.into_raw());
     } else {
-        let tools = gateways.hub().catalog().len();
+        let tools = gateways.tools();
         let head = lang.pick(
             format!("serving {tools} tools to MCP clients at"),
             format!("正在向 MCP 客户端提供 {tools} 个工具："),

@@ -1,7 +1,7 @@
 //! One profile of the hub, as the gateway asks of it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use tokio::sync::{broadcast, watch};
@@ -19,8 +19,8 @@ use super::view::{Target, View};
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
 
-/// How long a first look at the tools waits for servers that were never met.
-const FIRST_LOOK: Duration = Duration::from_secs(10);
+/// How long after the start a look at the tools waits for servers that were never met.
+const FIRST_LOOK: Duration = Duration::from_secs(5);
 /// News that may wait for a slow client.
 const WAITING: usize = 256;
 /// The code for a tool that nobody knows (2025-11-25 and 2026-07-28, server/tools: error handling).
@@ -43,6 +43,7 @@ pub(super) struct HubBackend {
     counts: Arc<CallCounts>,
     view: ArcSwapOption<(Arc<Catalog>, Arc<View>)>,
     settled: watch::Receiver<bool>,
+    since: Instant,
     news: broadcast::Sender<News>,
 }
 
@@ -60,7 +61,18 @@ impl HubBackend {
         lang: Lang,
     ) -> Self {
         let (view, news) = (ArcSwapOption::empty(), broadcast::Sender::new(WAITING));
-        Self { hub, profile, offers, lang, tasks: Tasks::default(), counts, view, settled, news }
+        Self {
+            hub,
+            profile,
+            offers,
+            lang,
+            tasks: Tasks::default(),
+            counts,
+            view,
+            settled,
+            since: Instant::now(),
+            news,
+        }
     }
 
     /// What the profile shows of the catalog as it is now.
@@ -135,7 +147,8 @@ impl Backend for HubBackend {
         let mut settled = self.settled.clone();
         Box::pin(async move {
             if !*settled.borrow() {
-                let _ = tokio::time::timeout(FIRST_LOOK, settled.wait_for(|settled| *settled)).await;
+                let left = FIRST_LOOK.saturating_sub(self.since.elapsed());
+                let _ = tokio::time::timeout(left, settled.wait_for(|settled| *settled)).await;
             }
         })
     }

@@ -76,6 +76,11 @@ impl Gateways {
         self.profiles.get(name.unwrap_or(&self.default)).map(|(_, gateway)| Arc::clone(gateway))
     }
 
+    /// How many tools the profile has of clients that name none.
+    pub fn tools(&self) -> usize {
+        self.profiles.get(&self.default).map_or(0, |(backend, _)| backend.view().targets.len())
+    }
+
     /// The names of the profiles.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.profiles.keys().map(String::as_str)

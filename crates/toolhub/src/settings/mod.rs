@@ -1,6 +1,7 @@
 //! The configuration as a whole: where its files are, what they say, and how they join.
 
 mod agents;
+mod bind;
 mod llm;
 mod places;
 mod profiles;
@@ -14,6 +15,7 @@ mod unknown;
 mod web_search;
 
 pub use agents::{AgentSettings, DEFAULT_AGENT, WayName};
+pub use bind::Bind;
 pub use llm::LlmSettings;
 pub use places::{Places, PlacesError};
 pub use profiles::{DEFAULT_PROFILE, Expose, Override, ProfileSettings};

@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 
 use serde::Deserialize;
+use toolhub_core::lang::Text;
 use toolhub_server::{Door, ServeOptions, Token};
 
+use super::bind::Bind;
 use super::span::Span;
 
 /// Where the gateway listens where nothing is said.
@@ -16,7 +18,7 @@ pub const DEFAULT_BIND: SocketAddr =
 #[serde(default)]
 pub struct ServeSettings {
     /// Where it listens.
-    pub bind: Option<SocketAddr>,
+    pub bind: Option<Bind>,
     /// Names under which the host may be called, beside those of this machine.
     pub hosts: Vec<String>,
     /// Origins that web pages may come from, beside those of this machine.
@@ -33,7 +35,7 @@ pub struct ServeSettings {
 
 /// `[auth]`
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct AuthSettings {
     /// Who may come in, each by a token.
     pub tokens: Vec<TokenSettings>,
@@ -41,6 +43,7 @@ pub struct AuthSettings {
 
 /// One of `[auth] tokens`
 #[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TokenSettings {
     /// Who it is for.
     pub name: String,
@@ -49,9 +52,53 @@ pub struct TokenSettings {
 }
 
 impl ServeSettings {
+    /// What cannot be meant, and the word in the file that says it.
+    pub(super) fn problem(&self, auth: &AuthSettings) -> Option<(&'static str, Text)> {
+        if self.at_once == Some(0) || self.per_second == Some(0) || self.body_bytes == Some(0) {
+            let key = if self.at_once == Some(0) { "at_once" } else { "[serve]" };
+            return Some((
+                key,
+                Text::new(
+                    "0 would let nobody in: leave it out, or name a number",
+                    "0 会拒绝所有请求：请去掉，或写一个数",
+                ),
+            ));
+        }
+        if let Some(origin) = self.origins.iter().find(|origin| !origin.contains("://")) {
+            let what = Text::new(
+                format!("`{origin}` is no origin: write it like `https://app.example`"),
+                format!("`{origin}` 不是来源：请写成 `https://app.example` 的形式"),
+            );
+            return Some(("origins", what));
+        }
+        for (place, token) in auth.tokens.iter().enumerate() {
+            let name = &token.name;
+            if token.sha256.len() != 64 || !token.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                let what = Text::new(
+                    format!(
+                        "`sha256` of token `{name}` is no hash of 64 hexadecimal digits: `toolhub serve --new-token {name}` makes one"
+                    ),
+                    format!(
+                        "令牌 `{name}` 的 `sha256` 不是 64 位十六进制哈希：可用 `toolhub serve --new-token {name}` 生成"
+                    ),
+                );
+                return Some(("sha256", what));
+            }
+            let twice = auth.tokens[..place].iter().any(|other| other.name == *name);
+            if name.trim().is_empty() || twice {
+                let what = Text::new(
+                    format!("each token needs a name of its own; `{name}` is not"),
+                    format!("每个令牌需要各自的名称；`{name}` 不行"),
+                );
+                return Some(("tokens", what));
+            }
+        }
+        None
+    }
+
     /// How the hub is served.
-    pub fn options(&self, auth: &AuthSettings, bind: Option<SocketAddr>) -> ServeOptions {
-        let usual = ServeOptions::at(bind.or(self.bind).unwrap_or(DEFAULT_BIND));
+    pub fn options(&self, auth: &AuthSettings, bind: Option<Bind>) -> ServeOptions {
+        let usual = ServeOptions::at(bind.or(self.bind).map_or(DEFAULT_BIND, |bind| bind.0));
         let token = |token: &TokenSettings| Token { name: token.name.clone(), sha256: token.sha256.clone() };
         let door = Door {
             hosts: self.hosts.clone(),
@@ -67,5 +114,42 @@ impl ServeSettings {
             drain: self.drain.map_or(usual.drain, |span| span.0),
             ..usual
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolhub_core::{Lang, Say as _};
+
+    use super::*;
+
+    #[test]
+    fn what_would_let_nobody_in_is_told() {
+        #[derive(Deserialize)]
+        struct File {
+            #[serde(default)]
+            serve: ServeSettings,
+            #[serde(default)]
+            auth: AuthSettings,
+        }
+        let check = |text: &str, expect: Option<&str>| {
+            let file: File = toml_edit::de::from_str(text).unwrap();
+            let found = file.serve.problem(&file.auth).map(|(_, what)| what.say(Lang::En));
+            assert_eq!(found.is_some(), expect.is_some(), "{text}: {found:?}");
+            assert!(found.unwrap_or_default().contains(expect.unwrap_or_default()), "{text}");
+        };
+        let token =
+            |name: &str, hash: &str| format!("[[auth.tokens]]\nname = \"{name}\"\nsha256 = \"{hash}\"\n");
+        let hash = "0".repeat(64);
+        check("", None);
+        check("[serve]\nbind = \"localhost:7460\"\norigins = [\"https://app.example\"]", None);
+        check("[serve]\nat_once = 0", Some("let nobody in"));
+        check("[serve]\norigins = [\"app.example\"]", Some("no origin"));
+        check(&token("ann", &hash), None);
+        check(&token("ann", "abc"), Some("64 hexadecimal"));
+        check(&token("", &hash), Some("name of its own"));
+        check(&format!("{}{}", token("ann", &hash), token("ann", &hash)), Some("name of its own"));
+        let more = format!("{}profile = \"x\"\n", token("ann", &hash));
+        assert!(toml_edit::de::from_str::<File>(&more).is_err(), "a token is not bound to a profile");
     }
 }

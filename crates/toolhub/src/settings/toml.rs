@@ -253,6 +253,9 @@ impl Settings {
             );
             return Err(ConfigError::at(file, &text, byte, what));
         }
+        if let Some((word, what)) = settings.serve.problem(&settings.auth) {
+            return Err(ConfigError::at(file, &text, text.find(word).unwrap_or(0), what));
+        }
         settings.notes = unknown_keys(file, &text);
         Ok(settings)
     }

@@ -34,7 +34,7 @@ async fn foreign_hosts_and_origins_are_refused() {
         let readable = response.headers().get("access-control-allow-origin").is_some();
         assert_eq!(readable, expected == 200, "{name}: {value}");
         if expected == 403 {
-            for path in ["sse", "mcp", "metrics", "readyz"] {
+            for path in ["sse", "mcp", "metrics"] {
                 let refused = get(&format!("{}/{path}", serving.root), &[(name, value)]).await;
                 assert_eq!(refused.status(), 403, "/{path} {name}: {value}");
             }
@@ -94,13 +94,20 @@ async fn without_the_right_token_nothing_is_served() {
         assert_eq!(response.status(), 401, "{wrong}");
         let challenge = response.headers()["www-authenticate"].to_str().unwrap().to_owned();
         assert!(challenge.starts_with("Bearer"), "{challenge}");
-        for path in ["sse", "mcp", "metrics", "readyz"] {
+        for path in ["sse", "mcp", "metrics"] {
             let refused = get(&format!("{}/{path}", serving.root), &[("authorization", wrong)]).await;
             assert_eq!(refused.status(), 401, "/{path} {wrong}");
         }
     }
-    // Whether it is alive may be asked by whoever watches over it.
-    assert_eq!(get(&format!("{}/healthz", serving.root), &[]).await.status(), 200);
+    // Whether it is alive and ready may be asked by whoever watches over it; what is wrong is not for everybody.
+    let bearer = format!("Bearer {ann}");
+    for path in ["healthz", "readyz"] {
+        let url = format!("{}/{path}", serving.root);
+        let (strange, known) = (get(&url, &[]).await, get(&url, &[("authorization", &bearer)]).await);
+        assert_eq!((strange.status(), known.status()), (200.try_into().unwrap(), 200.try_into().unwrap()));
+        assert!(!strange.text().await.unwrap().contains("degraded"));
+        assert!(known.text().await.unwrap().contains("degraded"));
+    }
     assert!(!serving.words().contains(&ann));
 }
 

@@ -1,0 +1,51 @@
+//! Where the gateway listens, as people write it: `127.0.0.1:7460`, `localhost:7460`, or a port alone.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer};
+
+/// An address to listen on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bind(pub SocketAddr);
+
+impl FromStr for Bind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let here =
+            |port: &str| port.parse().ok().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+        let text = text.trim();
+        let found = text.parse().ok().or_else(|| here(text.strip_prefix("localhost:").unwrap_or(text)));
+        found.map(Self).ok_or_else(|| {
+            format!("`{text}` is no address to listen on: write it like `127.0.0.1:7460`, `localhost:7460` or `7460`")
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Bind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        let check = |text: &str, expect: Option<&str>| {
+            let found = text.parse::<Bind>().ok().map(|bind| bind.0.to_string());
+            assert_eq!(found.as_deref(), expect, "{text}");
+        };
+        check("127.0.0.1:7460", Some("127.0.0.1:7460"));
+        check("localhost:7461", Some("127.0.0.1:7461"));
+        check("7462", Some("127.0.0.1:7462"));
+        check("[::1]:7460", Some("[::1]:7460"));
+        check("0.0.0.0:80", Some("0.0.0.0:80"));
+        check("hub.example:80", None);
+        check("99999", None);
+        check("", None);
+    }
+}

@@ -213,6 +213,11 @@ impl Hub {
             || self.servers.iter().any(|server| server.id().as_str() == source)
     }
 
+    /// Counts how often anything new became known of a server.
+    pub fn news_of_servers(&self) -> watch::Receiver<u64> {
+        self.lists_kept.subscribe()
+    }
+
     /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.settings

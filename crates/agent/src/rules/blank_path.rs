@@ -119,6 +119,7 @@ mod tests {
             "Open /data/ann/My Documents/Yearly Plan.xlsx and show",
             &["/data/ann/My Documents/Yearly Plan.xlsx"],
         );
+        check("新建 /data/m1.xlsx，再新建 /data/m2.xlsx", &["/data/m1.xlsx", "/data/m2.xlsx"]);
         check("read C:\\My Files\\a b.txt.", &["C:\\My Files\\a b.txt"]);
         check("the sheet Goals of sales figures.xlsx", &["sales figures.xlsx"]);
         check("打开 文档/年度 计划.xlsx 看看", &["文档/年度 计划.xlsx"]);

@@ -25,6 +25,13 @@ pub(crate) async fn run(app: &App, args: AskArgs) -> anyhow::Result<Exit> {
         // Without quotes the words come one by one.
         words => words.join(" "),
     };
+    if is_help(&request) {
+        let text = app.lang().pick(
+            "say what you want done, such as `what time is it in Tokyo?`; `toolhub --help` shows all commands, `toolhub tools` what there is",
+            "请说明想做什么，例如 `现在东京几点？`；`toolhub --help` 显示全部命令，`toolhub tools` 列出现有工具",
+        );
+        return Err(UsageError(text.to_owned()).into());
+    }
     let conversation = args.conversation.clone().unwrap_or_else(Hub::new_conversation);
     let options = options(app, &args.agent, &conversation);
     let begun = SystemTime::now();
@@ -37,6 +44,13 @@ pub(crate) async fn run(app: &App, args: AskArgs) -> anyhow::Result<Exit> {
             Err(error)
         }
     }
+}
+
+/// Whether somebody wants to know how to go about it, which is no work for a tool.
+pub(super) fn is_help(request: &str) -> bool {
+    let bare = request.trim().trim_start_matches('/').trim_end_matches(['?', '？', '!', '！', '.', '。']);
+    ["help", "usage", "帮助", "用法", ""].contains(&bare.trim().to_lowercase().as_str())
+        && !request.trim().is_empty()
 }
 
 fn from_stdin(app: &App) -> anyhow::Result<String> {

@@ -48,7 +48,7 @@ pub(crate) async fn run(app: &App, args: ChatArgs) -> anyhow::Result<Exit> {
             "" if talks => break,
             "" => continue,
             "/quit" | "/exit" | "exit" | "quit" | "退出" => break,
-            "/help" => {
+            "/help" | "/帮助" | "help" | "帮助" | "?" | "？" => {
                 app.screen.note(app.lang().pick(
                     "say what you want in your own words; /quit, an empty line or Ctrl-D ends the talk",
                     "用自己的话说明想做什么；/quit、空行或 Ctrl-D 结束对话",

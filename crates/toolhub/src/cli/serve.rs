@@ -1,5 +1,6 @@
 //! `toolhub serve`: the hub as an MCP server, over HTTP or over stdin and stdout.
 
+use std::collections::HashMap;
 use std::io::{BufRead as _, Read as _, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,14 +8,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toolhub::{Gateways, Hub, Say as _, Tidings};
+use toolhub::{Gateways, Hub, Lang, Say as _, Tidings};
 use toolhub_mcp::gateway::{Duplex, Principal, secret};
 use toolhub_server::{ServeError, Serving, hash_of};
 
 use super::app::{App, stop_signal};
 use super::exit::{Exit, UsageError};
 use super::options_serve::ServeArgs;
-use super::screen::{BOLD, DIM, NAME};
+use super::screen::{BOLD, DIM, NAME, Screen};
 use super::trace::Trace;
 
 /// How long streams may take to say goodbye.
@@ -56,6 +57,7 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     let following = Arc::clone(&gateways);
     let mut beside = tokio::task::JoinSet::new();
     beside.spawn(async move { following.follow().await });
+    beside.spawn(tell_troubles(Arc::clone(&hub), Arc::clone(&app.screen), app.lang()));
     let ended = match args.stdio {
         true => stdio(&gateways).await,
         false => http(app, &gateways, &args).await,
@@ -66,6 +68,26 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     gateways.close(FAREWELL).await;
     hub.shutdown().await;
     ended
+}
+
+/// Says once what is wrong with a server, as it becomes known.
+async fn tell_troubles(hub: Arc<Hub>, screen: Arc<Screen>, lang: Lang) {
+    let (mut news, mut told) = (hub.news_of_servers(), HashMap::new());
+    // What an earlier run met is told when it is met again.
+    for view in hub.servers() {
+        told.insert(view.spec.id.clone(), view.list.and_then(|list| list.failure).map(|(at, _)| at));
+    }
+    while news.changed().await.is_ok() {
+        for view in hub.servers().into_iter().filter(|view| view.spec.enabled) {
+            let failure = view.list.and_then(|list| list.failure);
+            let at = failure.as_ref().map(|(at, _)| *at);
+            let before = told.insert(view.spec.id.clone(), at).flatten();
+            if let Some((_, why)) = failure.filter(|_| at != before) {
+                let (id, why) = (view.spec.id, why.say(lang));
+                screen.warn(&lang.pick(format!("server `{id}`: {why}"), format!("服务器 `{id}`：{why}")));
+            }
+        }
+    }
 }
 
 async fn http(app: &App, gateways: &Arc<Gateways>, args: &ServeArgs) -> anyhow::Result<Exit> {

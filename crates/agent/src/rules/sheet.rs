@@ -141,6 +141,12 @@ fn is_capital(reading: &Reading<'_>, span: (usize, usize)) -> bool {
         .is_some_and(|text| text.starts_with(|c: char| c.is_uppercase() || is_han(c)))
 }
 
+/// Whether a text begins with a month or a quarter, which sheets are often called by: 一月, 三季度.
+fn is_period(text: &str) -> bool {
+    let after = text.trim_start_matches(['一', '二', '三', '四', '五', '六', '七', '八', '九', '十']);
+    after.len() < text.len() && ["月", "季度"].iter().any(|period| after.starts_with(period))
+}
+
 /// Without the quotes: what stands in quotes that begin or end there.
 fn quoted_at(reading: &Reading<'_>, start: Option<usize>, end: Option<usize>) -> Option<(usize, usize)> {
     reading.mentions.iter().find_map(|mention| match &mention.value {
@@ -200,7 +206,7 @@ fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Option<(usize, 
         }
         Kind::Han => {
             let rest = &reading.text[token.start..];
-            if POINTING.iter().any(|word| rest.starts_with(word)) && !announced {
+            if POINTING.iter().any(|word| rest.starts_with(word)) && !announced && !is_period(rest) {
                 return None;
             }
             let stop = |c: char| !(c.is_alphanumeric() || c == '_' || c == '-');
@@ -290,15 +296,22 @@ fn stands_alone(reading: &Reading<'_>, name: (usize, usize)) -> bool {
     let before = &reading.text[..name.0];
     let ends = after.starts_with([' ', ',', '，', '/', '!', '！', '|', '的', '里', '中', ']']);
     let begins = before.ends_with([' ', ',', '，', '/', '|', '[', '-', '>', '的']);
-    ends && begins
+    // 读取 a.xlsx 的 一月: the last word may be a sheet's name, and is one for sure where it is a month.
+    let last = after.trim_matches(['。', '.', '？', '?', '！', '!', ' ']).is_empty();
+    (ends || (last && is_period(&reading.text[name.0..]))) && begins
 }
 
 /// `Old to New`, 草稿 改为 正式: the name that comes after.
 fn renamed(reading: &Reading<'_>, end: usize) -> Option<(usize, usize)> {
     let mut at = reading.token_at(end);
     let skip = |at: usize, words: &[&str]| reading.tokens.get(at).is_some_and(|token| token.is_any(words));
-    while skip(at, &["”", "\"", "'", "」", "』", "表", "sheet", "工", "作", "tab", "这", "张", "’"])
-    {
+    while skip(
+        at,
+        &[
+            "”", "\"", "'", "」", "』", "表", "sheet", "工", "作", "tab", "这", "张", "’", "改", "名", "重",
+            "命", "更",
+        ],
+    ) {
         at += 1;
     }
     if !skip(at, &["to", "into", "as", "为", "成", "到", "→", "叫"]) {

@@ -127,7 +127,13 @@ impl<'a> Record<'a> {
 impl Drop for Record<'_> {
     /// A call that was dropped half-way is written down too, without waiting.
     fn drop(&mut self) {
-        let (Some(log), State::New | State::Begun) = (self.log, self.state) else { return };
+        // One that may change something and was not written down before was not run either.
+        let ran = match self.state {
+            State::New => !self.start.may_change,
+            State::Begun => true,
+            State::Done => false,
+        };
+        let Some(log) = self.log.filter(|_| ran) else { return };
         let error = ToolError::Cancelled;
         let end = CallEnd {
             record: self.start.record.clone(),

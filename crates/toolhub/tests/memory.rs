@@ -114,21 +114,25 @@ fn what_was_under_way_at_a_crash_reads_unknown() {
 
 #[test]
 fn a_call_that_is_interrupted_is_written_down() {
-    let mut cli = cli();
-    let folder = tempfile::tempdir().unwrap();
-    let journal = folder.path().join("journal");
-    let script = Script::legacy()
-        .plain_tool("send_mail")
-        .on("tools/call:send_mail", json!([{"ignore": true}]))
-        .journal(&journal);
-    cli.server("mail", &script);
-    let mut child = cli.command(&["call", "send_mail"]).spawn().unwrap();
-    Journal::read(&journal).wait_for(|seen| seen.count_method("tools/call") == 1, Duration::from_secs(20));
-    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    let call = &json_of(&cli, &["history"])[0];
-    assert_eq!((&call["status"], &call["error_kind"]), (&json!("unknown"), &json!("cancelled")), "{call}");
+    // What only looks leaves no doubt behind.
+    for (hints, status) in [(json!({}), "unknown"), (json!({"readOnlyHint": true}), "failed")] {
+        let mut cli = cli();
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("journal");
+        let script = Script::legacy()
+            .tool(json!({"name": "slow", "inputSchema": {"type": "object"}, "annotations": hints}))
+            .on("tools/call:slow", json!([{"ignore": true}]))
+            .journal(&journal);
+        cli.server("s", &script);
+        let mut child = cli.command(&["call", "slow"]).spawn().unwrap();
+        Journal::read(&journal)
+            .wait_for(|seen| seen.count_method("tools/call") == 1, Duration::from_secs(20));
+        let pid = child.id().to_string();
+        assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        let call = &json_of(&cli, &["history"])[0];
+        assert_eq!((&call["status"], &call["error_kind"]), (&json!(status), &json!("cancelled")), "{call}");
+    }
 }
 
 #[test]

@@ -236,7 +236,9 @@ fn completed(result: RawJson, era: Era) -> RawJson {
 
 /// A result that says how long it keeps, where a modern client wants to know.
 fn cacheable(result: RawJson, era: Era) -> RawJson {
-    let asks = result.get().contains("input_required");
+    let kind = || result.object()?.get("resultType")?.decode::<String>().ok();
+    // A text that only speaks of it is no question.
+    let asks = result.get().contains("input_required") && kind().as_deref() == Some("input_required");
     match era {
         Era::Modern if !asks => with_member(with_member(result, "ttlMs", "0"), "cacheScope", "\"private\""),
         Era::Modern | Era::Legacy => result,
@@ -284,4 +286,30 @@ pub fn secret() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_added_to_and_not_changed() {
+        let check = |given: &str, era: Era, expect: &str| {
+            let result = completed(RawJson::parse(given).unwrap(), era);
+            assert_eq!(cacheable(result, era).get(), expect);
+        };
+        let big = r#"{"z":1e2,"a":123456789012345678901234567890}"#;
+        check(big, Era::Legacy, big);
+        let tail = r#""resultType":"complete","ttlMs":0,"cacheScope":"private"}"#;
+        check(big, Era::Modern, &format!("{},{tail}", &big[..big.len() - 1]));
+        check("{}", Era::Modern, &format!("{{{tail}"));
+        // What it has it keeps, and what only speaks of such members has none.
+        check(
+            r#"{"ttlMs":5,"x":"input_required and resultType"}"#,
+            Era::Modern,
+            r#"{"ttlMs":5,"x":"input_required and resultType","resultType":"complete","cacheScope":"private"}"#,
+        );
+        let question = r#"{"resultType":"input_required","inputRequests":{}}"#;
+        check(question, Era::Modern, question);
+    }
 }

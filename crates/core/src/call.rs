@@ -90,9 +90,14 @@ pub struct ToolCall {
 impl ToolCall {
     /// A call of `tool` with `arguments`.
     pub fn new(tool: impl Into<Arc<str>>, arguments: impl Into<RawJson>) -> Self {
+        Self::of(ToolName::new(tool), arguments)
+    }
+
+    /// The same for a name that is known as one.
+    pub fn of(tool: ToolName, arguments: impl Into<RawJson>) -> Self {
         Self {
             id: CallId::fresh(),
-            tool: ToolName::new(tool),
+            tool,
             by: CallBy::Name,
             arguments: arguments.into(),
             mending: Mending::Off,

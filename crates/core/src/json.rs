@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -58,14 +58,31 @@ impl RawJson {
         self.decode().ok()
     }
 
+    /// Whether this is an object with a member called `key`; nothing else of it is looked at.
+    pub fn has_member(&self, key: &str) -> bool {
+        // Most have it not, and one look at the text spares them being read. A name may be spelled with escapes, too.
+        let text = self.get();
+        if !text.contains(key) && !text.contains('\\') {
+            return false;
+        }
+        let mut reader = serde_json::Deserializer::from_str(text);
+        reader.deserialize_map(Named(key)).unwrap_or(false)
+    }
+
     /// Whether this is an object.
     pub fn is_object(&self) -> bool {
         self.get().starts_with('{')
     }
 
-    /// How deeply objects and arrays are nested.
-    pub fn depth(&self) -> usize {
-        depth(self.get())
+    /// How deeply objects and arrays are nested, where that is more than [`MAX_DEPTH`].
+    pub fn too_deep(&self) -> Option<usize> {
+        too_deep(self.get())
+    }
+}
+
+impl AsRef<[u8]> for RawJson {
+    fn as_ref(&self) -> &[u8] {
+        self.get().as_bytes()
     }
 }
 
@@ -141,6 +158,11 @@ impl RawObject {
         self.0.retain(|(name, _)| name != key);
     }
 
+    /// Keeps the members whose names are wanted.
+    pub fn retain(&mut self, mut wanted: impl FnMut(&str) -> bool) {
+        self.0.retain(|(name, _)| wanted(name));
+    }
+
     /// The same with one member more.
     #[must_use]
     pub fn with(mut self, key: impl Into<String>, value: impl Into<RawJson>) -> Self {
@@ -177,6 +199,50 @@ impl Serialize for RawObject {
 impl<'de> Deserialize<'de> for RawObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(Members(PhantomData)).map(Self)
+    }
+}
+
+/// Looks for a member of that name.
+struct Named<'k>(&'k str);
+
+impl<'de> Visitor<'de> for Named<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
+        let mut found = false;
+        while let Some(SameName(same)) = map.next_key_seed(NameIs(self.0))? {
+            found |= same;
+            map.next_value::<IgnoredAny>()?;
+        }
+        Ok(found)
+    }
+}
+
+/// Whether a name is the one that is looked for.
+struct SameName(bool);
+struct NameIs<'k>(&'k str);
+
+impl<'de> DeserializeSeed<'de> for NameIs<'_> {
+    type Value = SameName;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<SameName, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for NameIs<'_> {
+    type Value = SameName;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<SameName, E> {
+        Ok(SameName(name == self.0))
     }
 }
 
@@ -229,8 +295,15 @@ impl From<u64> for RawJson {
     }
 }
 
+/// How deeply objects and arrays are nested in a JSON text, where that is more than [`MAX_DEPTH`].
+pub fn too_deep(text: &str) -> Option<usize> {
+    // Hardly any text opens so many brackets, let alone one within another; and counting bytes is quick.
+    let opened = text.bytes().filter(|byte| matches!(byte, b'{' | b'[')).count();
+    (opened > MAX_DEPTH).then(|| depth(text)).filter(|depth| *depth > MAX_DEPTH)
+}
+
 /// How deeply objects and arrays are nested in a JSON text. One pass, no recursion.
-pub fn depth(text: &str) -> usize {
+fn depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     walk_tokens(text, |token| match token {
         "{" | "[" => {
@@ -246,7 +319,7 @@ pub fn depth(text: &str) -> usize {
 /// The text of a value that is the same for every spelling of it: keys sorted, no white space.
 /// `None` where the text is no JSON or is nested too deeply.
 pub fn canonical(text: &str) -> Option<String> {
-    if depth(text) > MAX_DEPTH {
+    if too_deep(text).is_some() {
         return None;
     }
     let mut out = String::with_capacity(text.len());
@@ -374,6 +447,19 @@ mod tests {
 
     const ODD: &str =
         r#"{"z":1e2,"a":1234567890123456789012345678901234567890,"é":"\u00e9 \"{[","list":[ ],"o":{}}"#;
+
+    #[test]
+    fn members_are_found_and_nothing_else() {
+        let check = |text: &str, key: &str, expect: bool| {
+            assert_eq!(RawJson::parse(text).unwrap().has_member(key), expect, "{text} {key}");
+        };
+        check(ODD, "é", true);
+        check(ODD, "list", true);
+        check(ODD, "lis", false);
+        check(r#"{"a":{"b":1},"c":"b"}"#, "b", false);
+        check(r#"{"\u0062":1}"#, "b", true);
+        check(r#"["b"]"#, "b", false);
+    }
 
     #[test]
     fn raw_json_keeps_its_text() {

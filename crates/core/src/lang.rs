@@ -48,7 +48,7 @@ pub trait Say {
 }
 
 /// A text that carries both languages with it.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Text {
     en: String,
     zh: String,

@@ -1,5 +1,6 @@
 //! What a call came to: the tool's output as it was given, or a failure, and where it came from.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::call::CallId;
@@ -14,20 +15,24 @@ use crate::tool::ToolName;
 #[derive(Debug, Clone)]
 pub struct ToolOutput {
     raw: RawJson,
-    members: RawObject,
+    /// Read when first asked for: who only hands an output on need not.
+    members: OnceLock<RawObject>,
 }
 
 impl ToolOutput {
     /// An output as its source gave it; `None` where it is not an object.
     pub fn from_raw(raw: RawJson) -> Option<Self> {
-        let members = raw.object()?;
-        Some(Self { raw, members })
+        raw.is_object().then(|| Self { raw, members: OnceLock::new() })
+    }
+
+    fn members(&self) -> &RawObject {
+        self.members.get_or_init(|| self.raw.object().unwrap_or_default())
     }
 
     /// One text.
     pub fn text(text: impl Into<String>) -> Self {
         let members = RawObject::default().with("content", RawJson::of(&[text_block(text.into())]));
-        Self { raw: RawJson::of(&members), members }
+        Self { raw: RawJson::of(&members), members: members.into() }
     }
 
     /// A structured value, with its JSON as text for readers that want one.
@@ -38,7 +43,7 @@ impl ToolOutput {
         if value.is_object() {
             members.set("structuredContent", value);
         }
-        Self { raw: RawJson::of(&members), members }
+        Self { raw: RawJson::of(&members), members: members.into() }
     }
 
     /// The output as it was given.
@@ -48,17 +53,18 @@ impl ToolOutput {
 
     /// The content blocks.
     pub fn blocks(&self) -> Vec<RawJson> {
-        self.members.get("content").and_then(|content| content.decode().ok()).unwrap_or_default()
+        self.members().get("content").and_then(|content| content.decode().ok()).unwrap_or_default()
     }
 
     /// The structured content, where there is some.
     pub fn structured(&self) -> Option<&RawJson> {
-        self.members.get("structuredContent").filter(|value| value.get() != "null")
+        self.members().get("structuredContent").filter(|value| value.get() != "null")
     }
 
     /// Whether the tool says that it failed.
     pub fn is_error(&self) -> bool {
-        self.members.get("isError").is_some_and(|flag| flag.get() == "true")
+        self.raw.has_member("isError")
+            && self.members().get("isError").is_some_and(|flag| flag.get() == "true")
     }
 
     /// The texts of the text blocks, and whether there was nothing but text.

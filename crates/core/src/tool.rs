@@ -121,8 +121,7 @@ const VERSION_DIGITS: usize = 16;
 impl ToolDefinition {
     /// Reads a definition. Only a name and, where there is one, an object as schema are demanded.
     pub fn parse(raw: RawJson) -> Result<Self, DefinitionError> {
-        let depth = raw.depth();
-        if depth > json::MAX_DEPTH {
+        if let Some(depth) = raw.too_deep() {
             return Err(DefinitionError::TooDeep(depth));
         }
         let members = raw.object().ok_or(DefinitionError::NotAnObject)?;

@@ -126,6 +126,11 @@ impl Engine {
 
     /// Runs a call. Dropping the future cancels it.
     pub async fn call(&self, call: ToolCall) -> Outcome {
+        self.run_call(&call).await
+    }
+
+    /// The same for whoever keeps the call.
+    pub async fn run_call(&self, call: &ToolCall) -> Outcome {
         let started = Instant::now();
         let heard = !self.events.is_deaf();
         let emit = |kind| {
@@ -141,9 +146,10 @@ impl Engine {
             arguments: Some(&call.arguments),
             mending: call.mending,
             among: call.among.as_deref(),
-            seed: seed(&call),
+            seed: seed(call),
+            explained: heard,
         });
-        let mut record = Record::new(&call, route.as_ref().ok(), self.log.as_deref(), &*self.events);
+        let mut record = Record::new(call, route.as_ref().ok(), self.log.as_deref(), &*self.events);
         let ran = match route {
             Err(error) => Ran::failed(error, Vec::new()),
             Ok(route) => {
@@ -157,7 +163,7 @@ impl Engine {
                 }
                 match record.begin().await {
                     Err(error) => Ran::failed(error, Vec::new()),
-                    Ok(()) => self.run(&call, &route, started).await,
+                    Ok(()) => self.run(call, &route, started).await,
                 }
             }
         };

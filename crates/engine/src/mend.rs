@@ -2,7 +2,6 @@
 //! where a list is asked. Pure; a value is never invented, and what was changed is told.
 
 use serde_json::Value;
-use toolhub_core::json::MAX_DEPTH;
 use toolhub_core::lang::Text;
 use toolhub_core::{RawJson, RawObject};
 
@@ -19,7 +18,7 @@ pub struct Mended {
 
 /// Mends `arguments` by `schema`; `None` where there was nothing that could be mended.
 pub fn mend(schema: &RawJson, arguments: &RawJson) -> Option<Mended> {
-    if arguments.depth() > MAX_DEPTH {
+    if arguments.too_deep().is_some() {
         return None;
     }
     let root = schema.value();
@@ -196,7 +195,7 @@ impl<'s> Mender<'s> {
         if !text.starts_with(['{', '[']) {
             return None;
         }
-        let inner = RawJson::parse(text).ok().filter(|inner| inner.depth() <= MAX_DEPTH)?;
+        let inner = RawJson::parse(text).ok().filter(|inner| inner.too_deep().is_none())?;
         self.note(path, "JSON written as a text was taken as JSON", "写成文本的 JSON 已按 JSON 处理");
         Some(inner)
     }

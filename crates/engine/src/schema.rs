@@ -56,7 +56,7 @@ impl Schema {
             vec![ArgumentProblem { argument: String::new(), expected, came: Some(short(arguments.get())) }]
         };
         // The validator recurses with the instance, so depth is bounded before it sees one.
-        if arguments.depth() > MAX_DEPTH {
+        if arguments.too_deep().is_some() {
             return Err(whole(Expected::Rule(format!("nested at most {MAX_DEPTH} deep"))));
         }
         if !arguments.is_object() {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use toolhub_core::RawJson;
-use toolhub_core::json::{MAX_DEPTH, depth};
+use toolhub_core::json::too_deep;
 use toolhub_core::lang::Text;
 
 use crate::repair::{Ending, repair};
@@ -23,7 +23,7 @@ pub(crate) fn read_arguments(tool: &str, text: &str) -> Result<Arguments, Text> 
     if text.is_empty() || text == "null" {
         return Ok(Arguments { object: RawJson::empty_object(), repaired: Vec::new() });
     }
-    if depth(text) > MAX_DEPTH {
+    if too_deep(text).is_some() {
         return Err(unreadable(tool, "they are nested too deeply", "嵌套太深"));
     }
     match RawJson::parse(text) {

@@ -9,7 +9,7 @@ use toolhub_core::{RawJson, RawObject, ToolDefinition};
 
 use crate::asker::{Asker, Askers};
 use crate::doorman::Doorman;
-use crate::era::{Era, modern_meta};
+use crate::era::{Era, with_modern_meta};
 use crate::error::McpError;
 use crate::headers;
 use crate::transport::{OnLeaving, OnProgress, OutgoingRequest, StderrRing, Transport};
@@ -44,18 +44,22 @@ impl Channel {
     }
 
     /// Asks as it stands; `meta` is what the era adds.
-    pub(crate) async fn ask(&self, ask: Ask, mut meta: RawObject) -> Result<RawJson, McpError> {
-        let Ask { method, mut params, name, headers, on_leaving, on_progress, asker } = ask;
+    pub(crate) async fn ask(&self, ask: &Ask, mut meta: RawObject) -> Result<RawJson, McpError> {
+        let Ask { method, params, name, headers, on_leaving, on_progress, asker } = ask;
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         if on_progress.is_some() {
             meta.set("progressToken", id);
         }
-        if !meta.is_empty() {
-            params.set("_meta", meta);
-        }
-        let body = wire::request(id, &method, &params);
-        let _known = asker.map(|asker| self.askers.enter(id, asker));
-        let request = OutgoingRequest { id, method, name, body, headers, on_leaving, on_progress };
+        let _known = asker.clone().map(|asker| self.askers.enter(id, asker));
+        let request = OutgoingRequest {
+            id,
+            method: method.clone(),
+            name: name.clone(),
+            body: wire::request(id, method, params, &meta),
+            headers: headers.clone(),
+            on_leaving: on_leaving.clone(),
+            on_progress: on_progress.clone(),
+        };
         self.transport.request(request).await
     }
 
@@ -119,15 +123,14 @@ impl Connection {
             }
         }
         let Era::Modern = self.greeting.era else {
-            return self.channel.ask(ask, without_protocol(&given)).await;
+            return self.channel.ask(&ask, without_protocol(given)).await;
         };
         let hands_on = ask.asker.as_ref().is_some_and(|asker| asker.link.takes_questions_as_results());
         for _ in 0..MAX_ROUNDS {
             let can = ask.asker.as_ref().map(|asker| asker.link.capabilities());
-            let meta =
-                modern_meta(&self.greeting.version, &can.unwrap_or_else(|| self.doorman.capabilities()));
-            let meta = meta.iter().fold(given.clone(), |all, (key, value)| all.with(key, value.clone()));
-            let result = self.channel.ask(ask.clone(), meta).await?;
+            let can = can.unwrap_or_else(|| self.doorman.capabilities());
+            let meta = with_modern_meta(given.clone(), &self.greeting.version, &can);
+            let result = self.channel.ask(&ask, meta).await?;
             let Some(wanted) = InputRequired::of(&result).filter(|_| !hands_on) else { return Ok(result) };
             ask.params.remove("inputResponses");
             ask.params.remove("requestState");
@@ -181,11 +184,9 @@ pub(crate) struct Heard {
 }
 
 /// What a client sent along, without what it said of itself to us.
-fn without_protocol(meta: &RawObject) -> RawObject {
-    let own = |key: &str| key.starts_with("io.modelcontextprotocol/");
-    meta.iter()
-        .filter(|(key, _)| !own(key))
-        .fold(RawObject::default(), |all, (key, value)| all.with(key, value.clone()))
+fn without_protocol(mut meta: RawObject) -> RawObject {
+    meta.retain(|key| !key.starts_with("io.modelcontextprotocol/"));
+    meta
 }
 
 /// A question back (2026-07-28, patterns/mrtr).

@@ -68,7 +68,12 @@ static INFO: OnceLock<RawJson> = OnceLock::new();
 
 /// The `_meta` that every modern request carries (2026-07-28, basic/index: `_meta`).
 pub(crate) fn modern_meta(version: &str, capabilities: &RawJson) -> RawObject {
-    RawObject::default()
+    with_modern_meta(RawObject::default(), version, capabilities)
+}
+
+/// The same beside what goes along anyway.
+pub(crate) fn with_modern_meta(given: RawObject, version: &str, capabilities: &RawJson) -> RawObject {
+    given
         .with("io.modelcontextprotocol/protocolVersion", version)
         .with("io.modelcontextprotocol/clientInfo", INFO.get_or_init(|| client_info().into_raw()).clone())
         .with("io.modelcontextprotocol/clientCapabilities", capabilities.clone())

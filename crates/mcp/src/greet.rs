@@ -44,7 +44,7 @@ impl PeerInfo {
 pub(crate) async fn discover(channel: &Channel, doorman: &Doorman) -> Result<Greeting, McpError> {
     let version = MODERN[0];
     let ask = Ask { method: "server/discover".into(), ..Ask::default() };
-    let result = channel.ask(ask, modern_meta(version, &doorman.capabilities())).await?;
+    let result = channel.ask(&ask, modern_meta(version, &doorman.capabilities())).await?;
     let found: Discovered = result
         .decode()
         .map_err(|error| McpError::unreadable(format!("`server/discover` was answered oddly: {error}")))?;
@@ -89,7 +89,7 @@ async fn hello_in(version: &str, channel: &Channel, doorman: &Doorman) -> Result
         .with("capabilities", doorman.capabilities())
         .with("clientInfo", client_info());
     let ask = Ask { method: "initialize".into(), params, ..Ask::default() };
-    let result = channel.ask(ask, RawObject::default()).await?;
+    let result = channel.ask(&ask, RawObject::default()).await?;
     let found: Initialized = result
         .decode()
         .map_err(|error| McpError::unreadable(format!("`initialize` was answered oddly: {error}")))?;

@@ -166,7 +166,8 @@ impl Meeting<'_> {
     /// that answers neither is still starting.
     async fn probe_child(&self, channel: &Channel) -> Result<Probe, McpError> {
         let probe = self.probe(channel);
-        let ping = channel.ask(Ask { method: "ping".into(), ..Ask::default() }, RawObject::default());
+        let ping = Ask { method: "ping".into(), ..Ask::default() };
+        let ping = channel.ask(&ping, RawObject::default());
         tokio::pin!(probe, ping);
         tokio::select! {
             biased;

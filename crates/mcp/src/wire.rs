@@ -106,11 +106,9 @@ fn our_id(id: &RawValue) -> Option<u64> {
 }
 
 fn checked(result: RawJson) -> Result<RawJson, McpError> {
-    match result.depth() {
-        depth if depth > MAX_DEPTH => {
-            Err(McpError::unreadable(format!("nested {depth} deep, more than {MAX_DEPTH}")))
-        }
-        _ => Ok(result),
+    match result.too_deep() {
+        Some(depth) => Err(McpError::unreadable(format!("nested {depth} deep, more than {MAX_DEPTH}"))),
+        None => Ok(result),
     }
 }
 
@@ -146,9 +144,43 @@ struct Outgoing<'a> {
 const EMPTY: Outgoing<'static> =
     Outgoing { jsonrpc: "2.0", id: None, method: None, params: None, result: None, error: None };
 
-/// The text of a request.
-pub(crate) fn request(id: u64, method: &str, params: &RawObject) -> String {
-    write(&Outgoing { id: Some(id.into()), method: Some(method), params: Some(params), ..EMPTY })
+/// The text of a request: its params, and with them what goes along. Written by hand, since every call is one.
+pub(crate) fn request(id: u64, method: &str, params: &RawObject, meta: &RawObject) -> String {
+    let mut text = Vec::with_capacity(400);
+    text.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    write_into(&mut text, &id);
+    text.extend_from_slice(br#","method":"#);
+    write_into(&mut text, method);
+    text.extend_from_slice(br#","params":{"#);
+    let mut comma = false;
+    write_members(&mut text, params.iter().filter(|(key, _)| meta.is_empty() || *key != "_meta"), &mut comma);
+    if !meta.is_empty() {
+        text.extend_from_slice(if comma { br#","_meta":{"# } else { br#""_meta":{"# });
+        write_members(&mut text, meta.iter(), &mut false);
+        text.push(b'}');
+    }
+    text.extend_from_slice(b"}}");
+    on_one_line(String::from_utf8(text).unwrap_or_default())
+}
+
+fn write_into(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    // Writing into memory cannot fail, and neither can what is written here.
+    let _ = serde_json::to_writer(text, value);
+}
+
+fn write_members<'a>(
+    text: &mut Vec<u8>,
+    members: impl Iterator<Item = (&'a str, &'a RawJson)>,
+    comma: &mut bool,
+) {
+    for (key, value) in members {
+        if std::mem::replace(comma, true) {
+            text.push(b',');
+        }
+        write_into(text, key);
+        text.push(b':');
+        text.extend_from_slice(value.get().as_bytes());
+    }
 }
 
 /// The text of a notification.
@@ -166,8 +198,11 @@ pub(crate) fn answer(id: RawJson, outcome: &Result<RawJson, (i64, String)>) -> S
 }
 
 fn write(message: &Outgoing<'_>) -> String {
-    // A newline inside a raw value would end the line too early on stdio; in JSON it can only be white space.
-    let text = serde_json::to_string(message).unwrap_or_default();
+    on_one_line(serde_json::to_string(message).unwrap_or_default())
+}
+
+/// A newline inside a raw value would end the line too early on stdio; in JSON it can only be white space.
+fn on_one_line(text: String) -> String {
     if text.contains(['\n', '\r']) { text.replace(['\n', '\r'], " ") } else { text }
 }
 
@@ -222,8 +257,17 @@ mod tests {
     fn a_message_is_one_line() {
         let params = RawObject::default().with("a", RawJson::parse("[1,\n 2]").unwrap());
         assert_eq!(
-            request(1, "m", &params),
+            request(1, "m", &params, &RawObject::default()),
             r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[1,  2]}}"#
+        );
+        let meta = RawObject::default().with("quo\"te", 1);
+        assert_eq!(
+            request(2, "m", &params, &meta),
+            r#"{"jsonrpc":"2.0","id":2,"method":"m","params":{"a":[1,  2],"_meta":{"quo\"te":1}}}"#
+        );
+        assert_eq!(
+            request(3, "m/\"n", &RawObject::default(), &meta),
+            r#"{"jsonrpc":"2.0","id":3,"method":"m/\"n","params":{"_meta":{"quo\"te":1}}}"#
         );
     }
 }

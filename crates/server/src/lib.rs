@@ -4,6 +4,7 @@ mod door;
 mod error;
 mod mcp;
 mod measures;
+mod pieces;
 mod serve;
 mod site;
 mod sse;

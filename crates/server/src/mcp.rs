@@ -34,7 +34,7 @@ pub(crate) async fn answer(
     };
     match reply {
         Reply::Body { status, body, session } => {
-            let mut response = Response::new(Body::from(body));
+            let mut response = Response::new(crate::pieces::body(body));
             *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
             let has_body = response.body().size_hint_exact() != Some(0);
             let headers = response.headers_mut();
@@ -71,6 +71,12 @@ pub(crate) fn plain(status: StatusCode) -> Response<Body> {
 
 /// Why a message cannot be taken as it comes.
 fn unfit(headers: &HeaderMap) -> Option<StatusCode> {
+    // What clients say as a rule; the rest is for those that say it in another way.
+    let usual = |name, value: &[u8]| headers.get(name).is_some_and(|said| said.as_bytes() == value);
+    let takes_usual = usual(header::ACCEPT, b"application/json, text/event-stream");
+    if takes_usual && usual(header::CONTENT_TYPE, b"application/json") {
+        return None;
+    }
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !kind.trim_start().to_ascii_lowercase().starts_with("application/json") {
         return Some(StatusCode::UNSUPPORTED_MEDIA_TYPE);

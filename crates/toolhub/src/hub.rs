@@ -97,8 +97,8 @@ impl Hub {
             Box::pin(self.recall((call.by, call.tool.as_str()))).await;
         }
         let mut outcome = match all_known {
-            true => self.engine.call(call.clone()).await,
-            false => Box::pin(self.beside_listings(self.engine.call(call.clone()))).await,
+            true => self.engine.run_call(&call).await,
+            false => Box::pin(self.beside_listings(self.engine.run_call(&call))).await,
         };
         if self.has_news() {
             Box::pin(self.keep_failures()).await;
@@ -107,7 +107,7 @@ impl Hub {
         if matches!(outcome.result, Err(ToolError::Quarantined { .. }))
             && Box::pin(self.reload_approvals()).await
         {
-            outcome = Box::pin(self.engine.call(call.clone())).await;
+            outcome = Box::pin(self.engine.run_call(&call)).await;
         }
         self.with_unlisted(outcome)
     }

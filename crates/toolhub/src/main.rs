@@ -13,6 +13,7 @@ static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
+    stay_small();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     match runtime {
         Ok(runtime) => {
@@ -22,5 +23,14 @@ fn main() -> ExitCode {
             exit
         }
         Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// The allocator asks for pages of two megabytes, of which a hub mostly uses a part: it would take up twice as much as
+/// it needs.
+fn stay_small() {
+    #[cfg(target_os = "linux")]
+    {
+        let _ = rustix::thread::disable_transparent_huge_pages(true);
     }
 }

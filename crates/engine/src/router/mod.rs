@@ -44,6 +44,8 @@ pub struct Request<'a> {
     pub among: Option<&'a [Source]>,
     /// Shuffles equals where the call goes by capability.
     pub seed: u64,
+    /// Whether anybody wants to know why it comes out as it does.
+    pub explained: bool,
 }
 
 impl Request<'_> {
@@ -57,7 +59,7 @@ impl<'a> Request<'a> {
     /// A request for a tool by its name, and nothing else said.
     pub fn named(tool: &'a str) -> Self {
         let (by, mending) = (CallBy::Name, Mending::Off);
-        Self { tool, by, source: None, arguments: None, mending, among: None, seed: 0 }
+        Self { tool, by, source: None, arguments: None, mending, among: None, seed: 0, explained: true }
     }
 }
 
@@ -120,7 +122,7 @@ pub fn route(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolError>
         None => by_name(request, known, (only, &mut reasons))?,
         Some(capability) => by_capability((capability, request), known, (only, &mut reasons))?,
     };
-    if only.is_none() && capability.is_none() {
+    if request.explained && only.is_none() && capability.is_none() {
         reasons.push(order_text(policy, &fitting));
     }
     let standing = standing(only, capability, &fitting);
@@ -132,8 +134,15 @@ pub fn route(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolError>
         .enumerate()
         .map(|(place, entry)| {
             // Whoever is here accepts the arguments, as they are or mended.
-            let mended = suited(entry, request).ok().flatten();
-            Candidate { mended, ..candidate(entry, (place, standing), &lineup) }
+            let mended = match request.mending {
+                Mending::Off => None,
+                Mending::On => suited(entry, request).ok().flatten(),
+            };
+            let why = match request.explained {
+                true => why(entry, (place, standing), &lineup),
+                false => Text::default(),
+            };
+            Candidate { entry: Arc::clone(entry), why, mended }
         })
         .collect();
     Ok(Route { strategy: lineup.strategy, batch: lineup.batch, candidates, reasons })
@@ -330,10 +339,13 @@ fn fitting<'a>(
 fn suited(entry: &Entry, request: Request<'_>) -> Result<Option<Mended>, ToolError> {
     let Some(arguments) = request.arguments else { return Ok(None) };
     let checked = entry.check(arguments);
+    if request.mending == Mending::Off {
+        return checked.map(|()| None);
+    }
     // Most schemas let pass what they do not know, and the tool never sees it.
     let fits = checked.is_ok() && entry.knows_all(arguments);
-    if fits || request.mending == Mending::Off {
-        return checked.map(|()| None);
+    if fits {
+        return Ok(None);
     }
     match mend(entry.tool.definition.input_schema(), arguments) {
         Some(mended) => match entry.check(&mended.arguments) {
@@ -377,7 +389,7 @@ fn standing(only: Option<&ServerId>, capability: Option<&str>, fitting: &[&Arc<E
     }
 }
 
-fn candidate(entry: &Arc<Entry>, (place, standing): (usize, Standing), lineup: &Lineup<'_>) -> Candidate {
+fn why(entry: &Arc<Entry>, (place, standing): (usize, Standing), lineup: &Lineup<'_>) -> Text {
     let source = &entry.tool.source;
     let what = match source.kind() {
         SourceKind::Mcp => Text::new(format!("MCP server `{source}`"), format!("MCP 服务器 `{source}`")),
@@ -398,11 +410,10 @@ fn candidate(entry: &Arc<Entry>, (place, standing): (usize, Standing), lineup: &
     };
     let say = |text: &Text, lang| text.say(lang);
     let (en, zh) = (toolhub_core::Lang::En, toolhub_core::Lang::Zh);
-    let why = Text::new(
+    Text::new(
         format!("{}: {}", say(&what, en), say(&why, en)),
         format!("{}：{}", say(&what, zh), say(&why, zh)),
-    );
-    Candidate { entry: Arc::clone(entry), why, mended: None }
+    )
 }
 
 /// Why one that runs side by side with others stands where it stands.

@@ -11,7 +11,6 @@ mod text;
 
 use serde_json::value::RawValue;
 use toolhub_core::RawJson;
-use toolhub_core::json::MAX_DEPTH;
 
 pub use self::notes::{Repair, Repairs};
 
@@ -83,7 +82,7 @@ pub(crate) fn strict_at(source: &Source<'_>, at: usize) -> Option<Mended> {
             source.spend(raw.get().len());
             let json = RawJson::from(raw);
             // A lone half of a surrogate pair is JSON by its grammar, and no text.
-            let whole = json.depth() <= MAX_DEPTH && (!raw.get().contains("\\u") || decodes(raw.get()));
+            let whole = json.too_deep().is_none() && (!raw.get().contains("\\u") || decodes(raw.get()));
             let (end, repairs) = (at + stream.byte_offset(), Repairs::default());
             whole.then_some(Mended { json, end, repairs, ending: Ending::Whole, placeholder: false })
         }

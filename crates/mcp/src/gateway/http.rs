@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::stream::{self, Stream};
 use http::HeaderMap;
 use tokio::sync::broadcast::error::RecvError;
@@ -14,16 +15,17 @@ use super::backend::{INVALID_REQUEST, METHOD_NOT_FOUND, News, PARSE_ERROR, RpcEr
 use super::event_log::{ALIVE, EventLog, KEEP_ALIVE, event, place};
 use super::link::VERSION;
 use super::listen::{Wanted, farewell};
-use super::message::{self, Message, Params, Request, one_line, refusal, response};
+use super::message::{self, Message, Params, Request, one_line, pieces, refusal, response};
 use super::rounds::{About, Resumed};
-use super::running::{Running, Step};
+use super::running::{Running, Served, Step};
 use super::session::{Entered, Session};
 use super::{Client, Gateway, Principal, modern};
 use crate::era::LEGACY;
 
 /// A client that lost its stream may come again for so long before its request is given up.
 const GRACE: Duration = Duration::from_secs(60);
-/// What a client that asks for a stream again should wait.
+/// A result that is longer than this is sent from where it lies.
+const LONG: usize = 16 << 10;
 const CANCELLED: i64 = -32800;
 
 /// Events as they are sent, each with its frame.
@@ -35,8 +37,8 @@ pub enum Reply {
     Body {
         /// The status.
         status: u16,
-        /// The JSON; empty where there is none.
-        body: String,
+        /// The JSON, in pieces that follow one another; none where there is none.
+        body: Vec<Bytes>,
         /// The session that begins with it.
         session: Option<String>,
     },
@@ -55,11 +57,21 @@ impl std::fmt::Debug for Reply {
 
 impl Reply {
     fn json(status: u16, body: String) -> Self {
-        Self::Body { status, body, session: None }
+        Self::Body { status, body: vec![Bytes::from(body)], session: None }
+    }
+
+    /// What a request came to. A long result is not copied into its answer.
+    fn answer(status: u16, id: &RawJson, served: &Served) -> Self {
+        match served {
+            Ok(result) if result.get().len() > LONG => {
+                Self::Body { status, body: pieces(id, result).into(), session: None }
+            }
+            served => Self::json(status, response(id, served)),
+        }
     }
 
     fn empty(status: u16) -> Self {
-        Self::json(status, String::new())
+        Self::Body { status, body: Vec::new(), session: None }
     }
 
     fn refused(status: u16, id: Option<&RawJson>, error: &RpcError) -> Self {
@@ -98,7 +110,8 @@ impl Gateway {
                 Ok((session, greeting)) => {
                     let id = Some(session.id.clone());
                     self.welcome(session);
-                    Reply::Body { status: 200, body: response(&request.id, &Ok(greeting)), session: id }
+                    let body = vec![Bytes::from(response(&request.id, &Ok(greeting)))];
+                    Reply::Body { status: 200, body, session: id }
                 }
                 Err(error) => Reply::refused(400, Some(&request.id), &error),
             };
@@ -251,7 +264,7 @@ impl Gateway {
             () = entered.cancelled.cancelled() => return Reply::json(200, given_up(&running.id)),
         };
         let text = match first {
-            Step::Over(served) => return Reply::json(200, response(&running.id, &served)),
+            Step::Over(served) => return Reply::answer(200, &running.id, &served),
             Step::Tell(text) => text,
             Step::Ask(_) => String::new(),
         };
@@ -300,7 +313,7 @@ impl Gateway {
         let first = match running.step().await {
             Step::Over(served) => {
                 let status = served.as_ref().err().map_or(200, status_of);
-                return Reply::json(status, response(&running.id, &served));
+                return Reply::answer(status, &running.id, &served);
             }
             Step::Ask(questions) => {
                 let id = running.id.clone();

@@ -1,9 +1,10 @@
 //! Messages of clients: the envelope is read, the rest stays as it was sent.
 
+use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use toolhub_core::caller::Answer;
-use toolhub_core::json::{MAX_DEPTH, depth};
+use toolhub_core::json::{MAX_DEPTH, too_deep};
 use toolhub_core::{RawJson, RawObject};
 
 use super::backend::{INVALID_REQUEST, PARSE_ERROR, RpcError};
@@ -80,7 +81,7 @@ pub(crate) type Refused = (Option<RawJson>, RpcError);
 
 /// Reads one message.
 pub(crate) fn read(text: &str) -> Result<Message, Refused> {
-    if depth(text) > MAX_DEPTH {
+    if too_deep(text).is_some() {
         return Err((None, RpcError::new(PARSE_ERROR, format!("nested more than {MAX_DEPTH} deep"))));
     }
     let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|error| {
@@ -131,6 +132,12 @@ pub(crate) fn response(id: &RawJson, outcome: &Result<RawJson, RpcError>) -> Str
         }
         Err(error) => refusal(Some(id), error),
     }
+}
+
+/// The same text of a result in pieces, of which the result is where it was.
+pub(crate) fn pieces(id: &RawJson, result: &RawJson) -> [Bytes; 3] {
+    let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
+    [Bytes::from(head), Bytes::from_owner(result.clone()), Bytes::from_static(b"}")]
 }
 
 /// The text of an error.

@@ -247,9 +247,7 @@ fn cacheable(result: RawJson, era: Era) -> RawJson {
 
 /// The same object with one member more at its end, unless it has it.
 fn with_member(result: RawJson, key: &str, value: &str) -> RawJson {
-    // Most have it not, and one look at the text spares them being read.
-    let may_have = result.get().contains(key);
-    if may_have && result.object().is_some_and(|members| members.contains(key)) {
+    if result.has_member(key) {
         return result;
     }
     let Some(inside) = result.get().trim_end().strip_suffix('}') else { return result };

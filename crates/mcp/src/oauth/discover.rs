@@ -39,7 +39,7 @@ pub(crate) async fn knock(
         .header(ACCEPT, "application/json, text/event-stream")
         .header("MCP-Protocol-Version", version)
         .header("Mcp-Method", "server/discover")
-        .body(wire::request(1, "server/discover", &params));
+        .body(wire::request(1, "server/discover", &params, &RawObject::default()));
     let response = send(request, server).await?;
     let refused = matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     Ok(Challenge::bearer(response.headers()).filter(|_| refused))

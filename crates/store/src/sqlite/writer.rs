@@ -225,6 +225,23 @@ impl Writer {
     ) -> Result<Vec<Result<bool, StoreError>>, WriteError> {
         let (owner, wanted) =
             (self.owner, if writes.is_empty() { Durability::Program } else { self.options.durability });
+        self.transact_by(calls::note_new, (writes, notes, counted), (owner, wanted)).or_else(|error| {
+            match error {
+                // A call that should be new is there all the same: both cases are looked at then.
+                error if !notes.is_empty() && error.is_about_what_is_written() => {
+                    self.transact_by(calls::note, (writes, notes, counted), (owner, wanted))
+                }
+                error => Err(error),
+            }
+        })
+    }
+
+    fn transact_by(
+        &mut self,
+        write_note: WriteNote,
+        (writes, notes, counted): (&[&Write], &[Note], &Counted),
+        (owner, wanted): (OwnerId, Durability),
+    ) -> Result<Vec<Result<bool, StoreError>>, WriteError> {
         let transaction = self.transaction(wanted)?;
         let mut sums = Counted::default();
         let mut bytes = 0;
@@ -255,7 +272,7 @@ impl Writer {
             });
         }
         for note in notes {
-            if let Some(kept) = calls::note(&transaction, note, owner)? {
+            if let Some(kept) = write_note(&transaction, note, owner)? {
                 sums.count(&note.end.attempts, note.start.at);
                 bytes += kept;
             }

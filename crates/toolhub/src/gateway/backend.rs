@@ -125,7 +125,7 @@ impl HubBackend {
             }
         };
         let mending = if self.profile.mend_arguments { Mending::On } else { Mending::Off };
-        let mut tool_call = ToolCall::new(target.tool.as_str(), arguments);
+        let mut tool_call = ToolCall::of(target.tool.clone(), arguments);
         tool_call.mending = mending;
         tool_call.among = Some(Arc::clone(&target.among));
         tool_call.caller = Some(call.caller);

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::StreamExt as _;
-use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use reqwest::{Response, StatusCode};
 use toolhub_core::RawJson;
 use toolhub_core::event_stream::{SseEvent, SseParser};
 
-use super::Inner;
 use super::client::lost;
+use super::{Inner, near};
 use crate::error::McpError;
 use crate::transport::{MAX_RESULT_BYTES, OnProgress, progress_token};
 use crate::wire::{self, Incoming, NotAMessage};
@@ -34,6 +35,24 @@ pub(super) struct Waiting<'a> {
 }
 
 impl Inner {
+    /// The same of an answer that is there whole.
+    pub(super) async fn whole_answer_to(
+        self: &Arc<Self>,
+        waiting: Waiting<'_>,
+        response: http::Response<Bytes>,
+    ) -> Result<RawJson, McpError> {
+        let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        if kind != Some(b"application/json") {
+            return self.answer_to(waiting, near::far(response)).await;
+        }
+        self.answer_in(waiting, response.body())
+    }
+
+    fn answer_in(self: &Arc<Self>, waiting: Waiting<'_>, body: &[u8]) -> Result<RawJson, McpError> {
+        self.receive(body, Some(waiting))
+            .unwrap_or_else(|| Err(McpError::unreadable("the body holds no answer to the request")))
+    }
+
     pub(super) async fn answer_to(
         self: &Arc<Self>,
         waiting: Waiting<'_>,
@@ -43,8 +62,7 @@ impl Inner {
             "text/event-stream" => self.stream_answer(waiting, response).await,
             "application/json" => {
                 let body = read_body(response, MAX_RESULT_BYTES).await?;
-                self.receive(&body, Some(waiting))
-                    .unwrap_or_else(|| Err(McpError::unreadable("the body holds no answer to the request")))
+                self.answer_in(waiting, &body)
             }
             other => {
                 let body = read_body(response, ERROR_BODY_BYTES).await.unwrap_or_default();
@@ -238,6 +256,6 @@ pub(super) async fn read_body(response: Response, most: usize) -> Result<Vec<u8>
     Ok(body)
 }
 
-fn too_large(most: usize) -> McpError {
+pub(super) fn too_large(most: usize) -> McpError {
     McpError::unreadable(format!("the answer has more than {} MiB", most >> 20))
 }

@@ -25,7 +25,7 @@ use crate::oauth::{self, Authorizer};
 use crate::wire;
 use answer::{Cursor, Waiting, content_type};
 use client::{CONNECT_DEADLINE, client, header_map, parse_url, send_error};
-use near::Near;
+use near::{Answer, Near};
 
 /// How long saying goodbye may take: a cancellation, the end of a session.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -133,18 +133,24 @@ impl Transport for Http {
                 !self.inner.is_modern() && !matches!(&*request.method, "initialize" | "server/discover");
             let mut guard = CancelOnDrop { http: self, id: told.then_some(request.id) };
             request.leaves();
-            let response = match self.inner.post(request.body, headers).await {
-                Ok(response) => response,
+            let answer = match self.inner.post(request.body, headers).await {
+                Ok(answer) => answer,
                 Err(error) => {
                     guard.id = None;
                     return Err(error);
                 }
             };
             if request.method == "initialize" {
-                self.inner.join_session(&response);
+                self.inner.join_session(match &answer {
+                    Answer::Whole(response) => response.headers(),
+                    Answer::Stream(response) => response.headers(),
+                });
             }
             let waiting = Waiting { id: request.id, on_progress: request.on_progress.as_ref() };
-            let answer = self.inner.answer_to(waiting, response).await;
+            let answer = match answer {
+                Answer::Whole(response) => self.inner.whole_answer_to(waiting, response).await,
+                Answer::Stream(response) => self.inner.answer_to(waiting, response).await,
+            };
             guard.id = None;
             answer
         })
@@ -255,23 +261,30 @@ impl Inner {
     }
 
     /// Posts one message; an error status is an error.
-    async fn post(&self, body: String, extra: HeaderMap) -> Result<Response, McpError> {
+    async fn post(&self, body: String, extra: HeaderMap) -> Result<Answer, McpError> {
         let body = Bytes::from(body);
         let stranger = self.authorizer.as_ref().is_none_or(|authorizer| authorizer.is_stranger());
         if let Some(near) = self.near.as_ref().filter(|_| stranger) {
             let mut headers = extra.clone();
             self.dress(&mut headers);
-            let response = near.post(headers, body.clone()).await?;
-            let status = response.status();
+            let answer = near.post(headers, body.clone()).await?;
+            let status = match &answer {
+                Answer::Whole(response) => response.status(),
+                Answer::Stream(response) => response.status(),
+            };
             if status.is_success() {
-                return Ok(response);
+                return Ok(answer);
             }
             // One that wants to know who is calling, or is elsewhere by now, did not look at the message.
             if !matches!(status.as_u16(), 401 | 403) && !status.is_redirection() {
+                let response = match answer {
+                    Answer::Whole(response) => near::far(response),
+                    Answer::Stream(response) => response,
+                };
                 return Err(self.status_error(response).await);
             }
         }
-        self.post_far(body, extra).await
+        self.post_far(body, extra).await.map(Answer::Stream)
     }
 
     async fn post_far(&self, body: Bytes, extra: HeaderMap) -> Result<Response, McpError> {
@@ -298,8 +311,8 @@ impl Inner {
 
     /// Takes the session that `initialize` began. Other answers may name one too, as some servers do of a probe
     /// they refuse; that one is not ours.
-    fn join_session(&self, response: &Response) {
-        let named = response.headers().get("mcp-session-id").and_then(|value| value.to_str().ok());
+    fn join_session(&self, headers: &HeaderMap) {
+        let named = headers.get("mcp-session-id").and_then(|value| value.to_str().ok());
         self.session.store(named.map(|session| Arc::new(session.to_owned())));
     }
 }

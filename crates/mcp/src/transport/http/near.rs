@@ -1,42 +1,135 @@
-//! The short way to a server on this machine: plain HTTP, with no proxy, no redirect and no compression on it. What it
-//! cannot do is left to the long way.
+//! The short way to a server on this machine: plain HTTP, with no proxy, no redirect and no compression on it, over
+//! connections that whoever calls drives itself, so that an exchange wakes nobody else. What it cannot do is left to the
+//! long way.
 
+use std::future::poll_fn;
 use std::io::Read as _;
 use std::net::IpAddr;
-use std::sync::OnceLock;
+use std::pin::{Pin, pin};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, HOST};
-use http::{HeaderMap, Method, Request, Uri};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri};
+use hyper::body::{Body as _, Incoming};
+use hyper::client::conn::http1::{self, Connection, SendRequest};
+use hyper::rt::Executor as _;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use reqwest::{Body, Response};
+use tokio::net::TcpStream;
 use toolhub_core::lang::Text;
 use url::Url;
 
-use super::answer::read_body;
+use super::answer::{read_body, too_large};
 use super::client::{CONNECT_DEADLINE, root_cause};
 use crate::error::McpError;
 use crate::transport::MAX_RESULT_BYTES;
 
+/// Connections that are kept for the next message, and for how long.
+const KEPT: usize = 64;
+const KEPT_FOR: Duration = Duration::from_secs(60);
+
 /// The way to one endpoint.
 #[derive(Debug)]
 pub(super) struct Near {
-    client: &'static Client<HttpConnector, Body>,
-    uri: Uri,
-    place: String,
+    host: String,
+    port: u16,
+    /// Host and port as the server is told them.
+    authority: HeaderValue,
+    /// What is asked for there.
+    target: Uri,
+    idle: Mutex<Vec<(Instant, Wire)>>,
 }
 
-/// The client that all servers on this machine share.
-fn client() -> &'static Client<HttpConnector, Body> {
-    static CLIENT: OnceLock<Client<HttpConnector, Body>> = OnceLock::new();
-    CLIENT.get_or_init(|| {
-        let mut connector = HttpConnector::new();
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(CONNECT_DEADLINE));
-        Client::builder(TokioExecutor::new()).build(connector)
-    })
+/// A connection and its driver.
+#[derive(Debug)]
+struct Wire {
+    sender: SendRequest<Body>,
+    /// Not there any more once it has ended.
+    connection: Option<Connection<TokioIo<TcpStream>, Body>>,
+}
+
+/// What came back.
+pub(super) enum Answer {
+    /// All of it.
+    Whole(http::Response<Bytes>),
+    /// Its head, and a stream.
+    Stream(Response),
+}
+
+/// Why an exchange failed, and the message, where it never left.
+type Failed = (McpError, Option<Request<Body>>);
+
+impl Wire {
+    /// Runs `work` and the connection that it needs.
+    async fn drive<T>(
+        connection: &mut Option<Connection<TokioIo<TcpStream>, Body>>,
+        mut work: Pin<&mut impl Future<Output = T>>,
+    ) -> T {
+        poll_fn(|context| {
+            if let Some(running) = connection
+                && Pin::new(running).poll(context).is_ready()
+            {
+                // Whoever waits for something of it hears that nothing comes any more.
+                *connection = None;
+            }
+            work.as_mut().poll(context)
+        })
+        .await
+    }
+
+    /// Whether the next message may go over it: a server that ended it has been heard by now.
+    async fn is_fit(&mut self) -> bool {
+        let Self { sender, connection } = self;
+        Self::drive(connection, pin!(std::future::ready(()))).await;
+        connection.is_some() && sender.is_ready()
+    }
+
+    /// One message and the head of its answer.
+    async fn send(&mut self, request: Request<Body>) -> Result<http::Response<Incoming>, Failed> {
+        let Self { sender, connection } = self;
+        let sending = pin!(sender.try_send_request(request));
+        Self::drive(connection, sending).await.map_err(|mut failed| {
+            let unsent = failed.take_message();
+            (lost(failed.error()), unsent)
+        })
+    }
+
+    /// All of a body.
+    async fn read(&mut self, body: Incoming) -> Result<Bytes, McpError> {
+        let mut body = pin!(body);
+        let mut first = Bytes::new();
+        let mut all = BytesMut::new();
+        loop {
+            let frame = pin!(poll_fn(|context| body.as_mut().poll_frame(context)));
+            let Some(frame) = Self::drive(&mut self.connection, frame).await else { break };
+            let Ok(data) = frame.map_err(|error| lost(&error))?.into_data() else { continue };
+            match (first.is_empty(), all.is_empty()) {
+                (true, true) => first = data,
+                (false, true) => {
+                    all.extend_from_slice(&first);
+                    all.extend_from_slice(&data);
+                }
+                (_, false) => all.extend_from_slice(&data),
+            }
+            if all.len().max(first.len()) > MAX_RESULT_BYTES {
+                return Err(too_large(MAX_RESULT_BYTES));
+            }
+        }
+        Ok(if all.is_empty() { first } else { all.freeze() })
+    }
+
+    /// From now on the connection runs by itself, as long as somebody reads what comes over it.
+    fn let_go(self) {
+        let Self { sender, connection } = self;
+        if let Some(connection) = connection {
+            TokioExecutor::new().execute(async move {
+                let _ = connection.await;
+                drop(sender);
+            });
+        }
+    }
 }
 
 /// What a server packed though nobody asked it to.
@@ -65,35 +158,112 @@ impl Near {
     /// The short way to an endpoint, where there is one.
     pub(super) fn to(url: &Url) -> Option<Self> {
         let host = url.host_str()?;
-        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-        let here = host == "localhost" || address.is_ok_and(|address| address.is_loopback());
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let here = host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         let plain = url.scheme() == "http" && url.username().is_empty() && url.password().is_none();
-        let place = format!("{host}:{}", url.port_or_known_default()?);
-        let uri = url.as_str().split('#').next()?.parse().ok()?;
-        (here && plain).then(|| Self { client: client(), uri, place })
+        let uri: Uri = url.as_str().split('#').next()?.parse().ok()?;
+        let (target, authority) = (uri.path_and_query()?.clone(), uri.authority()?.as_str().parse().ok()?);
+        (here && plain).then_some(Self {
+            host: bare.to_owned(),
+            port: url.port_or_known_default()?,
+            authority,
+            target: Uri::from(target),
+            idle: Mutex::default(),
+        })
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<(Instant, Wire)>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection that is open, where one is kept.
+    async fn kept(&self) -> Option<Wire> {
+        loop {
+            let (since, mut wire) = self.idle().pop()?;
+            if since.elapsed() < KEPT_FOR && wire.is_fit().await {
+                return Some(wire);
+            }
+        }
+    }
+
+    fn keep(&self, wire: Wire) {
+        if wire.connection.is_none() {
+            return;
+        }
+        let mut idle = self.idle();
+        // The oldest stand first; where those below are too old, so is nobody's use for them.
+        let old = idle.first().is_some_and(|(since, _)| since.elapsed() >= KEPT_FOR);
+        let gone = (old || idle.len() >= KEPT).then(|| idle.remove(0));
+        idle.push((Instant::now(), wire));
+        drop(idle);
+        drop(gone);
+    }
+
+    async fn connect(&self) -> Result<Wire, McpError> {
+        let failed = |why: &dyn std::fmt::Display| {
+            McpError::connect(Text::from(format!("{why} ({}:{})", self.host, self.port)))
+        };
+        let connecting = TcpStream::connect((self.host.as_str(), self.port));
+        let stream = match tokio::time::timeout(CONNECT_DEADLINE, connecting).await {
+            Ok(stream) => stream.map_err(|error| failed(&root_cause(&error)))?,
+            Err(_) => return Err(failed(&"it does not answer")),
+        };
+        // A message is one small write, and is not to wait for another.
+        let _ = stream.set_nodelay(true);
+        let (sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&root_cause(&error)))?;
+        Ok(Wire { sender, connection: Some(connection) })
     }
 
     /// Posts one message.
-    pub(super) async fn post(&self, headers: HeaderMap, body: Bytes) -> Result<Response, McpError> {
+    pub(super) async fn post(&self, mut headers: HeaderMap, body: Bytes) -> Result<Answer, McpError> {
+        headers.insert(HOST, self.authority.clone());
         let mut request = Request::new(Body::from(body));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.uri.clone();
+        (*request.method_mut(), *request.uri_mut()) = (Method::POST, self.target.clone());
         *request.headers_mut() = headers;
-        if let Some(authority) = self.uri.authority().and_then(|name| name.as_str().parse().ok()) {
-            request.headers_mut().insert(HOST, authority);
+        let mut wire = match self.kept().await {
+            Some(wire) => wire,
+            None => self.connect().await?,
+        };
+        let response = loop {
+            match wire.send(request).await {
+                Ok(response) => break response,
+                // It was ended while nobody looked, and the server has seen nothing of this.
+                Err((_, Some(unsent))) => (wire, request) = (self.connect().await?, unsent),
+                Err((error, None)) => return Err(self.placed(error)),
+            }
+        };
+        let (parts, body) = response.into_parts();
+        let kind = parts.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+        let endless = b"text/event-stream";
+        if kind.get(..endless.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(endless)) {
+            wire.let_go();
+            return Ok(Answer::Stream(Response::from(http::Response::from_parts(parts, Body::wrap(body)))));
         }
-        match self.client.request(request).await {
-            Ok(response) if response.headers().contains_key(CONTENT_ENCODING) => {
-                unpacked(Response::from(response.map(Body::wrap))).await
+        let body = wire.read(body).await.map_err(|error| self.placed(error))?;
+        self.keep(wire);
+        let packed = parts.headers.contains_key(CONTENT_ENCODING);
+        let response = http::Response::from_parts(parts, body);
+        if packed { Ok(Answer::Stream(unpacked(far(response)).await?)) } else { Ok(Answer::Whole(response)) }
+    }
+
+    /// The same error, with the place where it happened.
+    fn placed(&self, error: McpError) -> McpError {
+        match error {
+            McpError::Lost { cause, stderr } => {
+                let cause = Text::from(format!("{cause} ({}:{})", self.host, self.port));
+                McpError::Lost { cause, stderr }
             }
-            Ok(response) => Ok(Response::from(response.map(Body::wrap))),
-            Err(error) => {
-                let cause = Text::from(format!("{} ({})", root_cause(&error), self.place));
-                Err(match error.is_connect() {
-                    true => McpError::connect(cause),
-                    false => McpError::Lost { cause, stderr: Vec::new() },
-                })
-            }
+            other => other,
         }
     }
+}
+
+/// The same answer as the long way gives it.
+pub(super) fn far(response: http::Response<Bytes>) -> Response {
+    Response::from(response.map(Body::from))
+}
+
+fn lost(error: &hyper::Error) -> McpError {
+    McpError::Lost { cause: Text::from(root_cause(error)), stderr: Vec::new() }
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::call::CallId;
 use crate::lang::{Lang, Say, Text};
+use crate::served::ServedRequest;
 use crate::source::{ServerId, Source};
 use crate::tool::ToolName;
 
@@ -185,6 +186,8 @@ pub enum EventKind {
         /// Why it failed, if it did.
         error: Option<Text>,
     },
+    /// A client of the gateway had its request answered.
+    Served(Box<ServedRequest>),
     /// A fault of the hub's own, in full.
     Fault {
         /// What went wrong.
@@ -319,6 +322,7 @@ impl Say for EventKind {
                     format!("步骤 {step} 失败，用时 {took} 毫秒：{error}"),
                 )
             }
+            Self::Served(request) => request.say(lang),
             Self::Fault { detail } => lang.pick(format!("fault: {detail}"), format!("内部错误：{detail}")),
         }
     }

@@ -1,16 +1,24 @@
 //! The hub over HTTP: the MCP gateway, health and metrics, and who may come in.
 
+mod access_log;
+mod account;
+mod answers;
+mod connection;
 mod door;
+mod envelope;
 mod error;
 mod mcp;
 mod measures;
 mod serve;
 mod site;
 mod sse;
+mod stream_account;
 mod turnstile;
 
+pub use access_log::{AccessLog, LogPlace, Trouble};
 pub use door::{Door, Token, hash_of};
 pub use error::ServeError;
 pub use measures::Measures;
 pub use serve::{ServeOptions, Serving};
 pub use site::{Health, Site};
+pub use stream_account::StreamAccount;

@@ -9,6 +9,7 @@
 )]
 #![cfg(target_os = "linux")]
 
+mod access_log;
 mod conformance;
 mod door;
 mod lossless;

@@ -20,6 +20,7 @@ pub mod source;
 pub mod statistics;
 pub mod text;
 pub mod tool;
+pub mod trace;
 
 pub use call::{CallBy, CallId, Mending, ToolCall};
 pub use caller::{Caller, CallerLink};
@@ -33,3 +34,4 @@ pub use ports::{BoxFuture, CallContext, EventSink, ToolHost};
 pub use served::{RequestWay, ServedRequest};
 pub use source::{ServerId, Source};
 pub use tool::{Hints, Tool, ToolDefinition, ToolName};
+pub use trace::TraceContext;

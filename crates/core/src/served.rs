@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::lang::{Lang, Say};
+use crate::trace::TraceContext;
 
 /// A request of a client that was answered, or whose client did not wait for that.
 #[derive(Debug, Clone)]
@@ -18,10 +19,23 @@ pub struct ServedRequest {
     pub method: Option<String>,
     /// The tool that it called.
     pub tool: Option<String>,
+    /// The code of the error that it was answered with, where its message tells.
+    pub error: Option<i64>,
     /// How many bytes it was answered with.
     pub bytes: u64,
     /// How long it took, from its first byte that was looked at to the last of its answer.
     pub took: Duration,
+    /// Its place in a trace, where traces are made.
+    pub trace: Option<ServedTrace>,
+}
+
+/// The place of a request in a trace.
+#[derive(Debug, Clone)]
+pub struct ServedTrace {
+    /// Its own.
+    pub own: TraceContext,
+    /// The span that it belongs to, where it is its client's.
+    pub parent: Option<u64>,
 }
 
 /// How a request came.
@@ -39,10 +53,7 @@ pub enum RequestWay {
         status: u16,
     },
     /// Over stdin and stdout.
-    Stdio {
-        /// The code of the error that it was answered with.
-        error: Option<i64>,
-    },
+    Stdio,
 }
 
 impl ServedRequest {
@@ -59,11 +70,10 @@ impl Say for ServedRequest {
             RequestWay::Http { client, verb, path, status } => {
                 (format!("{client} {who} {verb} {path}{about}"), status.to_string())
             }
-            RequestWay::Stdio { error } => {
-                let end = error.map_or_else(|| lang.pick("ok", "成功").to_owned(), |code| code.to_string());
-                (format!("stdio {who}{about}"), end)
-            }
+            RequestWay::Stdio => (format!("stdio {who}{about}"), lang.pick("answered", "已回答").to_owned()),
         };
+        let error = self.error.map(|code| format!(" ({code})")).unwrap_or_default();
+        let end = format!("{end}{error}");
         let (bytes, took) = (self.bytes, self.took.as_millis());
         lang.pick(
             format!("{head}: {end}, {bytes} bytes in {took} ms"),

@@ -220,14 +220,16 @@ struct Line<'a> {
     error: Option<i64>,
     bytes: u64,
     ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<String>,
 }
 
 fn line(text: &mut Vec<u8>, at: SystemTime, request: &ServedRequest) {
-    let (client, verb, path, status, error) = match &request.way {
+    let (client, verb, path, status) = match &request.way {
         RequestWay::Http { client, verb, path, status } => {
-            (client.to_string(), Some(verb.as_str()), Some(path.as_str()), Some(*status), None)
+            (client.to_string(), Some(verb.as_str()), Some(path.as_str()), Some(*status))
         }
-        RequestWay::Stdio { error } => ("stdio".to_owned(), None, None, None, *error),
+        RequestWay::Stdio => ("stdio".to_owned(), None, None, None),
     };
     let line = Line {
         time: stamp(at),
@@ -238,9 +240,10 @@ fn line(text: &mut Vec<u8>, at: SystemTime, request: &ServedRequest) {
         method: request.method.as_deref(),
         tool: request.tool.as_deref(),
         status,
-        error,
+        error: request.error,
         bytes: request.bytes,
         ms: request.took.as_micros() as f64 / 1e3,
+        trace: request.trace.as_ref().map(|trace| format!("{:032x}", trace.own.trace())),
     };
     if serde_json::to_writer(&mut *text, &line).is_ok() {
         text.push(b'\n');
@@ -272,7 +275,9 @@ mod tests {
             method: Some("tools/call".to_owned()),
             tool: Some("e\"c\nho".to_owned()),
             bytes: number,
+            error: None,
             took: Duration::from_micros(1_500),
+            trace: None,
         };
         Event { at: SystemTime::UNIX_EPOCH, call: None, kind: EventKind::Served(Box::new(request)) }
     }

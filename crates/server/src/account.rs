@@ -9,13 +9,18 @@ use std::time::Instant;
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{Method, Uri};
+use http::{HeaderMap, Method, Uri};
 use hyper::body::{Frame, SizeHint};
-use toolhub_core::{Event, EventKind, EventSink, RequestWay, ServedRequest};
+use toolhub_core::served::ServedTrace;
+use toolhub_core::{Event, EventKind, EventSink, RequestWay, ServedRequest, TraceContext};
 use toolhub_mcp::gateway::Principal;
 
 use crate::connection::Answering;
 use crate::envelope::Envelope;
+use crate::telemetry::Sampler;
+
+/// An answer that may be an error is looked into up to this length: errors are short.
+const SHORT: usize = 4 << 10;
 
 /// What is known of a request so far. It is told when this goes, also where its client went away.
 pub(crate) struct Account {
@@ -26,6 +31,8 @@ pub(crate) struct Account {
     path: String,
     principal: Option<Principal>,
     envelope: Envelope,
+    trace: Option<ServedTrace>,
+    error: Option<i64>,
     status: u16,
     bytes: u64,
 }
@@ -46,6 +53,8 @@ impl Account {
                 path: uri.path().to_owned(),
                 principal: None,
                 envelope: Envelope::default(),
+                trace: None,
+                error: None,
                 status: ServedRequest::GONE,
                 bytes: 0,
             })
@@ -60,6 +69,23 @@ impl Account {
     /// What it says.
     pub(crate) fn says(&mut self, body: &[u8]) {
         self.envelope = Envelope::read(body);
+    }
+
+    /// Its place in a trace: its client's, which its message may name, or else its headers; else a new one.
+    pub(crate) fn joins(&mut self, sampler: Sampler, headers: &HeaderMap) -> TraceContext {
+        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let of_headers = || TraceContext::parse(header("traceparent")?, header("tracestate"));
+        let parent = self.envelope.trace.take().or_else(of_headers);
+        let own = sampler.join(parent.as_ref());
+        self.trace = Some(ServedTrace { own: own.clone(), parent: parent.map(|parent| parent.span()) });
+        own
+    }
+
+    /// It is answered with this text.
+    pub(crate) fn told(&mut self, text: &[u8]) {
+        if text.len() <= SHORT {
+            self.error = Envelope::read(text).error;
+        }
     }
 
     /// It is answered so; the answer itself may be still to come.
@@ -81,8 +107,10 @@ impl Drop for Account {
             },
             method: envelope.method,
             tool: envelope.tool,
+            error: self.error,
             bytes: self.bytes,
             took: self.began.elapsed(),
+            trace: self.trace.take(),
         };
         self.events.emit(Event::now(None, EventKind::Served(Box::new(served))));
     }

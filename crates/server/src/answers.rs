@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use toolhub_core::EventSink;
 use toolhub_core::ports::Silence;
 use toolhub_core::served::ServedRequest;
-use toolhub_mcp::gateway::{Principal, secret};
+use toolhub_mcp::gateway::{Asking, Principal, secret};
 
 use crate::account::{Account, Outgoing};
 use crate::connection::{Answering, Connections};
@@ -23,6 +23,7 @@ use crate::mcp::{self, plain};
 use crate::measures::Measures;
 use crate::site::Site;
 use crate::sse::OldClients;
+use crate::telemetry::Sampler;
 use crate::turnstile::{Quota, TooMuch, Turnstile};
 
 /// How long a message may take to arrive.
@@ -42,6 +43,8 @@ pub(crate) struct Shared {
     connections: Arc<Connections>,
     /// Who hears of requests once they are answered.
     pub(crate) events: Arc<dyn EventSink>,
+    /// Who gives them their places in traces.
+    pub(crate) sampler: Option<Sampler>,
 }
 
 /// Counts a request, also one whose caller went away before it was answered.
@@ -78,6 +81,7 @@ impl Shared {
             body_bytes,
             connections: Arc::clone(connections),
             events: Arc::new(Silence),
+            sampler: None,
         }
     }
 
@@ -174,22 +178,30 @@ impl Shared {
             return text(StatusCode::REQUEST_TIMEOUT, "the message did not arrive in time");
         };
         let Ok(body) = body else { return too_large() };
-        if let Some(account) = account.filter(|_| !body.is_empty()) {
+        let mut trace = None;
+        if let Some(account) = &mut account
+            && !body.is_empty()
+        {
             account.says(&body);
+            trace = self.sampler.map(|sampler| account.joins(sampler, headers));
         }
-        let response = match route {
-            Route::Mcp => mcp::answer(&gateway, (method, headers), body, &who).await,
-            Route::Sse if method == Method::GET => match secret() {
-                Some(name) => self.old_clients.open(&gateway, who, name),
-                None => plain(StatusCode::INTERNAL_SERVER_ERROR),
-            },
-            Route::Messages if method == Method::POST => {
-                let name =
-                    query.and_then(|query| query.split('&').find_map(|one| one.strip_prefix("sessionId=")));
-                self.old_clients.take(name.unwrap_or_default(), &who, &body).await
+        let asking = Asking { principal: who.clone(), trace };
+        let answering = async {
+            match route {
+                Route::Mcp => mcp::answer(&gateway, (method, headers), (body, &who), account).await,
+                Route::Sse if method == Method::GET => match secret() {
+                    Some(name) => self.old_clients.open(&gateway, who, name),
+                    None => plain(StatusCode::INTERNAL_SERVER_ERROR),
+                },
+                Route::Messages if method == Method::POST => {
+                    let name = query
+                        .and_then(|query| query.split('&').find_map(|one| one.strip_prefix("sessionId=")));
+                    self.old_clients.take(name.unwrap_or_default(), &who, &body).await
+                }
+                Route::Sse | Route::Messages => plain(StatusCode::METHOD_NOT_ALLOWED),
             }
-            Route::Sse | Route::Messages => plain(StatusCode::METHOD_NOT_ALLOWED),
         };
+        let response = asking.takes(answering).await;
         // A stream that stays open does not take a place for as long.
         drop(place);
         response

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use toolhub_core::TraceContext;
 
 /// The longest word that is kept of a message.
 const LONGEST: usize = 200;
@@ -19,6 +20,8 @@ pub(crate) struct Envelope {
     pub(crate) tool: Option<String>,
     /// The code of the error, where it is an answer that is one.
     pub(crate) error: Option<i64>,
+    /// Where it stands in its sender's trace.
+    pub(crate) trace: Option<TraceContext>,
 }
 
 #[derive(Deserialize)]
@@ -37,6 +40,16 @@ struct Outside<'a> {
 struct Params<'a> {
     #[serde(borrow, default)]
     name: Option<Cow<'a, str>>,
+    #[serde(borrow, default, rename = "_meta")]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Meta<'a> {
+    #[serde(borrow, default)]
+    traceparent: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    tracestate: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
@@ -52,14 +65,18 @@ impl Envelope {
         }
         let Ok(outside) = serde_json::from_slice::<Outside<'_>>(text) else { return Self::default() };
         let calls = outside.method.as_deref() == Some("tools/call");
-        let params = outside.params.filter(|_| calls);
+        let params = outside.params;
         let params = params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
+        let meta = params.as_ref().and_then(|params| params.meta);
+        let meta = meta.and_then(|meta| serde_json::from_str::<Meta<'_>>(meta.get()).ok());
+        let trace = meta.and_then(|meta| TraceContext::parse(&meta.traceparent?, meta.tracestate.as_deref()));
         let failure = outside.error.and_then(|error| serde_json::from_str::<Failure>(error.get()).ok());
         Self {
             id: outside.id.map(|id| id.get().to_owned()),
             method: outside.method.as_deref().map(short),
-            tool: params.and_then(|params| params.name).as_deref().map(short),
+            tool: params.filter(|_| calls).and_then(|params| params.name).as_deref().map(short),
             error: failure.map(|failure| failure.code),
+            trace,
         }
     }
 }

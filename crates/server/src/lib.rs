@@ -13,6 +13,7 @@ mod serve;
 mod site;
 mod sse;
 mod stream_account;
+mod telemetry;
 mod turnstile;
 
 pub use access_log::{AccessLog, LogPlace, Trouble};
@@ -22,3 +23,4 @@ pub use measures::Measures;
 pub use serve::{ServeOptions, Serving};
 pub use site::{Health, Site};
 pub use stream_account::StreamAccount;
+pub use telemetry::{Sampler, Telemetry, TelemetryOptions};

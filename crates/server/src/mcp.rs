@@ -9,12 +9,14 @@ use futures_util::StreamExt as _;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use toolhub_mcp::gateway::{Events, Gateway, Principal, Reply};
 
+use crate::account::Account;
+
 /// Answers one request to the endpoint.
 pub(crate) async fn answer(
     gateway: &Arc<Gateway>,
     (method, headers): (&Method, &HeaderMap),
-    body: Bytes,
-    who: &Principal,
+    (body, who): (Bytes, &Principal),
+    account: Option<&mut Account>,
 ) -> Response<Body> {
     let reply = match *method {
         Method::POST => {
@@ -34,6 +36,9 @@ pub(crate) async fn answer(
     };
     match reply {
         Reply::Body { status, body, session } => {
+            if let Some(account) = account {
+                account.told(body.as_bytes());
+            }
             let mut response = Response::new(Body::from(body));
             *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
             let has_body = response.body().size_hint_exact() != Some(0);

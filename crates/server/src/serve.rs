@@ -21,6 +21,7 @@ use crate::connection::{Connections, Heard, Order};
 use crate::door::Door;
 use crate::error::ServeError;
 use crate::site::Site;
+use crate::telemetry::Sampler;
 use crate::turnstile::Quota;
 
 /// How long nothing new is taken where there is no room for it.
@@ -93,6 +94,13 @@ impl Serving {
     #[must_use]
     pub fn told_to(mut self, events: Arc<dyn EventSink>) -> Self {
         self.shared.events = events;
+        self
+    }
+
+    /// Gives requests their places in traces.
+    #[must_use]
+    pub fn traced_by(mut self, sampler: Option<Sampler>) -> Self {
+        self.shared.sampler = sampler;
         self
     }
 

@@ -34,6 +34,8 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
         outlook.listen(Arc::new(Trace::new(Arc::clone(&app.screen), app.global.trace)));
     }
     outlook.open_log(app, settings.serve.access_log(&places.config))?;
+    let traces = settings.telemetry.options(|name| std::env::var(name).ok());
+    outlook.open_telemetry(app, traces.map_err(|why| UsageError(why.say(app.lang())))?);
     let mut builder = Hub::builder().places(places).settings(settings).handler(Arc::new(tidings.clone()));
     for listener in outlook.of_calls() {
         builder = builder.listen(Arc::clone(listener));
@@ -104,7 +106,7 @@ async fn http(
     let settings = gateways.hub().settings();
     let options = settings.serve.options(&settings.auth, args.bind);
     let serving = match Serving::bind(Arc::clone(gateways) as _, options).await {
-        Ok(serving) => serving.told_to(outlook.of_requests()),
+        Ok(serving) => serving.told_to(outlook.of_requests()).traced_by(outlook.sampler()),
         Err(error @ ServeError::OpenDoor(_)) => return Err(UsageError(error.say(lang)).into()),
         Err(error) => anyhow::bail!(error.say(lang)),
     };

@@ -2,17 +2,22 @@
 //! calls tell nothing where nobody wants to hear it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use toolhub::{EventSink, Listeners, Say as _};
-use toolhub_server::{AccessLog, LogPlace, Trouble};
+use toolhub_server::{AccessLog, LogPlace, Sampler, Telemetry, TelemetryOptions, Trouble};
 
 use super::app::App;
+
+/// How long the last spans may take to be sent.
+const LAST: Duration = Duration::from_secs(2);
 
 /// Who sees what.
 #[derive(Default)]
 pub(super) struct Outlook {
     calls: Vec<Arc<dyn EventSink>>,
     log: Option<Arc<AccessLog>>,
+    telemetry: Option<Telemetry>,
 }
 
 impl Outlook {
@@ -37,6 +42,19 @@ impl Outlook {
         Ok(())
     }
 
+    /// Sends traces there, if anywhere.
+    pub(super) fn open_telemetry(&mut self, app: &App, options: Option<TelemetryOptions>) {
+        let Some(options) = options else { return };
+        let telemetry = Telemetry::start(options, trouble(app));
+        self.listen(telemetry.listener());
+        self.telemetry = Some(telemetry);
+    }
+
+    /// Who gives requests their places in traces.
+    pub(super) fn sampler(&self) -> Option<Sampler> {
+        self.telemetry.as_ref().map(Telemetry::sampler)
+    }
+
     /// Who hears of calls.
     pub(super) fn of_calls(&self) -> impl Iterator<Item = &Arc<dyn EventSink>> {
         self.calls.iter()
@@ -50,6 +68,9 @@ impl Outlook {
 
     /// Waits until what was told is written, within limits.
     pub(super) async fn close(self) {
+        if let Some(telemetry) = &self.telemetry {
+            telemetry.close(LAST).await;
+        }
         if let Some(log) = self.log {
             let _ = tokio::task::spawn_blocking(move || log.close()).await;
         }

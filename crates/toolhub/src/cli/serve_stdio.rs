@@ -24,7 +24,7 @@ const WAITING: usize = 256;
 pub(super) async fn stdio(gateways: &Arc<Gateways>, outlook: &Outlook) -> anyhow::Result<Exit> {
     let gateway = gateways.profile(None).context("the profile is gone")?;
     let principal = Principal::new("stdio");
-    let account = StreamAccount::open(&outlook.of_requests(), principal.clone());
+    let account = StreamAccount::new(outlook.of_requests(), principal.clone(), outlook.sampler());
     let (duplex, mut messages) = Duplex::open(&gateway, principal);
     let (lines, mut heard) = mpsc::channel(WAITING);
     std::thread::Builder::new().name("stdin".to_owned()).spawn(move || read_lines(&lines))?;
@@ -43,19 +43,14 @@ pub(super) async fn stdio(gateways: &Arc<Gateways>, outlook: &Outlook) -> anyhow
     })?;
     let talking = async {
         while let Some(line) = heard.recv().await {
-            if let Some(account) = &account {
-                account.hears(&line);
-            }
-            duplex.receive(&line).await;
+            account.hears(&line).takes(duplex.receive(&line)).await;
         }
         // The client is done; what it asked for is still answered.
         let _ = tokio::time::timeout(FAREWELL, duplex.drain()).await;
     };
     let saying = async {
         while let Some(text) = messages.recv().await {
-            if let Some(account) = &account {
-                account.says(&text);
-            }
+            account.says(&text);
             if said.send(text).await.is_err() {
                 return;
             }
@@ -67,9 +62,7 @@ pub(super) async fn stdio(gateways: &Arc<Gateways>, outlook: &Outlook) -> anyhow
         () = stop_signal() => {}
     }
     while let Ok(text) = messages.try_recv() {
-        if let Some(account) = &account {
-            account.says(&text);
-        }
+        account.says(&text);
         let _ = said.send(text).await;
     }
     drop((said, duplex));

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwapOption;
 use tokio::sync::{broadcast, watch};
 use toolhub_core::{
-    BoxFuture, Lang, Mending, Outcome, RawJson, RawObject, Say as _, ServerId, Source, ToolCall, ToolError,
+    BoxFuture, CallId, Event, EventKind, Lang, Mending, Outcome, RawJson, RawObject, Say as _, ServerId,
+    Source, ToolCall, ToolError, TraceContext,
 };
 use toolhub_engine::Catalog;
 use toolhub_mcp::gateway::{Backend, GatewayCall, Handover, News, RpcError, ToolList};
@@ -128,8 +129,10 @@ impl HubBackend {
         let mut tool_call = ToolCall::new(target.tool.as_str(), arguments);
         tool_call.mending = mending;
         tool_call.among = Some(Arc::clone(&target.among));
+        let followed = Followed::new(&self.hub, &tool_call.id, call.caller.trace());
         tool_call.caller = Some(call.caller);
         let outcome = self.hub.call(tool_call).await;
+        followed.over();
         self.counts.count(outcome.success());
         if let (Ok(output), Some(Source::Server(id))) = (&outcome.result, outcome.source()) {
             self.tasks.note(output.raw(), || self.hub.servers.iter().find(|one| one.id() == id).cloned());
@@ -203,6 +206,35 @@ impl HubBackend {
         let near = near.iter().map(|near| format!("`{near}`")).collect::<Vec<_>>().join(", ");
         let hint = if near.is_empty() { String::new() } else { format!("; did you mean {near}?") };
         RpcError::new(UNKNOWN_TOOL, format!("Unknown tool: {name}{hint}"))
+    }
+}
+
+/// A call whose client may go away, which is told then: the engine hears of nothing more.
+struct Followed<'a> {
+    hub: &'a Hub,
+    call: Option<CallId>,
+}
+
+impl<'a> Followed<'a> {
+    fn new(hub: &'a Hub, call: &CallId, trace: Option<&TraceContext>) -> Self {
+        let call = (!hub.events.is_deaf()).then(|| call.clone());
+        if let (Some(trace), Some(call)) = (trace, &call) {
+            let kind = EventKind::Traced { source: None, trace: trace.clone() };
+            hub.events.emit(Event::now(Some(call.clone()), kind));
+        }
+        Self { hub, call }
+    }
+
+    fn over(mut self) {
+        self.call = None;
+    }
+}
+
+impl Drop for Followed<'_> {
+    fn drop(&mut self) {
+        if let Some(call) = self.call.take() {
+            self.hub.events.emit(Event::now(Some(call), EventKind::CallGivenUp));
+        }
     }
 }
 

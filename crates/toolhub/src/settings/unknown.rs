@@ -11,7 +11,7 @@ use toolhub_mcp::config::ConfigError;
 
 /// Tables that belong to other parts of toolhub, whose keys are theirs to check.
 const OTHERS: [&str; 4] = ["agents", "profiles", "tags", "skills"];
-const TABLES: [(&str, &[&str]); 11] = [
+const TABLES: [(&str, &[&str]); 12] = [
     (
         "serve",
         &[
@@ -27,6 +27,7 @@ const TABLES: [(&str, &[&str]); 11] = [
         ],
     ),
     ("auth", &["tokens"]),
+    ("telemetry", &["enabled", "otlp", "service", "sampling"]),
     ("llm", &["enabled", "url", "model", "api", "key", "tool_calls", "timeout", "max_tokens", "temperature"]),
     ("routing", &["order", "batch", "strategies"]),
     ("limits", &["call", "call_cap", "connect", "result"]),

@@ -70,7 +70,7 @@ async fn each_request_is_one_line_of_the_log() {
     // Connections are answered side by side, so that two lines may change places.
     for expected in [
         json!({"principal": null, "verb": "POST", "path": "/mcp", "status": 401}),
-        json!({"principal": "ann", "verb": "POST", "path": "/mcp", "status": 400}),
+        json!({"principal": "ann", "verb": "POST", "path": "/mcp", "status": 400, "error": -32700}),
         json!({"principal": null, "verb": "GET", "path": "/healthz", "status": 200}),
         json!({"principal": "bob", "verb": "POST", "path": "/mcp", "method": "subscriptions/listen", "status": 200}),
     ] {

@@ -10,6 +10,7 @@
 #![cfg(target_os = "linux")]
 
 mod access_log;
+mod collector;
 mod conformance;
 mod door;
 mod lossless;
@@ -21,3 +22,4 @@ mod rust_sdk;
 mod serving;
 mod stopping;
 mod streams;
+mod traces;

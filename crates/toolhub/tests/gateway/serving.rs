@@ -188,7 +188,7 @@ impl Drop for Serving {
 
 /// A scripted server with a tool `hold` that tells its progress and then never answers, and the journal of what
 /// reached it.
-pub(crate) fn holding(journal: &std::path::Path) -> Script {
+pub(crate) fn holding(journal: &Path) -> Script {
     let held = json!([{"progress": {"progress": 1}}, {"ignore": true}]);
     Script::both().plain_tool("hold").on("tools/call:hold", held).journal(journal)
 }
@@ -207,7 +207,7 @@ pub(crate) fn cancelled_calls(journal: &Journal) -> usize {
 }
 
 /// Waits until so many calls that reached a server over stdio have been cancelled.
-pub(crate) async fn await_cancelled(journal: &std::path::Path, count: usize) {
+pub(crate) async fn await_cancelled(journal: &Path, count: usize) {
     let cancelled = |journal: &Journal| cancelled_calls(journal) >= count;
     Journal::read(journal).wait_for_async(cancelled, PATIENCE).await;
 }

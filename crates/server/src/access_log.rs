@@ -65,9 +65,9 @@ impl AccessLog {
         Ok(Self { notes, lost, done: Mutex::new(done) })
     }
 
-    /// How many requests could not be written down.
-    pub fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
+    /// Counts the requests that could not be written down.
+    pub fn lost(&self) -> &Arc<AtomicU64> {
+        &self.lost
     }
 
     /// Waits until what was told is written, but not for ever. Blocks.
@@ -309,7 +309,7 @@ mod tests {
             log.emit(served(number));
         }
         log.close();
-        assert_eq!(log.lost(), 10);
+        assert_eq!(log.lost().load(Ordering::Relaxed), 10);
         let heard = heard.lock().unwrap();
         assert_eq!(heard.len(), 1, "told once: {heard:?}");
     }

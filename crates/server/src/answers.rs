@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, HttpBody as _, to_bytes};
@@ -19,7 +20,7 @@ use toolhub_mcp::gateway::{Asking, Principal, secret};
 use crate::account::{Account, Outgoing};
 use crate::connection::{Answering, Connections};
 use crate::door::{Door, Refusal};
-use crate::mcp::{self, plain};
+use crate::mcp::{self, not_so, plain};
 use crate::measures::Measures;
 use crate::site::Site;
 use crate::sse::OldClients;
@@ -45,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) events: Arc<dyn EventSink>,
     /// Who gives them their places in traces.
     pub(crate) sampler: Option<Sampler>,
+    /// What those who hear of requests could not keep, each under its name.
+    pub(crate) losses: Vec<(&'static str, Arc<AtomicU64>)>,
 }
 
 /// Counts a request, also one whose caller went away before it was answered.
@@ -82,6 +85,7 @@ impl Shared {
             connections: Arc::clone(connections),
             events: Arc::new(Silence),
             sampler: None,
+            losses: Vec::new(),
         }
     }
 
@@ -150,11 +154,14 @@ impl Shared {
             "/messages" => (Route::Messages, None),
             other => match other.strip_prefix("/mcp/") {
                 Some(profile) if !profile.contains('/') => (Route::Mcp, Some(profile)),
-                _ => return text(StatusCode::NOT_FOUND, "there is nothing here: MCP clients want /mcp"),
+                _ => match other.strip_prefix("/sse/") {
+                    Some(profile) if !profile.contains('/') => (Route::Sse, Some(profile)),
+                    _ => return text(StatusCode::NOT_FOUND, "there is nothing here: MCP clients want /mcp"),
+                },
             },
         };
         let Some(gateway) = self.site.gateway(profile) else {
-            return text(StatusCode::NOT_FOUND, "there is no such profile: see `[profiles]`");
+            return text(StatusCode::NOT_FOUND, "there is no such profile here");
         };
         let place = match self.turnstile.enter(&who) {
             Ok(place) => place,
@@ -198,7 +205,12 @@ impl Shared {
                         .and_then(|query| query.split('&').find_map(|one| one.strip_prefix("sessionId=")));
                     self.old_clients.take(name.unwrap_or_default(), &who, &body).await
                 }
-                Route::Sse | Route::Messages => plain(StatusCode::METHOD_NOT_ALLOWED),
+                Route::Sse => {
+                    not_so("GET", "a stream of the old HTTP+SSE is opened with GET; newer clients want /mcp")
+                }
+                Route::Messages => {
+                    not_so("POST", "messages are sent with POST to the address that the stream of /sse names")
+                }
             }
         };
         let response = asking.takes(answering).await;
@@ -231,6 +243,11 @@ impl Shared {
         self.measures.write(&mut out);
         let open = self.connections.len();
         let _ = writeln!(out, "# TYPE toolhub_http_connections gauge\ntoolhub_http_connections {open}");
+        for (name, count) in &self.losses {
+            let count = count.load(Ordering::Relaxed);
+            let _ =
+                writeln!(out, "# TYPE toolhub_{name}_lost_total counter\ntoolhub_{name}_lost_total {count}");
+        }
         self.site.measure(&mut out);
         typed(StatusCode::OK, "text/plain; version=0.0.4", out)
     }

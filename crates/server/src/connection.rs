@@ -16,6 +16,9 @@ use tokio::net::TcpStream;
 /// closed just as a request leaves fails that request.
 const BETWEEN: Duration = Duration::from_secs(120);
 
+/// One that was used this recently is not closed though its place is needed.
+const A_WHILE: Duration = Duration::from_millis(500);
+
 /// What a connection is doing, and since when: the milliseconds times four, and the phase.
 const ANSWERING: u64 = 0;
 const HEADING: u64 = 1;
@@ -157,9 +160,12 @@ impl Connections {
         self.open().values().for_each(|standing| standing.tell(FINISH));
     }
 
-    /// Ends those that wait for a next request: their places are needed.
+    /// Ends those that wait for a next request, and not only since just now: their places are needed.
     pub(crate) fn make_room(&self) {
-        let waits = |standing: &&Arc<Standing>| standing.since().0 == BETWEEN_REQUESTS;
+        let waits = |standing: &&Arc<Standing>| {
+            let (phase, long) = standing.since();
+            phase == BETWEEN_REQUESTS && long >= A_WHILE
+        };
         self.open().values().filter(waits).for_each(|standing| standing.tell(FINISH));
     }
 }

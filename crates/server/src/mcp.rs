@@ -20,21 +20,22 @@ pub(crate) async fn answer(
 ) -> Response<Body> {
     let reply = match *method {
         Method::POST => {
-            if let Some(status) = unfit(headers) {
-                return plain(status);
+            if let Some(unfit) = unfit(headers) {
+                return unfit;
             }
             gateway.post(headers, &body, who).await
         }
         Method::GET => {
             if !accepts(headers, "text/event-stream") {
-                return plain(StatusCode::METHOD_NOT_ALLOWED);
+                return not_so("POST", HERE);
             }
             gateway.get(headers, who).await
         }
         Method::DELETE => gateway.delete(headers, who).await,
-        _ => return plain(StatusCode::METHOD_NOT_ALLOWED),
+        _ => return not_so("GET, POST, DELETE", HERE),
     };
     match reply {
+        Reply::Body { status: 405, body, .. } if body.is_empty() => not_so("POST", HERE),
         Reply::Body { status, body, session } => {
             if let Some(account) = account {
                 account.told(body.as_bytes());
@@ -67,6 +68,26 @@ pub(crate) fn stream(events: Events) -> Response<Body> {
     response
 }
 
+/// What belongs here.
+const HERE: &str = "MCP clients send messages here with POST; a stream is opened with GET, and a session ended with DELETE, \
+                    within a session that `initialize` began";
+
+/// The wrong verb: what would do, and what for.
+pub(crate) fn not_so(verbs: &'static str, hint: &str) -> Response<Body> {
+    let mut response = said(StatusCode::METHOD_NOT_ALLOWED, hint);
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(verbs));
+    response
+}
+
+/// A status, and a line for whoever reads it.
+fn said(status: StatusCode, line: &str) -> Response<Body> {
+    let mut response = Response::new(Body::from(format!("{line}\n")));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
 /// A status without more.
 pub(crate) fn plain(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::empty());
@@ -75,13 +96,15 @@ pub(crate) fn plain(status: StatusCode) -> Response<Body> {
 }
 
 /// Why a message cannot be taken as it comes.
-fn unfit(headers: &HeaderMap) -> Option<StatusCode> {
+fn unfit(headers: &HeaderMap) -> Option<Response<Body>> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !kind.trim_start().to_ascii_lowercase().starts_with("application/json") {
-        return Some(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        let hint = "a message is JSON: send it with `Content-Type: application/json`";
+        return Some(said(StatusCode::UNSUPPORTED_MEDIA_TYPE, hint));
     }
     let takes = accepts(headers, "application/json") && accepts(headers, "text/event-stream");
-    (!takes).then_some(StatusCode::NOT_ACCEPTABLE)
+    let hint = "an answer is JSON or a stream: send `Accept: application/json, text/event-stream`";
+    (!takes).then(|| said(StatusCode::NOT_ACCEPTABLE, hint))
 }
 
 /// Whether whoever asks takes that kind; one that says nothing takes all.

@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -101,6 +102,13 @@ impl Serving {
     #[must_use]
     pub fn traced_by(mut self, sampler: Option<Sampler>) -> Self {
         self.shared.sampler = sampler;
+        self
+    }
+
+    /// Shows among what is counted how much of it somebody could not keep.
+    #[must_use]
+    pub fn counting_losses(mut self, name: &'static str, count: Arc<AtomicU64>) -> Self {
+        self.shared.losses.push((name, count));
         self
     }
 

@@ -8,7 +8,7 @@ mod span;
 mod spans;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use http::HeaderMap;
@@ -76,9 +76,9 @@ impl Telemetry {
         self.sampler
     }
 
-    /// How many spans could not be sent.
-    pub fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
+    /// Counts the spans that could not be sent.
+    pub fn lost(&self) -> &Arc<AtomicU64> {
+        &self.lost
     }
 
     /// Sends what waits, within that time.

@@ -187,6 +187,7 @@ impl Spans {
     }
 }
 
+#[derive(Clone, Copy)]
 enum End {
     Success,
     Failure,

@@ -1,6 +1,6 @@
 //! `toolhub serve`: the hub as an MCP server, over HTTP or over stdin and stdout.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,11 +80,23 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
 /// Says once what is wrong with a server, as it becomes known.
 async fn tell_troubles(hub: Arc<Hub>, screen: Arc<Screen>, lang: Lang) {
     let (mut news, mut told) = (hub.news_of_servers(), HashMap::new());
+    let mut tell_of_profiles = {
+        let mut told = HashSet::new();
+        move |hub: &Hub, screen: &Screen| {
+            for trouble in hub.profile_troubles().into_iter().map(|trouble| trouble.say(lang)) {
+                if told.insert(trouble.clone()) {
+                    screen.warn(&trouble);
+                }
+            }
+        }
+    };
+    tell_of_profiles(&hub, &screen);
     // What an earlier run met is told when it is met again.
     for view in hub.servers() {
         told.insert(view.spec.id.clone(), view.list.and_then(|list| list.failure).map(|(at, _)| at));
     }
     while news.changed().await.is_ok() {
+        tell_of_profiles(&hub, &screen);
         for view in hub.servers().into_iter().filter(|view| view.spec.enabled) {
             let failure = view.list.and_then(|list| list.failure);
             let at = failure.as_ref().map(|(at, _)| *at);
@@ -106,7 +118,7 @@ async fn http(
     let settings = gateways.hub().settings();
     let options = settings.serve.options(&settings.auth, args.bind);
     let serving = match Serving::bind(Arc::clone(gateways) as _, options).await {
-        Ok(serving) => serving.told_to(outlook.of_requests()).traced_by(outlook.sampler()),
+        Ok(serving) => outlook.told_by(serving),
         Err(error @ ServeError::OpenDoor(_)) => return Err(UsageError(error.say(lang)).into()),
         Err(error) => anyhow::bail!(error.say(lang)),
     };
@@ -133,7 +145,10 @@ async fn http(
     tokio::select! {
         ended = &mut run => ended.map_err(|error| anyhow::anyhow!(error.say(lang)))?,
         () = stop_signal() => {
-            app.screen.warn(lang.pick("finishing what runs", "正在完成未结束的请求"));
+            app.screen.warn(lang.pick(
+                "finishing what runs; Ctrl-C again ends it at once",
+                "正在完成未结束的请求；再按一次 Ctrl-C 立即结束",
+            ));
             stop.cancel();
             tokio::select! {
                 ended = &mut run => ended.map_err(|error| anyhow::anyhow!(error.say(lang)))?,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolhub::{EventSink, Listeners, Say as _};
-use toolhub_server::{AccessLog, LogPlace, Sampler, Telemetry, TelemetryOptions, Trouble};
+use toolhub_server::{AccessLog, LogPlace, Sampler, Serving, Telemetry, TelemetryOptions, Trouble};
 
 use super::app::App;
 
@@ -53,6 +53,18 @@ impl Outlook {
     /// Who gives requests their places in traces.
     pub(super) fn sampler(&self) -> Option<Sampler> {
         self.telemetry.as_ref().map(Telemetry::sampler)
+    }
+
+    /// A server that tells all of these.
+    pub(super) fn told_by(&self, serving: Serving) -> Serving {
+        let mut serving = serving.told_to(self.of_requests()).traced_by(self.sampler());
+        if let Some(log) = &self.log {
+            serving = serving.counting_losses("access_log_lines", Arc::clone(log.lost()));
+        }
+        if let Some(telemetry) = &self.telemetry {
+            serving = serving.counting_losses("spans", Arc::clone(telemetry.lost()));
+        }
+        serving
     }
 
     /// Who hears of calls.

@@ -17,6 +17,7 @@ use super::offers::OfferBook;
 use super::site::CallCounts;
 use super::tasks::Tasks;
 use super::view::{Target, View};
+use super::words::for_clients;
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
 
@@ -130,12 +131,15 @@ impl HubBackend {
         tool_call.mending = mending;
         tool_call.among = Some(Arc::clone(&target.among));
         let followed = Followed::new(&self.hub, &tool_call.id, call.caller.trace());
+        let caller = call.caller.clone();
         tool_call.caller = Some(call.caller);
         let outcome = self.hub.call(tool_call).await;
         followed.over();
         self.counts.count(outcome.success());
         if let (Ok(output), Some(Source::Server(id))) = (&outcome.result, outcome.source()) {
-            self.tasks.note(output.raw(), || self.hub.servers.iter().find(|one| one.id() == id).cloned());
+            self.tasks.note(output.raw(), caller.principal(), || {
+                self.hub.servers.iter().find(|one| one.id() == id).cloned()
+            });
         }
         answered(outcome, self.lang)
     }
@@ -247,8 +251,10 @@ fn answered(outcome: Outcome, lang: Lang) -> Result<RawJson, RpcError> {
         Err(ToolError::Protocol { code, message, data, .. }) => {
             Err(RpcError { code, message, data: data.map(|data| data.get().to_owned()) })
         }
-        Err(error @ ToolError::UnknownTool(_)) => Err(RpcError::new(UNKNOWN_TOOL, error.say(lang))),
-        Err(error) => Ok(tool_error(&error.say(lang))),
+        Err(error @ ToolError::UnknownTool(_)) => {
+            Err(RpcError::new(UNKNOWN_TOOL, for_clients(&error.say(lang))))
+        }
+        Err(error) => Ok(tool_error(&for_clients(&error.say(lang)))),
     }
 }
 

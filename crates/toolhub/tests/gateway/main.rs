@@ -14,6 +14,7 @@ mod collector;
 mod conformance;
 mod door;
 mod lossless;
+mod manners;
 mod many_clients;
 mod profiles;
 mod raw_client;

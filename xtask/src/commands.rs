@@ -4,8 +4,8 @@ use std::fmt;
 use anyhow::Result;
 
 use crate::{
-    bench, checks, deny, e2e_model, fuzz, nearest::nearest, peers, postgres, table::Table, tidy,
-    workspace::Workspace,
+    bench, checks, deny, e2e_model, faketime, fuzz, nearest::nearest, peers, postgres, table::Table,
+    tidy, workspace::Workspace,
 };
 
 pub(crate) struct Command {
@@ -44,6 +44,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         name: "postgres",
         about: "see to it that tests can start a PostgreSQL server; as root on Debian, installs it",
         run: postgres::command,
+    },
+    Command {
+        name: "faketime",
+        about: "see to it that tests can give a program another clock; on Debian, takes the library from its package",
+        run: faketime::command,
     },
     Command {
         name: "e2e-model",

@@ -7,6 +7,7 @@ mod checks;
 mod commands;
 mod deny;
 mod e2e_model;
+mod faketime;
 mod faults;
 mod fuzz;
 mod nearest;

@@ -4,7 +4,7 @@ use std::fmt;
 use anyhow::Result;
 
 use crate::{
-    bench, checks, deny, e2e_model, faketime, fuzz, nearest::nearest, peers, postgres, table::Table,
+    bench, checks, deny, e2e_model, faketime, fuzz, nearest::nearest, peers, postgres, soak, table::Table,
     tidy, workspace::Workspace,
 };
 
@@ -59,6 +59,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         name: "bench",
         about: "measure, all benchmarks or the one named; `--list` shows them",
         run: bench::command,
+    },
+    Command {
+        name: "soak",
+        about: "15 minutes of load through the gateway while servers are killed; `--minutes N`, `--seconds N`, `--seed N`, `--debug`",
+        run: soak::command,
     },
     Command {
         name: "fuzz",

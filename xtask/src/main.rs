@@ -14,6 +14,7 @@ mod nearest;
 mod peers;
 mod postgres;
 mod run;
+mod soak;
 mod steps;
 mod table;
 mod tidy;

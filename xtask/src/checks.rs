@@ -3,7 +3,7 @@ use anyhow::Result;
 
 use crate::{
     commands::{only_flag, unknown},
-    deny,
+    deny, faketime,
     faults::{self, Passed},
     peers, postgres,
     run::{self, cargo},
@@ -24,6 +24,7 @@ pub(crate) fn test(workspace: &Workspace, args: &[String]) -> Result<()> {
     let mut steps = lint_steps(workspace, Mode::Check);
     steps.push(Step::new("peers", "cargo xtask peers", || peers::set_up(workspace)));
     steps.push(Step::new("postgres", "cargo xtask postgres", postgres::set_up));
+    steps.push(Step::new("faketime", "cargo xtask faketime", || faketime::set_up(workspace)));
     let mut tests = cargo(&workspace.root);
     tests.args(["test", "--workspace"]).args(extra);
     tests.env(PEERS_VARIABLE, peers::folder(workspace));

@@ -4,8 +4,8 @@ use std::fmt;
 use anyhow::Result;
 
 use crate::{
-    bench, checks, deny, e2e_model, fuzz, nearest::nearest, peers, postgres, table::Table, tidy,
-    workspace::Workspace,
+    bench, checks, deny, e2e_model, faketime, fuzz, nearest::nearest, peers, postgres, soak, table::Table,
+    tidy, workspace::Workspace,
 };
 
 pub(crate) struct Command {
@@ -46,6 +46,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         run: postgres::command,
     },
     Command {
+        name: "faketime",
+        about: "see to it that tests can give a program another clock; on Debian, takes the library from its package",
+        run: faketime::command,
+    },
+    Command {
         name: "e2e-model",
         about: "end-to-end tests with a real language model (downloads 1.1 GB once); `-- PROGRAM` runs that instead",
         run: e2e_model::command,
@@ -54,6 +59,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         name: "bench",
         about: "measure, all benchmarks or the one named; `--list` shows them",
         run: bench::command,
+    },
+    Command {
+        name: "soak",
+        about: "15 minutes of load through the gateway while servers are killed; `--minutes N`, `--seconds N`, `--seed N`, `--debug`",
+        run: soak::command,
     },
     Command {
         name: "fuzz",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::json::{RawJson, RawObject};
 use crate::ports::BoxFuture;
+use crate::trace::TraceContext;
 
 /// An answer to a question: a result, or the code and message of an error.
 pub type Answer = Result<RawJson, (i64, String)>;
@@ -32,6 +33,16 @@ pub trait Caller: Send + Sync {
 
     /// Hears something else that belongs to the call.
     fn notify(&self, method: &str, params: Option<&RawJson>);
+
+    /// Under which name it was let in, where it was.
+    fn principal(&self) -> Option<&str> {
+        None
+    }
+
+    /// The place of its request in a trace, where traces are made.
+    fn trace(&self) -> Option<&TraceContext> {
+        None
+    }
 
     /// Answers a question.
     fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer>;

@@ -4,8 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use crate::call::CallId;
 use crate::lang::{Lang, Say, Text};
+use crate::served::ServedRequest;
 use crate::source::{ServerId, Source};
 use crate::tool::ToolName;
+use crate::trace::TraceContext;
 
 /// One thing that happened.
 #[derive(Debug, Clone)]
@@ -185,6 +187,18 @@ pub enum EventKind {
         /// Why it failed, if it did.
         error: Option<Text>,
     },
+    /// The call is part of a trace: it belongs to that span. Where a source is named, the attempt there is that span, and
+    /// its server was told so.
+    Traced {
+        /// Whose attempt, if one.
+        source: Option<Source>,
+        /// The place in the trace.
+        trace: TraceContext,
+    },
+    /// Whoever made the call went away before its end.
+    CallGivenUp,
+    /// A client of the gateway had its request answered.
+    Served(Box<ServedRequest>),
     /// A fault of the hub's own, in full.
     Fault {
         /// What went wrong.
@@ -319,6 +333,9 @@ impl Say for EventKind {
                     format!("步骤 {step} 失败，用时 {took} 毫秒：{error}"),
                 )
             }
+            Self::Traced { trace, .. } => lang.pick(format!("trace {trace}"), format!("追踪 {trace}")),
+            Self::CallGivenUp => lang.pick("the caller went away", "调用方已离开").to_owned(),
+            Self::Served(request) => request.say(lang),
             Self::Fault { detail } => lang.pick(format!("fault: {detail}"), format!("内部错误：{detail}")),
         }
     }

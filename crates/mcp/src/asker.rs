@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolhub_core::caller::Answer;
-use toolhub_core::{CallContext, CallerLink, EventKind, RawJson};
+use toolhub_core::{CallContext, CallerLink, EventKind, RawJson, Source, TraceContext};
 
 /// Somebody who wants something of a server and can be asked back.
 #[derive(Debug, Clone)]
@@ -15,11 +15,23 @@ pub(crate) struct Asker {
     pub(crate) context: Option<CallContext>,
     /// Questions to it that are open.
     pub(crate) open: Arc<AtomicUsize>,
+    /// What the server is told of the trace that the request is part of.
+    pub(crate) trace: Option<TraceContext>,
 }
 
 impl Asker {
     pub(crate) fn new(link: CallerLink, context: Option<CallContext>) -> Self {
-        Self { link, context, open: Arc::default() }
+        let trace = link.trace().cloned();
+        Self { link, context, open: Arc::default(), trace }
+    }
+
+    /// The same for an attempt at a source, which is a span of its own where traces are made.
+    pub(crate) fn at(mut self, source: impl FnOnce() -> Source) -> Self {
+        if let (Some(trace), Some(context)) = (&mut self.trace, &self.context) {
+            *trace = trace.with_span(fastrand::u64(1..));
+            context.emit(EventKind::Traced { source: Some(source()), trace: trace.clone() });
+        }
+        self
     }
 
     pub(crate) async fn ask(&self, method: String, params: Option<RawJson>) -> Answer {

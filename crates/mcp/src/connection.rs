@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Deserialize;
-use toolhub_core::{RawJson, RawObject, ToolDefinition};
+use toolhub_core::{RawJson, RawObject, ToolDefinition, TraceContext};
 
 use crate::asker::{Asker, Askers};
 use crate::doorman::Doorman;
@@ -116,8 +116,11 @@ impl Connection {
     /// Asks in the form the server's era wants, and answers what a modern server asks back.
     pub(crate) async fn ask(&self, mut ask: Ask) -> Result<RawJson, McpError> {
         let mut given = RawObject::default();
-        if let Some(Asker { link, .. }) = &ask.asker {
+        if let Some(Asker { link, trace, .. }) = &ask.asker {
             given = link.meta();
+            if let Some(trace) = trace {
+                ask.headers.extend(joined(&mut given, trace));
+            }
             for (key, value) in link.extras().iter() {
                 ask.params.set(key, value.clone());
             }
@@ -181,6 +184,19 @@ pub(crate) struct Heard {
     pub(crate) on_leaving: OnLeaving,
     pub(crate) on_progress: OnProgress,
     pub(crate) asker: Option<Asker>,
+}
+
+/// Says which trace the request is part of, in `_meta` (2026-07-28, basic: trace context) and as HTTP has it.
+fn joined(meta: &mut RawObject, trace: &TraceContext) -> Vec<(String, String)> {
+    let state = trace.state().map(|state| ("tracestate", state.to_owned()));
+    // What was added to another trace is not for this one.
+    meta.remove("tracestate");
+    let said = [("traceparent", trace.to_string())].into_iter().chain(state);
+    said.map(|(key, value)| {
+        meta.set(key, value.as_str());
+        (key.to_owned(), value)
+    })
+    .collect()
 }
 
 /// What a client sent along, without what it said of itself to us.

@@ -36,6 +36,7 @@ impl McpHost {
         let mut connection = self.server.connection().await?;
         let (on_leaving, on_progress) = (announcer(context), reporter(context));
         let asker = context.caller.clone().map(|link| Asker::new(link, Some(context.clone())));
+        let asker = asker.map(|asker| asker.at(|| self.source()));
         let (began, heard) = (Instant::now(), Heard { on_leaving, on_progress, asker });
         let call = |connection: Arc<Connection>| {
             let heard = heard.clone();

@@ -33,3 +33,9 @@ pub use passage::Passage;
 pub use standing::{Past, ServerState};
 pub use supervisor::{Server, ServerContext};
 pub use transport::last_lines;
+
+/// Ends the children that a hub left which was killed, where the system tells whose they were. Blocks.
+pub fn sweep_left_behind() {
+    #[cfg(target_os = "linux")]
+    transport::sweep::now();
+}

@@ -1,6 +1,11 @@
 //! The hub over HTTP: the MCP gateway, health and metrics, and who may come in.
 
+mod access_log;
+mod account;
+mod answers;
+mod connection;
 mod door;
+mod envelope;
 mod error;
 mod mcp;
 mod measures;
@@ -8,10 +13,15 @@ mod pieces;
 mod serve;
 mod site;
 mod sse;
+mod stream_account;
+mod telemetry;
 mod turnstile;
 
+pub use access_log::{AccessLog, LogPlace, Trouble};
 pub use door::{Door, Token, hash_of};
 pub use error::ServeError;
 pub use measures::Measures;
 pub use serve::{ServeOptions, Serving};
 pub use site::{Health, Site};
+pub use stream_account::StreamAccount;
+pub use telemetry::{Sampler, Telemetry, TelemetryOptions};

@@ -9,31 +9,37 @@ use futures_util::StreamExt as _;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use toolhub_mcp::gateway::{Events, Gateway, Principal, Reply};
 
+use crate::account::Account;
+
 /// Answers one request to the endpoint.
 pub(crate) async fn answer(
     gateway: &Arc<Gateway>,
     (method, headers): (&Method, &HeaderMap),
-    body: Bytes,
-    who: &Principal,
+    (body, who): (Bytes, &Principal),
+    account: Option<&mut Account>,
 ) -> Response<Body> {
     let reply = match *method {
         Method::POST => {
-            if let Some(status) = unfit(headers) {
-                return plain(status);
+            if let Some(unfit) = unfit(headers) {
+                return unfit;
             }
             gateway.post(headers, &body, who).await
         }
         Method::GET => {
             if !accepts(headers, "text/event-stream") {
-                return plain(StatusCode::METHOD_NOT_ALLOWED);
+                return not_so("POST", HERE);
             }
             gateway.get(headers, who).await
         }
         Method::DELETE => gateway.delete(headers, who).await,
-        _ => return plain(StatusCode::METHOD_NOT_ALLOWED),
+        _ => return not_so("GET, POST, DELETE", HERE),
     };
     match reply {
+        Reply::Body { status: 405, body, .. } if body.is_empty() => not_so("POST", HERE),
         Reply::Body { status, body, session } => {
+            if let (Some(account), [whole]) = (account, &body[..]) {
+                account.told(whole);
+            }
             let mut response = Response::new(crate::pieces::body(body));
             *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
             let has_body = response.body().size_hint_exact() != Some(0);
@@ -62,6 +68,26 @@ pub(crate) fn stream(events: Events) -> Response<Body> {
     response
 }
 
+/// What belongs here.
+const HERE: &str = "MCP clients send messages here with POST; a stream is opened with GET, and a session ended with DELETE, \
+                    within a session that `initialize` began";
+
+/// The wrong verb: what would do, and what for.
+pub(crate) fn not_so(verbs: &'static str, hint: &str) -> Response<Body> {
+    let mut response = said(StatusCode::METHOD_NOT_ALLOWED, hint);
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(verbs));
+    response
+}
+
+/// A status, and a line for whoever reads it.
+fn said(status: StatusCode, line: &str) -> Response<Body> {
+    let mut response = Response::new(Body::from(format!("{line}\n")));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
 /// A status without more.
 pub(crate) fn plain(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::empty());
@@ -70,7 +96,7 @@ pub(crate) fn plain(status: StatusCode) -> Response<Body> {
 }
 
 /// Why a message cannot be taken as it comes.
-fn unfit(headers: &HeaderMap) -> Option<StatusCode> {
+fn unfit(headers: &HeaderMap) -> Option<Response<Body>> {
     // What clients say as a rule; the rest is for those that say it in another way.
     let usual = |name, value: &[u8]| headers.get(name).is_some_and(|said| said.as_bytes() == value);
     let takes_usual = usual(header::ACCEPT, b"application/json, text/event-stream");
@@ -79,10 +105,12 @@ fn unfit(headers: &HeaderMap) -> Option<StatusCode> {
     }
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !kind.trim_start().to_ascii_lowercase().starts_with("application/json") {
-        return Some(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        let hint = "a message is JSON: send it with `Content-Type: application/json`";
+        return Some(said(StatusCode::UNSUPPORTED_MEDIA_TYPE, hint));
     }
     let takes = accepts(headers, "application/json") && accepts(headers, "text/event-stream");
-    (!takes).then_some(StatusCode::NOT_ACCEPTABLE)
+    let hint = "an answer is JSON or a stream: send `Accept: application/json, text/event-stream`";
+    (!takes).then(|| said(StatusCode::NOT_ACCEPTABLE, hint))
 }
 
 /// Whether whoever asks takes that kind; one that says nothing takes all.

@@ -1,33 +1,32 @@
-//! Serving: who comes is looked at, what they want is found by its path, and the end is graceful.
+//! Serving: connections are taken as they come, each request is answered in its turn, and the end is graceful.
 
+use std::convert::Infallible;
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicU64;
+use std::task::Poll;
+use std::time::Duration;
 
-use axum::Router;
-use axum::body::{Body, HttpBody as _, to_bytes};
-use axum::extract::{Request, State};
-use axum::serve::ListenerExt as _;
-use bytes::Bytes;
-use futures_util::StreamExt as _;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
-use tokio::net::TcpListener;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
-use toolhub_mcp::gateway::{Principal, secret};
+use tokio_util::task::TaskTracker;
+use toolhub_core::EventSink;
 
-use crate::door::{Door, Refusal};
+use crate::answers::Shared;
+use crate::connection::{Connections, Heard, Order};
+use crate::door::Door;
 use crate::error::ServeError;
-use crate::mcp::{self, plain};
-use crate::measures::Measures;
 use crate::site::Site;
-use crate::sse::OldClients;
-use crate::turnstile::{Quota, TooMuch, Turnstile};
+use crate::telemetry::Sampler;
+use crate::turnstile::Quota;
 
-/// How long a message may take to arrive.
-const ARRIVAL: Duration = Duration::from_secs(60);
-/// What is read of a message that is too large before it is refused, and for how long.
-const DISCARDED: usize = 64 << 20;
-const DISCARDING: Duration = Duration::from_secs(5);
+/// How long nothing new is taken where there is no room for it.
+const NO_ROOM: Duration = Duration::from_millis(50);
 
 /// How the hub is served.
 #[derive(Debug, Clone)]
@@ -42,6 +41,8 @@ pub struct ServeOptions {
     pub at_once: usize,
     /// Requests of one caller in a second; `None` for any number.
     pub per_second: Option<u32>,
+    /// How long the head of a request may take to come.
+    pub header_timeout: Duration,
     /// How long what runs may take to end when the server is stopped.
     pub drain: Duration,
 }
@@ -55,6 +56,7 @@ impl ServeOptions {
             body_bytes: 4 << 20,
             at_once: 1_024,
             per_second: None,
+            header_timeout: Duration::from_secs(30),
             drain: Duration::from_secs(10),
         }
     }
@@ -63,7 +65,8 @@ impl ServeOptions {
 /// A server that listens.
 pub struct Serving {
     listener: TcpListener,
-    shared: Arc<Shared>,
+    shared: Shared,
+    connections: Arc<Connections>,
     drain: Duration,
 }
 
@@ -71,15 +74,6 @@ impl std::fmt::Debug for Serving {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Serving").field("listener", &self.listener).finish_non_exhaustive()
     }
-}
-
-struct Shared {
-    site: Arc<dyn Site>,
-    door: Door,
-    turnstile: Turnstile,
-    measures: Measures,
-    old_clients: Arc<OldClients>,
-    body_bytes: usize,
 }
 
 impl Serving {
@@ -91,15 +85,31 @@ impl Serving {
         }
         let listener =
             TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, source })?;
-        let shared = Shared {
-            site,
-            door: options.door.at(address),
-            turnstile: Turnstile::new(Quota { at_once: options.at_once, per_second: options.per_second }),
-            measures: Measures::default(),
-            old_clients: Arc::default(),
-            body_bytes: options.body_bytes,
-        };
-        Ok(Self { listener, shared: Arc::new(shared), drain: options.drain })
+        let quota = Quota { at_once: options.at_once, per_second: options.per_second };
+        let connections = Arc::new(Connections::new(options.header_timeout));
+        let shared = Shared::new(site, (options.door.at(address), quota, options.body_bytes), &connections);
+        Ok(Self { listener, shared, connections, drain: options.drain })
+    }
+
+    /// Tells these of every request once it is answered.
+    #[must_use]
+    pub fn told_to(mut self, events: Arc<dyn EventSink>) -> Self {
+        self.shared.events = events;
+        self
+    }
+
+    /// Gives requests their places in traces.
+    #[must_use]
+    pub fn traced_by(mut self, sampler: Option<Sampler>) -> Self {
+        self.shared.sampler = sampler;
+        self
+    }
+
+    /// Shows among what is counted how much of it somebody could not keep.
+    #[must_use]
+    pub fn counting_losses(mut self, name: &'static str, count: Arc<AtomicU64>) -> Self {
+        self.shared.losses.push((name, count));
+        self
     }
 
     /// Where it listens.
@@ -113,233 +123,75 @@ impl Serving {
         stop: CancellationToken,
         closing: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), ServeError> {
-        let router = Router::new().fallback(answer).with_state(Arc::clone(&self.shared));
-        let listener = self.listener.tap_io(|connection| {
-            // An answer is one small write, and is not to wait for another.
-            let _ = connection.set_nodelay(true);
-        });
-        let stopped = stop.clone();
-        let serving =
-            axum::serve(listener, router).with_graceful_shutdown(async move { stopped.cancelled().await });
-        let deadline = async {
-            stop.cancelled().await;
-            let for_ever = async {
-                closing.await;
-                std::future::pending::<()>().await;
-            };
-            let _ = tokio::time::timeout(self.drain, for_ever).await;
+        let Self { listener, shared, connections, drain } = self;
+        let (shared, tasks) = (Arc::new(shared), TaskTracker::new());
+        let taking = async {
+            loop {
+                match listener.accept().await {
+                    Ok((stream, client)) => {
+                        // An answer is one small write, and is not to wait for another.
+                        let _ = stream.set_nodelay(true);
+                        tasks.spawn(attend(stream, client, Arc::clone(&shared), Arc::clone(&connections)));
+                    }
+                    Err(error) if is_theirs(&error) => {}
+                    // No descriptor is left, or no memory. Who comes now waits until somebody goes.
+                    Err(_) => {
+                        connections.make_room();
+                        tokio::time::sleep(NO_ROOM).await;
+                    }
+                }
+            }
         };
         tokio::select! {
-            ended = serving => Ok(ended?),
-            () = deadline => Ok(()),
+            () = stop.cancelled() => {}
+            () = connections.look_after() => {}
+            () = taking => {}
         }
-    }
-}
-
-async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
-    let began = Instant::now();
-    shared.measures.begin();
-    let counted = Counted { shared: &shared, began, status: 499 };
-    let response = shared.respond(request).await;
-    counted.with(response.status().as_u16());
-    response
-}
-
-/// Counts a request, also one whose caller went away before it was answered.
-struct Counted<'a> {
-    shared: &'a Shared,
-    began: Instant,
-    status: u16,
-}
-
-impl Counted<'_> {
-    fn with(mut self, status: u16) {
-        self.status = status;
-    }
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.shared.measures.end(self.status, self.began.elapsed());
-    }
-}
-
-impl Shared {
-    async fn respond(&self, request: Request) -> Response<Body> {
-        let (parts, body) = request.into_parts();
-        let (path, method, headers) = (parts.uri.path(), &parts.method, &parts.headers);
-        let probe = match (method, path) {
-            (&Method::GET, "/healthz") => Some(Probe::Alive),
-            (&Method::GET, "/readyz") => Some(Probe::Ready),
-            _ => None,
+        // Nobody new is let in from here on.
+        drop(listener);
+        tasks.close();
+        connections.finish();
+        let for_ever = async {
+            closing.await;
+            std::future::pending::<()>().await;
         };
-        if let Some(probe) = probe {
-            // Probes come without a token, and then hear no more than they must.
-            return self.health(probe, self.door.admit(headers).is_ok());
+        tokio::select! {
+            () = tasks.wait() => {}
+            _ = tokio::time::timeout(drain, for_ever) => {}
         }
-        let admitted = match method {
-            // A browser asks whether its page may ask, and shows no token for that.
-            &Method::OPTIONS => self.door.check_place(headers).map(|()| None),
-            _ => self.door.admit(headers).map(Some),
-        };
-        let mut response = match (admitted, path) {
-            (Err(refusal @ (Refusal::Host | Refusal::Origin)), _) => return refused(refusal),
-            (Err(refusal @ Refusal::Token), _) => refused(refusal),
-            (Ok(None), _) => plain(StatusCode::NO_CONTENT),
-            (Ok(Some(_)), "/metrics") if method == Method::GET => self.metrics(),
-            (Ok(Some(who)), _) => self.mcp((path, parts.uri.query()), (method, headers), (body, who)).await,
-        };
-        allow(headers, response.headers_mut());
-        response
+        Ok(())
     }
+}
 
-    /// What the gateway answers.
-    async fn mcp(
-        &self,
-        (path, query): (&str, Option<&str>),
-        (method, headers): (&Method, &HeaderMap),
-        (body, who): (Body, Principal),
-    ) -> Response<Body> {
-        let (route, profile) = match path.trim_end_matches('/') {
-            "/mcp" => (Route::Mcp, None),
-            "/sse" => (Route::Sse, None),
-            "/messages" => (Route::Messages, None),
-            other => match other.strip_prefix("/mcp/") {
-                Some(profile) if !profile.contains('/') => (Route::Mcp, Some(profile)),
-                _ => return text(StatusCode::NOT_FOUND, "there is nothing here: MCP clients want /mcp"),
-            },
-        };
-        let Some(gateway) = self.site.gateway(profile) else {
-            return text(StatusCode::NOT_FOUND, "there is no such profile: see `[profiles]`");
-        };
-        let place = match self.turnstile.enter(&who) {
-            Ok(place) => place,
-            Err(TooMuch(wait)) => {
-                let mut response = text(StatusCode::TOO_MANY_REQUESTS, "too many requests: wait a little");
-                let seconds = HeaderValue::from(wait.as_secs().max(1));
-                response.headers_mut().insert(header::RETRY_AFTER, seconds);
-                return response;
+/// Whether a connection failed before it was taken, and the next need not.
+fn is_theirs(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionRefused | ConnectionAborted | ConnectionReset)
+}
+
+/// Answers what comes over one connection, for as long as it may stay.
+async fn attend(stream: TcpStream, client: SocketAddr, shared: Arc<Shared>, connections: Arc<Connections>) {
+    let entered = connections.enter();
+    let standing = &entered.standing;
+    let stream = TokioIo::new(Heard { stream, standing: Arc::clone(standing) });
+    let service = service_fn(|request| {
+        let (shared, answering) = (Arc::clone(&shared), standing.answering());
+        async move { Ok::<_, Infallible>(shared.answer(request, client, answering).await) }
+    });
+    let mut served = pin!(http1::Builder::new().serve_connection(stream, service));
+    let mut finishing = false;
+    poll_fn(|context| {
+        match standing.order(context) {
+            Order::GoOn => {}
+            Order::Finish if finishing => {}
+            Order::Finish => {
+                finishing = true;
+                served.as_mut().graceful_shutdown();
             }
-        };
-        let too_large = || {
-            let most = format!("a message has at most {} KiB", self.body_bytes >> 10);
-            text(StatusCode::PAYLOAD_TOO_LARGE, &most)
-        };
-        if body.size_hint().lower() > self.body_bytes as u64 {
-            discard(body).await;
-            return too_large();
+            Order::BreakOff => return Poll::Ready(()),
         }
-        // Whoever sends nothing more does not keep its place for ever.
-        let Ok(body) = tokio::time::timeout(ARRIVAL, to_bytes(body, self.body_bytes)).await else {
-            return text(StatusCode::REQUEST_TIMEOUT, "the message did not arrive in time");
-        };
-        let Ok(body) = body else { return too_large() };
-        let response = match route {
-            Route::Mcp => mcp::answer(&gateway, (method, headers), body, &who).await,
-            Route::Sse if method == Method::GET => match secret() {
-                Some(name) => self.old_clients.open(&gateway, who, name),
-                None => plain(StatusCode::INTERNAL_SERVER_ERROR),
-            },
-            Route::Messages if method == Method::POST => {
-                let name =
-                    query.and_then(|query| query.split('&').find_map(|one| one.strip_prefix("sessionId=")));
-                self.old_clients.take(name.unwrap_or_default(), &who, &body).await
-            }
-            Route::Sse | Route::Messages => plain(StatusCode::METHOD_NOT_ALLOWED),
-        };
-        // A stream that stays open does not take a place for as long.
-        drop(place);
-        response
-    }
-
-    fn health(&self, probe: Probe, in_full: bool) -> Response<Body> {
-        let health = self.site.health();
-        let fine = match probe {
-            Probe::Alive => true,
-            Probe::Ready => health.ready,
-        };
-        let status = if fine { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-        let word = match (fine, health.degraded.is_empty()) {
-            (false, _) => "not ready",
-            (true, false) => "degraded",
-            (true, true) => "ok",
-        };
-        let mut body = serde_json::json!({"status": word});
-        if in_full {
-            body["degraded"] = health.degraded.into();
-        }
-        typed(status, "application/json", body.to_string())
-    }
-
-    fn metrics(&self) -> Response<Body> {
-        let mut out = String::new();
-        self.measures.write(&mut out);
-        self.site.measure(&mut out);
-        typed(StatusCode::OK, "text/plain; version=0.0.4", out)
-    }
-}
-
-/// Reads what is not wanted, within limits: whoever still sends when the connection is closed never hears why.
-async fn discard(body: Body) {
-    let mut pieces = body.into_data_stream();
-    let reading = async {
-        let mut read = 0;
-        while let Some(Ok(piece)) = pieces.next().await
-            && read < DISCARDED
-        {
-            read += piece.len();
-        }
-    };
-    let _ = tokio::time::timeout(DISCARDING, reading).await;
-}
-
-/// What a probe wants to know.
-#[derive(Clone, Copy)]
-enum Probe {
-    Alive,
-    Ready,
-}
-
-enum Route {
-    Mcp,
-    Sse,
-    Messages,
-}
-
-fn text(status: StatusCode, text: &str) -> Response<Body> {
-    typed(status, "text/plain; charset=utf-8", format!("{text}\n"))
-}
-
-fn typed(status: StatusCode, kind: &'static str, body: String) -> Response<Body> {
-    let mut response = Response::new(Body::from(Bytes::from(body)));
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
-}
-
-fn refused(refusal: Refusal) -> Response<Body> {
-    let mut response = text(refusal.status(), refusal.why());
-    if refusal.status() == StatusCode::UNAUTHORIZED {
-        let challenge = HeaderValue::from_static("Bearer realm=\"toolhub\"");
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-    }
-    response
-}
-
-/// Lets a web page of an allowed origin read the answer.
-fn allow(asked: &HeaderMap, headers: &mut HeaderMap) {
-    let Some(origin) = asked.get(header::ORIGIN).cloned() else { return };
-    let lists = [
-        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE, OPTIONS"),
-        (header::ACCESS_CONTROL_EXPOSE_HEADERS, "mcp-session-id, www-authenticate"),
-        (header::VARY, "origin"),
-    ];
-    // Some headers bear the names of a tool's own arguments, so that no list has them all.
-    if let Some(wanted) = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
-        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
-    }
-    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    for (name, value) in lists {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
+        // How a connection ends is no news: whatever was asked over it has been told on its own.
+        served.as_mut().poll(context).map(drop)
+    })
+    .await;
 }

@@ -7,6 +7,8 @@
 
 pub mod conformance;
 pub mod fake;
+#[cfg(target_os = "linux")]
+mod faketime;
 pub mod model;
 pub mod oauth;
 #[cfg(unix)]
@@ -18,5 +20,7 @@ pub mod scripted;
 mod test_hub;
 
 pub use fake::{FakeHost, Recorder};
+#[cfg(target_os = "linux")]
+pub use faketime::faketime;
 pub use program::program;
 pub use test_hub::{CommandLine, Ran, TestHub};

@@ -30,7 +30,7 @@ fn find_or_build(name: &str) -> PathBuf {
 }
 
 /// `target/debug`, of a test in `target/debug/deps`.
-fn profile_folder() -> PathBuf {
+pub(crate) fn profile_folder() -> PathBuf {
     let test = env::current_exe().expect("a test knows its own path");
     let folder = test.parent().expect("a program stands in a folder");
     match folder.file_name() {

@@ -75,6 +75,7 @@ pub struct HubBuilder {
     config: Option<PathBuf>,
     home: Option<PathBuf>,
     places: Option<Places>,
+    settings: Option<Settings>,
     tools: Vec<Arc<dyn NativeTool>>,
     listeners: Vec<Arc<dyn EventSink>>,
     handler: Option<Arc<dyn ClientHandler>>,
@@ -111,6 +112,13 @@ impl HubBuilder {
     #[must_use]
     pub fn places(mut self, places: Places) -> Self {
         self.places = Some(places);
+        self
+    }
+
+    /// Uses these settings, as they were read before, instead of reading them.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = Some(settings);
         self
     }
 
@@ -162,7 +170,10 @@ impl HubBuilder {
             Some(places) => places,
             None => Places::find(self.config.as_deref(), self.home.as_deref())?,
         };
-        let settings = Settings::read(&places.config)?;
+        let settings = match self.settings {
+            Some(settings) => settings,
+            None => Settings::read(&places.config)?,
+        };
         let (specs, mut notes) = load_servers(&places, &settings)?;
         let events: Arc<dyn EventSink> = Arc::new(Listeners(self.listeners));
         let store = if self.forgets { None } else { open_store(&settings, &places, &mut notes).await? };

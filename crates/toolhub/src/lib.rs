@@ -39,6 +39,7 @@ pub use asking::{AskError, AskOptions, WhichModel};
 pub use builder::{BuildError, HubBuilder};
 pub use gateway::{Gateways, Tidings};
 pub use hub::{Hub, ServerView};
+pub use listeners::Listeners;
 pub use login::LoginError;
 pub use model::ChosenModel;
 pub use toolhub_agent::{AgreedBefore, Answer, Consent, NobodyThere, Permission, StepResult, Way};

@@ -6,7 +6,20 @@ use toolhub_core::{Event, EventSink};
 
 /// Passes every event on to each listener.
 #[derive(Default)]
-pub(crate) struct Listeners(pub(crate) Vec<Arc<dyn EventSink>>);
+pub struct Listeners(pub(crate) Vec<Arc<dyn EventSink>>);
+
+impl std::fmt::Debug for Listeners {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Listeners").field(&self.0.len()).finish()
+    }
+}
+
+impl Listeners {
+    /// All of these.
+    pub fn new(listeners: Vec<Arc<dyn EventSink>>) -> Self {
+        Self(listeners)
+    }
+}
 
 impl EventSink for Listeners {
     fn emit(&self, event: Event) {

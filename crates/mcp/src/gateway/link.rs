@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use toolhub_core::caller::{Answer, Caller};
-use toolhub_core::{BoxFuture, RawJson, RawObject};
+use toolhub_core::{BoxFuture, RawJson, RawObject, TraceContext};
 
 use super::ENDING;
+use super::asking::Asking;
 use super::backend::RpcError;
 use super::level::Level;
 use super::message::{self, Params};
@@ -89,6 +90,7 @@ pub(crate) struct ClientFacts {
 /// The way back to the client that made one request.
 pub(crate) struct ClientLink {
     facts: ClientFacts,
+    asking: Option<Asking>,
     meta: RawObject,
     extras: RawObject,
     /// What the client calls the progress of its request, where it wants to hear of it.
@@ -120,7 +122,8 @@ impl ClientLink {
             }
         }
         let (lacking, words) = (Mutex::default(), Words::default());
-        Arc::new(Self { facts, meta, extras, progress, hears_log, lacking, words })
+        let asking = Asking::current();
+        Arc::new(Self { facts, asking, meta, extras, progress, hears_log, lacking, words })
     }
 
     /// Waits for an answer, as long as the client is there and people may think.
@@ -216,6 +219,14 @@ impl Caller for ClientLink {
         }
         // A client that does not read loses what it is told, and nobody waits for it.
         self.words.tell(message::notification(method, params));
+    }
+
+    fn principal(&self) -> Option<&str> {
+        self.asking.as_ref().map(|asking| asking.principal.as_str())
+    }
+
+    fn trace(&self) -> Option<&TraceContext> {
+        self.asking.as_ref()?.trace.as_ref()
     }
 
     fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer> {

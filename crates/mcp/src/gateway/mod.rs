@@ -1,6 +1,7 @@
 //! The gateway: serves whatever stands behind it as an MCP server, to clients of both eras. How messages travel is for
 //! `http` and `duplex`; what they mean is here.
 
+mod asking;
 mod backend;
 mod duplex;
 mod event_log;
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_core::{CallerLink, RawJson, RawObject};
 
+pub use asking::Asking;
 pub use backend::{Backend, GatewayCall, Handover, News, RpcError, ToolList};
 pub use duplex::Duplex;
 pub use http::{Events, Reply};

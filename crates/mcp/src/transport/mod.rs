@@ -11,7 +11,7 @@ pub(crate) mod sse;
 mod stderr;
 pub(crate) mod stdio;
 #[cfg(target_os = "linux")]
-mod sweep;
+pub(crate) mod sweep;
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -20,11 +20,19 @@ pub(crate) fn mark() -> Option<&'static str> {
     own.as_deref()
 }
 
+static DONE: OnceLock<()> = OnceLock::new();
+
 /// Looks for such children, once in the life of a hub, beside its work.
 pub(crate) fn once(tasks: &TaskTracker) {
-    static DONE: OnceLock<()> = OnceLock::new();
     if DONE.set(()).is_ok() {
         tasks.spawn_blocking(sweep);
+    }
+}
+
+/// Looks now, if that was not done yet.
+pub(crate) fn now() {
+    if DONE.set(()).is_ok() {
+        sweep();
     }
 }
 

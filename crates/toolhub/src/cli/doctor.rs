@@ -135,6 +135,9 @@ async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::
     }
     approvals(app, hub, report);
     agents(app, hub, report);
+    for trouble in hub.profile_troubles() {
+        report.add("profiles", Finding::Odd, &trouble.say(lang));
+    }
     doctor_model::look(app, hub, args, report).await
 }
 

@@ -39,6 +39,8 @@ mod result;
 mod run;
 mod screen;
 mod serve;
+mod serve_outlook;
+mod serve_stdio;
 mod server_edit;
 mod server_list;
 mod servers;

@@ -1,38 +1,44 @@
 //! `toolhub serve`: the hub as an MCP server, over HTTP or over stdin and stdout.
 
-use std::collections::HashMap;
-use std::io::{BufRead as _, Read as _, Write as _};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use toolhub::settings::Settings;
 use toolhub::{Gateways, Hub, Lang, Say as _, Tidings};
-use toolhub_mcp::gateway::{Duplex, Principal, secret};
+use toolhub_mcp::gateway::secret;
 use toolhub_server::{ServeError, Serving, hash_of};
 
 use super::app::{App, stop_signal};
 use super::exit::{Exit, UsageError};
 use super::options_serve::ServeArgs;
 use super::screen::{BOLD, DIM, NAME, Screen};
+use super::serve_outlook::Outlook;
+use super::serve_stdio::stdio;
 use super::trace::Trace;
 
 /// How long streams may take to say goodbye.
-const FAREWELL: Duration = Duration::from_secs(2);
-/// The longest message that a client may send over stdin.
-const LONGEST: u64 = 4 << 20;
-/// Messages that may wait.
-const WAITING: usize = 256;
+pub(super) const FAREWELL: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     if let Some(name) = &args.new_token {
         return new_token(app, name);
     }
     let tidings = Tidings::default();
-    let mut builder = Hub::builder().places(app.places()?).handler(Arc::new(tidings.clone()));
+    let places = app.places()?;
+    let settings = Settings::read(&places.config)?;
+    let mut outlook = Outlook::default();
     if app.global.trace || app.global.verbose > 0 {
-        builder = builder.listen(Arc::new(Trace::new(Arc::clone(&app.screen), app.global.trace)));
+        outlook.listen(Arc::new(Trace::new(Arc::clone(&app.screen), app.global.trace)));
+    }
+    outlook.open_log(app, settings.serve.access_log(&places.config))?;
+    let traces = settings.telemetry.options(|name| std::env::var(name).ok());
+    outlook.open_telemetry(app, traces.map_err(|why| UsageError(why.say(app.lang())))?);
+    let mut builder = Hub::builder().places(places).settings(settings).handler(Arc::new(tidings.clone()));
+    for listener in outlook.of_calls() {
+        builder = builder.listen(Arc::clone(listener));
     }
     let hub = Arc::new(builder.build().await?);
     for note in hub.notes() {
@@ -59,25 +65,38 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     beside.spawn(async move { following.follow().await });
     beside.spawn(tell_troubles(Arc::clone(&hub), Arc::clone(&app.screen), app.lang()));
     let ended = match args.stdio {
-        true => stdio(&gateways).await,
-        false => http(app, &gateways, &args).await,
+        true => stdio(&gateways, &outlook).await,
+        false => http(app, &gateways, (&args, &outlook)).await,
     };
     beside.shutdown().await;
     // What could not be answered in time must not keep its server, and so the program, any longer.
     gateways.give_up();
     gateways.close(FAREWELL).await;
     hub.shutdown().await;
+    outlook.close().await;
     ended
 }
 
 /// Says once what is wrong with a server, as it becomes known.
 async fn tell_troubles(hub: Arc<Hub>, screen: Arc<Screen>, lang: Lang) {
     let (mut news, mut told) = (hub.news_of_servers(), HashMap::new());
+    let mut tell_of_profiles = {
+        let mut told = HashSet::new();
+        move |hub: &Hub, screen: &Screen| {
+            for trouble in hub.profile_troubles().into_iter().map(|trouble| trouble.say(lang)) {
+                if told.insert(trouble.clone()) {
+                    screen.warn(&trouble);
+                }
+            }
+        }
+    };
+    tell_of_profiles(&hub, &screen);
     // What an earlier run met is told when it is met again.
     for view in hub.servers() {
         told.insert(view.spec.id.clone(), view.list.and_then(|list| list.failure).map(|(at, _)| at));
     }
     while news.changed().await.is_ok() {
+        tell_of_profiles(&hub, &screen);
         for view in hub.servers().into_iter().filter(|view| view.spec.enabled) {
             let failure = view.list.and_then(|list| list.failure);
             let at = failure.as_ref().map(|(at, _)| *at);
@@ -90,12 +109,16 @@ async fn tell_troubles(hub: Arc<Hub>, screen: Arc<Screen>, lang: Lang) {
     }
 }
 
-async fn http(app: &App, gateways: &Arc<Gateways>, args: &ServeArgs) -> anyhow::Result<Exit> {
+async fn http(
+    app: &App,
+    gateways: &Arc<Gateways>,
+    (args, outlook): (&ServeArgs, &Outlook),
+) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let settings = gateways.hub().settings();
     let options = settings.serve.options(&settings.auth, args.bind);
     let serving = match Serving::bind(Arc::clone(gateways) as _, options).await {
-        Ok(serving) => serving,
+        Ok(serving) => outlook.told_by(serving),
         Err(error @ ServeError::OpenDoor(_)) => return Err(UsageError(error.say(lang)).into()),
         Err(error) => anyhow::bail!(error.say(lang)),
     };
@@ -122,7 +145,10 @@ async fn http(app: &App, gateways: &Arc<Gateways>, args: &ServeArgs) -> anyhow::
     tokio::select! {
         ended = &mut run => ended.map_err(|error| anyhow::anyhow!(error.say(lang)))?,
         () = stop_signal() => {
-            app.screen.warn(lang.pick("finishing what runs", "正在完成未结束的请求"));
+            app.screen.warn(lang.pick(
+                "finishing what runs; Ctrl-C again ends it at once",
+                "正在完成未结束的请求；再按一次 Ctrl-C 立即结束",
+            ));
             stop.cancel();
             tokio::select! {
                 ended = &mut run => ended.map_err(|error| anyhow::anyhow!(error.say(lang)))?,
@@ -132,89 +158,6 @@ async fn http(app: &App, gateways: &Arc<Gateways>, args: &ServeArgs) -> anyhow::
         }
     }
     Ok(Exit::Done)
-}
-
-/// One client over stdin and stdout. Threads of their own read and write: neither can be waited for otherwise without a
-/// thread being borrowed for each line.
-async fn stdio(gateways: &Arc<Gateways>) -> anyhow::Result<Exit> {
-    let gateway = gateways.profile(None).context("the profile is gone")?;
-    let (duplex, mut messages) = Duplex::open(&gateway, Principal::new("stdio"));
-    let (lines, mut heard) = mpsc::channel(WAITING);
-    std::thread::Builder::new().name("stdin".to_owned()).spawn(move || read_lines(&lines))?;
-    let (said, mut to_say) = mpsc::channel::<String>(WAITING);
-    let writer = std::thread::Builder::new().name("stdout".to_owned()).spawn(move || {
-        let mut out = std::io::stdout().lock();
-        while let Some(text) = to_say.blocking_recv() {
-            let mut written = writeln!(out, "{text}");
-            while let Ok(text) = to_say.try_recv() {
-                written = written.and_then(|()| writeln!(out, "{text}"));
-            }
-            if written.and_then(|()| out.flush()).is_err() {
-                return;
-            }
-        }
-    })?;
-    let talking = async {
-        while let Some(line) = heard.recv().await {
-            duplex.receive(&line).await;
-        }
-        // The client is done; what it asked for is still answered.
-        let _ = tokio::time::timeout(FAREWELL, duplex.drain()).await;
-    };
-    let saying = async {
-        while let Some(text) = messages.recv().await {
-            if said.send(text).await.is_err() {
-                return;
-            }
-        }
-    };
-    tokio::select! {
-        () = talking => {}
-        () = saying => {}
-        () = stop_signal() => {}
-    }
-    while let Ok(text) = messages.try_recv() {
-        let _ = said.send(text).await;
-    }
-    drop((said, duplex));
-    let _ = tokio::task::spawn_blocking(move || writer.join()).await;
-    Ok(Exit::Done)
-}
-
-fn read_lines(lines: &mpsc::Sender<String>) {
-    let mut input = std::io::stdin().lock();
-    loop {
-        let mut line = Vec::new();
-        match (&mut input).take(LONGEST).read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
-        }
-        // What is too long is cut, and refused as what it then is.
-        if line.last() != Some(&b'\n') && line.len() as u64 >= LONGEST && !skip_line(&mut input) {
-            return;
-        }
-        let text = String::from_utf8_lossy(&line).trim().to_owned();
-        if !text.is_empty() && lines.blocking_send(text).is_err() {
-            return;
-        }
-    }
-}
-
-/// Reads on to the end of a line; whether there is more after it.
-fn skip_line(input: &mut std::io::StdinLock<'_>) -> bool {
-    loop {
-        let (used, found) = match input.fill_buf() {
-            Ok([]) | Err(_) => return false,
-            Ok(bytes) => match bytes.iter().position(|byte| *byte == b'\n') {
-                Some(at) => (at + 1, true),
-                None => (bytes.len(), false),
-            },
-        };
-        input.consume(used);
-        if found {
-            return true;
-        }
-    }
 }
 
 /// Makes a token: it is shown once, and kept as its hash alone.

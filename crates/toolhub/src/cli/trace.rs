@@ -28,6 +28,7 @@ impl EventSink for Trace {
                 | EventKind::CallStarted { .. }
                 | EventKind::AttemptStarted { .. }
                 | EventKind::Sending
+                | EventKind::Traced { .. }
         );
         if minor && !self.everything {
             return;

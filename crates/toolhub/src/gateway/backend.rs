@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwapOption;
 use tokio::sync::{broadcast, watch};
 use toolhub_core::{
-    BoxFuture, Lang, Mending, Outcome, RawJson, RawObject, Say as _, ServerId, Source, ToolCall, ToolError,
+    BoxFuture, CallId, Event, EventKind, Lang, Mending, Outcome, RawJson, RawObject, Say as _, ServerId,
+    Source, ToolCall, ToolError, TraceContext,
 };
 use toolhub_engine::Catalog;
 use toolhub_mcp::gateway::{Backend, GatewayCall, Handover, News, RpcError, ToolList};
@@ -16,6 +17,7 @@ use super::offers::OfferBook;
 use super::site::CallCounts;
 use super::tasks::Tasks;
 use super::view::{Target, View};
+use super::words::for_clients;
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
 
@@ -128,11 +130,16 @@ impl HubBackend {
         let mut tool_call = ToolCall::of(target.tool.clone(), arguments);
         tool_call.mending = mending;
         tool_call.among = Some(Arc::clone(&target.among));
+        let followed = Followed::new(&self.hub, &tool_call.id, call.caller.trace());
+        let caller = call.caller.clone();
         tool_call.caller = Some(call.caller);
         let outcome = self.hub.call(tool_call).await;
+        followed.over();
         self.counts.count(outcome.success());
         if let (Ok(output), Some(Source::Server(id))) = (&outcome.result, outcome.source()) {
-            self.tasks.note(output.raw(), || self.hub.servers.iter().find(|one| one.id() == id).cloned());
+            self.tasks.note(output.raw(), caller.principal(), || {
+                self.hub.servers.iter().find(|one| one.id() == id).cloned()
+            });
         }
         answered(outcome, self.lang)
     }
@@ -206,6 +213,35 @@ impl HubBackend {
     }
 }
 
+/// A call whose client may go away, which is told then: the engine hears of nothing more.
+struct Followed<'a> {
+    hub: &'a Hub,
+    call: Option<CallId>,
+}
+
+impl<'a> Followed<'a> {
+    fn new(hub: &'a Hub, call: &CallId, trace: Option<&TraceContext>) -> Self {
+        let call = (!hub.events.is_deaf()).then(|| call.clone());
+        if let (Some(trace), Some(call)) = (trace, &call) {
+            let kind = EventKind::Traced { source: None, trace: trace.clone() };
+            hub.events.emit(Event::now(Some(call.clone()), kind));
+        }
+        Self { hub, call }
+    }
+
+    fn over(mut self) {
+        self.call = None;
+    }
+}
+
+impl Drop for Followed<'_> {
+    fn drop(&mut self) {
+        if let Some(call) = self.call.take() {
+            self.hub.events.emit(Event::now(Some(call), EventKind::CallGivenUp));
+        }
+    }
+}
+
 /// What a client is told of an outcome: the result as it was given; a failure as a tool's error that a model can read,
 /// unless the server itself answered with an error of the protocol.
 fn answered(outcome: Outcome, lang: Lang) -> Result<RawJson, RpcError> {
@@ -215,8 +251,10 @@ fn answered(outcome: Outcome, lang: Lang) -> Result<RawJson, RpcError> {
         Err(ToolError::Protocol { code, message, data, .. }) => {
             Err(RpcError { code, message, data: data.map(|data| data.get().to_owned()) })
         }
-        Err(error @ ToolError::UnknownTool(_)) => Err(RpcError::new(UNKNOWN_TOOL, error.say(lang))),
-        Err(error) => Ok(tool_error(&error.say(lang))),
+        Err(error @ ToolError::UnknownTool(_)) => {
+            Err(RpcError::new(UNKNOWN_TOOL, for_clients(&error.say(lang))))
+        }
+        Err(error) => Ok(tool_error(&for_clients(&error.say(lang)))),
     }
 }
 

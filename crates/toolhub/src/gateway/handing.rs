@@ -9,6 +9,8 @@ use toolhub_mcp::{McpError, Offer, Passage, Server};
 
 use super::backend::HubBackend;
 use super::offers::{Thing, fits_template};
+use super::tasks::Whose;
+use super::words::for_clients;
 
 /// How long a request that is handed on may take, questions to the client included.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -48,7 +50,13 @@ impl HubBackend {
             "tasks/get" | "tasks/update" | "tasks/cancel" => {
                 let task = text("taskId").ok_or_else(|| missing("taskId"))?;
                 let none = RpcError::invalid_params(format!("Unknown task: {task}"));
-                let servers = self.tasks.of(&task).map_or_else(|| self.servers(), |server| vec![server]);
+                // Where several are let in, nobody may ask around for what another may have made.
+                let alone = self.hub.settings().auth.tokens.len() <= 1;
+                let servers = match self.tasks.of(&task, caller.principal()) {
+                    Whose::At(server) => vec![server],
+                    Whose::Unknown if alone => self.servers(),
+                    Whose::Unknown | Whose::Anothers => return Err(none),
+                };
                 first_who_knows(servers, &passage(params.clone(), Some(task)), none).await
             }
             _ => {
@@ -151,6 +159,9 @@ fn rpc(error: McpError, server: &ServerId) -> RpcError {
         McpError::Rpc { code, message, data } => {
             RpcError { code, message, data: data.map(|data| data.get().to_owned()) }
         }
-        other => RpcError::new(-32603, other.into_tool_error(server).say(toolhub_core::Lang::En)),
+        other => {
+            let error = other.into_tool_error(server).say(toolhub_core::Lang::En);
+            RpcError::new(-32603, for_clients(&error))
+        }
     }
 }

@@ -7,11 +7,13 @@ mod offers;
 mod site;
 mod tasks;
 mod tidings;
+mod troubles;
 mod view;
+mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
 use toolhub_core::Lang;
@@ -38,6 +40,8 @@ pub struct Gateways {
     counts: Arc<CallCounts>,
     /// The profile of clients that name none.
     default: String,
+    /// When it began: what was wrong before that may be over.
+    since: SystemTime,
 }
 
 impl Gateways {
@@ -61,7 +65,7 @@ impl Gateways {
             })
             .collect();
         let default = DEFAULT_PROFILE.to_owned();
-        Self { hub, tidings, offers, profiles, settled, counts, default }
+        Self { hub, tidings, offers, profiles, settled, counts, default, since: SystemTime::now() }
     }
 
     /// The same, with another profile for clients that name none.
@@ -93,12 +97,15 @@ impl Gateways {
 
     /// Keeps everything up to date and tells clients of changes, for as long as it is polled.
     pub async fn follow(&self) {
+        // What an earlier one left when it was killed, beside all else.
+        let swept = tokio::task::spawn_blocking(toolhub_mcp::sweep_left_behind);
         let first = async {
             self.hub.list_missing().await;
             self.settled.send_replace(true);
             std::future::pending::<()>().await;
         };
-        tokio::join!(first, self.hub.follow(), self.follow_tools(), self.follow_tidings());
+        let (_, (), (), (), ()) =
+            tokio::join!(swept, first, self.hub.follow(), self.follow_tools(), self.follow_tidings());
     }
 
     async fn follow_tools(&self) {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use toolhub_core::{Lang, Say as _};
 use toolhub_mcp::gateway::Gateway;
@@ -36,7 +37,11 @@ impl Site for Gateways {
             .into_iter()
             .filter(|view| view.spec.enabled)
             .filter_map(|view| {
-                let why = view.list.as_ref()?.trouble()?;
+                let list = view.list.as_ref()?;
+                // What an earlier run met is told when it is met again.
+                let new = |at: &SystemTime| *at >= self.since;
+                let known = list.failure.as_ref().map(|(at, _)| at).or(list.late_at.as_ref());
+                let why = list.trouble().filter(|_| known.is_some_and(new))?;
                 Some(format!("server `{}`: {}", view.spec.id, why.say(Lang::En)))
             })
             .collect();

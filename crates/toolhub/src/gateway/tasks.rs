@@ -1,4 +1,4 @@
-//! Calls that became tasks of their server (2026-07-28, the extension `tasks`): whose each is.
+//! Calls that became tasks of their server (2026-07-28, the extension `tasks`): which server's each is, and who made it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,9 +9,22 @@ use toolhub_mcp::Server;
 /// Tasks that are remembered; for an older one every server is asked.
 const MOST: usize = 10_000;
 
+/// Under which name whoever made a task was let in.
+type Maker = Option<Arc<str>>;
+
+/// What is known of a task.
+pub(super) enum Whose {
+    /// It is at that server.
+    At(Arc<Server>),
+    /// Somebody else made it.
+    Anothers,
+    /// Nothing.
+    Unknown,
+}
+
 #[derive(Debug, Default)]
 struct Known {
-    owners: HashMap<String, Arc<Server>>,
+    owners: HashMap<String, (Arc<Server>, Maker)>,
     /// Oldest first.
     order: VecDeque<String>,
 }
@@ -26,7 +39,12 @@ impl Tasks {
     }
 
     /// Remembers whose task a result tells of, if it does.
-    pub(super) fn note(&self, result: &RawJson, server: impl FnOnce() -> Option<Arc<Server>>) {
+    pub(super) fn note(
+        &self,
+        result: &RawJson,
+        maker: Option<&str>,
+        server: impl FnOnce() -> Option<Arc<Server>>,
+    ) {
         // Most results tell of none, and one look at the text spares them being read.
         if !result.get().contains("\"taskId\"") {
             return;
@@ -37,7 +55,7 @@ impl Tasks {
         let (Some("task"), Some(task)) = (kind.as_deref(), task) else { return };
         let Some(server) = server() else { return };
         let mut known = self.known();
-        if known.owners.insert(task.clone(), server).is_none() {
+        if known.owners.insert(task.clone(), (server, maker.map(Arc::from))).is_none() {
             known.order.push_back(task);
         }
         if known.order.len() > MOST
@@ -47,8 +65,12 @@ impl Tasks {
         }
     }
 
-    /// Whose task it is.
-    pub(super) fn of(&self, task: &str) -> Option<Arc<Server>> {
-        self.known().owners.get(task).cloned()
+    /// Whose task it is, to who was let in under that name.
+    pub(super) fn of(&self, task: &str, asker: Option<&str>) -> Whose {
+        match self.known().owners.get(task) {
+            Some((server, maker)) if maker.as_deref() == asker => Whose::At(Arc::clone(server)),
+            Some(_) => Whose::Anothers,
+            None => Whose::Unknown,
+        }
     }
 }

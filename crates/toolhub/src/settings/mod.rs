@@ -10,6 +10,7 @@ mod serve;
 mod servers;
 mod span;
 mod store;
+mod telemetry;
 mod toml;
 mod unknown;
 mod web_search;
@@ -24,6 +25,7 @@ pub use serve::{AuthSettings, DEFAULT_BIND, ServeSettings, TokenSettings};
 pub use servers::load_servers;
 pub use span::Span;
 pub use store::{DurabilityName, StoreSettings};
+pub use telemetry::TelemetrySettings;
 pub use toml::{
     ApprovalSettings, Limits, NativeSettings, ResultLimits, Routing, ServerExtras, Settings, StrategyName,
 };

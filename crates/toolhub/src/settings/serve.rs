@@ -1,10 +1,11 @@
 //! `[serve]` and `[auth]` of `toolhub.toml`: where the gateway listens, who may come in, and how much they may ask.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use serde::Deserialize;
 use toolhub_core::lang::Text;
-use toolhub_server::{Door, ServeOptions, Token};
+use toolhub_server::{Door, LogPlace, ServeOptions, Token};
 
 use super::bind::Bind;
 use super::span::Span;
@@ -29,8 +30,12 @@ pub struct ServeSettings {
     pub at_once: Option<usize>,
     /// Requests of one caller in a second.
     pub per_second: Option<u32>,
+    /// How long the head of a request may take to come.
+    pub header_timeout: Option<Span>,
     /// How long what runs may take to end when the server is stopped.
     pub drain: Option<Span>,
+    /// Where requests are written down: `off`, `stderr`, or a file; a relative one counts from the config file's folder.
+    pub access_log: Option<String>,
 }
 
 /// `[auth]`
@@ -96,6 +101,15 @@ impl ServeSettings {
         None
     }
 
+    /// Where requests are written down, if anywhere.
+    pub fn access_log(&self, config: &Path) -> Option<LogPlace> {
+        match self.access_log.as_deref().map(str::trim) {
+            None | Some("" | "off") => None,
+            Some("stderr") => Some(LogPlace::Stderr),
+            Some(file) => Some(LogPlace::File(config.with_file_name("").join(file))),
+        }
+    }
+
     /// How the hub is served.
     pub fn options(&self, auth: &AuthSettings, bind: Option<Bind>) -> ServeOptions {
         let usual = ServeOptions::at(bind.or(self.bind).map_or(DEFAULT_BIND, |bind| bind.0));
@@ -111,6 +125,7 @@ impl ServeSettings {
             body_bytes: self.body_bytes.unwrap_or(usual.body_bytes),
             at_once: self.at_once.unwrap_or(usual.at_once),
             per_second: self.per_second.or(usual.per_second),
+            header_timeout: self.header_timeout.map_or(usual.header_timeout, |span| span.0),
             drain: self.drain.map_or(usual.drain, |span| span.0),
             ..usual
         }
@@ -122,6 +137,19 @@ mod tests {
     use toolhub_core::{Lang, Say as _};
 
     use super::*;
+
+    #[test]
+    fn the_access_log_is_off_unless_it_is_asked_for() {
+        let check = |said: Option<&str>, expect: Option<LogPlace>| {
+            let settings = ServeSettings { access_log: said.map(str::to_owned), ..ServeSettings::default() };
+            assert_eq!(settings.access_log(Path::new("/etc/hub/toolhub.toml")), expect, "{said:?}");
+        };
+        check(None, None);
+        check(Some("off"), None);
+        check(Some("stderr"), Some(LogPlace::Stderr));
+        check(Some("access.log"), Some(LogPlace::File("/etc/hub/access.log".into())));
+        check(Some("/var/log/hub.log"), Some(LogPlace::File("/var/log/hub.log".into())));
+    }
 
     #[test]
     fn what_would_let_nobody_in_is_told() {

@@ -19,6 +19,7 @@ use super::search::SearchSettings;
 use super::serve::{AuthSettings, ServeSettings};
 use super::span::Span;
 use super::store::StoreSettings;
+use super::telemetry::TelemetrySettings;
 use super::unknown::unknown_keys;
 use super::web_search::WebSearchSettings;
 
@@ -34,6 +35,8 @@ pub struct Settings {
     pub serve: ServeSettings,
     /// Who may come in.
     pub auth: AuthSettings,
+    /// Where traces go.
+    pub telemetry: TelemetrySettings,
     /// Which language model is used.
     pub llm: Option<LlmSettings>,
     /// In which order sources are tried.
@@ -253,7 +256,8 @@ impl Settings {
             );
             return Err(ConfigError::at(file, &text, byte, what));
         }
-        if let Some((word, what)) = settings.serve.problem(&settings.auth) {
+        let problem = settings.serve.problem(&settings.auth).or_else(|| settings.telemetry.problem());
+        if let Some((word, what)) = problem {
             return Err(ConfigError::at(file, &text, text.find(word).unwrap_or(0), what));
         }
         settings.notes = unknown_keys(file, &text);

@@ -11,9 +11,23 @@ use toolhub_mcp::config::ConfigError;
 
 /// Tables that belong to other parts of toolhub, whose keys are theirs to check.
 const OTHERS: [&str; 4] = ["agents", "profiles", "tags", "skills"];
-const TABLES: [(&str, &[&str]); 11] = [
-    ("serve", &["bind", "hosts", "origins", "body_bytes", "at_once", "per_second", "drain"]),
+const TABLES: [(&str, &[&str]); 12] = [
+    (
+        "serve",
+        &[
+            "bind",
+            "hosts",
+            "origins",
+            "body_bytes",
+            "at_once",
+            "per_second",
+            "header_timeout",
+            "drain",
+            "access_log",
+        ],
+    ),
     ("auth", &["tokens"]),
+    ("telemetry", &["enabled", "otlp", "service", "sampling"]),
     ("llm", &["enabled", "url", "model", "api", "key", "tool_calls", "timeout", "max_tokens", "temperature"]),
     ("routing", &["order", "batch", "strategies"]),
     ("limits", &["call", "call_cap", "connect", "result"]),

@@ -69,9 +69,14 @@ fn a_profile_that_is_not_there_cannot_be_the_default() {
 
 /// A gateway that two may use, each with a token that the program made; both tokens.
 fn for_two(script: &Script) -> (Serving, [String; 2]) {
+    for_two_with(script, "")
+}
+
+/// The same, with settings.
+pub(crate) fn for_two_with(script: &Script, settings: &str) -> (Serving, [String; 2]) {
     let mut cli = hub("");
     cli.server("s", script);
-    let mut settings = String::new();
+    let mut settings = settings.to_owned();
     let tokens = ["ann", "bob"].map(|name| {
         let made = cli.run(&["serve", "--new-token", name, "--json"]).json();
         settings.push_str(&format!("[[auth.tokens]]\nname = \"{name}\"\nsha256 = {}\n", made["sha256"]));

@@ -9,14 +9,20 @@
 )]
 #![cfg(target_os = "linux")]
 
+mod access_log;
+mod collector;
 mod conformance;
 mod door;
+mod hub_faults;
 mod lossless;
+mod manners;
 mod many_clients;
 mod profiles;
 mod raw_client;
 mod real_clients;
 mod rust_sdk;
+mod secrets;
 mod serving;
 mod stopping;
 mod streams;
+mod traces;

@@ -93,7 +93,7 @@ async fn a_profile_shows_its_own_tools_and_serves_no_other() {
         }
         assert_eq!(shown(&at(&serving, "tagged", era).await).await, ["get_current_time"], "{era:?}");
     }
-    let journal = Journal::read(serving.cli.folder().join("journal"));
+    let journal = Journal::read(serving.folder().join("journal"));
     let called = journal.messages().into_iter().filter(|message| message["method"] == "tools/call");
     let called: Vec<&str> = called.map(|message| message["params"]["name"].as_str().unwrap()).collect();
     assert!(called.iter().all(|name| *name == "shared"), "{called:?}");

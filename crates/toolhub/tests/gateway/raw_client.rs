@@ -41,6 +41,8 @@ pub(crate) struct RawClient {
     http: Client,
     headers: HeaderMap,
     capabilities: Value,
+    /// What its requests say beside the usual in `_meta`: members of an object, as text.
+    meta: String,
 }
 
 /// A message of the gateway, its parts as they were written.
@@ -107,7 +109,14 @@ impl RawClient {
             put("authorization", &format!("Bearer {token}"));
         }
         let capabilities = json!({"elicitation": {"form": {}}, "sampling": {}});
-        let mut client = Self { url: url.to_owned(), era, http: http().clone(), headers, capabilities };
+        let mut client = Self {
+            url: url.to_owned(),
+            era,
+            http: http().clone(),
+            headers,
+            capabilities,
+            meta: String::new(),
+        };
         if era == Era::Legacy {
             client.greet().await;
         }
@@ -137,6 +146,11 @@ impl RawClient {
         self.headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
     }
 
+    /// Says that too in `_meta`: members of an object, as text.
+    pub(crate) fn also(&mut self, members: &str) {
+        members.clone_into(&mut self.meta);
+    }
+
     /// A message to the endpoint, not yet sent.
     pub(crate) fn post(&self, body: String) -> RequestBuilder {
         self.http.request(Method::POST, &self.url).headers(self.headers.clone()).body(body)
@@ -145,6 +159,9 @@ impl RawClient {
     /// A request, not yet sent; `params` is the inside of an object, as text.
     pub(crate) fn request(&self, id: &str, method: &str, params: &str) -> RequestBuilder {
         let mut meta = r#""progressToken":"p""#.to_owned();
+        if !self.meta.is_empty() {
+            meta.push_str(&format!(",{}", self.meta));
+        }
         let mut named = HeaderMap::new();
         if self.era == Era::Modern {
             let can = &self.capabilities;

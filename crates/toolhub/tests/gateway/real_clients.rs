@@ -64,7 +64,7 @@ fn check(who: &str, client: &mut Command, ways: &[Way]) {
 
 fn check_before((cli, journal): (CommandLine, PathBuf), who: &str, client: &mut Command, ways: &[Way]) {
     let serving = Serving::start(cli);
-    let serve = serving.cli.command(&["serve", "--stdio"]);
+    let serve = serving.cli().command(&["serve", "--stdio"]);
     let stdio: Vec<_> = std::iter::once(serve.get_program()).chain(serve.get_args()).collect();
     let stdio: Vec<_> = stdio.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
     let told: Vec<Vec<String>> = ways
@@ -78,7 +78,7 @@ fn check_before((cli, journal): (CommandLine, PathBuf), who: &str, client: &mut 
             [vec![way.mode.to_owned(), way.transport.to_owned()], target].concat()
         })
         .collect();
-    let ran = with_place(client.arg(json!(told).to_string()), &serving.cli).output().unwrap();
+    let ran = with_place(client.arg(json!(told).to_string()), serving.cli()).output().unwrap();
     let (said, words) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     assert!(ran.status.success(), "{who}: {said}\n{words}");
     let reports: Vec<Value> = serde_json::from_str(&said).unwrap();
@@ -191,7 +191,7 @@ fn the_inspector_in_both_eras_over_http() {
                 "inspector/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js",
             ));
             node.arg("--cli").args(target).args(args);
-            with_place(&mut node, &serving.cli).output().unwrap()
+            with_place(&mut node, serving.cli()).output().unwrap()
         };
     let (http, sse) = (serving.url(), format!("{}/sse", serving.root));
     for target in [

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,10 @@ use serde_json::{Value, json};
 use toolhub_testkit::scripted::{Journal, Script};
 use toolhub_testkit::{CommandLine, processes, program};
 
+use crate::raw_client::http;
+
+/// How the program is told to serve.
+const SERVE: [&str; 4] = ["serve", "--json", "--bind", "127.0.0.1:0"];
 /// How long anything that is awaited may take before a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -52,14 +57,35 @@ pub(crate) struct Serving {
     child: Child,
     /// Where clients go, without a path.
     pub(crate) root: String,
-    pub(crate) cli: CommandLine,
+    cli: Option<CommandLine>,
+    killed: bool,
 }
 
 impl Serving {
     /// Starts to serve on a free port.
     pub(crate) fn start(cli: CommandLine) -> Self {
+        let command = cli.command(&SERVE);
+        Self::run(cli, command)
+    }
+
+    /// The same, with everything told that happens.
+    pub(crate) fn start_telling(cli: CommandLine) -> Self {
+        let command = cli.command(&[&["--trace"], &SERVE[..]].concat());
+        Self::run(cli, command)
+    }
+
+    /// The same, through a shell that first does what it is told to.
+    pub(crate) fn start_after(cli: CommandLine, preparation: &str) -> Self {
+        let own = cli.command(&SERVE);
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &format!("{preparation}; exec \"$@\""), "bash"]).arg(own.get_program()).args(SERVE);
+        shell.env_clear().envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.current_dir(cli.folder()).stdout(Stdio::piped());
+        Self::run(cli, shell)
+    }
+
+    fn run(cli: CommandLine, mut command: Command) -> Self {
         let stderr = File::create(cli.folder().join("stderr")).unwrap();
-        let mut command = cli.command(&["serve", "--json", "--bind", "127.0.0.1:0"]);
         let mut child = command.stderr(stderr).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -68,7 +94,36 @@ impl Serving {
             panic!("`toolhub serve` does not serve: {line}{words}");
         };
         let root = said["mcp"].as_str().unwrap().strip_suffix("/mcp").unwrap().to_owned();
-        Self { child, root, cli }
+        Self { child, root, cli: Some(cli), killed: false }
+    }
+
+    /// Kills it, as the system would; what it had in its folder is left.
+    pub(crate) fn kill(mut self) -> CommandLine {
+        self.killed = true;
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.cli.take().unwrap()
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Where its files are.
+    pub(crate) fn folder(&self) -> &Path {
+        self.cli().folder()
+    }
+
+    /// The program with the same files.
+    pub(crate) fn cli(&self) -> &CommandLine {
+        self.cli.as_ref().unwrap()
+    }
+
+    /// What a path answers, as text.
+    pub(crate) async fn get(&self, path: &str) -> String {
+        let answer = http().get(format!("{}{path}", self.root)).send().await.unwrap();
+        answer.text().await.unwrap()
     }
 
     /// With one scripted server named `s`.
@@ -85,7 +140,7 @@ impl Serving {
 
     /// What it wrote beside its answers.
     pub(crate) fn words(&self) -> String {
-        fs::read_to_string(self.cli.folder().join("stderr")).unwrap()
+        fs::read_to_string(self.folder().join("stderr")).unwrap()
     }
 
     /// Tells it to end.
@@ -120,6 +175,9 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
+        if self.killed {
+            return;
+        }
         self.terminate();
         let code = self.wait();
         if !std::thread::panicking() {
@@ -130,7 +188,7 @@ impl Drop for Serving {
 
 /// A scripted server with a tool `hold` that tells its progress and then never answers, and the journal of what
 /// reached it.
-pub(crate) fn holding(journal: &std::path::Path) -> Script {
+pub(crate) fn holding(journal: &Path) -> Script {
     let held = json!([{"progress": {"progress": 1}}, {"ignore": true}]);
     Script::both().plain_tool("hold").on("tools/call:hold", held).journal(journal)
 }
@@ -149,7 +207,7 @@ pub(crate) fn cancelled_calls(journal: &Journal) -> usize {
 }
 
 /// Waits until so many calls that reached a server over stdio have been cancelled.
-pub(crate) async fn await_cancelled(journal: &std::path::Path, count: usize) {
+pub(crate) async fn await_cancelled(journal: &Path, count: usize) {
     let cancelled = |journal: &Journal| cancelled_calls(journal) >= count;
     Journal::read(journal).wait_for_async(cancelled, PATIENCE).await;
 }

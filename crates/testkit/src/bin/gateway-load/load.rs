@@ -75,7 +75,7 @@ fn memchr(text: &[u8], wanted: &[u8]) -> bool {
 }
 
 /// One connection that is kept.
-struct Caller {
+pub(crate) struct Caller {
     stream: TcpStream,
     host: String,
     path: String,
@@ -84,7 +84,7 @@ struct Caller {
 }
 
 impl Caller {
-    async fn new(url: &str) -> Result<Self> {
+    pub(crate) async fn new(url: &str) -> Result<Self> {
         let rest = url.strip_prefix("http://").context("not an http url")?;
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
         let stream = TcpStream::connect(host).await?;
@@ -106,7 +106,7 @@ impl Caller {
         Ok(())
     }
 
-    async fn ask(&mut self, method: &str, name: Option<&str>, body: &str) -> Result<&[u8]> {
+    pub(crate) async fn ask(&mut self, method: &str, name: Option<&str>, body: &str) -> Result<&[u8]> {
         let (host, path, length) = (&self.host, &self.path, body.len());
         let name = name.map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
         let request = format!(

@@ -1,16 +1,19 @@
 //! The programs of the benchmark `gateway`: a fast server to stand behind a gateway, over HTTP and over stdio; the floor,
-//! a bare pass-through; and the load, which calls one address or one program and counts.
+//! a bare pass-through; the load, which calls one address or one program and counts; and the soak.
 
 mod floor;
 mod load;
 mod pipe;
+#[cfg(target_os = "linux")]
+mod soak;
 mod upstream;
 mod wire;
 
 use anyhow::{Context as _, Result, bail};
 
 const USAGE: &str = "usage: gateway-load upstream-http TOOLS | upstream-stdio TOOLS | floor URL | \
-                     load URL CALLERS SECONDS | list URL TIMES | pipe CALLERS SECONDS PROGRAM [ARGUMENT…]";
+                     load URL CALLERS SECONDS | list URL TIMES | pipe CALLERS SECONDS PROGRAM [ARGUMENT…] | \
+                     soak PROGRAM FOLDER SECONDS SEED";
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Result<()> {
@@ -24,6 +27,10 @@ async fn main() -> Result<()> {
         ["list", url, times] => load::list(url, times.parse()?).await,
         ["pipe", callers, seconds, program, arguments @ ..] => {
             pipe::run((program, arguments), callers.parse()?, seconds.parse()?).await
+        }
+        #[cfg(target_os = "linux")]
+        ["soak", program, folder, seconds, seed] => {
+            soak::run(soak::Plan { program, folder, seconds: seconds.parse()?, seed: seed.parse()? }).await
         }
         [] => bail!(USAGE),
         _ => Err(anyhow::anyhow!("{words:?} is none of what is known")).context(USAGE),

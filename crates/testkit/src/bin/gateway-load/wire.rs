@@ -15,7 +15,7 @@ pub(crate) struct Message<'a> {
 }
 
 /// What every request says of itself.
-const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+pub(crate) const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 /// A call.
 pub(crate) fn call(id: u64) -> String {

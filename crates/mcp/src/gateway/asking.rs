@@ -1,0 +1,31 @@
+//! What is known of a request beside its message: who makes it, and which trace it is part of. It goes with the task that
+//! takes the message in, since it concerns neither how messages are read nor what they mean.
+
+use toolhub_core::trace::TraceContext;
+
+use super::Principal;
+
+tokio::task_local! {
+    static ASKING: Asking;
+}
+
+/// Who makes a request, and within what.
+#[derive(Debug, Clone)]
+pub struct Asking {
+    /// Who.
+    pub principal: Principal,
+    /// Its place in a trace, where traces are made.
+    pub trace: Option<TraceContext>,
+}
+
+impl Asking {
+    /// Takes a message in as this one's.
+    pub async fn takes<T>(self, taking: impl Future<Output = T>) -> T {
+        ASKING.scope(self, taking).await
+    }
+
+    /// Whose message is being taken in.
+    pub(crate) fn current() -> Option<Self> {
+        ASKING.try_with(Clone::clone).ok()
+    }
+}

@@ -1,0 +1,316 @@
+//! The access log: a view of the event stream that writes one line of JSON for each request that was answered. A thread
+//! of its own writes; a request never waits for it, and what it cannot keep up with is counted and told.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use serde::Serialize;
+use toolhub_core::lang::Text;
+use toolhub_core::{Event, EventKind, EventSink, RequestWay, ServedRequest};
+
+/// Lines that may wait; what comes then is counted, and not written.
+const WAITING: usize = 4_096;
+/// Lines that are written at a time.
+const TOGETHER: usize = 256;
+/// How often a file is looked for under its name: it may have been moved, and another begun.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long the last lines may take to be written.
+const LAST: Duration = Duration::from_secs(2);
+
+/// Where lines go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogPlace {
+    /// To standard error.
+    Stderr,
+    /// To the end of a file.
+    File(PathBuf),
+}
+
+/// Hears of trouble, in words for the owner.
+pub type Trouble = Arc<dyn Fn(Text) + Send + Sync>;
+
+enum Note {
+    Line(SystemTime, Box<ServedRequest>),
+    Last,
+}
+
+/// Writes requests down.
+#[derive(Debug)]
+pub struct AccessLog {
+    notes: SyncSender<Note>,
+    lost: Arc<AtomicU64>,
+    done: Mutex<Receiver<()>>,
+}
+
+impl AccessLog {
+    /// Begins to write to that place; `trouble` hears when something could not be written.
+    pub fn open(place: LogPlace, trouble: Trouble) -> std::io::Result<Self> {
+        let out = match place {
+            LogPlace::Stderr => Out::Stderr,
+            LogPlace::File(path) => Out::File { file: open(&path)?, path, looked: Instant::now() },
+        };
+        let (notes, waiting) = sync_channel(WAITING);
+        let (written, done) = sync_channel(1);
+        let lost = Arc::<AtomicU64>::default();
+        let mut writer = Writer { out, trouble, lost: Arc::clone(&lost), told: 0, failing: false };
+        std::thread::Builder::new().name("access-log".to_owned()).spawn(move || {
+            writer.run(&waiting);
+            let _ = written.send(());
+        })?;
+        Ok(Self { notes, lost, done: Mutex::new(done) })
+    }
+
+    /// Counts the requests that could not be written down.
+    pub fn lost(&self) -> &Arc<AtomicU64> {
+        &self.lost
+    }
+
+    /// Waits until what was told is written, but not for ever. Blocks.
+    pub fn close(&self) {
+        let until = Instant::now() + LAST;
+        while let Err(TrySendError::Full(_)) = self.notes.try_send(Note::Last) {
+            if Instant::now() > until {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let _: Result<(), RecvTimeoutError> = done.recv_timeout(LAST);
+    }
+}
+
+impl EventSink for AccessLog {
+    fn emit(&self, event: Event) {
+        if let EventKind::Served(request) = event.kind
+            && self.notes.try_send(Note::Line(event.at, request)).is_err()
+        {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+enum Out {
+    Stderr,
+    File { path: PathBuf, file: File, looked: Instant },
+}
+
+struct Writer {
+    out: Out,
+    trouble: Trouble,
+    lost: Arc<AtomicU64>,
+    /// How many lost lines the log itself tells of.
+    told: u64,
+    failing: bool,
+}
+
+impl Writer {
+    fn run(&mut self, waiting: &Receiver<Note>) {
+        let mut text = Vec::new();
+        while let Ok(first) = waiting.recv() {
+            text.clear();
+            let more = std::iter::from_fn(|| waiting.try_recv().ok());
+            let (mut lines, mut over) = (0, false);
+            for note in std::iter::once(first).chain(more.take(TOGETHER - 1)) {
+                match note {
+                    Note::Line(at, request) => {
+                        line(&mut text, at, &request);
+                        lines += 1;
+                    }
+                    Note::Last => over = true,
+                }
+            }
+            self.write(&mut text, lines);
+            if over {
+                return;
+            }
+        }
+    }
+
+    fn write(&mut self, text: &mut Vec<u8>, lines: u64) {
+        let lost = self.lost.load(Ordering::Relaxed);
+        if lost > self.told {
+            let missing = lost - self.told;
+            let _ = writeln!(text, r#"{{"time":"{}","lost":{missing}}}"#, stamp(SystemTime::now()));
+        }
+        let written = self.look_again().and_then(|()| match &mut self.out {
+            Out::Stderr => std::io::stderr().lock().write_all(text),
+            Out::File { file, .. } => file.write_all(text),
+        });
+        match written {
+            Ok(()) => {
+                if lost > self.told && self.told == 0 {
+                    (self.trouble)(Text::new(
+                        "the access log cannot keep up: some requests are counted in it, and not written down",
+                        "访问日志跟不上：部分请求只计数，未写入",
+                    ));
+                }
+                (self.told, self.failing) = (lost, false);
+            }
+            Err(error) => {
+                self.lost.fetch_add(lines, Ordering::Relaxed);
+                if !std::mem::replace(&mut self.failing, true) {
+                    (self.trouble)(Text::new(
+                        format!("the access log cannot be written: {error}"),
+                        format!("无法写入访问日志：{error}"),
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Opens the file anew where another stands under its name, or none.
+    fn look_again(&mut self) -> std::io::Result<()> {
+        let Out::File { path, file, looked } = &mut self.out else { return Ok(()) };
+        if looked.elapsed() >= LOOK || self.failing {
+            *looked = Instant::now();
+            if !is_at(file, path) {
+                *file = open(path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn open(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    // Who called what is for the owner's eyes.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Whether the file still stands under that name.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let same = |one: &std::fs::Metadata, other: &std::fs::Metadata| {
+        (one.dev(), one.ino()) == (other.dev(), other.ino())
+    };
+    matches!((file.metadata(), std::fs::metadata(path)), (Ok(one), Ok(other)) if same(&one, &other))
+}
+
+/// A file that is open cannot be moved away there.
+#[cfg(not(unix))]
+fn is_at(_: &File, path: &Path) -> bool {
+    path.exists()
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    time: String,
+    principal: Option<&'a str>,
+    client: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verb: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<i64>,
+    bytes: u64,
+    ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<String>,
+}
+
+fn line(text: &mut Vec<u8>, at: SystemTime, request: &ServedRequest) {
+    let (client, verb, path, status) = match &request.way {
+        RequestWay::Http { client, verb, path, status } => {
+            (client.to_string(), Some(verb.as_str()), Some(path.as_str()), Some(*status))
+        }
+        RequestWay::Stdio => ("stdio".to_owned(), None, None, None),
+    };
+    let line = Line {
+        time: stamp(at),
+        principal: request.principal.as_deref(),
+        client,
+        verb,
+        path,
+        method: request.method.as_deref(),
+        tool: request.tool.as_deref(),
+        status,
+        error: request.error,
+        bytes: request.bytes,
+        ms: request.took.as_micros() as f64 / 1e3,
+        trace: request.trace.as_ref().map(|trace| format!("{:032x}", trace.own.trace())),
+    };
+    if serde_json::to_writer(&mut *text, &line).is_ok() {
+        text.push(b'\n');
+    }
+}
+
+/// The time as RFC 3339 has it, in UTC.
+fn stamp(at: SystemTime) -> String {
+    let micros = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros();
+    let time = jiff::Timestamp::from_microsecond(i64::try_from(micros).unwrap_or(i64::MAX));
+    time.map(|time| format!("{time:.6}")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use toolhub_core::{Lang, Say as _};
+
+    use super::*;
+
+    fn served(number: u64) -> Event {
+        let request = ServedRequest {
+            principal: Some("ann".into()),
+            way: RequestWay::Http {
+                client: ([127, 0, 0, 1], 4711).into(),
+                verb: "POST".to_owned(),
+                path: "/mcp".to_owned(),
+                status: 200,
+            },
+            method: Some("tools/call".to_owned()),
+            tool: Some("e\"c\nho".to_owned()),
+            bytes: number,
+            error: None,
+            took: Duration::from_micros(1_500),
+            trace: None,
+        };
+        Event { at: SystemTime::UNIX_EPOCH, call: None, kind: EventKind::Served(Box::new(request)) }
+    }
+
+    fn silent() -> Trouble {
+        Arc::new(|_| {})
+    }
+
+    #[test]
+    fn each_request_is_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("access.log");
+        let log = AccessLog::open(LogPlace::File(path.clone()), silent()).unwrap();
+        log.emit(served(12));
+        log.emit(Event::now(None, EventKind::Sending));
+        log.close();
+        let expected = r#"{"time":"1970-01-01T00:00:00.000000Z","principal":"ann","client":"127.0.0.1:4711","verb":"POST","path":"/mcp","method":"tools/call","tool":"e\"c\nho","status":200,"bytes":12,"ms":1.5}"#;
+        assert_eq!(std::fs::read_to_string(path).unwrap(), format!("{expected}\n"));
+    }
+
+    #[test]
+    fn a_full_disk_costs_lines_and_nothing_else() {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&heard);
+        let trouble: Trouble = Arc::new(move |text: Text| told.lock().unwrap().push(text.say(Lang::En)));
+        let full = LogPlace::File("/dev/full".into());
+        let log = AccessLog::open(full, trouble).unwrap();
+        for number in 0..10 {
+            log.emit(served(number));
+        }
+        log.close();
+        assert_eq!(log.lost().load(Ordering::Relaxed), 10);
+        let heard = heard.lock().unwrap();
+        assert_eq!(heard.len(), 1, "told once: {heard:?}");
+    }
+}

@@ -1,0 +1,319 @@
+//! What is asked and what is answered: who comes is looked at, and what they want is found by its path.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, HttpBody as _, to_bytes};
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use toolhub_core::EventSink;
+use toolhub_core::ports::Silence;
+use toolhub_core::served::ServedRequest;
+use toolhub_mcp::gateway::{Asking, Principal, secret};
+
+use crate::account::{Account, Outgoing};
+use crate::connection::{Answering, Connections};
+use crate::door::{Door, Refusal};
+use crate::mcp::{self, not_so, plain};
+use crate::measures::Measures;
+use crate::site::Site;
+use crate::sse::OldClients;
+use crate::telemetry::Sampler;
+use crate::turnstile::{Quota, TooMuch, Turnstile};
+
+/// How long a message may take to arrive.
+const ARRIVAL: Duration = Duration::from_secs(60);
+/// What is read of a message that is too large before it is refused, and for how long.
+const DISCARDED: usize = 64 << 20;
+const DISCARDING: Duration = Duration::from_secs(5);
+
+/// What all connections share.
+pub(crate) struct Shared {
+    site: Arc<dyn Site>,
+    door: Door,
+    turnstile: Turnstile,
+    measures: Measures,
+    old_clients: Arc<OldClients>,
+    body_bytes: usize,
+    connections: Arc<Connections>,
+    /// Who hears of requests once they are answered.
+    pub(crate) events: Arc<dyn EventSink>,
+    /// Who gives them their places in traces.
+    pub(crate) sampler: Option<Sampler>,
+    /// What those who hear of requests could not keep, each under its name.
+    pub(crate) losses: Vec<(&'static str, Arc<AtomicU64>)>,
+}
+
+/// Counts a request, also one whose caller went away before it was answered.
+struct Counted<'a> {
+    shared: &'a Shared,
+    began: Instant,
+    status: u16,
+}
+
+impl Counted<'_> {
+    fn with(mut self, status: u16) {
+        self.status = status;
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.shared.measures.end(self.status, self.began.elapsed());
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(
+        site: Arc<dyn Site>,
+        (door, quota, body_bytes): (Door, Quota, usize),
+        connections: &Arc<Connections>,
+    ) -> Self {
+        Self {
+            site,
+            door,
+            turnstile: Turnstile::new(quota),
+            measures: Measures::default(),
+            old_clients: Arc::default(),
+            body_bytes,
+            connections: Arc::clone(connections),
+            events: Arc::new(Silence),
+            sampler: None,
+            losses: Vec::new(),
+        }
+    }
+
+    /// Answers one request of a client.
+    pub(crate) async fn answer(
+        &self,
+        request: Request<Incoming>,
+        client: SocketAddr,
+        answering: Answering,
+    ) -> Response<Outgoing> {
+        self.measures.begin();
+        let counted = Counted { shared: self, began: Instant::now(), status: ServedRequest::GONE };
+        let mut account = Account::open(&self.events, client, (request.method(), request.uri()));
+        let response = self.respond(request.map(Body::new), account.as_deref_mut()).await;
+        let status = response.status().as_u16();
+        counted.with(status);
+        if let Some(account) = &mut account {
+            account.answered(status);
+        }
+        response.map(|body| Outgoing { body, account, _answering: answering })
+    }
+
+    async fn respond(&self, request: Request<Body>, account: Option<&mut Account>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let (path, method, headers) = (parts.uri.path(), &parts.method, &parts.headers);
+        let probe = match (method, path) {
+            (&Method::GET, "/healthz") => Some(Probe::Alive),
+            (&Method::GET, "/readyz") => Some(Probe::Ready),
+            _ => None,
+        };
+        if let Some(probe) = probe {
+            // Probes come without a token, and then hear no more than they must.
+            return self.health(probe, self.door.admit(headers).is_ok());
+        }
+        let admitted = match method {
+            // A browser asks whether its page may ask, and shows no token for that.
+            &Method::OPTIONS => self.door.check_place(headers).map(|()| None),
+            _ => self.door.admit(headers).map(Some),
+        };
+        let mut response = match (admitted, path) {
+            (Err(refusal @ (Refusal::Host | Refusal::Origin)), _) => return refused(refusal),
+            (Err(refusal @ Refusal::Token), _) => refused(refusal),
+            (Ok(None), _) => plain(StatusCode::NO_CONTENT),
+            (Ok(Some(_)), "/metrics") if method == Method::GET => self.metrics(),
+            (Ok(Some(who)), _) => self.mcp(&parts, (body, who), account).await,
+        };
+        allow(headers, response.headers_mut());
+        response
+    }
+
+    /// What the gateway answers.
+    async fn mcp(
+        &self,
+        parts: &Parts,
+        (body, who): (Body, Principal),
+        mut account: Option<&mut Account>,
+    ) -> Response<Body> {
+        let (path, query) = (parts.uri.path(), parts.uri.query());
+        let (method, headers) = (&parts.method, &parts.headers);
+        if let Some(account) = &mut account {
+            account.made_by(&who);
+        }
+        let (route, profile) = match path.trim_end_matches('/') {
+            "/mcp" => (Route::Mcp, None),
+            "/sse" => (Route::Sse, None),
+            "/messages" => (Route::Messages, None),
+            other => match other.strip_prefix("/mcp/") {
+                Some(profile) if !profile.contains('/') => (Route::Mcp, Some(profile)),
+                _ => match other.strip_prefix("/sse/") {
+                    Some(profile) if !profile.contains('/') => (Route::Sse, Some(profile)),
+                    _ => return text(StatusCode::NOT_FOUND, "there is nothing here: MCP clients want /mcp"),
+                },
+            },
+        };
+        let Some(gateway) = self.site.gateway(profile) else {
+            return text(StatusCode::NOT_FOUND, "there is no such profile here");
+        };
+        let place = match self.turnstile.enter(&who) {
+            Ok(place) => place,
+            Err(TooMuch(wait)) => {
+                let mut response = text(StatusCode::TOO_MANY_REQUESTS, "too many requests: wait a little");
+                let seconds = HeaderValue::from(wait.as_secs().max(1));
+                response.headers_mut().insert(header::RETRY_AFTER, seconds);
+                return response;
+            }
+        };
+        let too_large = || {
+            let most = format!("a message has at most {} KiB", self.body_bytes >> 10);
+            text(StatusCode::PAYLOAD_TOO_LARGE, &most)
+        };
+        if body.size_hint().lower() > self.body_bytes as u64 {
+            discard(body).await;
+            return too_large();
+        }
+        // Whoever sends nothing more does not keep its place for ever.
+        let Ok(body) = tokio::time::timeout(ARRIVAL, to_bytes(body, self.body_bytes)).await else {
+            return text(StatusCode::REQUEST_TIMEOUT, "the message did not arrive in time");
+        };
+        let Ok(body) = body else { return too_large() };
+        let mut trace = None;
+        if let Some(account) = &mut account
+            && !body.is_empty()
+        {
+            account.says(&body);
+            trace = self.sampler.map(|sampler| account.joins(sampler, headers));
+        }
+        let asking = Asking { principal: who.clone(), trace };
+        let answering = async {
+            match route {
+                Route::Mcp => mcp::answer(&gateway, (method, headers), (body, &who), account).await,
+                Route::Sse if method == Method::GET => match secret() {
+                    Some(name) => self.old_clients.open(&gateway, who, name),
+                    None => plain(StatusCode::INTERNAL_SERVER_ERROR),
+                },
+                Route::Messages if method == Method::POST => {
+                    let name = query
+                        .and_then(|query| query.split('&').find_map(|one| one.strip_prefix("sessionId=")));
+                    self.old_clients.take(name.unwrap_or_default(), &who, &body).await
+                }
+                Route::Sse => {
+                    not_so("GET", "a stream of the old HTTP+SSE is opened with GET; newer clients want /mcp")
+                }
+                Route::Messages => {
+                    not_so("POST", "messages are sent with POST to the address that the stream of /sse names")
+                }
+            }
+        };
+        let response = asking.takes(answering).await;
+        // A stream that stays open does not take a place for as long.
+        drop(place);
+        response
+    }
+
+    fn health(&self, probe: Probe, in_full: bool) -> Response<Body> {
+        let health = self.site.health();
+        let fine = match probe {
+            Probe::Alive => true,
+            Probe::Ready => health.ready,
+        };
+        let status = if fine { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        let word = match (fine, health.degraded.is_empty()) {
+            (false, _) => "not ready",
+            (true, false) => "degraded",
+            (true, true) => "ok",
+        };
+        let mut body = serde_json::json!({"status": word});
+        if in_full {
+            body["degraded"] = health.degraded.into();
+        }
+        typed(status, "application/json", body.to_string())
+    }
+
+    fn metrics(&self) -> Response<Body> {
+        let mut out = String::new();
+        self.measures.write(&mut out);
+        let open = self.connections.len();
+        let _ = writeln!(out, "# TYPE toolhub_http_connections gauge\ntoolhub_http_connections {open}");
+        for (name, count) in &self.losses {
+            let count = count.load(Ordering::Relaxed);
+            let _ =
+                writeln!(out, "# TYPE toolhub_{name}_lost_total counter\ntoolhub_{name}_lost_total {count}");
+        }
+        self.site.measure(&mut out);
+        typed(StatusCode::OK, "text/plain; version=0.0.4", out)
+    }
+}
+
+/// Reads what is not wanted, within limits: whoever still sends when the connection is closed never hears why.
+async fn discard(body: Body) {
+    let mut pieces = body.into_data_stream();
+    let reading = async {
+        let mut read = 0;
+        while let Some(Ok(piece)) = pieces.next().await
+            && read < DISCARDED
+        {
+            read += piece.len();
+        }
+    };
+    let _ = tokio::time::timeout(DISCARDING, reading).await;
+}
+
+/// What a probe wants to know.
+#[derive(Clone, Copy)]
+enum Probe {
+    Alive,
+    Ready,
+}
+
+enum Route {
+    Mcp,
+    Sse,
+    Messages,
+}
+
+fn text(status: StatusCode, text: &str) -> Response<Body> {
+    typed(status, "text/plain; charset=utf-8", format!("{text}\n"))
+}
+
+fn typed(status: StatusCode, kind: &'static str, body: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(Bytes::from(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+fn refused(refusal: Refusal) -> Response<Body> {
+    let mut response = text(refusal.status(), refusal.why());
+    if refusal.status() == StatusCode::UNAUTHORIZED {
+        let challenge = HeaderValue::from_static("Bearer realm=\"toolhub\"");
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+/// Lets a web page of an allowed origin read the answer.
+fn allow(asked: &HeaderMap, headers: &mut HeaderMap) {
+    let Some(origin) = asked.get(header::ORIGIN).cloned() else { return };
+    let lists = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE, OPTIONS"),
+        (header::ACCESS_CONTROL_EXPOSE_HEADERS, "mcp-session-id, www-authenticate"),
+        (header::VARY, "origin"),
+    ];
+    // Some headers bear the names of a tool's own arguments, so that no list has them all.
+    if let Some(wanted) = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+    }
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    for (name, value) in lists {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}

@@ -1,0 +1,238 @@
+//! The connections as they stand: which waits for a request, which is being answered, and which has had its time. One
+//! task looks after all of them, so that no request pays for a timer of its own.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures_util::task::AtomicWaker;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// How long a connection may stay open between two requests. Clients keep theirs for up to 90 seconds, and one that is
+/// closed just as a request leaves fails that request.
+const BETWEEN: Duration = Duration::from_secs(120);
+
+/// One that was used this recently is not closed though its place is needed.
+const A_WHILE: Duration = Duration::from_millis(500);
+
+/// What a connection is doing, and since when: the milliseconds times four, and the phase.
+const ANSWERING: u64 = 0;
+const HEADING: u64 = 1;
+const BETWEEN_REQUESTS: u64 = 2;
+
+/// What a connection is told to do.
+const GO_ON: u64 = 0;
+const FINISH: u64 = 1;
+const BREAK_OFF: u64 = 2;
+
+/// One connection as it stands.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    beginning: Instant,
+    phase: AtomicU64,
+    order: AtomicU64,
+    waker: AtomicWaker,
+}
+
+impl Standing {
+    fn now(&self) -> u64 {
+        u64::try_from(self.beginning.elapsed().as_millis()).unwrap_or(u64::MAX) << 2
+    }
+
+    /// A request is being answered, until what is given back is dropped.
+    pub(crate) fn answering(self: &Arc<Self>) -> Answering {
+        self.phase.store(ANSWERING, Ordering::Release);
+        Answering(Arc::clone(self))
+    }
+
+    /// Something came. Where nothing was expected, a request begins with it.
+    fn heard(&self) {
+        let phase = self.phase.load(Ordering::Acquire);
+        if phase & 3 == BETWEEN_REQUESTS {
+            let begun = self.now() | HEADING;
+            let _ = self.phase.compare_exchange(phase, begun, Ordering::AcqRel, Ordering::Acquire);
+        }
+    }
+
+    /// What it must do now, as its task hears it; whoever gives orders wakes that task.
+    pub(crate) fn order(&self, context: &Context<'_>) -> Order {
+        self.waker.register(context.waker());
+        match self.order.load(Ordering::Acquire) {
+            GO_ON => Order::GoOn,
+            FINISH => Order::Finish,
+            _ => Order::BreakOff,
+        }
+    }
+
+    fn tell(&self, order: u64) {
+        if self.order.fetch_max(order, Ordering::AcqRel) < order {
+            self.waker.wake();
+        }
+    }
+
+    /// How long it has been in the phase that it is in.
+    fn since(&self) -> (u64, Duration) {
+        let phase = self.phase.load(Ordering::Acquire);
+        let long = (self.now() >> 2).saturating_sub(phase >> 2);
+        (phase & 3, Duration::from_millis(long))
+    }
+}
+
+/// What a connection must do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    GoOn,
+    /// Answer what runs, and end.
+    Finish,
+    /// End at once.
+    BreakOff,
+}
+
+/// A request that is being answered.
+#[derive(Debug)]
+pub(crate) struct Answering(Arc<Standing>);
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.phase.store(self.0.now() | BETWEEN_REQUESTS, Ordering::Release);
+    }
+}
+
+/// All connections.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    /// How long the head of a request may take to come.
+    heading: Duration,
+    beginning: Instant,
+    count: AtomicU64,
+    open: Mutex<HashMap<u64, Arc<Standing>>>,
+}
+
+impl Connections {
+    pub(crate) fn new(heading: Duration) -> Self {
+        Self { heading, beginning: Instant::now(), count: AtomicU64::new(0), open: Mutex::default() }
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, Arc<Standing>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.open().len()
+    }
+
+    /// A connection that was just made: its first request should be on its way.
+    pub(crate) fn enter(self: &Arc<Self>) -> Entered {
+        let standing = Standing {
+            beginning: self.beginning,
+            phase: AtomicU64::new(0),
+            order: AtomicU64::new(GO_ON),
+            waker: AtomicWaker::new(),
+        };
+        standing.phase.store(standing.now() | HEADING, Ordering::Release);
+        let (standing, number) = (Arc::new(standing), self.count.fetch_add(1, Ordering::Relaxed));
+        self.open().insert(number, Arc::clone(&standing));
+        Entered { connections: Arc::clone(self), number, standing }
+    }
+
+    /// Ends what has had its time, for as long as it is polled.
+    pub(crate) async fn look_after(&self) {
+        let pause = (self.heading / 4).clamp(Duration::from_millis(10), Duration::from_secs(1));
+        loop {
+            tokio::time::sleep(pause).await;
+            for standing in self.open().values() {
+                match standing.since() {
+                    (HEADING, long) if long >= self.heading => standing.tell(BREAK_OFF),
+                    (BETWEEN_REQUESTS, long) if long >= BETWEEN => standing.tell(FINISH),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Ends all of them, each once it has answered.
+    pub(crate) fn finish(&self) {
+        self.open().values().for_each(|standing| standing.tell(FINISH));
+    }
+
+    /// Ends those that wait for a next request, and not only since just now: their places are needed.
+    pub(crate) fn make_room(&self) {
+        let waits = |standing: &&Arc<Standing>| {
+            let (phase, long) = standing.since();
+            phase == BETWEEN_REQUESTS && long >= A_WHILE
+        };
+        self.open().values().filter(waits).for_each(|standing| standing.tell(FINISH));
+    }
+}
+
+/// A connection that is known, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    connections: Arc<Connections>,
+    number: u64,
+    pub(crate) standing: Arc<Standing>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let gone = self.connections.open().remove(&self.number);
+        drop(gone);
+    }
+}
+
+/// A connection's stream, which notes when something comes.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    pub(crate) stream: TcpStream,
+    pub(crate) standing: Arc<Standing>,
+}
+
+impl AsyncRead for Heard {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.standing.heard();
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Heard {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[std::io::IoSlice<'_>],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,112 @@
+//! What a message says of itself on its outside, read only where somebody wants to hear of it: the gateway reads it again
+//! for itself, and neither waits for the other.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use toolhub_core::TraceContext;
+
+/// The longest word that is kept of a message.
+const LONGEST: usize = 200;
+
+/// The outside of a message.
+#[derive(Debug, Default)]
+pub(crate) struct Envelope {
+    /// What its sender calls it, as it was written.
+    pub(crate) id: Option<String>,
+    pub(crate) method: Option<String>,
+    /// The tool that it calls.
+    pub(crate) tool: Option<String>,
+    /// The code of the error, where it is an answer that is one.
+    pub(crate) error: Option<i64>,
+    /// Where it stands in its sender's trace.
+    pub(crate) trace: Option<TraceContext>,
+}
+
+#[derive(Deserialize)]
+struct Outside<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow, default, rename = "_meta")]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Meta<'a> {
+    #[serde(borrow, default)]
+    traceparent: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    tracestate: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Failure {
+    code: i64,
+}
+
+impl Envelope {
+    /// Reads a message; what cannot be read says nothing.
+    pub(crate) fn read(text: &[u8]) -> Self {
+        if text.trim_ascii_start().starts_with(b"[") {
+            return Self { method: Some("batch".to_owned()), ..Self::default() };
+        }
+        let Ok(outside) = serde_json::from_slice::<Outside<'_>>(text) else { return Self::default() };
+        let calls = outside.method.as_deref() == Some("tools/call");
+        let params = outside.params;
+        let params = params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
+        let meta = params.as_ref().and_then(|params| params.meta);
+        let meta = meta.and_then(|meta| serde_json::from_str::<Meta<'_>>(meta.get()).ok());
+        let trace = meta.and_then(|meta| TraceContext::parse(&meta.traceparent?, meta.tracestate.as_deref()));
+        let failure = outside.error.and_then(|error| serde_json::from_str::<Failure>(error.get()).ok());
+        Self {
+            id: outside.id.map(|id| id.get().to_owned()),
+            method: outside.method.as_deref().map(short),
+            tool: params.filter(|_| calls).and_then(|params| params.name).as_deref().map(short),
+            error: failure.map(|failure| failure.code),
+            trace,
+        }
+    }
+}
+
+fn short(word: &str) -> String {
+    word.chars().take(LONGEST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outside_of_a_message_is_read_and_nothing_else() {
+        let check = |text: &str, method: Option<&str>, tool: Option<&str>| {
+            let found = Envelope::read(text.as_bytes());
+            assert_eq!((found.method.as_deref(), found.tool.as_deref()), (method, tool), "{text}");
+        };
+        check(r#"{"id":1,"method":"tools/list","params":{"name":"x"}}"#, Some("tools/list"), None);
+        check(
+            r#"{"id":1,"method":"tools/call","params":{"name":"e\u0063ho"}}"#,
+            Some("tools/call"),
+            Some("echo"),
+        );
+        check(r#"{"id":1,"method":"tools/call","params":[1]}"#, Some("tools/call"), None);
+        check(r#" [{"id":1,"method":"ping"}]"#, Some("batch"), None);
+        check("no JSON", None, None);
+        let answer = Envelope::read(br#"{"id":"a","error":{"code":-32602,"message":"no"}}"#);
+        assert_eq!((answer.id.as_deref(), answer.error), (Some("\"a\""), Some(-32602)));
+        let long = format!(r#"{{"method":"{}"}}"#, "x".repeat(5_000));
+        assert_eq!(Envelope::read(long.as_bytes()).method.map(|method| method.len()), Some(LONGEST));
+    }
+}

@@ -1,0 +1,86 @@
+//! The accounts of requests that come over one stream, as over stdin: each is kept from its line to the line that answers
+//! it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use toolhub_core::served::ServedTrace;
+use toolhub_core::{Event, EventKind, EventSink, RequestWay, ServedRequest};
+use toolhub_mcp::gateway::{Asking, Principal};
+
+use crate::envelope::Envelope;
+use crate::telemetry::Sampler;
+
+/// Requests that are kept account of at a time; a client that gives requests up leaves them open.
+const MOST: usize = 1_024;
+
+/// Keeps account of the requests of one client.
+pub struct StreamAccount {
+    events: Arc<dyn EventSink>,
+    principal: Principal,
+    sampler: Option<Sampler>,
+    open: Mutex<HashMap<String, Open>>,
+}
+
+struct Open {
+    began: Instant,
+    envelope: Envelope,
+    trace: Option<ServedTrace>,
+}
+
+impl std::fmt::Debug for StreamAccount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StreamAccount").field("principal", &self.principal).finish_non_exhaustive()
+    }
+}
+
+impl StreamAccount {
+    /// The accounts of that client; where nobody listens, none are kept.
+    pub fn new(events: Arc<dyn EventSink>, principal: Principal, sampler: Option<Sampler>) -> Self {
+        Self { events, principal, sampler, open: Mutex::default() }
+    }
+
+    /// A line came in; who asks.
+    pub fn hears(&self, line: &str) -> Asking {
+        let mut asking = Asking { principal: self.principal.clone(), trace: None };
+        if self.events.is_deaf() {
+            return asking;
+        }
+        let mut envelope = Envelope::read(line.as_bytes());
+        let (Some(id), Some(_)) = (envelope.id.clone(), &envelope.method) else { return asking };
+        let parent = envelope.trace.take();
+        asking.trace = self.sampler.map(|sampler| sampler.join(parent.as_ref()));
+        let own = asking.trace.clone();
+        let trace = own.map(|own| ServedTrace { own, parent: parent.map(|parent| parent.span()) });
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.len() >= MOST {
+            let oldest = open.iter().min_by_key(|(_, one)| one.began).map(|(id, _)| id.clone());
+            open.remove(&oldest.unwrap_or_default());
+        }
+        open.insert(id, Open { began: Instant::now(), envelope, trace });
+        asking
+    }
+
+    /// A line goes out.
+    pub fn says(&self, line: &str) {
+        if self.events.is_deaf() {
+            return;
+        }
+        let answer = Envelope::read(line.as_bytes());
+        let Some(id) = answer.id.filter(|_| answer.method.is_none()) else { return };
+        let asked = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        let Some(Open { began, envelope, trace }) = asked else { return };
+        let served = ServedRequest {
+            principal: Some(self.principal.as_str().into()),
+            way: RequestWay::Stdio,
+            method: envelope.method,
+            tool: envelope.tool,
+            error: answer.error,
+            bytes: line.len() as u64 + 1,
+            took: began.elapsed(),
+            trace,
+        };
+        self.events.emit(Event::now(None, EventKind::Served(Box::new(served))));
+    }
+}

@@ -1,0 +1,91 @@
+//! A span: one piece of work within a trace, with its beginning and its end.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use toolhub_core::trace::TraceContext;
+
+/// What a span is to the one it belongs to; the numbers are OpenTelemetry's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Internal = 1,
+    Server = 2,
+    Client = 3,
+}
+
+/// What is said of a span.
+#[derive(Debug, Clone)]
+pub(super) enum Fact {
+    Text(String),
+    Number(i64),
+    List(Vec<String>),
+    Flag(bool),
+}
+
+/// One piece of work.
+#[derive(Debug, Clone)]
+pub(super) struct Span {
+    pub(super) trace: u128,
+    pub(super) number: u64,
+    pub(super) parent: Option<u64>,
+    pub(super) state: Option<Arc<str>>,
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    pub(super) began: SystemTime,
+    pub(super) ended: SystemTime,
+    pub(super) facts: Vec<(&'static str, Fact)>,
+    /// Why it failed, if it did.
+    pub(super) error: Option<String>,
+}
+
+impl Span {
+    /// A span at that place, which begins then and has not ended yet.
+    pub(super) fn at(place: &TraceContext, parent: Option<u64>, began: SystemTime) -> Self {
+        Self {
+            trace: place.trace(),
+            number: place.span(),
+            parent,
+            state: place.state().map(Arc::from),
+            name: String::new(),
+            kind: Kind::Internal,
+            began,
+            ended: began,
+            facts: Vec::new(),
+            error: None,
+        }
+    }
+
+    pub(super) fn says(&mut self, key: &'static str, fact: impl Into<Fact>) {
+        self.facts.push((key, fact.into()));
+    }
+}
+
+impl From<String> for Fact {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for Fact {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<i64> for Fact {
+    fn from(number: i64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<bool> for Fact {
+    fn from(flag: bool) -> Self {
+        Self::Flag(flag)
+    }
+}
+
+impl From<Vec<String>> for Fact {
+    fn from(list: Vec<String>) -> Self {
+        Self::List(list)
+    }
+}

@@ -1,0 +1,217 @@
+//! Makes spans of events: one for each request of a client, one for each call that it makes, and one for each attempt of
+//! a call. Events are heard as they come, in whatever order calls run side by side.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use tokio::sync::mpsc::Sender;
+use toolhub_core::trace::TraceContext;
+use toolhub_core::{CallId, Event, EventKind, EventSink, RequestWay, ServedRequest, Source};
+
+use super::sampler::number;
+use super::span::{Kind, Span};
+
+/// Calls that are followed at a time.
+const MOST: usize = 10_000;
+/// Requests whose failed calls are remembered until they are answered.
+const FAILED: usize = 1_024;
+/// The most that is said of a failure.
+const LONGEST: usize = 300;
+
+/// A call under way.
+struct Open {
+    /// Its own place.
+    place: TraceContext,
+    span: Span,
+    attempts: Vec<(Source, Span)>,
+    failure: Option<String>,
+}
+
+#[derive(Default)]
+struct State {
+    calls: HashMap<CallId, Open>,
+    /// Spans of requests of which a call failed, and why; the newest last.
+    failed: VecDeque<(u64, String)>,
+}
+
+/// Makes spans.
+pub(super) struct Spans {
+    queue: Sender<Span>,
+    lost: Arc<AtomicU64>,
+    state: Mutex<State>,
+}
+
+impl std::fmt::Debug for Spans {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Spans").finish_non_exhaustive()
+    }
+}
+
+impl Spans {
+    pub(super) fn new(queue: Sender<Span>, lost: Arc<AtomicU64>) -> Self {
+        Self { queue, lost, state: Mutex::default() }
+    }
+
+    fn put(&self, mut span: Span, ended: SystemTime) {
+        // A clock that was set back does not make work end before it began.
+        span.ended = ended.max(span.began);
+        if self.queue.try_send(span).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn served(&self, state: &mut State, at: SystemTime, request: ServedRequest) {
+        let place = request.trace.as_ref().and_then(|trace| trace.own.is_sampled().then_some(trace));
+        let Some(trace) = place else { return };
+        let began = at.checked_sub(request.took).unwrap_or(at);
+        let mut span = Span::at(&trace.own, trace.parent, began);
+        span.kind = Kind::Server;
+        let tool = request.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
+        let failed = state.failed.iter().position(|(number, _)| *number == trace.own.span());
+        span.error = failed.and_then(|place| state.failed.remove(place)).map(|(_, why)| why);
+        match request.way {
+            RequestWay::Http { client, verb, path, status } => {
+                let named = request.method.clone().unwrap_or_else(|| format!("{verb} {path}"));
+                span.name = format!("{named}{tool}");
+                span.says("http.request.method", verb);
+                span.says("url.path", path);
+                span.says("http.response.status_code", i64::from(status));
+                span.says("client.address", client.ip().to_string());
+                span.says("network.transport", "tcp");
+                if status >= 400 && request.error.is_none() {
+                    span.error.get_or_insert_with(|| format!("answered {status}"));
+                    span.says("error.type", status.to_string());
+                }
+            }
+            RequestWay::Stdio => {
+                span.name = format!("{}{tool}", request.method.clone().unwrap_or_default());
+                span.says("network.transport", "pipe");
+            }
+        }
+        if let Some(code) = request.error {
+            span.error.get_or_insert_with(|| format!("answered {code}"));
+            span.says("error.type", code.to_string());
+        }
+        if let Some(method) = request.method {
+            span.says("mcp.method.name", method);
+        }
+        if let Some(tool) = request.tool {
+            span.says("gen_ai.operation.name", "execute_tool");
+            span.says("gen_ai.tool.name", tool);
+        }
+        if let Some(who) = request.principal {
+            span.says("enduser.id", who.as_ref());
+        }
+        self.put(span, at);
+    }
+
+    /// A call ends; what it tried and has not ended ends with it.
+    fn over(&self, state: &mut State, (call, at): (&CallId, SystemTime), end: End) {
+        let Some(Open { mut span, attempts, failure, .. }) = state.calls.remove(call) else { return };
+        for (_, mut attempt) in attempts {
+            attempt.says("toolhub.cancelled", true);
+            self.put(attempt, at);
+        }
+        span.error = match end {
+            End::Success => None,
+            End::Failure => Some(failure.unwrap_or_else(|| "the call failed".to_owned())),
+            End::GivenUp => Some("the client went away".to_owned()),
+        };
+        if let (Some(why), Some(request)) = (&span.error, span.parent) {
+            if state.failed.len() >= FAILED {
+                state.failed.pop_front();
+            }
+            state.failed.push_back((request, why.clone()));
+        }
+        self.put(span, at);
+    }
+
+    fn of_call(&self, state: &mut State, (call, at): (&CallId, SystemTime), kind: EventKind) {
+        match kind {
+            EventKind::Traced { source: None, trace } => {
+                if trace.is_sampled() && state.calls.len() < MOST {
+                    let place = trace.with_span(number());
+                    let span = Span::at(&place, Some(trace.span()), at);
+                    state
+                        .calls
+                        .insert(call.clone(), Open { place, span, attempts: Vec::new(), failure: None });
+                }
+                return;
+            }
+            EventKind::CallFinished { success, .. } => {
+                let end = if success { End::Success } else { End::Failure };
+                return self.over(state, (call, at), end);
+            }
+            EventKind::CallGivenUp => return self.over(state, (call, at), End::GivenUp),
+            _ => {}
+        }
+        let Some(open) = state.calls.get_mut(call) else { return };
+        match kind {
+            EventKind::CallStarted { tool } => {
+                open.span.name = format!("call {tool}");
+                open.span.says("gen_ai.tool.name", tool.as_str());
+            }
+            EventKind::Routed { candidates, strategy, .. } => {
+                open.span.says("toolhub.route.strategy", strategy);
+                let candidates: Vec<String> = candidates.iter().map(ToString::to_string).collect();
+                open.span.says("toolhub.route.candidates", candidates);
+            }
+            EventKind::AttemptStarted { source } => {
+                let mut span = Span::at(&open.place.with_span(number()), Some(open.span.number), at);
+                span.name = format!("attempt {source}");
+                span.kind = if matches!(source, Source::Server(_)) { Kind::Client } else { Kind::Internal };
+                span.says("toolhub.source", source.to_string());
+                open.attempts.push((source, span));
+            }
+            // The server was told this number, so that what it does is part of this attempt.
+            EventKind::Traced { source: Some(source), trace } => {
+                if let Some((_, span)) = open.attempts.iter_mut().rfind(|(other, _)| *other == source) {
+                    span.number = trace.span();
+                }
+            }
+            EventKind::AttemptFinished { source, error, .. } => {
+                let Some(mut span) = taken(&mut open.attempts, &source) else { return };
+                span.error = error.map(|error| short(&error));
+                open.failure = span.error.clone().or(open.failure.take());
+                self.put(span, at);
+            }
+            EventKind::AttemptCancelled { source, .. } => {
+                let Some(mut span) = taken(&mut open.attempts, &source) else { return };
+                span.says("toolhub.cancelled", true);
+                self.put(span, at);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Success,
+    Failure,
+    GivenUp,
+}
+
+impl EventSink for Spans {
+    fn emit(&self, event: Event) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match (event.call, event.kind) {
+            (_, EventKind::Served(request)) => self.served(&mut state, event.at, *request),
+            (Some(call), kind) => self.of_call(&mut state, (&call, event.at), kind),
+            (None, _) => {}
+        }
+    }
+}
+
+/// The attempt of a source that began last.
+fn taken(attempts: &mut Vec<(Source, Span)>, source: &Source) -> Option<Span> {
+    let place = attempts.iter().rposition(|(other, _)| other == source)?;
+    Some(attempts.remove(place).1)
+}
+
+/// The first line of a failure, within limits.
+fn short(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(LONGEST).collect()
+}

@@ -1,0 +1,130 @@
+//! The callers of a soak: each asks one server after another, and looks at every answer.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+use super::servers::{Servers, Target};
+use crate::load::Caller;
+use crate::wire::META;
+
+/// How long a server that is back may take until it answers: one that kept failing is left alone for a while first.
+const RECOVERY: Duration = Duration::from_secs(120);
+/// Faults that one caller tells of.
+const MOST: usize = 10;
+/// How long a refused caller rests: what is refused at once would else be all that happens.
+const REST: Duration = Duration::from_millis(5);
+
+/// What a call came to.
+enum Came {
+    Right,
+    /// The tool failed, and says why.
+    Refused(String),
+    Wrong(String),
+}
+
+/// Calls until then; what was wrong.
+pub(super) async fn run(
+    url: Arc<str>,
+    servers: Arc<Servers>,
+    mut random: fastrand::Rng,
+    until: Instant,
+) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut caller = None;
+    for turn in 0_u64.. {
+        if Instant::now() >= until || faults.len() >= MOST {
+            break;
+        }
+        let Some(target) = random.choice(&servers.all) else { break };
+        let nonce = random.u64(..);
+        let began = Instant::now();
+        let connected = match caller.take() {
+            Some(caller) => Ok(caller),
+            None => Caller::new(&url).await,
+        };
+        let came = match connected {
+            Ok(mut connected) => {
+                let came = call(&mut connected, target, (turn, nonce)).await;
+                caller = came.is_ok().then_some(connected);
+                came
+            }
+            Err(error) => Err(error),
+        };
+        match came {
+            Ok(Came::Right) => target.answered(began),
+            Ok(Came::Refused(why)) => {
+                if !target.refused(began) {
+                    faults.push(format!("{} was up, and yet: {why}", target.name));
+                }
+                tokio::time::sleep(REST).await;
+            }
+            Ok(Came::Wrong(what)) => faults.push(format!("{}: wrong answer: {what}", target.name)),
+            // Whatever its servers do, the gateway itself answers.
+            Err(error) => faults.push(format!("the gateway did not answer: {error:#}")),
+        }
+    }
+    faults
+}
+
+async fn call(caller: &mut Caller, target: &Target, (turn, nonce): (u64, u64)) -> Result<Came> {
+    let name = &target.name;
+    let (tool, arguments, expected) = match nonce % 2 {
+        0 => {
+            let arguments = format!(r#"{{"server":"{name}","nonce":{nonce},"turn":{turn}}}"#);
+            (format!("look_{name}"), arguments.clone(), arguments)
+        }
+        _ => (format!("who_{name}"), "{}".to_owned(), format!("I am {name}")),
+    };
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":{turn},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments},{META}}}}}"#
+    );
+    let answer = caller.ask("tools/call", Some(&tool), &body).await?;
+    let answer: Value = serde_json::from_slice(answer).context("the answer is no JSON")?;
+    if answer["id"] != json!(turn) {
+        return Ok(Came::Wrong(format!("asked {turn}, answered {answer}")));
+    }
+    let result = &answer["result"];
+    let text = result["content"][0]["text"].as_str().unwrap_or_default();
+    Ok(match result["isError"] == true || !answer["error"].is_null() {
+        true => Came::Refused(if text.is_empty() { answer["error"].to_string() } else { text.to_owned() }),
+        false if text == expected => Came::Right,
+        false => Came::Wrong(format!("expected {expected}, got {answer}")),
+    })
+}
+
+/// Calls each server once, so that all are met.
+pub(super) async fn meet_all(url: &str, servers: &Servers) -> Result<()> {
+    let mut caller = Caller::new(url).await?;
+    for target in &servers.all {
+        match call(&mut caller, target, (0, 0)).await? {
+            Came::Right => {}
+            Came::Refused(why) | Came::Wrong(why) => anyhow::bail!("{} is not there: {why}", target.name),
+        }
+    }
+    Ok(())
+}
+
+/// Waits until each server answers again; those that do not.
+pub(super) async fn all_recover(url: &str, servers: &Servers) -> Vec<String> {
+    let (since, mut faults) = (Instant::now(), Vec::new());
+    for (number, target) in servers.all.iter().enumerate() {
+        loop {
+            let came = match Caller::new(url).await {
+                Ok(mut caller) => call(&mut caller, target, (number as u64, 0)).await,
+                Err(error) => Err(error),
+            };
+            if matches!(came, Ok(Came::Right)) {
+                break;
+            }
+            if since.elapsed() >= RECOVERY {
+                faults.push(format!("{} does not come back", target.name));
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+    faults
+}

@@ -1,0 +1,184 @@
+//! The servers of a soak: over stdio and over HTTP, killed one at a time at random moments, and what each came to.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use serde_json::{Map, Value, json};
+use toolhub_testkit::processes;
+use toolhub_testkit::scripted::{HttpServer, Script, binary};
+
+/// Servers of each kind.
+const EACH: usize = 3;
+/// Marks the children that are servers over stdio.
+const MARK: &str = "TOOLHUB_SOAK_SERVER";
+/// How long it is between two kills, in milliseconds, and how long a server over HTTP stays away.
+const BETWEEN: std::ops::Range<u64> = 1_000..4_000;
+const AWAY: std::ops::Range<u64> = 100..2_000;
+
+/// One server.
+pub(super) struct Target {
+    pub(super) name: String,
+    script: Script,
+    /// `None` over stdio: the gateway starts those.
+    http: Option<(Mutex<HttpServer>, u16)>,
+    config: Value,
+    mark: String,
+    life: Mutex<Life>,
+    calls: AtomicU64,
+    refused: AtomicU64,
+    kills: AtomicU64,
+}
+
+/// When it was there.
+#[derive(Clone, Copy)]
+struct Life {
+    /// Since when it answers; `None` while it is down.
+    up: Option<Instant>,
+    /// Since when the server itself is back: an answer to what was asked after that means that it is up.
+    back: Option<Instant>,
+}
+
+impl Target {
+    fn new(folder: &Path, number: usize, over_http: bool) -> Self {
+        let name = format!("{}{number}", if over_http { "http" } else { "stdio" });
+        // One that changes nothing, and one of which nothing is known: what is done to record them differs.
+        let look = json!({"name": format!("look_{name}"), "inputSchema": {"type": "object"},
+            "annotations": {"readOnlyHint": true}});
+        let who = format!("who_{name}");
+        let script = Script::both()
+            .tool(look)
+            .plain_tool(&who)
+            .on(&format!("tools/call:{who}"), json!([{"text": format!("I am {name}")}]));
+        let mark = format!("{}-{name}", std::process::id());
+        let server = over_http.then(|| HttpServer::start(&script));
+        let config = match &server {
+            Some(server) => json!({"url": server.url}),
+            None => {
+                let file = script.write(folder);
+                json!({"command": binary(), "args": ["stdio", file], "env": {MARK: mark}})
+            }
+        };
+        let http = server.map(|server| {
+            let port = server.port();
+            (Mutex::new(server), port)
+        });
+        let life = Mutex::new(Life { up: Some(Instant::now()), back: Some(Instant::now()) });
+        let (calls, refused, kills) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        Self { name, script, http, config, mark, life, calls, refused, kills }
+    }
+
+    fn life(&self) -> MutexGuard<'_, Life> {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call that began then was answered rightly.
+    pub(super) fn answered(&self, began: Instant) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let mut life = self.life();
+        // What was asked before it was killed may be answered after.
+        if life.up.is_none() && life.back.is_some_and(|back| began >= back) {
+            life.up = Some(Instant::now());
+        }
+    }
+
+    /// A call that began then failed; whether it may have, since the server was down meanwhile.
+    pub(super) fn refused(&self, began: Instant) -> bool {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        self.life().up.is_none_or(|up| up >= began)
+    }
+
+    fn is_up(&self) -> bool {
+        self.life().up.is_some()
+    }
+
+    fn goes(&self) {
+        *self.life() = Life { up: None, back: None };
+        self.kills.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn is_back(&self) {
+        self.life().back = Some(Instant::now());
+    }
+
+    /// Kills it, as a crash would, and sees to it that it can come back.
+    async fn kill(&self, away: Duration) -> Result<()> {
+        self.goes();
+        match &self.http {
+            Some((server, port)) => {
+                server.lock().unwrap_or_else(PoisonError::into_inner).kill();
+                tokio::time::sleep(away).await;
+                *server.lock().unwrap_or_else(PoisonError::into_inner) =
+                    HttpServer::start_on(&self.script, *port);
+            }
+            None => {
+                for pid in processes::with_marker(MARK, &self.mark) {
+                    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+                    // It may be gone already.
+                    let _ = rustix::process::kill_process(
+                        pid.context("no process")?,
+                        rustix::process::Signal::KILL,
+                    );
+                }
+            }
+        }
+        self.is_back();
+        Ok(())
+    }
+}
+
+/// All of them.
+pub(super) struct Servers {
+    pub(super) all: Vec<Target>,
+    _folder: tempfile::TempDir,
+}
+
+impl Servers {
+    pub(super) fn start(folder: &Path) -> Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let scripts = tempfile::tempdir_in(folder)?;
+        let each = |over_http: bool| (0..EACH).map(move |number| (number, over_http));
+        let all = each(false).chain(each(true));
+        let all = all.map(|(number, over_http)| Target::new(scripts.path(), number, over_http)).collect();
+        Ok(Self { all, _folder: scripts })
+    }
+
+    /// What the gateway is told of them.
+    pub(super) fn config(&self) -> Value {
+        let all: Map<String, Value> =
+            self.all.iter().map(|target| (target.name.clone(), target.config.clone())).collect();
+        all.into()
+    }
+
+    /// Kills one after another that is up, until then.
+    pub(super) async fn harass(&self, mut random: fastrand::Rng, until: Instant) -> Result<()> {
+        while Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(random.u64(BETWEEN))).await;
+            let away = Duration::from_millis(random.u64(AWAY));
+            let up: Vec<&Target> = self.all.iter().filter(|target| target.is_up()).collect();
+            if let Some(target) = random.choice(up) {
+                target.kill(away).await?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn kills(&self) -> u64 {
+        self.all.iter().map(|target| target.kills.load(Ordering::Relaxed)).sum()
+    }
+
+    /// A line for each.
+    pub(super) fn report(&self) -> String {
+        let mut out = format!("{:<10}{:>12}{:>12}{:>8}", "server", "answered", "refused", "kills");
+        for target in &self.all {
+            let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+            let (calls, refused, kills) =
+                (count(&target.calls), count(&target.refused), count(&target.kills));
+            let _ = write!(out, "\n{:<10}{calls:>12}{refused:>12}{kills:>8}", target.name);
+        }
+        out
+    }
+}

@@ -1,0 +1,65 @@
+//! What profiles name that is not there: most likely slips, so they are told, as soon as that can be known.
+
+use toolhub_agent::Allowed;
+use toolhub_core::lang::Text;
+
+use crate::hub::Hub;
+use crate::settings::ProfileSettings;
+
+impl Hub {
+    /// What the profiles of the gateway name that nobody has. A tool may be of a server that has not been listed, so tools
+    /// are looked for once all have been.
+    pub fn profile_troubles(&self) -> Vec<Text> {
+        let mut found = Vec::new();
+        let catalog = self.catalog();
+        let names: Vec<&str> = catalog.iter().map(|entry| entry.tool.name().as_str()).collect();
+        let all_listed = self.unlisted().is_empty();
+        for (profile, settings) in &self.settings().profiles {
+            let is_source = |name: &str| {
+                ["native", "skill"].contains(&name)
+                    || self.servers.iter().any(|server| server.id().as_str() == name)
+            };
+            let strange = settings.servers.iter().filter(|name| !is_source(name)).map(String::as_str);
+            found.extend(strange.map(|name| {
+                Text::new(
+                    format!("`[profiles.{profile}] servers` names `{name}`, and no server is called that; `toolhub servers list` shows them"),
+                    format!("`[profiles.{profile}] servers` 中的 `{name}` 不是任何服务器的名称；`toolhub servers list` 列出所有服务器"),
+                )
+            }));
+            if all_listed {
+                found.extend(strange_tools(profile, settings, &names));
+            }
+        }
+        found
+    }
+}
+
+fn strange_tools(profile: &str, settings: &ProfileSettings, names: &[&str]) -> Vec<Text> {
+    // A tool may be named as it is called, or as it is offered where several have its name.
+    let fits = |pattern: &str| {
+        let own = pattern.rsplit_once("__").map_or(pattern, |(_, own)| own);
+        [pattern, own]
+            .iter()
+            .any(|pattern| Allowed::new(vec![(*pattern).to_owned()]).without(names).next().is_none())
+    };
+    let renamed = |name: &str| settings.overrides.values().any(|told| told.name.as_deref() == Some(name));
+    let overrides: Vec<String> = settings.overrides.keys().cloned().collect();
+    let lists = [
+        ("tools", &settings.tools),
+        ("allow", &settings.allow),
+        ("deny", &settings.deny),
+        ("pinned", &settings.pinned),
+        ("overrides", &overrides),
+    ];
+    let mut found = Vec::new();
+    for (key, list) in lists {
+        let is_there = |name: &String| fits(name) || (key == "pinned" && renamed(name));
+        for name in list.iter().filter(|name| !is_there(name)) {
+            found.push(Text::new(
+                format!("`[profiles.{profile}] {key}` names `{name}`, and no tool is called that; `toolhub tools` lists them"),
+                format!("`[profiles.{profile}] {key}` 中的 `{name}` 不是任何工具的名称；`toolhub tools` 列出所有工具"),
+            ));
+        }
+    }
+    found
+}

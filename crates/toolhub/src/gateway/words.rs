@@ -1,0 +1,62 @@
+//! What clients are told of failures: the same as the owner is, without the commands that only the owner can run.
+
+/// Begins a part of a sentence that can be left out, and what ends it.
+const BREAKS: [(&str, &str); 6] = [("; ", ""), ("；", ""), (": ", ""), ("：", ""), (" (", ")"), ("（", "）")];
+/// Begins a command.
+const COMMAND: &str = "`toolhub ";
+
+/// A text without the parts that tell the owner what to run.
+pub(super) fn for_clients(text: &str) -> String {
+    let mut rest = text;
+    let mut kept = String::new();
+    while let Some(place) = rest.find(COMMAND) {
+        let before = &rest[..place];
+        let begun = BREAKS
+            .iter()
+            .filter_map(|(begin, end)| before.rfind(begin).map(|at| (at, *end)))
+            .max_by_key(|(at, _)| *at);
+        let Some((begin, closing)) = begun else {
+            // It is all there is.
+            kept.push_str(&rest[..place + COMMAND.len()]);
+            rest = &rest[place + COMMAND.len()..];
+            continue;
+        };
+        kept.push_str(&rest[..begin]);
+        let after = &rest[place..];
+        rest = match closing {
+            "" => after.find("; ").or_else(|| after.find('；')).map_or("", |end| &after[end..]),
+            closing => after.find(closing).map_or("", |end| &after[end + closing.len()..]),
+        };
+    }
+    kept + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_not_told_what_to_run() {
+        let check = |text: &str, expect: &str| assert_eq!(for_clients(text), expect);
+        check(
+            "wrong arguments for `x`: `a` is missing; see `toolhub tools show x`",
+            "wrong arguments for `x`: `a` is missing",
+        );
+        check(
+            "server `s` wants you to log in: run `toolhub servers login s`",
+            "server `s` wants you to log in",
+        );
+        check(
+            "it is left alone (`toolhub servers test s` tries it at once); last: gone",
+            "it is left alone; last: gone",
+        );
+        check(
+            "held back: not what was approved; see `toolhub tools diff t --source s`, then `toolhub tools approve t --source s`",
+            "held back: not what was approved",
+        );
+        check("a; see `toolhub doctor`; b", "a; b");
+        check("服务器 `s` 需要登录：请运行 `toolhub servers login s`", "服务器 `s` 需要登录");
+        check("已停用（`toolhub servers test s` 立即重试）；最近一次：断开", "已停用；最近一次：断开");
+        check("the toolhub is fine", "the toolhub is fine");
+    }
+}

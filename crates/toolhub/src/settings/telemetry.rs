@@ -1,0 +1,167 @@
+//! `[telemetry]` of `toolhub.toml`: whether traces are sent to a collector of OpenTelemetry, and where that is. What the
+//! file leaves open, the environment may say, as OpenTelemetry has it; it never switches anything on by itself.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde::Deserialize;
+use toolhub_core::lang::Text;
+use toolhub_server::TelemetryOptions;
+use url::Url;
+
+/// Where a collector listens where nothing is said.
+const USUAL: &str = "http://127.0.0.1:4318";
+
+/// `[telemetry]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct TelemetrySettings {
+    /// Whether traces are sent; where it is not said, naming a collector is enough.
+    pub enabled: Option<bool>,
+    /// Where the collector is, as OTLP over HTTP.
+    pub otlp: Option<String>,
+    /// What the hub is called in traces.
+    pub service: Option<String>,
+    /// The share of traces that are recorded, of those that begin here: 0 to 1.
+    pub sampling: Option<f64>,
+}
+
+impl TelemetrySettings {
+    fn is_on(&self) -> bool {
+        self.enabled.unwrap_or(self.otlp.is_some())
+    }
+
+    /// What cannot be meant, and the word in the file that says it.
+    pub(super) fn problem(&self) -> Option<(&'static str, Text)> {
+        if let Some(share) = self.sampling.filter(|share| !(0.0..=1.0).contains(share)) {
+            let what = Text::new(
+                format!("`sampling` is a share between 0 and 1, and {share} is none"),
+                format!("`sampling` 是 0 到 1 之间的比例，{share} 不是"),
+            );
+            return Some(("sampling", what));
+        }
+        let place = self.otlp.as_deref().filter(|place| endpoint(place).is_none())?;
+        let what = Text::new(
+            format!("`{place}` is no address of a collector: write it like `{USUAL}`"),
+            format!("`{place}` 不是收集器地址：请写成 `{USUAL}` 的形式"),
+        );
+        Some(("otlp", what))
+    }
+
+    /// How traces are sent, if they are; `variable` reads the environment.
+    pub fn options(
+        &self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<TelemetryOptions>, Text> {
+        if !self.is_on() {
+            return Ok(None);
+        }
+        let said = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        let (name, place) = match &self.otlp {
+            Some(place) => ("otlp", place.clone()),
+            None => match (said("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), said("OTEL_EXPORTER_OTLP_ENDPOINT")) {
+                (Some(place), _) => ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", place),
+                (None, Some(place)) => ("OTEL_EXPORTER_OTLP_ENDPOINT", place),
+                (None, None) => ("otlp", USUAL.to_owned()),
+            },
+        };
+        // The variable for traces alone names the whole address, and the others the place.
+        let url = match name {
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" => web_address(&place),
+            _ => endpoint(&place),
+        };
+        let url = url.ok_or_else(|| {
+            Text::new(
+                format!("`{name}` is no address of a collector: write it like `{USUAL}`"),
+                format!("`{name}` 不是收集器地址：请写成 `{USUAL}` 的形式"),
+            )
+        })?;
+        let headers = headers(&said("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default());
+        let service = self.service.clone().or_else(|| said("OTEL_SERVICE_NAME"));
+        Ok(Some(TelemetryOptions {
+            url,
+            headers,
+            service: service.unwrap_or_else(|| "toolhub".to_owned()),
+            sampling: self.sampling.unwrap_or(1.0),
+        }))
+    }
+}
+
+fn web_address(place: &str) -> Option<Url> {
+    let url = Url::parse(place.trim()).ok()?;
+    (["http", "https"].contains(&url.scheme()) && url.has_host()).then_some(url)
+}
+
+/// Where a collector at that place takes traces.
+fn endpoint(place: &str) -> Option<Url> {
+    let mut url = web_address(place)?;
+    let path = url.path().trim_end_matches('/').to_owned();
+    if !path.ends_with("/v1/traces") {
+        url.set_path(&format!("{path}/v1/traces"));
+    }
+    Some(url)
+}
+
+/// `name=value` pairs between commas; what is none is left out.
+fn headers(text: &str) -> HeaderMap {
+    let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
+    let read = |(name, value): (&str, &str)| {
+        let name: HeaderName = name.trim().parse().ok()?;
+        let mut value: HeaderValue = value.trim().parse().ok()?;
+        value.set_sensitive(true);
+        Some((name, value))
+    };
+    pairs.filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use toolhub_core::{Lang, Say as _};
+
+    use super::*;
+
+    fn settings(text: &str) -> TelemetrySettings {
+        toml_edit::de::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn traces_are_off_unless_they_are_asked_for() {
+        let all = |name: &str| match name {
+            "OTEL_EXPORTER_OTLP_ENDPOINT" => Some("http://collector:4318/".to_owned()),
+            "OTEL_EXPORTER_OTLP_HEADERS" => Some("x-key = abc,broken,other=1".to_owned()),
+            _ => None,
+        };
+        let check = |text: &str, expect: Option<&str>| {
+            let found = settings(text).options(all).unwrap();
+            assert_eq!(found.map(|options| options.url.to_string()).as_deref(), expect, "{text}");
+        };
+        check("", None);
+        check("enabled = false\notlp = \"http://here:1\"", None);
+        check("otlp = \"http://here:1\"", Some("http://here:1/v1/traces"));
+        check("otlp = \"https://here/prefix/v1/traces\"", Some("https://here/prefix/v1/traces"));
+        check("enabled = true", Some("http://collector:4318/v1/traces"));
+        let options = settings("enabled = true").options(all).unwrap().unwrap();
+        assert_eq!((options.headers["x-key"].to_str().unwrap(), options.headers.len()), ("abc", 2));
+        let usual = settings("enabled = true").options(|_| None).unwrap().unwrap();
+        assert_eq!(
+            (usual.url.as_str(), usual.service.as_str()),
+            ("http://127.0.0.1:4318/v1/traces", "toolhub")
+        );
+        let whole =
+            |name: &str| (name == "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").then(|| "http://t/x".to_owned());
+        assert_eq!(settings("enabled = true").options(whole).unwrap().unwrap().url.as_str(), "http://t/x");
+        let wrong = |name: &str| (name == "OTEL_EXPORTER_OTLP_ENDPOINT").then(|| "collector".to_owned());
+        let told = settings("enabled = true").options(wrong).unwrap_err().say(Lang::En);
+        assert!(told.contains("OTEL_EXPORTER_OTLP_ENDPOINT"), "{told}");
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_told() {
+        let check = |text: &str, expect: Option<&str>| {
+            let found = settings(text).problem().map(|(word, _)| word);
+            assert_eq!(found, expect, "{text}");
+        };
+        check("otlp = \"http://127.0.0.1:4318\"\nsampling = 0.5", None);
+        check("otlp = \"127.0.0.1:4318\"", Some("otlp"));
+        check("otlp = \"grpc://here:4317\"", Some("otlp"));
+        check("sampling = 2.0", Some("sampling"));
+    }
+}

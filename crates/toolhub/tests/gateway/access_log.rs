@@ -1,0 +1,140 @@
+//! The access log: one line for each request that was answered, of whom it came and what it was about, and nothing that
+//! anybody shows to be let in.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use toolhub_testkit::scripted::Script;
+
+use crate::door::for_two_with;
+use crate::raw_client::{Era, RawClient, Stream, http};
+use crate::serving::{PATIENCE, Serving, hub};
+
+/// What stands in the log, once so many lines do.
+async fn lines(path: &Path, count: usize) -> Vec<Value> {
+    let since = Instant::now();
+    loop {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        let found: Vec<Value> = whole.map(|line| serde_json::from_str(line).unwrap()).collect();
+        if found.len() >= count {
+            return found;
+        }
+        assert!(since.elapsed() < PATIENCE, "only {found:?}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+/// The fields of a line that are the same every time.
+fn steady(line: &Value) -> Value {
+    let mut line = line.clone();
+    for changing in ["time", "client", "bytes", "ms"] {
+        assert!(!line[changing].is_null(), "{changing} is missing in {line}");
+        line.as_object_mut().unwrap().remove(changing);
+    }
+    line
+}
+
+#[tokio::test]
+async fn each_request_is_one_line_of_the_log() {
+    let script = Script::both().plain_tool("echo");
+    let (serving, [ann, bob]) = for_two_with(&script, "[serve]\naccess_log = \"access.log\"\n");
+    let path = serving.folder().join("access.log");
+    let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&ann)).await;
+    assert_eq!(client.call("echo", "{}").await.text(), "{}");
+    let line = &lines(&path, 1).await[0];
+    let expected = json!({"principal": "ann", "verb": "POST", "path": "/mcp", "method": "tools/call", "tool": "echo", "status": 200});
+    assert_eq!(steady(line), expected);
+    assert!(line["client"].as_str().unwrap().starts_with("127.0.0.1:"), "{line}");
+    assert!(line["bytes"].as_u64().unwrap() > 50 && line["ms"].as_f64().unwrap() > 0.0, "{line}");
+    assert!(line["time"].as_str().unwrap().ends_with('Z'), "{line}");
+
+    // One that is not let in, one that is wrong, a probe, and a stream, which is told of when it is over.
+    let mut stranger = client.clone();
+    stranger.set("authorization", "Bearer th_of-a-stranger");
+    assert_eq!(stranger.request("1", "tools/list", "").send().await.unwrap().status(), 401);
+    assert_eq!(client.post("no JSON".to_owned()).send().await.unwrap().status(), 400);
+    let probe = http().get(format!("{}/healthz?key=hidden-in-a-query", serving.root));
+    assert_eq!(probe.send().await.unwrap().status(), 200);
+    let other = RawClient::with_token(&serving.url(), Era::Modern, Some(&bob)).await;
+    let wanted = r#""notifications":{"toolsListChanged":true}"#;
+    let mut stream = Stream::open(other.request("1", "subscriptions/listen", wanted)).await;
+    stream.message().await.unwrap();
+    assert_eq!(lines(&path, 4).await.len(), 4, "a stream that is open is not told of");
+    drop(stream);
+    let found: Vec<Value> = lines(&path, 5).await[1..].iter().map(steady).collect();
+    // Connections are answered side by side, so that two lines may change places.
+    for expected in [
+        json!({"principal": null, "verb": "POST", "path": "/mcp", "status": 401}),
+        json!({"principal": "ann", "verb": "POST", "path": "/mcp", "status": 400, "error": -32700}),
+        json!({"principal": null, "verb": "GET", "path": "/healthz", "status": 200}),
+        json!({"principal": "bob", "verb": "POST", "path": "/mcp", "method": "subscriptions/listen", "status": 200}),
+    ] {
+        assert!(found.contains(&expected), "{expected} not in {found:?}");
+    }
+
+    // Moved away, it is begun anew under its name; what was written stays where it went.
+    let old = path.with_extension("1");
+    fs::rename(&path, &old).unwrap();
+    let since = Instant::now();
+    while !path.exists() {
+        assert!(since.elapsed() < PATIENCE, "the log is not begun anew");
+        client.call("echo", "{}").await;
+    }
+    assert_eq!(steady(&lines(&path, 1).await[0]), expected);
+    let all = fs::read_to_string(&old).unwrap() + &fs::read_to_string(&path).unwrap() + &serving.words();
+    for secret in [&ann, &bob, "th_of-a-stranger", "hidden-in-a-query"] {
+        assert!(!all.contains(secret), "{secret} in {all}");
+    }
+}
+
+/// A client that hangs up before it is answered is told of as such.
+#[tokio::test]
+async fn a_client_that_did_not_wait_is_told_of() {
+    let script = Script::both().plain_tool("silent").on("tools/call:silent", json!([{"ignore": true}]));
+    let serving = Serving::before(&script, "[serve]\naccess_log = \"access.log\"\n");
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    let asking = client.request("1", "tools/call", r#""name":"silent","arguments":{}"#).send();
+    let _ = tokio::time::timeout(std::time::Duration::from_millis(500), asking).await;
+    let line = &lines(&serving.folder().join("access.log"), 1).await[0];
+    assert_eq!((&line["status"], &line["principal"]), (&json!(499), &json!("local")));
+}
+
+#[test]
+fn requests_over_stdio_are_written_down_too() {
+    let mut cli = hub("[serve]\naccess_log = \"stderr\"\n");
+    cli.server("s", &Script::both().plain_tool("echo"));
+    let mut command = cli.command(&["serve", "--stdio"]);
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    for (id, tool) in [(1, "echo"), (2, "nothing")] {
+        let params = json!({"name": tool, "arguments": {}, "_meta": meta});
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+        writeln!(input, "{call}").unwrap();
+    }
+    drop(input);
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    let words = String::from_utf8(ended.stderr).unwrap();
+    let mut found: Vec<Value> =
+        words.lines().filter_map(|line| serde_json::from_str(line).ok()).map(|line| steady(&line)).collect();
+    found.sort_by_key(|line| line["tool"].to_string());
+    let expected = |tool: &str| json!({"principal": "stdio", "method": "tools/call", "tool": tool});
+    let mut failed = expected("nothing");
+    failed["error"] = json!(-32602);
+    assert_eq!(found, [expected("echo"), failed], "{words}");
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_is_told_at_once() {
+    let cli = hub("[serve]\naccess_log = \"no/such/folder/access.log\"\n");
+    let ran = cli.run(&["serve", "--bind", "127.0.0.1:0"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("the access log cannot be opened"), "{ran:?}");
+}

@@ -1,0 +1,370 @@
+//! Faults of the hub itself while it serves, made for real: a server that dies, a kill, a full disk, no descriptors left, a
+//! clock that jumps, an end under load.
+
+use std::collections::HashSet;
+use std::fs;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use serde_json::{Value, json};
+use toolhub_testkit::postgres::{PostgresServer, Stop};
+use toolhub_testkit::processes;
+use toolhub_testkit::scripted::{HttpServer, Journal, Script};
+
+use crate::raw_client::{Era, RawClient, Stream};
+use crate::serving::{PATIENCE, Serving, await_cancelled, hub};
+
+/// A tool that changes nothing.
+fn looking(name: &str) -> Value {
+    json!({"name": name, "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}})
+}
+
+/// What a tool answered, and whether it failed.
+async fn told(client: &RawClient, tool: &str) -> (String, bool) {
+    let answer = client.call(tool, "{}").await;
+    let result: Value = serde_json::from_str(answer.result()).unwrap();
+    (result["content"][0]["text"].as_str().unwrap().to_owned(), result["isError"] == true)
+}
+
+fn limit(serving: &Serving, what: Resource, most: Option<u64>) -> Option<u64> {
+    let pid = Pid::from_raw(i32::try_from(serving.pid()).unwrap());
+    let now = fs::read_to_string(format!("/proc/{}/limits", serving.pid())).unwrap();
+    assert!(now.contains("Max open files"), "{now}");
+    let before = prlimit(pid, what, Rlimit { current: most, maximum: hard_limit(what) }).unwrap();
+    before.current
+}
+
+/// What the limit can be set back to: the test's own is the program's too.
+fn hard_limit(what: Resource) -> Option<u64> {
+    rustix::process::getrlimit(what).maximum
+}
+
+#[tokio::test]
+async fn one_dead_server_of_ten_is_named_and_the_others_answer() {
+    let script = |number: usize| {
+        let tool = format!("tool_{number}");
+        Script::both().tool(looking(&tool)).on(&format!("tools/call:{tool}"), json!([{"text": tool}]))
+    };
+    let mut cli = hub("[profiles.default]\nexpose = \"all\"\n");
+    let mut servers: Vec<HttpServer> = (0..10).map(|number| HttpServer::start(&script(number))).collect();
+    for (number, server) in servers.iter().enumerate() {
+        cli.entry(&format!("server-{number}"), json!({"url": server.url}));
+    }
+    let serving = Serving::start(cli);
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    let listed: HashSet<String> = client.tools().await.into_iter().collect();
+    assert!((0..10).all(|number| listed.contains(&format!("tool_{number}"))), "{listed:?}");
+    assert!(serving.get("/healthz").await.contains(r#""status":"ok""#));
+
+    servers[6].kill();
+    let since = Instant::now();
+    let names: Vec<String> = (0..10).map(|number| format!("tool_{number}")).collect();
+    let answers = join_all(names.iter().map(|tool| told(&client, tool))).await;
+    assert!(since.elapsed() < PATIENCE, "{:?}", since.elapsed());
+    for (number, (text, failed)) in answers.iter().enumerate() {
+        match number {
+            6 => assert!(*failed && text.contains("server-6"), "{text}"),
+            _ => assert_eq!((text, failed), (&names[number], &false)),
+        }
+    }
+    let health: Value = serde_json::from_str(&serving.get("/healthz").await).unwrap();
+    let degraded = health["degraded"].as_array().unwrap();
+    assert_eq!((&health["status"], degraded.len()), (&json!("degraded"), 1), "{health}");
+    assert!(degraded[0].as_str().unwrap().starts_with("server `server-6`: "), "{health}");
+    // It comes back, and all is well.
+    let port = servers[6].port();
+    servers[6] = HttpServer::start_on(&script(6), port);
+    let since = Instant::now();
+    while told(&client, "tool_6").await != ("tool_6".to_owned(), false) {
+        assert!(since.elapsed() < PATIENCE, "it is not asked again");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(serving.get("/healthz").await.contains(r#""status":"ok""#));
+}
+
+/// A server that answers though its request was cancelled says it to nobody.
+#[tokio::test]
+async fn a_late_answer_is_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let late = json!([{"progress": {"progress": 1}}, {"delay_ms": 300}, {"text": "too late"}]);
+    let script =
+        Script::both().plain_tool("late").on("tools/call:late", late).plain_tool("echo").journal(&journal);
+    let serving = Serving::before(&script, "");
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    for count in 1..=3 {
+        let params = r#""name":"late","arguments":{}"#;
+        let mut held = Stream::open(client.request("1", "tools/call", params)).await;
+        held.until("notifications/progress").await;
+        drop(held);
+        await_cancelled(&journal, count).await;
+        // The same id, the same server, at the moment at which the late answer comes.
+        let since = Instant::now();
+        while since.elapsed() < Duration::from_millis(600) {
+            assert_eq!(client.call("echo", r#"{"mine":1}"#).await.text(), r#"{"mine":1}"#);
+        }
+    }
+}
+
+/// What was under way reads `unknown`, what was answered is there, and the children are gone once it serves again.
+#[tokio::test]
+async fn killed_while_serving_it_leaves_nothing_undone() {
+    let mut cli = hub("");
+    let journal = cli.folder().join("journal");
+    let held = json!([{"spawn_child": true}, {"progress": {"progress": 1}}, {"delay_ms": 60000}]);
+    let script = Script::both().plain_tool("hold").on("tools/call:hold", held).plain_tool("send_mail");
+    cli.server("s", &script.set("shutdown", "ignore_term").journal(&journal));
+    let serving = Serving::start(cli);
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    for number in 0..5 {
+        assert_eq!(client.call("send_mail", &number_of(number)).await.text(), number_of(number));
+    }
+    let mut stream = Stream::open(client.request("1", "tools/call", r#""name":"hold","arguments":{}"#)).await;
+    stream.until("notifications/progress").await;
+    let seen = Journal::read(&journal);
+    let grandchild = u32::try_from(seen.events("child")[0]["child"].as_u64().unwrap()).unwrap();
+    let left: Vec<u32> = seen.pids().into_iter().chain([grandchild]).collect();
+    let cli = serving.kill();
+    assert!(processes::alive(grandchild), "nobody was there to end it");
+
+    let serving = Serving::start(cli);
+    for pid in left {
+        assert!(processes::gone_within(pid, Duration::from_secs(5)), "{pid} is still there");
+    }
+    let history = serving.cli().run(&["history", "--json"]).json();
+    let of = |tool: &str, status: &str| {
+        let calls = history.as_array().unwrap().iter();
+        calls.filter(|call| call["tool"] == tool && call["status"] == status).count()
+    };
+    assert_eq!((of("send_mail", "succeeded"), of("hold", "unknown")), (5, 1), "{history}");
+}
+
+fn number_of(number: usize) -> String {
+    format!(r#"{{"number":{number}}}"#)
+}
+
+#[tokio::test]
+async fn on_a_full_disk_what_must_be_recorded_is_not_run() {
+    let mut cli = hub("[serve]\naccess_log = \"access.log\"\n");
+    let journal = cli.folder().join("journal");
+    let script = Script::both().tool(looking("look")).plain_tool("send_mail").journal(&journal);
+    let server = HttpServer::start(&script.on("tools/call:look", json!([{"text": "seen"}])));
+    cli.entry("mail", json!({"url": server.url}));
+    // A write that goes too far is an error then, and no signal.
+    let serving = Serving::start_after(cli, "trap '' XFSZ");
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    assert_eq!(client.call("send_mail", "{}").await.text(), "{}");
+    let before = limit(&serving, Resource::Fsize, Some(0));
+    for _ in 0..20 {
+        assert_eq!(told(&client, "look").await, ("seen".to_owned(), false));
+        assert_eq!(client.tools().await.iter().filter(|tool| *tool == "look").count(), 1);
+        let (text, failed) = told(&client, "send_mail").await;
+        assert!(failed && text.contains("not run: it may change something"), "{text}");
+    }
+    let sent = |journal: &Path| {
+        let seen = Journal::read(journal);
+        seen.messages().iter().filter(|message| message["params"]["name"] == "send_mail").count()
+    };
+    assert_eq!(sent(&journal), 1);
+    // With room again, all is well.
+    limit(&serving, Resource::Fsize, before);
+    let since = Instant::now();
+    while told(&client, "send_mail").await.1 {
+        assert!(since.elapsed() < PATIENCE, "it does not recover");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(sent(&journal), 2);
+}
+
+/// A restart of the database is a pause to those who call, and a tool that works long does not keep it waiting.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_restarts_is_a_pause() {
+    let database = PostgresServer::start();
+    let mut cli = hub(&format!("[store]\nurl = \"{}\"\n", database.new_database()));
+    let journal = cli.folder().join("journal");
+    let slow = json!([{"progress": {"progress": 1}}, {"delay_ms": 3000}, {"text": "done"}]);
+    let script = Script::both().plain_tool("slow").on("tools/call:slow", slow).plain_tool("send_mail");
+    cli.server("s", &script.journal(&journal));
+    let serving = Serving::start(cli);
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    assert_eq!(client.call("send_mail", "{}").await.text(), "{}");
+    for how in [Stop::Fast, Stop::Immediate] {
+        let before = Journal::read(&journal).count_method("tools/call");
+        let slow = client.call("slow", "{}");
+        let restart = async {
+            let begun = |journal: &Journal| journal.count_method("tools/call") > before;
+            Journal::read(&journal).wait_for_async(begun, PATIENCE).await;
+            database.stop(how);
+            database.start_again();
+            client.call("send_mail", "{}").await.text()
+        };
+        let (slow, sent) = tokio::join!(slow, restart);
+        assert_eq!((slow.text().as_str(), sent.as_str()), ("done", "{}"), "{how:?}");
+    }
+    drop(client);
+    let history = serving.cli().run(&["history", "--json"]).json();
+    let succeeded = history.as_array().unwrap().iter().filter(|call| call["status"] == "succeeded").count();
+    assert_eq!(succeeded, 5, "{history}");
+}
+
+/// Told to end while 32 callers ask all the time: whatever reached the server is answered to whoever asked it.
+#[tokio::test(flavor = "multi_thread")]
+async fn told_to_end_under_load_it_loses_no_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let count = folder.path().join("count");
+    let script = Script::both()
+        .plain_tool("work")
+        .on("tools/call:work", json!([{"count": count}, {"delay_ms": 20}, {"default": true}]));
+    let mut serving = Serving::before(&script, "");
+    let mut clients = Vec::new();
+    for number in 0..32 {
+        let era = if number % 2 == 0 { Era::Legacy } else { Era::Modern };
+        clients.push((number, RawClient::connect(&serving.url(), era).await));
+    }
+    let asking = clients.iter().map(|(client, raw)| async move {
+        for turn in 0_usize.. {
+            let arguments = format!(r#"{{"client":{client},"turn":{turn}}}"#);
+            let params = format!(r#""name":"work","arguments":{arguments}"#);
+            // One whose connection is closed before it was looked at is none that was lost.
+            let Ok(answer) = raw.request("1", "tools/call", &params).send().await else { return turn };
+            let Ok(text) = answer.text().await else { return turn };
+            let escaped = json!(arguments).to_string();
+            assert!(text.contains(&escaped), "{arguments} was answered with {text}");
+        }
+        0
+    });
+    let ending = async {
+        let since = Instant::now();
+        while lines(&count) < 200 {
+            assert!(since.elapsed() < PATIENCE, "there is no load");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        serving.terminate();
+    };
+    let (answered, ()) = tokio::join!(join_all(asking), ending);
+    assert_eq!(serving.ended().await, Some(0), "{}", serving.words());
+    assert_eq!(
+        answered.into_iter().sum::<usize>(),
+        lines(&count),
+        "each that reached the server was answered"
+    );
+}
+
+fn lines(path: &PathBuf) -> usize {
+    fs::read_to_string(path).unwrap_or_default().lines().count()
+}
+
+/// Two servers have it, and the first does not answer in time: it is not sent again, to nobody.
+#[tokio::test]
+async fn mail_whose_sending_timed_out_was_sent_at_most_once() {
+    for era in [Era::Legacy, Era::Modern] {
+        let mut cli = hub("[limits]\ncall = \"500ms\"\n");
+        let count = cli.folder().join("count");
+        let script = Script::both()
+            .plain_tool("send_mail")
+            .on("tools/call:send_mail", json!([{"count": count}, {"delay_ms": 60000}]));
+        cli.server("one", &script);
+        cli.server("other", &script);
+        let serving = Serving::start(cli);
+        let client = RawClient::connect(&serving.url(), era).await;
+        let tools = client.tools().await;
+        let send = tools.iter().find(|tool| tool.contains("send_mail")).unwrap();
+        let (text, failed) = told(&client, send).await;
+        assert!(failed && text.contains("whether it took effect is unknown"), "{text}");
+        assert_eq!(lines(&count), 1);
+    }
+}
+
+/// Connections that say nothing take every descriptor: who is connected is served on, the others wait until those that
+/// say nothing have had their time.
+#[tokio::test]
+async fn without_descriptors_it_sheds_load_and_recovers() {
+    let mut serving =
+        Serving::before(&Script::both().plain_tool("echo"), "[serve]\nheader_timeout = \"1s\"\n");
+    let connected = RawClient::connect(&serving.url(), Era::Legacy).await;
+    assert_eq!(connected.call("echo", "{}").await.text(), "{}");
+    let open =
+        |serving: &Serving| fs::read_dir(format!("/proc/{}/fd", serving.pid())).unwrap().count() as u64;
+    let most = open(&serving) + 8;
+    let before = limit(&serving, Resource::Nofile, Some(most));
+    let address = serving.root.strip_prefix("http://").unwrap().to_owned();
+    let silent: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    let since = Instant::now();
+    while open(&serving) < most {
+        assert!(since.elapsed() < PATIENCE, "there are descriptors left");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // Whoever asks is answered though they stay: each of them had a second. A connection that waited for a next request
+    // may have been closed for another's sake, and is made again.
+    let late = RawClient::connect(&serving.url(), Era::Modern).await;
+    for client in [&late, &connected] {
+        let since = Instant::now();
+        while client.request("1", "tools/call", r#""name":"echo","arguments":{}"#).send().await.is_err() {
+            assert!(since.elapsed() < PATIENCE, "nobody is answered");
+        }
+    }
+    drop(silent);
+    limit(&serving, Resource::Nofile, before);
+    let since = Instant::now();
+    while open(&serving) > most {
+        assert!(since.elapsed() < PATIENCE, "descriptors are not given back");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(late.call("echo", "{}").await.text(), "{}");
+    serving.terminate();
+    assert_eq!(serving.ended().await, Some(0), "{}", serving.words());
+}
+
+/// The clock goes on by a day and back by two while calls run: none of them is given up for that, and one that never
+/// ends is given up in its time.
+#[tokio::test]
+async fn a_clock_that_jumps_moves_no_deadline() {
+    let mut cli = hub("[limits]\ncall = \"5s\"\n");
+    let journal = cli.folder().join("journal");
+    let script = Script::both()
+        .plain_tool("slow")
+        .on("tools/call:slow", json!([{"delay_ms": 1500}, {"text": "done"}]))
+        .plain_tool("hold")
+        .on("tools/call:hold", json!([{"ignore": true}]))
+        .journal(&journal);
+    let server = HttpServer::start(&script);
+    cli.entry("s", json!({"url": server.url}));
+    let clock = cli.folder().join("clock");
+    let set = |days: i32| fs::write(&clock, format!("{days:+}d\n")).unwrap();
+    set(0);
+    let faked = format!(
+        "export LD_PRELOAD={} FAKETIME_TIMESTAMP_FILE={} FAKETIME_NO_CACHE=1 FAKETIME_DONT_FAKE_MONOTONIC=1",
+        toolhub_testkit::faketime().display(),
+        clock.display()
+    );
+    let serving = Serving::start_after(cli, &faked);
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    for days in [1, -1, 400, 0] {
+        let before = Journal::read(&journal).count_method("tools/call");
+        let jump = async {
+            let begun = |journal: &Journal| journal.count_method("tools/call") >= before + 2;
+            Journal::read(&journal).wait_for_async(begun, PATIENCE).await;
+            set(days);
+        };
+        let since = Instant::now();
+        let (slow, held, ()) = tokio::join!(told(&client, "slow"), told(&client, "hold"), jump);
+        assert_eq!(slow, ("done".to_owned(), false), "{days}");
+        let took = since.elapsed();
+        assert!(
+            held.1 && took >= Duration::from_secs(5) && took < PATIENCE,
+            "{days}: {held:?} after {took:?}"
+        );
+    }
+    // It did jump: the calls were written down on three days.
+    let history = serving.cli().run(&["history", "--json", "--limit", "50"]).json();
+    let days: HashSet<&str> = history
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|call| call["started_at"].as_str()?.get(..10))
+        .collect();
+    assert!(days.len() >= 3, "{days:?}");
+}

@@ -1,0 +1,111 @@
+//! A secret that the hub holds shows nowhere: not to clients, not on the screen with everything told, not in the access log,
+//! in traces, in probes, in what it counts, nor in what it keeps.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+use toolhub_testkit::scripted::{HttpServer, Script};
+
+use crate::collector::Collector;
+use crate::raw_client::{Era, RawClient, http};
+use crate::serving::{Serving, hub};
+
+/// All that stands in the files below a folder, but for those of these names.
+fn everything_below(folder: &Path, but: &[&str]) -> String {
+    let mut text = String::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            text += &everything_below(&path, but);
+        } else if !but.contains(&entry.file_name().to_str().unwrap()) {
+            text += &String::from_utf8_lossy(&fs::read(path).unwrap());
+        }
+    }
+    text
+}
+
+#[tokio::test]
+async fn a_secret_shows_nowhere() {
+    let collector = Collector::start().await;
+    let mut cli = hub("");
+    let made = cli.run(&["serve", "--new-token", "ann", "--json"]).json();
+    let token = made["token"].as_str().unwrap().to_owned();
+    let settings = format!(
+        "[serve]\naccess_log = \"access.log\"\n[telemetry]\notlp = \"{}\"\n[[auth.tokens]]\nname = \"ann\"\nsha256 = {}\n",
+        collector.url, made["sha256"]
+    );
+    fs::write(cli.folder().join("toolhub.toml"), settings).unwrap();
+    let script = Script::both()
+        .plain_tool("echo")
+        .plain_tool("dies")
+        .on("tools/call:dies", json!([{"exit": 3}]))
+        .plain_tool("fails")
+        .on("tools/call:fails", json!([{"tool_error": "no"}]));
+    // Its own secrets: in a header, in the address, and in the environment of a program.
+    let far = HttpServer::start(&Script::both().plain_tool("far"));
+    let mut gone = HttpServer::start(&Script::both().plain_tool("lost"));
+    let address = |server: &HttpServer| format!("{}?key=secret-in-an-address", server.url);
+    cli.entry(
+        "far",
+        json!({"url": address(&far), "headers": {"Authorization": "Bearer secret-in-a-header"}}),
+    );
+    cli.entry("gone", json!({"url": address(&gone), "headers": {"X-Key": "secret-in-a-header"}}));
+    let file = script.write(cli.folder());
+    let scripted = toolhub_testkit::scripted::binary();
+    cli.entry(
+        "own",
+        json!({"command": scripted, "args": ["stdio", file], "env": {"API_KEY": "secret-in-an-environment"}}),
+    );
+    cli.entry(
+        "wrong",
+        json!({"command": "no-such-program-at-all", "env": {"API_KEY": "secret-in-an-environment"}}),
+    );
+    let serving = Serving::start_telling(cli);
+
+    let mut said = String::new();
+    for era in [Era::Legacy, Era::Modern] {
+        let client = RawClient::with_token(&serving.url(), era, Some(&token)).await;
+        client.tools().await;
+        gone.kill();
+        for tool in ["echo", "far", "lost", "dies", "fails", "nothing"] {
+            let answer = client.request("1", "tools/call", &format!(r#""name":"{tool}","arguments":{{}}"#));
+            said += &answer.send().await.unwrap().text().await.unwrap();
+        }
+        for (method, params) in [("resources/read", r#""uri":"file:///x""#), ("vendor/thing", "")] {
+            said += &client.request("1", method, params).send().await.unwrap().text().await.unwrap();
+        }
+    }
+    for path in ["/healthz", "/readyz", "/metrics", "/mcp", "/nothing"] {
+        let asked = http().get(format!("{}{path}", serving.root)).bearer_auth(&token);
+        said += &asked.send().await.unwrap().text().await.unwrap();
+        said += &serving.get(path).await;
+    }
+    let wrong = http().get(format!("{}/metrics", serving.root)).bearer_auth("secret-of-a-stranger");
+    said += &wrong.send().await.unwrap().text().await.unwrap();
+    for command in
+        [&["history", "--json"][..], &["servers", "list"], &["servers", "list", "--json"], &["doctor"]]
+    {
+        let ran = serving.cli().run(command);
+        said += &(ran.stdout + &ran.stderr);
+    }
+    collector.spans_once(|spans| spans.iter().any(|span| span.name == "tools/call nothing")).await;
+    said += &serving.words();
+    said += &collector.text();
+    // The files that the owner put them into hold them, of course.
+    said += &everything_below(serving.folder(), &["mcp.json"]);
+    assert!(said.contains("tools/call") && said.contains("toolhub_calls_total"), "nothing was said");
+    let secrets = [
+        token.as_str(),
+        "secret-in-a-header",
+        "secret-in-an-address",
+        "secret-in-an-environment",
+        "secret-of-a-stranger",
+    ];
+    for secret in secrets {
+        let place = said.find(secret);
+        let around =
+            place.map(|place| said[place.saturating_sub(300)..].chars().take(700).collect::<String>());
+        assert_eq!(around, None, "{secret}");
+    }
+}

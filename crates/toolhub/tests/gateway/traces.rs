@@ -1,0 +1,216 @@
+//! Traces: what a client began goes on through the gateway to the server, and a collector hears of each piece of it.
+
+use serde_json::{Value, json};
+use toolhub_testkit::scripted::{HttpServer, Journal, Script};
+
+use crate::collector::{Collector, Span};
+use crate::raw_client::{ERAS, Era, RawClient};
+use crate::serving::{PATIENCE, Serving, hub};
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const SPAN: &str = "00f067aa0ba902b7";
+
+fn parent(flags: &str) -> String {
+    format!("00-{TRACE}-{SPAN}-{flags}")
+}
+
+fn settings(collector: &Collector, more: &str) -> String {
+    format!("[telemetry]\notlp = \"{}\"\nservice = \"hub-of-a-test\"\n{more}", collector.url)
+}
+
+fn named<'s>(spans: &'s [Span], name: &str) -> &'s Span {
+    spans.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("no `{name}` in {spans:#?}"))
+}
+
+fn has(name: &'static str) -> impl Fn(&[Span]) -> bool {
+    move |spans| spans.iter().any(|span| span.name == name)
+}
+
+/// The calls that reached a server, as they came.
+fn calls(journal: &Journal) -> Vec<Value> {
+    let called = |entry: &&Value| entry["message"]["method"] == "tools/call";
+    journal.entries().iter().filter(called).cloned().collect()
+}
+
+#[tokio::test]
+async fn a_call_is_one_trace_from_client_to_server() {
+    for era in ERAS {
+        let collector = Collector::start().await;
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("journal");
+        let script = Script::both().plain_tool("echo").journal(&journal);
+        let server = HttpServer::start(&script);
+        let mut cli = hub(&settings(&collector, ""));
+        cli.entry("near", json!({"url": server.url}));
+        let serving = Serving::start(cli);
+        let mut client = RawClient::connect(&serving.url(), era).await;
+        client.also(&format!(r#""traceparent":"{}","tracestate":"vendor=1","other":[1.0]"#, parent("01")));
+        assert_eq!(client.call("echo", r#"{"a":1.0}"#).await.text(), r#"{"a":1.0}"#);
+
+        let spans = collector.spans_once(has("tools/call echo")).await;
+        let (request, call, attempt) =
+            (named(&spans, "tools/call echo"), named(&spans, "call echo"), named(&spans, "attempt near"));
+        assert!([request, call, attempt].iter().all(|span| span.trace == TRACE), "{spans:#?}");
+        assert_eq!(request.parent.as_deref(), Some(SPAN));
+        assert_eq!(call.parent.as_ref(), Some(&request.id));
+        assert_eq!(attempt.parent.as_ref(), Some(&call.id));
+        assert_eq!((request.kind, call.kind, attempt.kind), (2, 1, 3));
+        assert_eq!(request.state.as_deref(), Some("vendor=1"));
+        for inner in [call, attempt] {
+            assert!(request.nanos.0 <= inner.nanos.0 && inner.nanos.0 <= inner.nanos.1, "{spans:#?}");
+        }
+        let facts = &request.facts;
+        assert_eq!(
+            (&facts["mcp.method.name"], &facts["gen_ai.tool.name"], &facts["http.response.status_code"]),
+            (&json!("tools/call"), &json!("echo"), &json!(200))
+        );
+        assert_eq!((&facts["enduser.id"], &facts["url.path"]), (&json!("local"), &json!("/mcp")));
+        assert_eq!(call.facts["toolhub.route.candidates"], json!(["near"]));
+        assert!(spans.iter().all(|span| span.error.is_none()), "{spans:#?}");
+        assert!(collector.services().iter().all(|service| service == "hub-of-a-test"));
+
+        // The server is told that what it does is part of the attempt; the rest goes on as it came.
+        let reached = &calls(&Journal::read(&journal))[0];
+        let meta = &reached["message"]["params"]["_meta"];
+        let handed_on = format!("00-{TRACE}-{}-01", attempt.id);
+        assert_eq!((&meta["traceparent"], &meta["tracestate"]), (&json!(handed_on), &json!("vendor=1")));
+        assert_eq!(meta["other"].to_string(), "[1.0]");
+        assert_eq!(reached["headers"]["traceparent"], json!(handed_on));
+        assert_eq!(reached["message"]["params"]["arguments"].to_string(), r#"{"a":1.0}"#);
+    }
+}
+
+/// A header will do where the message says nothing; where neither does, a trace begins here. What is handed on beside
+/// calls is part of it too.
+#[tokio::test]
+async fn a_trace_may_come_in_a_header_or_begin_here() {
+    let collector = Collector::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let script =
+        Script::both().plain_tool("echo").on("vendor/thing", json!([{"reply": {"x": 1}}])).journal(&journal);
+    let serving = Serving::before(&script, &settings(&collector, ""));
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    let request = client.request("1", "vendor/thing", "");
+    let answer =
+        request.header("traceparent", parent("01")).header("tracestate", "a=b").send().await.unwrap();
+    assert!(answer.text().await.unwrap().contains("\"x\":1"));
+    let spans = collector.spans_once(has("vendor/thing")).await;
+    let request = named(&spans, "vendor/thing");
+    assert_eq!((request.trace.as_str(), request.parent.as_deref()), (TRACE, Some(SPAN)));
+    let heard = Journal::read(&journal);
+    let reached = heard.messages().into_iter().find(|message| message["method"] == "vendor/thing").unwrap();
+    let meta = &reached["params"]["_meta"];
+    assert_eq!(meta["traceparent"], json!(format!("00-{TRACE}-{}-01", request.id)));
+    assert_eq!(meta["tracestate"], json!("a=b"));
+
+    client.call("echo", "{}").await;
+    let spans = collector.spans_once(has("tools/call echo")).await;
+    let begun = named(&spans, "tools/call echo");
+    assert!(begun.parent.is_none() && begun.trace != TRACE, "{begun:?}");
+    assert_eq!(named(&spans, "call echo").trace, begun.trace);
+}
+
+#[tokio::test]
+async fn failures_are_seen_in_the_trace() {
+    let collector = Collector::start().await;
+    let script = Script::both()
+        .plain_tool("fails")
+        .on("tools/call:fails", json!([{"tool_error": "the fuse has blown\nand more"}]))
+        .plain_tool("silent")
+        .on("tools/call:silent", json!([{"ignore": true}]));
+    let serving = Serving::before(&script, &settings(&collector, ""));
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    client.call("fails", "{}").await;
+    let spans = collector.spans_once(has("tools/call fails")).await;
+    for name in ["attempt s", "call fails", "tools/call fails"] {
+        let error = named(&spans, name).error.clone().unwrap_or_default();
+        assert!(error.contains("the fuse has blown") && !error.contains("and more"), "{name}: {error}");
+    }
+    // A tool that nobody knows is the request's own failure.
+    client.call("nothing", "{}").await;
+    let spans = collector.spans_once(has("tools/call nothing")).await;
+    assert_eq!(named(&spans, "tools/call nothing").facts["error.type"], json!("-32602"));
+    // So is a client that does not wait.
+    let asking = client.request("1", "tools/call", r#""name":"silent","arguments":{}"#).send();
+    let _ = tokio::time::timeout(std::time::Duration::from_millis(500), asking).await;
+    let spans = collector.spans_once(has("tools/call silent")).await;
+    assert_eq!(named(&spans, "call silent").error.as_deref(), Some("the client went away"));
+    assert_eq!(named(&spans, "tools/call silent").facts["http.response.status_code"], json!(499));
+    let attempts: Vec<&Span> = spans.iter().filter(|span| span.name == "attempt s").collect();
+    assert!(
+        attempts.iter().any(|span| span.facts.get("toolhub.cancelled") == Some(&json!(true))),
+        "{spans:#?}"
+    );
+}
+
+/// The client decides whether its own trace is recorded; the share in the settings is for traces that begin here. Others
+/// are told either way, so that they decide alike.
+#[tokio::test]
+async fn only_what_is_sampled_is_sent() {
+    let collector = Collector::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let script = Script::both().plain_tool("echo").plain_tool("last").journal(&journal);
+    let serving = Serving::before(&script, &settings(&collector, "sampling = 0.0\n"));
+    let mut client = RawClient::connect(&serving.url(), Era::Modern).await;
+    client.call("echo", "{}").await;
+    client.also(&format!(r#""traceparent":"{}""#, parent("00")));
+    client.call("echo", "{}").await;
+    client.also(&format!(r#""traceparent":"{}""#, parent("01")));
+    client.call("last", "{}").await;
+    collector.spans_once(has("tools/call last")).await;
+    drop(serving);
+    let names: Vec<String> = collector.so_far().into_iter().map(|span| span.name).collect();
+    assert!(names.iter().all(|name| name.contains("last") || name.contains("attempt s")), "{names:?}");
+    assert_eq!(names.len(), 3, "{names:?}");
+    let flags: Vec<String> = calls(&Journal::read(&journal))
+        .iter()
+        .map(|call| call["message"]["params"]["_meta"]["traceparent"].as_str().unwrap()[52..].to_owned())
+        .collect();
+    assert_eq!(flags, ["-00", "-00", "-01"]);
+}
+
+/// Switched off, nothing is added and nothing changed.
+#[tokio::test]
+async fn without_telemetry_a_clients_trace_goes_on_as_it_came() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let serving = Serving::before(&Script::both().plain_tool("echo").journal(&journal), "");
+    let mut client = RawClient::connect(&serving.url(), Era::Modern).await;
+    client.call("echo", "{}").await;
+    client.set("traceparent", &parent("01"));
+    client.call("echo", "{}").await;
+    client.also(r#""traceparent":"not even one","tracestate":7"#);
+    client.call("echo", "{}").await;
+    let calls = calls(&Journal::read(&journal));
+    let meta = |call: &Value| {
+        let meta = &call["message"]["params"]["_meta"];
+        (meta["traceparent"].clone(), meta["tracestate"].clone())
+    };
+    let nothing = (Value::Null, Value::Null);
+    let found: Vec<(Value, Value)> = calls.iter().map(meta).collect();
+    assert_eq!(found, [nothing.clone(), nothing, (json!("not even one"), json!(7))]);
+}
+
+#[tokio::test]
+async fn a_collector_that_is_not_there_costs_nothing_and_is_told_once() {
+    // A port that nobody listens on: it was free a moment ago.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let settings = format!("[telemetry]\notlp = \"http://{free}/secret-path?key=hidden\"\n");
+    let mut serving = Serving::before(&Script::both().plain_tool("echo"), &settings);
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    let since = std::time::Instant::now();
+    while !serving.words().contains("traces cannot be sent") {
+        assert_eq!(client.call("echo", "{}").await.text(), "{}");
+        assert!(since.elapsed() < PATIENCE, "{}", serving.words());
+    }
+    for _ in 0..200 {
+        assert_eq!(client.call("echo", "{}").await.text(), "{}");
+    }
+    serving.terminate();
+    assert_eq!(serving.ended().await, Some(0));
+    let words = serving.words();
+    assert_eq!(words.matches("traces cannot be sent").count(), 1, "{words}");
+    assert!(!words.contains("secret-path") && !words.contains("hidden"), "{words}");
+}

@@ -1,0 +1,40 @@
+//! `cargo xtask soak`: full load through the gateway while its servers are killed and come back. What is done and judged
+//! is in `gateway-load`, which also runs for half a minute as a test.
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+
+use crate::{
+    commands::{UsageError, unknown},
+    run::{Profile, build, check, program},
+    workspace::Workspace,
+};
+
+const OPTIONS: [&str; 4] = ["--minutes", "--seconds", "--seed", "--debug"];
+
+pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
+    let (mut seconds, mut profile) = (15.0 * 60.0, Profile::Release);
+    let mut seed = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    let mut words = args.iter();
+    while let Some(word) = words.next() {
+        let mut number = || -> Result<f64> {
+            let given = words.next().and_then(|number| number.parse::<f64>().ok());
+            let wrong = || UsageError(format!("`{word}` wants a number")).into();
+            given.filter(|number| *number >= 0.0).ok_or_else(wrong)
+        };
+        match word.as_str() {
+            "--minutes" => seconds = number()? * 60.0,
+            "--seconds" => seconds = number()?,
+            "--seed" => seed = number()? as u64,
+            "--debug" => profile = Profile::Debug,
+            stranger => return Err(unknown("argument", stranger, OPTIONS)),
+        }
+    }
+    let toolhub = build(workspace, "toolhub", "toolhub", profile)?;
+    build(workspace, "toolhub-testkit", "scripted-mcp", profile)?;
+    let load = build(workspace, "toolhub-testkit", "gateway-load", profile)?;
+    let folder = workspace.target.join("soak");
+    let mut soak = program(&load);
+    soak.arg("soak").arg(toolhub).arg(folder).args([seconds.to_string(), seed.to_string()]);
+    check(&mut soak)
+}

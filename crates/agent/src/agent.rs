@@ -85,10 +85,21 @@ impl Agent<'_> {
         })
     }
 
-    /// What rules plan, with the tools that the agent may use.
+    /// What rules plan, with the tools that the agent may use. What leans on what was said before is read with it.
     async fn planned(&self, asked: Asked<'_>) -> Plan {
         let finder = AllowedFinder { finder: self.desk.finder, allowed: &self.desk.allowed };
-        rules::plan_with(asked.request, &finder, asked.today).await
+        let before = exchanges(asked.before);
+        let meant = rules::in_context(asked.request, &before);
+        let request = meant.as_deref().unwrap_or(asked.request);
+        let plan = rules::plan_with(request, &finder, asked.today).await;
+        if plan.problems.is_empty() {
+            return plan;
+        }
+        // Something lacks: perhaps the file that was spoken of before.
+        let Some(placed) = rules::placed(request, &before) else { return plan };
+        let with_file = rules::plan_with(&placed, &finder, asked.today).await;
+        let whole = with_file.problems.is_empty() && !with_file.steps.is_empty();
+        if whole { with_file } else { plan }
     }
 
     fn wanted<'b>(&'b self, request: &'b str, purpose: Purpose) -> Wanted<'b> {
@@ -176,10 +187,10 @@ impl Agent<'_> {
     ) -> Answer {
         let worded = !text.is_empty();
         if !worded {
-            text.push(composed(&plan, &steps, self.desk.lang));
+            text.push(composed(&plan, &steps, self.desk.lang).text());
         }
         let success = worded || steps.iter().any(StepResult::success);
-        let mut verification = verified(&steps, &plan.problems);
+        let mut verification = verified(&steps, &plan);
         let text = text.join("\n").trim().to_owned();
         if worded {
             check_words(&mut verification, (&text, request), &steps);
@@ -197,6 +208,7 @@ impl Agent<'_> {
             steps,
             verification,
             success,
+            failures: Vec::new(),
             model: Some(model_talk.model().name().to_owned()),
             usage: model_talk.usage(),
             notes,
@@ -217,23 +229,29 @@ impl Agent<'_> {
         self.tell_plan(&plan);
         let steps = execute(&plan, asked.request, &self.desk, None).await;
         let nothing = plan.steps.is_empty() && plan.problems.is_empty();
+        // Who asks in Chinese is answered so.
+        let lang = if spoken(asked.request) == Lang::Zh { Lang::Zh } else { self.desk.lang };
+        let mut failures = Vec::new();
         let text = match nothing {
-            true => self
-                .desk
-                .lang
+            true => lang
                 .pick(
                     "no tool fits this request; `toolhub tools` lists what there is, and a language model (`[llm]`) could answer more",
                     "没有适合该请求的工具；`toolhub tools` 列出所有工具，配置语言模型（`[llm]`）后可回答更多问题",
                 )
                 .to_owned(),
-            false => composed(&plan, &steps, self.desk.lang),
+            false => {
+                let composed = composed(&plan, &steps, lang);
+                let text = composed.text();
+                failures = composed.failures;
+                text
+            }
         };
         let success = !steps.is_empty() && steps.iter().all(StepResult::success) && plan.problems.is_empty();
         let verification = match nothing {
             true => Verification { verified: false, confidence: 0.05, issues: Vec::new() },
-            false => verified(&steps, &plan.problems),
+            false => verified(&steps, &plan),
         };
-        Answer { text, steps, verification, success, model: None, usage: Usage::default(), notes }
+        Answer { text, steps, verification, success, failures, model: None, usage: Usage::default(), notes }
     }
 
     /// The plan in order, or without its steps where they must not be run: something is missing, or speaks against it.
@@ -289,6 +307,23 @@ impl Agent<'_> {
 pub fn spoken(request: &str) -> Lang {
     let chinese = request.chars().any(|letter| ('\u{4e00}'..='\u{9fff}').contains(&letter));
     if chinese { Lang::Zh } else { Lang::En }
+}
+
+/// What was asked and answered before, oldest first.
+fn exchanges(before: &[Message]) -> Vec<rules::Exchange<'_>> {
+    let mut found: Vec<rules::Exchange<'_>> = Vec::new();
+    for message in before {
+        match message {
+            Message::User(request) => found.push(rules::Exchange { request, answer: "" }),
+            Message::Assistant { text, .. } => {
+                if let Some(last) = found.last_mut() {
+                    last.answer = text;
+                }
+            }
+            Message::Tool { .. } => {}
+        }
+    }
+    found
 }
 
 fn messages(asked: Asked<'_>) -> Vec<Message> {

@@ -6,6 +6,7 @@ use toolhub_core::RawJson;
 use super::candidate::Given;
 use super::candidates::Candidates;
 use super::choose::{Choice, Chooser, Schemas};
+use super::coverage::{self, Part};
 use super::mention::Reading;
 use super::split::{self, Clause};
 use super::{choose, fan, inherit, probe, problem};
@@ -20,7 +21,8 @@ struct Draft {
 /// Plans a text that has narrow letters.
 pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan {
     let reading = Reading::of(text, today);
-    let mut chooser = Chooser { candidates, schemas: Schemas::default() };
+    let about = choose::wish(&reading);
+    let mut chooser = Chooser { candidates, schemas: Schemas::default(), about };
     let clauses = split::clauses(&reading);
     let mut drafts: Vec<Draft> = Vec::new();
     let mut unfinished: Vec<Draft> = Vec::new();
@@ -44,6 +46,11 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
     }
     for draft in &unfinished {
         refuse(&mut plan, draft);
+    }
+    if plan.problems.is_empty() {
+        let parts: Vec<Part<'_>> =
+            drafts.iter().map(|draft| Part { start: draft.clause.start, choice: &draft.choice }).collect();
+        plan.doubts.extend(coverage::doubt(text, &parts, &reading).filter(|_| !parts.is_empty()));
     }
     if plan.steps.is_empty() && plan.problems.is_empty() {
         plan.problems.push(problem::no_tool(text.trim()));

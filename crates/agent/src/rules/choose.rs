@@ -104,6 +104,8 @@ impl Schemas {
 pub(super) struct Chooser<'a> {
     pub(super) candidates: &'a Candidates,
     pub(super) schemas: Schemas,
+    /// What the whole request asks for.
+    pub(super) about: Wish,
 }
 
 impl Chooser<'_> {
@@ -131,7 +133,10 @@ impl Chooser<'_> {
             }
         }
         let wish = wish(&asked);
-        let in_other_words = wish.query().and_then(|query| self.candidates.of(&query));
+        let about = wish.query_about(&self.about).filter(|_| !earlier.is_empty());
+        let in_other_words = [wish.query(), about].into_iter().flatten();
+        let in_other_words: Vec<&Search> =
+            in_other_words.filter_map(|query| self.candidates.of(&query)).collect();
         for considered in in_other_words.into_iter().flat_map(near) {
             if !looked.iter().any(|other| other.hit.tool.name() == considered.hit.tool.name()) {
                 looked.push(Considered { rank: considered.rank * REPHRASED, ..considered });
@@ -233,6 +238,10 @@ impl Chooser<'_> {
             Agreement::Unknown | Agreement::Doubtful if profile.changes => score -= UNASKED,
             Agreement::Does | Agreement::Unknown | Agreement::Doubtful => {}
         }
+        // A workbook that was named before is no text now, either.
+        if self.schemas.profile(tool).reads_text && opens_workbook(&choice) {
+            return None;
+        }
         // `clear B2:C4 of sheet S` deletes no sheet: what is changed is what was pointed at.
         if profile.changes && points_elsewhere(&choice, asked) {
             return None;
@@ -308,6 +317,17 @@ fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice]) -> bool {
         && choice.does == Agreement::Does
         && choice.is_whole()
         && (choice.stands > 0.0 || confidence >= FOUND_ENOUGH / 2.0)
+}
+
+/// Whether a call would read a workbook.
+fn opens_workbook(choice: &Choice) -> bool {
+    choice.filling.slots.iter().flatten().any(|slot| {
+        let text = match &slot.value {
+            Given::Said(value) => value.as_str().unwrap_or_default().to_lowercase(),
+            Given::Result => return false,
+        };
+        [".xlsx", ".xls", ".xlsm"].iter().any(|ending| text.ends_with(ending))
+    })
 }
 
 /// Whether a text points at cells that a call would leave alone.
@@ -390,7 +410,7 @@ fn used(filling: &Filling, reading: &Reading<'_>) -> f32 {
         Value::Literal(_) => 2.0,
         Value::Number(number) if number.weak => 0.2,
         Value::Number(_) | Value::When(_) | Value::Place => 1.0,
-        Value::Name => 0.8,
+        Value::Name | Value::Holiday => 0.8,
     };
     let all: f32 = reading.mentions.iter().map(|mention| weight(&mention.value)).sum();
     let used: f32 = reading

@@ -37,7 +37,7 @@ pub(super) struct Profile {
     pub(super) changes: bool,
     pub(super) searches: bool,
     /// Whether it reads files as text, of which workbooks and pictures have none.
-    reads_text: bool,
+    pub(super) reads_text: bool,
 }
 
 /// What a text asks for.
@@ -257,6 +257,15 @@ impl Wish {
             }
         }
         (!seen.is_empty()).then(|| seen.join(" "))
+    }
+
+    /// The same, about what another wish speaks of: 把 一月 改名 says nothing of sheets where the clause before does.
+    pub(super) fn query_about(&self, other: &Self) -> Option<String> {
+        if self.deeds.is_empty() || !self.things.is_empty() || !self.implied.is_empty() {
+            return None;
+        }
+        let (things, implied) = (other.things.clone(), other.implied.clone());
+        Self { deeds: self.deeds.clone(), things, implied, ..Self::default() }.query()
     }
 
     /// What a tool is to this wish.

@@ -1,6 +1,7 @@
 //! What the contents of a request suggest beyond its words: arithmetic wants a calculator, 几点 a clock.
 
-use super::mention::Reading;
+use super::countdown;
+use super::mention::{Reading, Value};
 use super::parameter::Parameter;
 use super::role::Role;
 
@@ -9,9 +10,11 @@ use super::role::Role;
 pub(super) enum Need {
     Calculator,
     Clock,
+    /// Something that counts the days until another.
+    Countdown,
 }
 
-const CLOCK_WORDS: [&str; 17] = [
+const CLOCK_WORDS: [&str; 27] = [
     "what time",
     "current time",
     "time is it",
@@ -29,6 +32,16 @@ const CLOCK_WORDS: [&str; 17] = [
     "星期几",
     "现在的时间",
     "当地时间",
+    "what weekday",
+    "which weekday",
+    "day of the week",
+    "what's the date",
+    "周几",
+    "礼拜几",
+    "哪一天",
+    "是哪天",
+    "什么日子",
+    "what day was",
 ];
 
 impl Need {
@@ -37,6 +50,7 @@ impl Need {
         match self {
             Self::Calculator => "calculate an arithmetic expression",
             Self::Clock => "tell the current time in a time zone or city",
+            Self::Countdown => "count the days until a date",
         }
     }
 
@@ -45,6 +59,7 @@ impl Need {
         let wanted = match self {
             Self::Calculator => Role::Expression,
             Self::Clock => Role::Zone,
+            Self::Countdown => Role::Until,
         };
         let others =
             parameters.iter().filter(|parameter| parameter.required && parameter.role != wanted).count();
@@ -59,10 +74,19 @@ pub(super) fn needs(reading: &Reading<'_>) -> Vec<Need> {
     if !reading.expressions.is_empty() {
         found.push(Need::Calculator);
     }
-    if CLOCK_WORDS.iter().any(|word| lower.contains(word)) {
+    if countdown::read(reading).is_some() {
+        found.push(Need::Countdown);
+    } else if CLOCK_WORDS.iter().any(|word| lower.contains(word)) || asks_when(reading, &lower) {
         found.push(Need::Clock);
     }
     found
+}
+
+/// `when is Easter`, 中秋节是什么时候: a day that is called by name, and asked for.
+fn asks_when(reading: &Reading<'_>, lower: &str) -> bool {
+    let named = reading.mentions.iter().any(|mention| mention.value == Value::Holiday);
+    let asked = ["when is", "when's", "when was", "what date", "什么时候", "哪天", "几月几"];
+    named && asked.iter().any(|words| lower.contains(words))
 }
 
 /// What to search for beside the words of a text.

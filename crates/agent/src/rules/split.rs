@@ -139,7 +139,9 @@ const HAN_VERBS: [&str; 66] = [
 pub(super) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
     let tokens = &reading.tokens;
     let inside = |token: &Token<'_>| {
-        reading.mentions.iter().any(|mention| mention.start < token.end && token.start < mention.end)
+        let within = |start: usize, end: usize| start < token.end && token.start < end;
+        reading.mentions.iter().any(|mention| within(mention.start, mention.end))
+            || reading.expressions.iter().any(|found| within(found.start, found.end))
     };
     let mut found = Vec::new();
     let mut start = 0;

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use toolhub_core::Tool;
 use toolhub_core::finder::{Found, Search};
 
-use super::candidate::{Given, Scene};
+use super::candidate::{Candidate, Given, Scene};
 use super::candidates::Candidates;
 use super::deed::{Agreement, Profile, Wish};
 use super::fill::{Filling, fill};
@@ -50,6 +50,8 @@ const NEARLY: f32 = 0.5;
 const REPHRASED: f32 = 0.7;
 /// How well a tool counts as found that the contents of a text suggest.
 const SUGGESTED: f32 = 0.8;
+/// The same where there is no doubt of it.
+const BEYOND: f32 = 1.4;
 
 /// A tool with its arguments.
 #[derive(Debug, Clone)]
@@ -150,7 +152,10 @@ impl Chooser<'_> {
                     continue;
                 }
                 let rank = if by_words == 0 || !fits { 1.0 } else { SUGGESTED };
+                // What is plain to see outweighs how well others were found.
+                let rank = if need.is_plain() { BEYOND } else { rank };
                 match looked.iter_mut().find(|other| other.hit.tool.name() == hit.tool.name()) {
+                    Some(known) if need.is_plain() => (known.suggested, known.rank) = (true, rank),
                     Some(known) => known.suggested = true,
                     None => looked.push(Considered { hit, rank, suggested: true }),
                 }
@@ -384,8 +389,16 @@ fn speaks_of_tools(text: &str) -> bool {
 /// What a text asks for; names of sheets say nothing of it.
 pub(super) fn wish(asked: &Reading<'_>) -> Wish {
     let scene = Scene { reading: asked, stems: labels::stems(asked), tool_words: Vec::new() };
-    let names: Vec<(usize, usize)> =
+    let mut names: Vec<(usize, usize)> =
         super::sheet::find(&scene).iter().map(|name| (name.start, name.end)).collect();
+    // What is written into cells says nothing of what is to be done, either.
+    // `a comment` in a cell is a thing, and no text.
+    let is_text = |entry: &&Candidate| {
+        let written = asked.text.get(entry.start..entry.end).unwrap_or_default().trim_start().to_lowercase();
+        !["a ", "an ", "some ", "the ", "一"].iter().any(|article| written.starts_with(article))
+    };
+    let written = super::entry::candidates(&scene);
+    names.extend(written.iter().filter(is_text).map(|entry| (entry.start, entry.end)));
     Wish::of(asked, &names)
 }
 

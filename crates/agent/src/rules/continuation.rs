@@ -175,8 +175,8 @@ impl Continued {
         };
         let alone = !outside.contains(' ') && outside.chars().all(|c| c.is_ascii_alphanumeric() || c == '.');
         match self {
-            Self::By("+" | "-", number) if !number.ends_with('%') => alone || only("+-*/"),
-            Self::By("*" | "/", _) => alone || only("*/"),
+            Self::By("+" | "-", number) if !number.ends_with('%') => alone || only("+-*/^"),
+            Self::By("*" | "/", _) => alone || only("*/^"),
             _ => alone,
         }
     }
@@ -288,6 +288,31 @@ fn ends(tokens: &[Token<'_>], after: usize) -> bool {
         Kind::Han => "再然接最并等是得多写存放吧呢吗后结和告填加减乘除随之".contains(next.text),
         Kind::Number => false,
     })
+}
+
+/// `take 250, subtract 40`, 从 100 里减去 3: a number that something is done to.
+pub(super) fn begun(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
+    const LEADS: [(&[&str], ()); 7] = [
+        (&["take"], ()),
+        (&["start", "with"], ()),
+        (&["start", "from"], ()),
+        (&["begin", "with"], ()),
+        (&["从"], ()),
+        (&["拿"], ()),
+        (&["用"], ()),
+    ];
+    let ((), lead) = starts(tokens, at, &LEADS)?;
+    let (text, length) = operand(tokens, at + lead)?;
+    let after = at + lead + length;
+    let start = tokens[at + lead].start;
+    let (after, skipped) = match tokens.get(after) {
+        Some(token) if matches!(token.text, "里" | "中") => (after + 1, true),
+        _ => (after, false),
+    };
+    let joined = if skipped { 0 } else { joints(tokens, after) };
+    let (continued, next) = read(tokens, after + joined).filter(|_| skipped || joined > 0)?;
+    let text = continued.apply(&text);
+    Some((Expression { text, start, end: tokens[next - 1].end, operators: 1 }, next))
 }
 
 /// An expression with everything that is done to it in the words after it.

@@ -94,12 +94,24 @@ const DISTANCE: [&str; 22] = [
     "隔",
 ];
 
+/// Whether a text asks for days that are counted otherwise than a clock counts them.
+pub(super) fn is_beyond_clocks(reading: &Reading<'_>) -> bool {
+    let lower = reading.text.to_lowercase();
+    OF_WORK.iter().any(|words| lower.contains(words))
+}
+
+/// Days of work: no clock knows of them.
+const OF_WORK: [&str; 6] = ["business day", "working day", "work day", "workday", "weekdays", "工作日"];
+
 /// What is counted, where a text asks that.
 pub(super) fn read(reading: &Reading<'_>) -> Option<Countdown> {
     let lower = reading.text.to_lowercase();
     let chinese = ASKING_HAN.iter().any(|words| lower.contains(words));
     let english = ASKING.iter().any(|words| lower.contains(words));
     // What is calculated is not counted: `how many days are in 3 weeks`.
+    if is_beyond_clocks(reading) {
+        return None;
+    }
     if !(chinese || english) || !reading.expressions.is_empty() {
         return None;
     }
@@ -200,5 +212,6 @@ mod tests {
         check("国庆放假几天", None);
         check("how long did the talk on March 5 take", None);
         check("what day is Christmas", None);
+        check("how many working days until Friday", None);
     }
 }

@@ -121,6 +121,7 @@ pub(super) fn find(text: &str, tokens: &[Token<'_>], free: &dyn Fn(usize) -> boo
             .or_else(|| share(tokens, at))
             .or_else(|| word_problem(tokens, at))
             .or_else(|| of_two(tokens, at))
+            .or_else(|| continuation::begun(tokens, at).filter(|(_, after)| (at..*after).all(free)))
             .or_else(|| of_several(tokens, at, free))
             .or_else(|| Run::read(tokens, at, free))
         {
@@ -464,5 +465,9 @@ mod tests {
         check("三加五再乘以二", &["(3 + 5) * 2"]);
         check("先算 12 除以 5，再把结果乘以 10，然后减去 3", &["12 / 5 * 10 - 3"]);
         check("12 * 3 and add 3 rows", &["12 * 3"]);
+        check("take 250, subtract 40, then divide by 3", &["(250 - 40) / 3"]);
+        check("从 100 里减去 37", &["100 - 37"]);
+        check("5 天 3 小时是多少分钟", &["5 day + 3 hour to minute"]);
+        check("2 hours 15 minutes in seconds", &["2 hours + 15 minutes to seconds"]);
     }
 }

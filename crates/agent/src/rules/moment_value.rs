@@ -63,6 +63,9 @@ fn periods(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
 
 pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     let mut found = if parameter.role == Role::Time { Vec::new() } else { periods(parameter, scene) };
+    if shows_place(parameter) && countdown::is_beyond_clocks(scene.reading) {
+        return Vec::new();
+    }
     let counted = counted_until(parameter, scene);
     if shows_place(parameter) {
         found.extend(named_days(scene, counted));

@@ -12,7 +12,32 @@ pub(super) enum Need {
     Clock,
     /// Something that counts the days until another.
     Countdown,
+    /// Something that remembers what was said.
+    History,
 }
+
+const HISTORY_WORDS: [&str; 20] = [
+    "what did we talk about",
+    "what did we discuss",
+    "what have we talked about",
+    "what have we discussed",
+    "what did i ask",
+    "what did i say",
+    "what did i just ask",
+    "what did you say",
+    "what did you tell me",
+    "what was my last question",
+    "what was the last thing i asked",
+    "聊了什么",
+    "聊了些什么",
+    "聊了啥",
+    "说了什么",
+    "说了些什么",
+    "谈了什么",
+    "谈了些什么",
+    "问了什么",
+    "问过什么",
+];
 
 const CLOCK_WORDS: [&str; 27] = [
     "what time",
@@ -51,15 +76,25 @@ impl Need {
             Self::Calculator => "calculate an arithmetic expression",
             Self::Clock => "tell the current time in a time zone or city",
             Self::Countdown => "count the days until a date",
+            Self::History => "look up what was said before in the conversation",
         }
+    }
+
+    /// Whether nothing else can be meant.
+    pub(super) fn is_plain(self) -> bool {
+        matches!(self, Self::Countdown | Self::History)
     }
 
     /// Whether a tool with these parameters can meet it.
     pub(super) fn is_met(self, parameters: &[Parameter]) -> bool {
+        if self == Self::History {
+            let spoken = parameters.iter().any(|parameter| parameter.has_word(&["conversation", "chat"]));
+            return spoken && parameters.iter().all(|parameter| !parameter.required);
+        }
         let wanted = match self {
             Self::Calculator => Role::Expression,
             Self::Clock => Role::Zone,
-            Self::Countdown => Role::Until,
+            Self::Countdown | Self::History => Role::Until,
         };
         let others =
             parameters.iter().filter(|parameter| parameter.required && parameter.role != wanted).count();
@@ -73,6 +108,9 @@ pub(super) fn needs(reading: &Reading<'_>) -> Vec<Need> {
     let mut found = Vec::new();
     if !reading.expressions.is_empty() {
         found.push(Need::Calculator);
+    }
+    if HISTORY_WORDS.iter().any(|words| lower.contains(words)) {
+        found.push(Need::History);
     }
     if countdown::read(reading).is_some() {
         found.push(Need::Countdown);

@@ -150,6 +150,11 @@ fn is_period(text: &str) -> bool {
     after.len() < text.len() && ["月", "季度"].iter().any(|period| after.starts_with(period))
 }
 
+/// `Q1` to `Q4`, `H1`: parts of a year, which sheets are called by, before they are cells.
+fn is_quarter(cells: &str) -> bool {
+    ["Q1", "Q2", "Q3", "Q4", "H1", "H2"].contains(&cells)
+}
+
 /// Without the quotes: what stands in quotes that begin or end there.
 pub(super) fn quoted_at(
     reading: &Reading<'_>,
@@ -187,6 +192,7 @@ pub(super) fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Opti
         && let Value::Literal(literal) = &mention.value
     {
         let code = matches!(literal, Literal::Code(_))
+            || matches!(literal, Literal::Cells(cells) if is_quarter(cells))
             || (announced && matches!(literal, Literal::Cells(cells) if !cells.contains(':')));
         return (code && mention.start == token.start).then_some((mention.start, mention.end));
     }

@@ -11,7 +11,7 @@ const GIVING_HAN: [&str; 8] = ["改名", "重命名", "更名", "改个名", "�
 /// `rename 一月 to Jan`, 把 一月 改名为 Jan: the old name, where a new one is told.
 pub(super) fn olds(reading: &Reading<'_>) -> Vec<(usize, usize)> {
     let text = reading.text;
-    let mut found = Vec::new();
+    let (mut found, mut told) = (Vec::new(), Vec::new());
     for (at, token) in reading.tokens.iter().enumerate() {
         if !token.is_any(&GIVING) {
             continue;
@@ -19,6 +19,9 @@ pub(super) fn olds(reading: &Reading<'_>) -> Vec<(usize, usize)> {
         let small = ["the", "sheet", "worksheet", "tab", "named", "called", "my", "old", "sheets"];
         let next = at + 1 + reading.tokens[at + 1..].iter().take_while(|token| token.is_any(&small)).count();
         found.extend(name_at(reading, next, true));
+        // `copy it to Backup`: what `it` is was said before.
+        let that = reading.tokens.get(next).filter(|token| token.is_any(&["it", "this", "that"]));
+        told.extend(that.and_then(|that| new_name(reading, that.end)));
     }
     for verb in GIVING_HAN {
         for (at, _) in text.match_indices(verb) {
@@ -47,6 +50,7 @@ pub(super) fn olds(reading: &Reading<'_>) -> Vec<(usize, usize)> {
         })
     };
     found.retain(|span| !is_thing(*span) && !taken(*span) && new_name(reading, span.1).is_some());
+    found.extend(told);
     found
 }
 

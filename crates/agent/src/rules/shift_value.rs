@@ -46,6 +46,9 @@ pub(super) fn is_today(written: &str) -> bool {
 pub(super) fn shifts(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     let tokens = &scene.reading.tokens;
     let mut found = Vec::new();
+    if countdown::is_beyond_clocks(scene.reading) {
+        return found;
+    }
     // What is counted to is no shift.
     let counted = countdown::read(scene.reading);
     let is_counted = |start: usize, end: usize| {
@@ -57,7 +60,10 @@ pub(super) fn shifts(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     // `tomorrow`, `next Friday`, 下周三: a day that is counted from today.
     for mention in &scene.reading.mentions {
         let written = scene.reading.written(mention);
+        // `is 2028-02-29 a Monday?` shifts nothing.
+        let asked = is_weekday(written) && scene.reading.mentions.iter().any(|other| is_dated(scene, other));
         if matches!(mention.value, Value::When(Moment::Date(_)))
+            && !asked
             && !is_in_digits(written)
             && !is_today(written)
             && !is_counted(mention.start, mention.end)
@@ -68,6 +74,7 @@ pub(super) fn shifts(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
         }
     }
     let text = scene.reading.text;
+    found.extend(neighbours(scene));
     for half in ["半个小时", "半小时", "半天", "半年", "半个月"] {
         for (start, _) in text.match_indices(half) {
             let rest = &text[start + half.len()..];
@@ -89,6 +96,57 @@ pub(super) fn shifts(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
         }
     }
     found
+}
+
+/// `the day after Christmas`, 圣诞节前一天: one day from another.
+fn neighbours(scene: &Scene<'_>) -> Vec<Candidate> {
+    let text = scene.reading.text;
+    let lower = text.to_ascii_lowercase();
+    let words = [
+        ("the day after ", "1 day after"),
+        ("the day before ", "1 day before"),
+        ("the week after ", "1 week after"),
+        ("the week before ", "1 week before"),
+    ];
+    let days = scene.reading.mentions.iter().filter(|mention| is_dated(scene, mention));
+    let mut found = Vec::new();
+    for day in days {
+        let (before, after) = (&lower[..day.start], &text[day.end..]);
+        let english = words.iter().find(|(word, _)| before.ends_with(word));
+        let after = after.strip_prefix('的').unwrap_or(after);
+        let chinese = [
+            ("前一天", "1天前"),
+            ("前一日", "1天前"),
+            ("后一天", "1天后"),
+            ("第二天", "1天后"),
+            ("次日", "1天后"),
+        ]
+        .into_iter()
+        .find(|(word, _)| after.starts_with(word));
+        let (start, end, value) = match (english, chinese) {
+            (Some((word, value)), _) => (day.start - word.len(), day.start, *value),
+            (None, Some((word, value))) => {
+                let start = text.len() - after.len();
+                (start, start + word.len(), value)
+            }
+            (None, None) => continue,
+        };
+        found.push(Candidate { value: Given::Said(Json::from(value)), start, end, score: GOOD + 0.6 });
+    }
+    found
+}
+
+fn is_weekday(written: &str) -> bool {
+    let lower = written.to_lowercase();
+    lower.ends_with("day") && !lower.contains(' ') && !["today", "yesterday"].contains(&lower.as_str())
+        || ["星期", "周", "礼拜"].iter().any(|week| lower.starts_with(week))
+}
+
+/// Whether a day is told by its date or its name.
+fn is_dated(scene: &Scene<'_>, mention: &Mention) -> bool {
+    mention.value == Value::Holiday
+        || matches!(mention.value, Value::When(Moment::Date(_)))
+            && is_in_digits(scene.reading.written(mention))
 }
 
 /// Words after a span of time that say in which direction it goes; longer ones first where one begins another.

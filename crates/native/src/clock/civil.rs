@@ -112,6 +112,9 @@ fn day(text: &str, today: Date) -> Option<Date> {
         let year = year.unwrap_or(today.year().into());
         return Date::new(year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?).ok();
     }
+    if let Some(day) = day_of_month(text, today) {
+        return Some(day);
+    }
     let text = text.trim_end_matches(['日', '号']);
     let parts: Vec<&str> = text.split(['-', '/', '.', '年', '月']).map(str::trim).collect();
     let (year, month, day) = match parts.as_slice() {
@@ -121,6 +124,15 @@ fn day(text: &str, today: Date) -> Option<Date> {
     };
     let (month, day) = (numerals::parse(month)?, numerals::parse(day)?);
     Date::new(year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?).ok()
+}
+
+/// 下个月1号, 本月15日.
+fn day_of_month(text: &str, today: Date) -> Option<Date> {
+    let months = [("下个月", 1), ("下月", 1), ("上个月", -1), ("上月", -1), ("这个月", 0), ("本月", 0)];
+    let (months, day) = months.iter().find_map(|(word, months)| Some((*months, text.strip_prefix(word)?)))?;
+    let day = numerals::parse(day.trim().strip_suffix(['日', '号'])?.trim())?;
+    let first = today.first_of_month().checked_add(Span::new().months(months)).ok()?;
+    Date::new(first.year(), first.month(), day.try_into().ok()?).ok()
 }
 
 /// How many days it is to `monday`, `next monday` (the first one after today), `周一` (of this week), `下周一` (of the next).

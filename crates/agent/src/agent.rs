@@ -16,7 +16,7 @@ use crate::desk::Desk;
 use crate::execute::{Thinker, execute};
 use crate::model_plan::{self, NoPlan};
 use crate::model_talk::ModelTalk;
-use crate::plan::{Plan, Step, StepId};
+use crate::plan::{Plan, Slot, Step, StepId};
 use crate::prompt::{Purpose, Wanted, prompt};
 use crate::rounds::{Talked, talk};
 use crate::rules;
@@ -96,9 +96,11 @@ impl Agent<'_> {
             return plan;
         }
         // Something lacks: perhaps the file that was spoken of before.
-        let Some(placed) = rules::placed(request, &before) else { return plan };
+        let Some((placed, file)) = rules::placed(request, &before) else { return plan };
         let with_file = rules::plan_with(&placed, &finder, asked.today).await;
-        let whole = with_file.problems.is_empty() && !with_file.steps.is_empty();
+        let uses = |slot: &Slot| matches!(slot, Slot::Value(value) if value.get().contains(&file));
+        let whole = with_file.problems.is_empty()
+            && with_file.steps.iter().flat_map(|step| &step.arguments).any(|(_, slot)| uses(slot));
         if whole { with_file } else { plan }
     }
 
@@ -230,7 +232,7 @@ impl Agent<'_> {
         let steps = execute(&plan, asked.request, &self.desk, None).await;
         let nothing = plan.steps.is_empty() && plan.problems.is_empty();
         // Who asks in Chinese is answered so.
-        let lang = if spoken(asked.request) == Lang::Zh { Lang::Zh } else { self.desk.lang };
+        let lang = if is_chinese(asked.request) { Lang::Zh } else { self.desk.lang };
         let mut failures = Vec::new();
         let text = match nothing {
             true => lang
@@ -309,6 +311,15 @@ pub fn spoken(request: &str) -> Lang {
     if chinese { Lang::Zh } else { Lang::En }
 }
 
+/// Whether a request is written in Chinese, and does not only name something so: `rename 一月 to Jan`.
+fn is_chinese(request: &str) -> bool {
+    let han = request.chars().filter(|letter| ('\u{4e00}'..='\u{9fff}').contains(letter)).count();
+    let is_word =
+        |word: &&str| !word.contains(['.', '/']) && word.chars().all(|letter| letter.is_ascii_alphabetic());
+    let words = request.split_whitespace().filter(|word| !word.is_empty()).filter(is_word).count();
+    han > 0 && han >= words
+}
+
 /// What was asked and answered before, oldest first.
 fn exchanges(before: &[Message]) -> Vec<rules::Exchange<'_>> {
     let mut found: Vec<rules::Exchange<'_>> = Vec::new();
@@ -364,5 +375,21 @@ impl Thinker for Thinking<'_, '_> {
                 text => Ok(text.to_owned()),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_language_of_a_request_is_told() {
+        for request in ["现在几点", "README.md 里有什么", "读取 sales.xlsx 的 March", "把 Sheet1 改名为 Jan"]
+        {
+            assert!(is_chinese(request), "{request}");
+        }
+        for request in ["rename 一月 to Jan in 2026.xlsx", "what time is it", "2 + 2", ""] {
+            assert!(!is_chinese(request), "{request}");
+        }
     }
 }

@@ -18,6 +18,14 @@ struct Draft {
     clause: Clause,
 }
 
+impl Draft {
+    /// Every call it stands for, with where the text begins that tells its arguments.
+    fn calls(&self, text: &str, today: Date) -> Vec<(usize, Choice)> {
+        let reading = Reading::of(&text[self.clause.start..self.clause.end], today);
+        fan::out(&self.choice, &reading).into_iter().map(|call| (self.clause.start, call)).collect()
+    }
+}
+
 /// Plans a text that has narrow letters.
 pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan {
     let reading = Reading::of(text, today);
@@ -48,8 +56,9 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
         refuse(&mut plan, draft);
     }
     if plan.problems.is_empty() {
+        let calls: Vec<(usize, Choice)> = drafts.iter().flat_map(|draft| draft.calls(text, today)).collect();
         let parts: Vec<Part<'_>> =
-            drafts.iter().map(|draft| Part { start: draft.clause.start, choice: &draft.choice }).collect();
+            calls.iter().map(|(start, choice)| Part { start: *start, choice }).collect();
         plan.doubts.extend(coverage::doubt(text, &parts, &reading).filter(|_| !parts.is_empty()));
     }
     if plan.steps.is_empty() && plan.problems.is_empty() {
@@ -158,9 +167,8 @@ fn join(before: &mut Choice, choice: Choice) {
 
 fn add(plan: &mut Plan, draft: &Draft, text: &str, today: Date) {
     let said = &text[draft.clause.start..draft.clause.end];
-    let reading = Reading::of(said, today);
     let before = plan.steps.last().map(|step| step.id.clone());
-    for call in fan::out(&draft.choice, &reading) {
+    for (_, call) in draft.calls(text, today) {
         let id = StepId::new(format!("step{}", plan.steps.len() + 1));
         let mut dependencies = Vec::new();
         let mut arguments = Vec::new();

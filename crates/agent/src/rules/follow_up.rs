@@ -86,8 +86,9 @@ pub fn in_context(request: &str, before: &[Exchange<'_>]) -> Option<String> {
     worked_on(&text, &meant_before, last).or_else(|| exchanged(&text, &meant_before()))
 }
 
-/// The same request with the workbook, and its sheet, that was last spoken of; none where it names a file itself.
-pub fn placed(request: &str, before: &[Exchange<'_>]) -> Option<String> {
+/// The same request with the file, and the sheet of it, that was last spoken of, and that file; none where it names a file
+/// itself.
+pub fn placed(request: &str, before: &[Exchange<'_>]) -> Option<(String, String)> {
     let text = super::plain(request);
     let path = |text: &str| {
         let reading = Reading::of(text, Date::ZERO);
@@ -106,12 +107,13 @@ pub fn placed(request: &str, before: &[Exchange<'_>]) -> Option<String> {
     let own = Reading::of(&text, Date::ZERO);
     let scene = Scene { reading: &own, stems: labels::stems(&own), tool_words: Vec::new() };
     let sheet = sheet.filter(|_| sheet::find(&scene).is_empty());
-    Some(match (has_han(&text), sheet) {
+    let whole = match (has_han(&text), sheet) {
         (true, Some(sheet)) => format!("在 {file} 的“{sheet}”工作表里，{text}"),
         (true, None) => format!("在 {file} 里，{text}"),
         (false, Some(sheet)) => format!("In sheet \"{sheet}\" of {file}: {text}"),
         (false, None) => format!("In {file}: {text}"),
-    })
+    };
+    Some((whole, file))
 }
 
 /// `times 3`: the number that came out before, as it was told, so that nothing is rounded twice.
@@ -266,7 +268,7 @@ mod tests {
     fn a_file_stays_in_mind() {
         let check = |before: &str, request: &str, expect: &str| {
             let before = [Exchange { request: before, answer: "" }];
-            assert_eq!(placed(request, &before).unwrap_or_default(), expect, "{request}");
+            assert_eq!(placed(request, &before).unwrap_or_default().0, expect, "{request}");
         };
         check(
             "create sheet Poll in poll.xlsx",

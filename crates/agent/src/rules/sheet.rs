@@ -307,6 +307,10 @@ fn after_files(reading: &Reading<'_>) -> Vec<(usize, usize)> {
 fn stands_alone(reading: &Reading<'_>, name: (usize, usize)) -> bool {
     let after = &reading.text[name.1..];
     let before = &reading.text[..name.0];
+    // A part of every sheet is no sheet.
+    if ["表头", "标题行", "首行", "末行", "标题"].contains(&&reading.text[name.0..name.1]) {
+        return false;
+    }
     let ends = after.starts_with([' ', ',', '，', '/', '!', '！', '|', '的', '里', '中', ']']);
     let begins = before.ends_with([' ', ',', '，', '/', '|', '[', '-', '>', '的']);
     // 读取 a.xlsx 的 一月: the last word may be a sheet's name, and is one for sure where it is a month.

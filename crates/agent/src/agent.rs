@@ -16,7 +16,7 @@ use crate::desk::Desk;
 use crate::execute::{Thinker, execute};
 use crate::model_plan::{self, NoPlan};
 use crate::model_talk::ModelTalk;
-use crate::plan::{Plan, Step, StepId};
+use crate::plan::{Plan, Slot, Step, StepId};
 use crate::prompt::{Purpose, Wanted, prompt};
 use crate::rounds::{Talked, talk};
 use crate::rules;
@@ -85,10 +85,23 @@ impl Agent<'_> {
         })
     }
 
-    /// What rules plan, with the tools that the agent may use.
+    /// What rules plan, with the tools that the agent may use. What leans on what was said before is read with it.
     async fn planned(&self, asked: Asked<'_>) -> Plan {
         let finder = AllowedFinder { finder: self.desk.finder, allowed: &self.desk.allowed };
-        rules::plan_with(asked.request, &finder, asked.today).await
+        let before = exchanges(asked.before);
+        let meant = rules::in_context(asked.request, &before);
+        let request = meant.as_deref().unwrap_or(asked.request);
+        let plan = rules::plan_with(request, &finder, asked.today).await;
+        if plan.problems.is_empty() {
+            return plan;
+        }
+        // Something lacks: perhaps the file that was spoken of before.
+        let Some((placed, file)) = rules::placed(request, &before) else { return plan };
+        let with_file = rules::plan_with(&placed, &finder, asked.today).await;
+        let uses = |slot: &Slot| matches!(slot, Slot::Value(value) if value.get().contains(&file));
+        let whole = with_file.problems.is_empty()
+            && with_file.steps.iter().flat_map(|step| &step.arguments).any(|(_, slot)| uses(slot));
+        if whole { with_file } else { plan }
     }
 
     fn wanted<'b>(&'b self, request: &'b str, purpose: Purpose) -> Wanted<'b> {
@@ -176,10 +189,10 @@ impl Agent<'_> {
     ) -> Answer {
         let worded = !text.is_empty();
         if !worded {
-            text.push(composed(&plan, &steps, self.desk.lang));
+            text.push(composed(&plan, &steps, self.desk.lang).text());
         }
         let success = worded || steps.iter().any(StepResult::success);
-        let mut verification = verified(&steps, &plan.problems);
+        let mut verification = verified(&steps, &plan);
         let text = text.join("\n").trim().to_owned();
         if worded {
             check_words(&mut verification, (&text, request), &steps);
@@ -197,6 +210,7 @@ impl Agent<'_> {
             steps,
             verification,
             success,
+            failures: Vec::new(),
             model: Some(model_talk.model().name().to_owned()),
             usage: model_talk.usage(),
             notes,
@@ -217,23 +231,29 @@ impl Agent<'_> {
         self.tell_plan(&plan);
         let steps = execute(&plan, asked.request, &self.desk, None).await;
         let nothing = plan.steps.is_empty() && plan.problems.is_empty();
+        // Who asks in Chinese is answered so.
+        let lang = if is_chinese(asked.request) { Lang::Zh } else { self.desk.lang };
+        let mut failures = Vec::new();
         let text = match nothing {
-            true => self
-                .desk
-                .lang
+            true => lang
                 .pick(
                     "no tool fits this request; `toolhub tools` lists what there is, and a language model (`[llm]`) could answer more",
                     "没有适合该请求的工具；`toolhub tools` 列出所有工具，配置语言模型（`[llm]`）后可回答更多问题",
                 )
                 .to_owned(),
-            false => composed(&plan, &steps, self.desk.lang),
+            false => {
+                let composed = composed(&plan, &steps, lang);
+                let text = composed.text();
+                failures = composed.failures;
+                text
+            }
         };
         let success = !steps.is_empty() && steps.iter().all(StepResult::success) && plan.problems.is_empty();
         let verification = match nothing {
             true => Verification { verified: false, confidence: 0.05, issues: Vec::new() },
-            false => verified(&steps, &plan.problems),
+            false => verified(&steps, &plan),
         };
-        Answer { text, steps, verification, success, model: None, usage: Usage::default(), notes }
+        Answer { text, steps, verification, success, failures, model: None, usage: Usage::default(), notes }
     }
 
     /// The plan in order, or without its steps where they must not be run: something is missing, or speaks against it.
@@ -291,6 +311,32 @@ pub fn spoken(request: &str) -> Lang {
     if chinese { Lang::Zh } else { Lang::En }
 }
 
+/// Whether a request is written in Chinese, and does not only name something so: `rename 一月 to Jan`.
+fn is_chinese(request: &str) -> bool {
+    let han = request.chars().filter(|letter| ('\u{4e00}'..='\u{9fff}').contains(letter)).count();
+    let is_word =
+        |word: &&str| !word.contains(['.', '/']) && word.chars().all(|letter| letter.is_ascii_alphabetic());
+    let words = request.split_whitespace().filter(|word| !word.is_empty()).filter(is_word).count();
+    han > 0 && han >= words
+}
+
+/// What was asked and answered before, oldest first.
+fn exchanges(before: &[Message]) -> Vec<rules::Exchange<'_>> {
+    let mut found: Vec<rules::Exchange<'_>> = Vec::new();
+    for message in before {
+        match message {
+            Message::User(request) => found.push(rules::Exchange { request, answer: "" }),
+            Message::Assistant { text, .. } => {
+                if let Some(last) = found.last_mut() {
+                    last.answer = text;
+                }
+            }
+            Message::Tool { .. } => {}
+        }
+    }
+    found
+}
+
 fn messages(asked: Asked<'_>) -> Vec<Message> {
     let mut messages = asked.before.to_vec();
     messages.push(Message::User(asked.request.to_owned()));
@@ -329,5 +375,21 @@ impl Thinker for Thinking<'_, '_> {
                 text => Ok(text.to_owned()),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_language_of_a_request_is_told() {
+        for request in ["现在几点", "README.md 里有什么", "读取 sales.xlsx 的 March", "把 Sheet1 改名为 Jan"]
+        {
+            assert!(is_chinese(request), "{request}");
+        }
+        for request in ["rename 一月 to Jan in 2026.xlsx", "what time is it", "2 + 2", ""] {
+            assert!(!is_chinese(request), "{request}");
+        }
     }
 }

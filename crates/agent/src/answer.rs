@@ -11,6 +11,8 @@ use crate::step_result::StepResult;
 
 /// How much a failed step takes from the confidence.
 const FAILURE_COST: f64 = 0.3;
+/// How much a doubt takes whether a plan is what was meant.
+const DOUBT_COST: f64 = 0.35;
 
 /// What a request came to.
 #[derive(Debug, Clone)]
@@ -23,6 +25,8 @@ pub struct Answer {
     pub verification: Verification,
     /// Whether it answers the request.
     pub success: bool,
+    /// What failed or is missing, each in words; the text of an answer by rules ends with these lines.
+    pub failures: Vec<String>,
     /// The model that gave it; none where rules did.
     pub model: Option<String>,
     /// Tokens that a model read and wrote for it.
@@ -54,7 +58,7 @@ impl Answer {
 }
 
 /// What is held of all steps together: the least sure one decides, and a failure is an issue.
-pub(crate) fn verified(steps: &[StepResult], problems: &[Text]) -> Verification {
+pub(crate) fn verified(steps: &[StepResult], plan: &Plan) -> Verification {
     let mut issues: Vec<Text> = Vec::new();
     let mut confidence: f64 = if steps.is_empty() { 0.5 } else { 0.95 };
     for step in steps {
@@ -71,8 +75,8 @@ pub(crate) fn verified(steps: &[StepResult], problems: &[Text]) -> Verification 
             confidence -= FAILURE_COST;
         }
     }
-    issues.extend(problems.iter().cloned());
-    confidence -= FAILURE_COST * problems.len() as f64;
+    issues.extend(plan.problems.iter().chain(&plan.doubts).cloned());
+    confidence -= FAILURE_COST * plan.problems.len() as f64 + DOUBT_COST * plan.doubts.len() as f64;
     let confidence = (confidence.clamp(0.05, 0.95) * 100.0).round() / 100.0;
     Verification { verified: issues.is_empty(), confidence, issues }
 }
@@ -116,8 +120,22 @@ fn numbers(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The answer without a model: what the steps came to that no other step used; where all failed, why.
-pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> String {
+/// An answer that no model worded.
+pub(crate) struct Composed {
+    /// What the steps came to; empty where none came to anything.
+    results: Vec<String>,
+    /// What failed or is missing.
+    pub(crate) failures: Vec<String>,
+}
+
+impl Composed {
+    pub(crate) fn text(&self) -> String {
+        self.results.iter().chain(&self.failures).cloned().collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The answer without a model: what the steps came to that no other step used, and what failed.
+pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> Composed {
     let used = |step: &StepResult| {
         let takes = |other: &crate::plan::Step| {
             other.dependencies.contains(&step.id)
@@ -141,7 +159,7 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> String 
         .map(|(_, step)| step)
         .collect();
     let mut lines: Vec<String> = match answers[..] {
-        [one] => vec![one.whole.trim().to_owned()],
+        [one] => vec![one.said(lang).trim().to_owned()],
         _ => {
             let alike = |step: &StepResult| {
                 answers.iter().filter(|other| other.description == step.description).count() > 1
@@ -152,14 +170,15 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> String 
     if answers.is_empty() && steps.iter().any(StepResult::success) {
         lines.push(lang.pick("done", "已完成").to_owned());
     }
+    let mut failures = Vec::new();
     for step in steps {
         if let Some(error) = &step.error {
             let (what, error) = (&step.description, error.say(lang));
-            lines.push(lang.pick(format!("{what}: failed: {error}"), format!("{what}：失败：{error}")));
+            failures.push(lang.pick(format!("{what}: failed: {error}"), format!("{what}：失败：{error}")));
         }
     }
-    lines.extend(plan.problems.iter().map(|problem| problem.say(lang)));
-    lines.join("\n")
+    failures.extend(plan.problems.iter().map(|problem| problem.say(lang)));
+    Composed { results: lines, failures }
 }
 
 /// Whether two steps called the same tool with the same arguments, both with success.
@@ -189,7 +208,8 @@ fn label(step: &StepResult, alike: bool) -> String {
 }
 
 fn labelled(step: &StepResult, what: &str, lang: Lang) -> String {
-    let text = step.whole.trim();
+    let said = step.said(lang);
+    let text = said.trim();
     let separator = if text.contains('\n') { "\n" } else { lang.pick(" ", "") };
     lang.pick(format!("{what}:{separator}{text}"), format!("{what}：{separator}{text}"))
 }

@@ -92,6 +92,8 @@ pub struct Plan {
     pub problems: Vec<Text>,
     /// Calls that are known but for some arguments; each has its own problems above.
     pub unfinished: Vec<Unfinished>,
+    /// Why the steps may not be what was meant: what of the request they leave unused.
+    pub doubts: Vec<Text>,
 }
 
 /// A call that cannot be made yet.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use toolhub_core::lang::{Lang, Say as _, Text};
 use toolhub_core::outcome::Verification;
-use toolhub_core::{Outcome, RawJson, RawObject, Source, ToolName};
+use toolhub_core::{Outcome, RawJson, RawObject, Source, ToolName, ToolOutput};
 
 use crate::plan::StepId;
 
@@ -33,10 +33,37 @@ pub struct StepResult {
     pub took: Duration,
 }
 
+/// The member of a text block's `_meta` that has the same text in Chinese.
+const CHINESE: &str = "toolhub/zh";
+
+/// The texts of an output, in Chinese where they have it; none where nothing has.
+fn in_chinese(output: &ToolOutput) -> Option<String> {
+    let chinese = |block: &RawJson| -> Option<String> {
+        block.object()?.get("_meta")?.object()?.get(CHINESE)?.decode().ok()
+    };
+    let plain = |block: &RawJson| -> Option<String> { block.object()?.get("text")?.decode().ok() };
+    let blocks = output.blocks();
+    blocks.iter().any(|block| chinese(block).is_some()).then(|| {
+        let texts: Vec<String> =
+            blocks.iter().filter_map(|block| chinese(block).or_else(|| plain(block))).collect();
+        texts.join("\n")
+    })
+}
+
 impl StepResult {
     /// Whether it did what it was to do.
     pub fn success(&self) -> bool {
         self.error.is_none()
+    }
+
+    /// All of it in a language: native tools have their words in both.
+    pub fn said(&self, lang: Lang) -> String {
+        let native = self.sources().iter().all(|source| *source == Source::Native);
+        let output = self.outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
+        match output.filter(|_| native && lang == Lang::Zh) {
+            Some(output) => in_chinese(output).unwrap_or_else(|| self.whole.clone()),
+            None => self.whole.clone(),
+        }
     }
 
     /// Where the answer came from.

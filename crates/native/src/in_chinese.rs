@@ -1,10 +1,14 @@
-//! What the native tools say when they fail, in Chinese: a table of sentences with gaps, for the errors that are made deep
-//! inside them as English text.
+//! What the native tools say, in Chinese: a table of sentences with gaps, for the errors and notes that are made deep inside
+//! them as English text; and outputs that carry their Chinese with them.
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::{RawJson, RawObject};
+
+/// The member of a text block's `_meta` that has the same text in Chinese, for people: models are told the English one.
+const CHINESE: &str = "toolhub/zh";
 
 /// English sentences and their Chinese ones. `{}` is a gap: what stands there is taken over in the same order.
-const SENTENCES: [(&str, &str); 62] = [
+const SENTENCES: &[(&str, &str)] = &[
     // The calculator.
     (
         "the expression has {} characters, more than {}: calculate it in parts",
@@ -113,7 +117,41 @@ const SENTENCES: [(&str, &str); 62] = [
         "不知道 `{}` 的时区：请给出 IANA 名称（如 `Asia/Tokyo`）、同一时区的大城市，或时差（如 `UTC+8`）",
     ),
     ("the time zone of `{}` is not known: did you mean {}?", "不知道 `{}` 的时区：是否指 {}？"),
+    ("{} does not exist in {}: the clocks skip it", "{1} 没有 {0}：时钟在此跳过"),
+    (
+        "{} comes twice in {}; this is the first, the second has the offset {}",
+        "{1} 有两次 {0}；这是第一次，第二次的时差为 {2}",
+    ),
+    (
+        "the variable `TZ` of this machine names no zone, so this is UTC: give `zone`",
+        "本机的变量 `TZ` 不是时区，因此这是 UTC：请给出 `zone`",
+    ),
     // Files.
+    (
+        "read as {}, as it is not UTF-8; give `encoding` if this looks wrong",
+        "按 {} 读取（不是 UTF-8）；若显示有误，请给出 `encoding`",
+    ),
+    (
+        "line {} is longer than 1 MiB: read on with offset_line = {}, offset_char = {}",
+        "第 {} 行超过 1 MiB：用 offset_line = {}、offset_char = {} 继续读取",
+    ),
+    (
+        "line {}; there is more: read on with offset_line = {}",
+        "第 {} 行；后面还有：用 offset_line = {} 继续读取",
+    ),
+    (
+        "lines {} to {}; there is more: read on with offset_line = {}",
+        "第 {} 至 {} 行；后面还有：用 offset_line = {} 继续读取",
+    ),
+    ("line {}, the last of the file", "第 {} 行，文件的最后一行"),
+    ("lines {} to {}, the last of the file", "第 {} 至 {} 行，到文件末尾"),
+    ("characters that could not be read, shown as �: {}", "无法读取、显示为 � 的字符：{} 个"),
+    ("`{}` lies too deep", "`{}` 层次太深"),
+    (
+        "{} more are not shown: give a `pattern`, or the path of a folder inside",
+        "另有 {} 项未显示：请给出 `pattern`，或其中某个文件夹的路径",
+    ),
+    ("only the first {} entries were looked at", "只查看了前 {} 项"),
     (
         "no folder may be read: list some in toolhub.toml, as `[native] folders = [\"…\"]`",
         "没有可读取的文件夹：请在 toolhub.toml 中写明，如 `[native] folders = [\"…\"]`",
@@ -145,6 +183,28 @@ pub(crate) fn in_chinese(english: String) -> Text {
         Some((gaps, chinese)) => Text::new(english.clone(), filled(chinese, &gaps)),
         None => Text::from(english),
     }
+}
+
+/// A text block in English that has its Chinese beside it, where that differs.
+pub(crate) fn block(said: &Text) -> RawObject {
+    let (en, zh) = (said.say(Lang::En), said.say(Lang::Zh));
+    let meta = (en != zh).then(|| RawObject::default().with(CHINESE, zh));
+    let block = RawObject::default().with("type", "text").with("text", en);
+    meta.into_iter().fold(block, |block, meta| block.with("_meta", meta))
+}
+
+/// An output of one such text.
+pub(crate) fn with_chinese(said: &Text) -> RawObject {
+    RawObject::default().with("content", RawJson::of(&[block(said)]))
+}
+
+/// Notes in brackets, as they stand at the end of an output.
+pub(crate) fn bracketed(notes: Vec<String>) -> Option<Text> {
+    let notes: Vec<Text> = notes.into_iter().map(in_chinese).collect();
+    let said = |lang: Lang| notes.iter().map(|note| note.say(lang)).collect::<Vec<_>>();
+    let both =
+        || Text::new(format!("[{}]", said(Lang::En).join("; ")), format!("[{}]", said(Lang::Zh).join("；")));
+    (!notes.is_empty()).then(both)
 }
 
 /// What stands in the gaps of a sentence; none where the text is not of its form.
@@ -181,8 +241,6 @@ fn filled(sentence: &str, gaps: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use toolhub_core::lang::{Lang, Say as _};
-
     use super::*;
 
     #[test]
@@ -198,6 +256,10 @@ mod tests {
         );
         check("`x` is not known: did you mean `y`?", "不认识 `x`：是否指 `y`？");
         check("something new", "something new");
+        check(
+            "lines 3 to 9; there is more: read on with offset_line = 10",
+            "第 3 至 9 行；后面还有：用 offset_line = 10 继续读取",
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use toolhub_core::RawJson;
 use super::candidate::Given;
 use super::candidates::Candidates;
 use super::choose::{Choice, Chooser, Schemas};
+use super::coverage::{self, Part};
 use super::mention::Reading;
 use super::split::{self, Clause};
 use super::{choose, fan, inherit, probe, problem};
@@ -17,10 +18,19 @@ struct Draft {
     clause: Clause,
 }
 
+impl Draft {
+    /// Every call it stands for, with where the text begins that tells its arguments.
+    fn calls(&self, text: &str, today: Date) -> Vec<(usize, Choice)> {
+        let reading = Reading::of(&text[self.clause.start..self.clause.end], today);
+        fan::out(&self.choice, &reading).into_iter().map(|call| (self.clause.start, call)).collect()
+    }
+}
+
 /// Plans a text that has narrow letters.
 pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan {
     let reading = Reading::of(text, today);
-    let mut chooser = Chooser { candidates, schemas: Schemas::default() };
+    let about = choose::wish(&reading);
+    let mut chooser = Chooser { candidates, schemas: Schemas::default(), about };
     let clauses = split::clauses(&reading);
     let mut drafts: Vec<Draft> = Vec::new();
     let mut unfinished: Vec<Draft> = Vec::new();
@@ -44,6 +54,12 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
     }
     for draft in &unfinished {
         refuse(&mut plan, draft);
+    }
+    if plan.problems.is_empty() {
+        let calls: Vec<(usize, Choice)> = drafts.iter().flat_map(|draft| draft.calls(text, today)).collect();
+        let parts: Vec<Part<'_>> =
+            calls.iter().map(|(start, choice)| Part { start: *start, choice }).collect();
+        plan.doubts.extend(coverage::doubt(text, &parts, &reading).filter(|_| !parts.is_empty()));
     }
     if plan.steps.is_empty() && plan.problems.is_empty() {
         plan.problems.push(problem::no_tool(text.trim()));
@@ -151,9 +167,8 @@ fn join(before: &mut Choice, choice: Choice) {
 
 fn add(plan: &mut Plan, draft: &Draft, text: &str, today: Date) {
     let said = &text[draft.clause.start..draft.clause.end];
-    let reading = Reading::of(said, today);
     let before = plan.steps.last().map(|step| step.id.clone());
-    for call in fan::out(&draft.choice, &reading) {
+    for (_, call) in draft.calls(text, today) {
         let id = StepId::new(format!("step{}", plan.steps.len() + 1));
         let mut dependencies = Vec::new();
         let mut arguments = Vec::new();

@@ -45,6 +45,11 @@ pub(super) fn read(text: &str, at: usize) -> Option<(Literal, usize)> {
         .rsplit(' ')
         .next()
         .is_some_and(|word| BEFORE.contains(&word.to_lowercase().as_str()));
+    if follows_file(&text[..at])
+        && let Some(found) = after_file(rest)
+    {
+        return Some(found);
+    }
     let begins = if is_folder(first) { !ends_file(first) } else { named && is_plain(first) };
     if !begins {
         return None;
@@ -64,6 +69,41 @@ pub(super) fn read(text: &str, at: usize) -> Option<(Literal, usize)> {
             return None;
         }
         end += 1 + word.len();
+    }
+    None
+}
+
+/// Whether the word before says that a file is named now.
+fn follows_file(before: &str) -> bool {
+    let before = before.trim_end();
+    let last = before.rsplit(' ').next().unwrap_or_default().to_lowercase();
+    ["file", "workbook", "document", "spreadsheet"].contains(&last.as_str())
+}
+
+/// `my files/a note.txt` after the word `file`: all words up to the end of a file's name, where a folder stands among them.
+fn after_file(rest: &str) -> Option<(Literal, usize)> {
+    let mut end = 0;
+    for (place, word) in rest.split(' ').take(MOST_WORDS).enumerate() {
+        let bare = word.trim_end_matches(['.', ',', ';', '?', '!', ')', ':']);
+        let joins = [
+            "and", "or", "in", "from", "to", "into", "of", "with", "then", "named", "called", "at", "on",
+            "is",
+        ]
+        .contains(&word.to_lowercase().as_str());
+        if bare.is_empty() || joins || bare.contains(['"', '\'', '(', '=', '“']) || bare.contains(is_han) {
+            return None;
+        }
+        end += usize::from(place > 0);
+        if ends_file(bare) {
+            end += bare.len();
+            let path = &rest[..end];
+            let folder = path.contains(['/', '\\']) && place > 0;
+            return folder.then(|| (Literal::Path(path.to_owned()), end));
+        }
+        if bare != word {
+            return None;
+        }
+        end += word.len();
     }
     None
 }
@@ -127,5 +167,7 @@ mod tests {
         check("look in the file notes.txt", &["notes.txt"]);
         check("read docs/a.md and docs/b.md", &["docs/a.md", "docs/b.md"]);
         check("Week of planner.xlsx", &["planner.xlsx"]);
+        check("read the file my files/a note.txt", &["my files/a note.txt"]);
+        check("the file notes.txt and docs/b.md", &["notes.txt", "docs/b.md"]);
     }
 }

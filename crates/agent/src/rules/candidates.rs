@@ -51,13 +51,15 @@ pub fn sub_requests(request: &str) -> Vec<String> {
     let reading = Reading::of(text, Date::ZERO);
     let mut found = vec![text.to_owned()];
     found.extend(skeleton::skeleton(&reading));
-    found.extend(choose::wish(&reading).query());
+    let whole = choose::wish(&reading);
+    found.extend(whole.query());
     for clause in split::clauses(&reading).into_iter().take(MOST_PARTS) {
         let part = text.get(clause.start..clause.end).unwrap_or_default().trim();
         let own = Reading::of(part, Date::ZERO);
-        for part in [Some(part.to_owned()), skeleton::skeleton(&own), choose::wish(&own).query()]
-            .into_iter()
-            .flatten()
+        let wish = choose::wish(&own);
+        let about = wish.query_about(&whole);
+        for part in
+            [Some(part.to_owned()), skeleton::skeleton(&own), wish.query(), about].into_iter().flatten()
         {
             if !part.is_empty() && !found.contains(&part) {
                 found.push(part);

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use toolhub_core::Tool;
 use toolhub_core::finder::{Found, Search};
 
-use super::candidate::{Given, Scene};
+use super::candidate::{Candidate, Given, Scene};
 use super::candidates::Candidates;
 use super::deed::{Agreement, Profile, Wish};
 use super::fill::{Filling, fill};
@@ -50,6 +50,8 @@ const NEARLY: f32 = 0.5;
 const REPHRASED: f32 = 0.7;
 /// How well a tool counts as found that the contents of a text suggest.
 const SUGGESTED: f32 = 0.8;
+/// The same where there is no doubt of it.
+const BEYOND: f32 = 1.4;
 
 /// A tool with its arguments.
 #[derive(Debug, Clone)]
@@ -104,6 +106,8 @@ impl Schemas {
 pub(super) struct Chooser<'a> {
     pub(super) candidates: &'a Candidates,
     pub(super) schemas: Schemas,
+    /// What the whole request asks for.
+    pub(super) about: Wish,
 }
 
 impl Chooser<'_> {
@@ -131,7 +135,10 @@ impl Chooser<'_> {
             }
         }
         let wish = wish(&asked);
-        let in_other_words = wish.query().and_then(|query| self.candidates.of(&query));
+        let about = wish.query_about(&self.about).filter(|_| !earlier.is_empty());
+        let in_other_words = [wish.query(), about].into_iter().flatten();
+        let in_other_words: Vec<&Search> =
+            in_other_words.filter_map(|query| self.candidates.of(&query)).collect();
         for considered in in_other_words.into_iter().flat_map(near) {
             if !looked.iter().any(|other| other.hit.tool.name() == considered.hit.tool.name()) {
                 looked.push(Considered { rank: considered.rank * REPHRASED, ..considered });
@@ -145,7 +152,10 @@ impl Chooser<'_> {
                     continue;
                 }
                 let rank = if by_words == 0 || !fits { 1.0 } else { SUGGESTED };
+                // What is plain to see outweighs how well others were found.
+                let rank = if need.is_plain() { BEYOND } else { rank };
                 match looked.iter_mut().find(|other| other.hit.tool.name() == hit.tool.name()) {
+                    Some(known) if need.is_plain() => (known.suggested, known.rank) = (true, rank),
                     Some(known) => known.suggested = true,
                     None => looked.push(Considered { hit, rank, suggested: true }),
                 }
@@ -233,6 +243,10 @@ impl Chooser<'_> {
             Agreement::Unknown | Agreement::Doubtful if profile.changes => score -= UNASKED,
             Agreement::Does | Agreement::Unknown | Agreement::Doubtful => {}
         }
+        // A workbook that was named before is no text now, either.
+        if self.schemas.profile(tool).reads_text && opens_workbook(&choice) {
+            return None;
+        }
         // `clear B2:C4 of sheet S` deletes no sheet: what is changed is what was pointed at.
         if profile.changes && points_elsewhere(&choice, asked) {
             return None;
@@ -310,6 +324,17 @@ fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice]) -> bool {
         && (choice.stands > 0.0 || confidence >= FOUND_ENOUGH / 2.0)
 }
 
+/// Whether a call would read a workbook.
+fn opens_workbook(choice: &Choice) -> bool {
+    choice.filling.slots.iter().flatten().any(|slot| {
+        let text = match &slot.value {
+            Given::Said(value) => value.as_str().unwrap_or_default().to_lowercase(),
+            Given::Result => return false,
+        };
+        [".xlsx", ".xls", ".xlsm"].iter().any(|ending| text.ends_with(ending))
+    })
+}
+
 /// Whether a text points at cells that a call would leave alone.
 fn points_elsewhere(choice: &Choice, asked: &Reading<'_>) -> bool {
     let given: Vec<String> = choice
@@ -364,8 +389,16 @@ fn speaks_of_tools(text: &str) -> bool {
 /// What a text asks for; names of sheets say nothing of it.
 pub(super) fn wish(asked: &Reading<'_>) -> Wish {
     let scene = Scene { reading: asked, stems: labels::stems(asked), tool_words: Vec::new() };
-    let names: Vec<(usize, usize)> =
+    let mut names: Vec<(usize, usize)> =
         super::sheet::find(&scene).iter().map(|name| (name.start, name.end)).collect();
+    // What is written into cells says nothing of what is to be done, either.
+    // `a comment` in a cell is a thing, and no text.
+    let is_text = |entry: &&Candidate| {
+        let written = asked.text.get(entry.start..entry.end).unwrap_or_default().trim_start().to_lowercase();
+        !["a ", "an ", "some ", "the ", "一"].iter().any(|article| written.starts_with(article))
+    };
+    let written = super::entry::candidates(&scene);
+    names.extend(written.iter().filter(is_text).map(|entry| (entry.start, entry.end)));
     Wish::of(asked, &names)
 }
 
@@ -390,7 +423,7 @@ fn used(filling: &Filling, reading: &Reading<'_>) -> f32 {
         Value::Literal(_) => 2.0,
         Value::Number(number) if number.weak => 0.2,
         Value::Number(_) | Value::When(_) | Value::Place => 1.0,
-        Value::Name => 0.8,
+        Value::Name | Value::Holiday => 0.8,
     };
     let all: f32 = reading.mentions.iter().map(|mention| weight(&mention.value)).sum();
     let used: f32 = reading

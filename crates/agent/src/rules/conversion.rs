@@ -9,8 +9,15 @@ use super::units;
 pub(super) fn conversion(text: &str, tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     let token = tokens.get(at)?;
     let (amount, taken) = operand(tokens, at)?;
-    let (from, length) = scale(tokens, at + taken)?;
+    let (mut from, length) = scale(tokens, at + taken)?;
     let mut next = at + taken + length;
+    // `5 天 3 小时`: what is told in two units.
+    while let Some((more, taken)) = operand(tokens, next + and(tokens, next))
+        && let Some((unit, length)) = scale(tokens, next + and(tokens, next) + taken)
+    {
+        next += and(tokens, next) + taken + length;
+        from = format!("{from} + {more} {unit}");
+    }
     let joint: [(&[&str], ()); 21] = [
         (&["is", "in"], ()),
         (&["有", "多", "少"], ()),
@@ -41,6 +48,11 @@ pub(super) fn conversion(text: &str, tokens: &[Token<'_>], at: usize) -> Option<
     let expression = format!("{sign}{amount} {from} to {to}");
     let start = token.start - sign.len();
     Some((Expression { text: expression, start, end: tokens[after - 1].end, operators: 1 }, after))
+}
+
+/// How many tokens join two amounts: `2 hours and 15 minutes`.
+fn and(tokens: &[Token<'_>], at: usize) -> usize {
+    usize::from(tokens.get(at).is_some_and(|token| token.is_any(&["and", "零", "又"])))
 }
 
 /// `how many grams are in 2.5 lb`, `2.5 磅有多少克`.

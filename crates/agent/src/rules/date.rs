@@ -196,6 +196,7 @@ fn relative(tokens: &[Token<'_>], at: usize, today: Date) -> Option<(Date, usize
         "next" => return Some((add(to_weekday(weekday(at + 1)?).rem_euclid(7).max(1))?, at + 2)),
         "this" => return Some((add(to_weekday(weekday(at + 1)?).rem_euclid(7))?, at + 2)),
         "last" => return Some((add(to_weekday(weekday(at + 1)?).rem_euclid(7) - 7)?, at + 2)),
+        "下" | "上" if month_day(tokens, at, today).is_some() => return month_day(tokens, at, today),
         "下" => {
             let (day, after) = chinese(at + 1 + usize::from(text(tokens, at + 1) == "个"))?;
             return Some((add(to_weekday(day) + 7)?, after));
@@ -204,6 +205,7 @@ fn relative(tokens: &[Token<'_>], at: usize, today: Date) -> Option<(Date, usize
             let (day, after) = chinese(at + 1 + usize::from(text(tokens, at + 1) == "个"))?;
             return Some((add(to_weekday(day) - 7)?, after));
         }
+        "这" | "本" if month_day(tokens, at, today).is_some() => return month_day(tokens, at, today),
         "这" | "本" => {
             let (day, after) = chinese(at + 1)?;
             return Some((add(to_weekday(day))?, after));
@@ -225,6 +227,20 @@ fn relative(tokens: &[Token<'_>], at: usize, today: Date) -> Option<(Date, usize
         ("天", "前", _) => Some((add(-count)?, next + 2)),
         _ => None,
     }
+}
+
+/// 下个月 1 号, 本月 15 日.
+fn month_day(tokens: &[Token<'_>], at: usize, today: Date) -> Option<(Date, usize)> {
+    let months = match text(tokens, at) {
+        "下" => 1,
+        "上" => -1,
+        _ => 0,
+    };
+    let month = at + 1 + usize::from(text(tokens, at + 1) == "个");
+    let (day, after) = small_number(tokens, month + 1).filter(|_| text(tokens, month) == "月")?;
+    matches!(text(tokens, after), "日" | "号").then_some(())?;
+    let first = today.first_of_month().checked_add(Span::new().months(months)).ok()?;
+    Some((date(first.year().into(), first.month().into(), day)?, after + 1))
 }
 
 /// `15:30`, `3 pm`, `3:30pm`, `noon`, `下午3点半`, `十点`.
@@ -311,6 +327,8 @@ mod tests {
         check("the day after tomorrow", "2026-01-17");
         check("next Monday", "2026-01-19");
         check("in 3 days", "2026-01-18");
+        check("下个月1号", "2026-02-01");
+        check("本月20日", "2026-01-20");
         check("明天", "2026-01-16");
         check("下周一", "2026-01-19");
         check("这周五", "2026-01-16");

@@ -36,8 +36,10 @@ pub(super) struct Profile {
     /// Whether its name says that it changes something.
     pub(super) changes: bool,
     pub(super) searches: bool,
+    /// Whether it searches among tools.
+    finds_tools: bool,
     /// Whether it reads files as text, of which workbooks and pictures have none.
-    reads_text: bool,
+    pub(super) reads_text: bool,
 }
 
 /// What a text asks for.
@@ -53,6 +55,8 @@ pub(super) struct Wish {
     looks_up: bool,
     /// Whether those after the first are to be taken for what is asked, too.
     in_han: bool,
+    /// Whether it asks which tool does something.
+    asks_which_tool: bool,
     /// What it speaks of in words.
     things: Vec<usize>,
     /// What its particulars are: a file that is a workbook, a cell.
@@ -161,6 +165,8 @@ impl Profile {
         profile.changes = has(&CHANGING) && !has(&HARMLESS);
         profile.reads_text =
             has(&["read"]) && ["text file", "文本文件"].iter().any(|words| description.contains(words));
+        let of_tools = |row: &usize| lexicon::thing(*row).name == "tool";
+        profile.finds_tools = has(&["search"]) && profile.things.iter().any(of_tools);
         profile.searches = has(&["search"])
             && parameters.iter().any(|parameter| parameter.role == Role::Query && parameter.required);
         profile
@@ -203,6 +209,18 @@ impl Wish {
             wish.in_han = has_han(said);
             wish.deeds.push(deeds.clone());
         }
+        let lower = reading.text.to_lowercase();
+        let which = [
+            "which tool",
+            "what tool",
+            "哪个工具",
+            "哪些工具",
+            "什么工具",
+            "哪种工具",
+            "有没有工具",
+            "有工具",
+        ];
+        wish.asks_which_tool = which.iter().any(|words| lower.contains(words));
         if wish.deeds.is_empty() {
             let free = |token: &&Token<'_>| token.kind == Kind::Word && !is_taken(token);
             let meant = reading.tokens.iter().filter(free).find_map(|token| lexicon::misspelt(token.text));
@@ -259,6 +277,15 @@ impl Wish {
         (!seen.is_empty()).then(|| seen.join(" "))
     }
 
+    /// The same, about what another wish speaks of: 把 一月 改名 says nothing of sheets where the clause before does.
+    pub(super) fn query_about(&self, other: &Self) -> Option<String> {
+        if self.deeds.is_empty() || !self.things.is_empty() || !self.implied.is_empty() {
+            return None;
+        }
+        let (things, implied) = (other.things.clone(), other.implied.clone());
+        Self { deeds: self.deeds.clone(), things, implied, ..Self::default() }.query()
+    }
+
     /// What a tool is to this wish.
     pub(super) fn standing(&self, profile: &Profile) -> Standing {
         let does = |deeds: &[usize], listed: &[usize]| deeds.iter().any(|deed| listed.contains(deed));
@@ -282,6 +309,10 @@ impl Wish {
         } else {
             Agreement::Doubtful
         };
+        // 哪个工具可以合并单元格: what a tool is to do is searched for, not done.
+        if self.asks_which_tool && profile.finds_tools {
+            return Standing { does: Agreement::Does, score: score.max(0.0) + DONE_BY_NAME + SAME_THING };
+        }
         // Something is asked for that nothing else does, and this tool does not.
         let harmless = !profile.changes && !profile.deeds.is_empty();
         if self.certain.iter().any(|deeds| !does(deeds, &profile.all_deeds))

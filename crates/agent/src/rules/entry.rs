@@ -123,10 +123,61 @@ pub(super) fn candidates(scene: &Scene<'_>) -> Vec<Candidate> {
     let cells = mentions.iter().filter(
         |mention| matches!(&mention.value, Value::Literal(Literal::Cells(cells)) if !cells.contains(':')),
     );
-    cells
+    let found = cells
         .flat_map(|mention| [before(scene, mention), after(scene, mention), becomes(scene, mention)])
-        .flatten()
-        .collect()
+        .flatten();
+    found.chain(mentions.iter().filter_map(|mention| into_range(scene, mention))).collect()
+}
+
+/// `write Name, Mail into A1:B1`, 把 1、2、3 填到 A1:A3: as many as there are cells, side by side or one below the other.
+fn into_range(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
+    let Value::Literal(Literal::Cells(cells)) = &place.value else { return None };
+    let (first, last) = cells.split_once(':')?;
+    let column = |cell: &str| {
+        let letters = cell.bytes().take_while(u8::is_ascii_uppercase);
+        letters.fold(0usize, |column, letter| column * 26 + usize::from(letter - b'A') + 1)
+    };
+    let row = |cell: &str| cell.trim_start_matches(|c: char| c.is_ascii_uppercase()).parse::<usize>().ok();
+    let across = column(last).checked_sub(column(first))? + 1;
+    let down = row(last)?.checked_sub(row(first)?)? + 1;
+    let text = scene.reading.text;
+    let head = text.get(..place.start)?.trim_end();
+    let lower = head.to_ascii_lowercase();
+    let (start, end) = match INTO.iter().find(|into| lower.ends_with(&format!(" {into}"))) {
+        Some(into) => {
+            let end = head.len() - into.len();
+            let begins = WRITES.iter().filter_map(|verb| {
+                let at = lower[..end].find(verb)?;
+                let whole =
+                    (at == 0 || lower[..at].ends_with(' ')) && lower[at + verb.len()..].starts_with(' ');
+                whole.then_some(at + verb.len())
+            });
+            (begins.max()?, end)
+        }
+        None => {
+            let (at, _) =
+                BEFORE_CELL.iter().filter_map(|verb| head.rfind(verb).map(|at| (at, verb))).max()?;
+            let from =
+                ["把", "将"].iter().filter_map(|word| head[..at].rfind(word).map(|from| from + word.len()));
+            (from.max()?, at)
+        }
+    };
+    let other = scene.reading.mentions.iter().any(|mention| {
+        let literal =
+            matches!(mention.value, Value::Literal(Literal::Path(_) | Literal::Cells(_) | Literal::Json(_)));
+        literal && mention.start < end && start < mention.end
+    });
+    let members: Vec<Json> =
+        super::series::members(text.get(start..end)?.trim()).into_iter().map(cell).collect();
+    if other || members.len() != across * down || (across > 1 && down > 1) || members.len() < 2 {
+        return None;
+    }
+    let rows = if down == 1 {
+        vec![Json::Array(members)]
+    } else {
+        members.into_iter().map(|one| Json::Array(vec![one])).collect()
+    };
+    Some(Candidate { value: Given::Said(Json::Array(rows)), start, end, score: GOOD + 0.8 })
 }
 
 /// `set B7 to 950`, `B7 in tab Rent should be 950`: what a cell is to be.

@@ -1,5 +1,6 @@
 //! Arithmetic in a request, in symbols or in words of either language, as an expression for a calculator.
 
+use super::continuation;
 use super::conversion::{conversion, how_many};
 use super::shares::share;
 use super::spelled::{numeral, numerals, operand};
@@ -33,7 +34,7 @@ enum Piece {
     Close,
 }
 
-const BETWEEN: [(&[&str], &str); 37] = [
+const BETWEEN: [(&[&str], &str); 31] = [
     (&["multiplied", "by"], "*"),
     (&["divided", "by"], "/"),
     (&["to", "the", "power", "of"], "^"),
@@ -45,12 +46,6 @@ const BETWEEN: [(&[&str], &str); 37] = [
     (&["over"], "/"),
     (&["mod"], "mod"),
     (&["modulo"], "mod"),
-    (&["再", "加", "上"], "+"),
-    (&["再", "加"], "+"),
-    (&["再", "减", "去"], "-"),
-    (&["再", "减"], "-"),
-    (&["再", "乘", "以"], "*"),
-    (&["再", "除", "以"], "/"),
     (&["加", "上"], "+"),
     (&["加"], "+"),
     (&["减", "去"], "-"),
@@ -119,15 +114,19 @@ pub(super) fn find(text: &str, tokens: &[Token<'_>], free: &dyn Fn(usize) -> boo
     let mut found = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
+        // The first of 3月1日有多少天 is a day and no amount.
         match conversion(text, tokens, at)
+            .filter(|_| free(at))
             .or_else(|| how_many(tokens, at))
             .or_else(|| share(tokens, at))
             .or_else(|| word_problem(tokens, at))
             .or_else(|| of_two(tokens, at))
+            .or_else(|| continuation::begun(tokens, at).filter(|(_, after)| (at..*after).all(free)))
             .or_else(|| of_several(tokens, at, free))
             .or_else(|| Run::read(tokens, at, free))
         {
-            Some((expression, after)) => {
+            Some(begun) => {
+                let (expression, after) = continuation::chained(tokens, begun, free);
                 found.push(expression);
                 at = after;
             }
@@ -462,5 +461,13 @@ mod tests {
         check("I have 3 apples and 4 pears", &[]);
         check("(a) 5", &[]);
         check("-3 + 5", &["-3 + 5"]);
+        check("12 divided by 5, then multiply that by 10", &["12 / 5 * 10"]);
+        check("三加五再乘以二", &["(3 + 5) * 2"]);
+        check("先算 12 除以 5，再把结果乘以 10，然后减去 3", &["12 / 5 * 10 - 3"]);
+        check("12 * 3 and add 3 rows", &["12 * 3"]);
+        check("take 250, subtract 40, then divide by 3", &["(250 - 40) / 3"]);
+        check("从 100 里减去 37", &["100 - 37"]);
+        check("5 天 3 小时是多少分钟", &["5 day + 3 hour to minute"]);
+        check("2 hours 15 minutes in seconds", &["2 hours + 15 minutes to seconds"]);
     }
 }

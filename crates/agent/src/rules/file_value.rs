@@ -72,6 +72,17 @@ pub(super) fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
             found.push(Candidate { value, start: folder.start, end: folder.end, score: GOOD });
         }
     }
+    // docs 里所有的 md 文件: what they are in stands before.
+    for window in scene.reading.tokens.windows(2) {
+        let [folder, inside] = window else { continue };
+        let plain = folder.kind == Kind::Word && folder.text.is_ascii() && !phrase::is_stop(folder.text);
+        let files = scene.reading.text[inside.end..].contains("文件");
+        let known = super::literal::is_ending(&folder.text.to_lowercase());
+        if plain && files && !known && matches!(inside.text, "里" | "下" | "中" | "内") {
+            let value = Given::Said(Json::from(folder.text));
+            found.push(Candidate { value, start: folder.start, end: folder.end, score: GOOD });
+        }
+    }
     // `which files are in scripts?`: the last word, where it stands inside something.
     if let [.., inside, last] =
         scene.reading.tokens.iter().filter(|token| token.kind != Kind::Mark).collect::<Vec<_>>().as_slice()

@@ -113,6 +113,8 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
         let said = token.text.to_lowercase().replace('-', "");
         if telling.iter().any(|word| labels::alike(word, &said))
             && !scene.tool_words[..scene.tool_words.len().min(3)].contains(&said)
+            // Who speaks of cells does not say what is to be done with them.
+            && !super::lexicon::is_kind(&said)
         {
             let value = Given::Said(Json::from(!denied(scene, token.start)));
             found.push(Candidate { value, start: token.start, end: token.start, score: 2.1 });

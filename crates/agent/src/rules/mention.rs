@@ -4,6 +4,7 @@ use jiff::civil::Date;
 
 use super::date::{self, Moment};
 use super::expression::{self, Expression};
+use super::holiday;
 use super::literal::{self, Literal};
 use super::name;
 use super::number::{self, Number};
@@ -18,6 +19,8 @@ pub(super) enum Value {
     When(Moment),
     Name,
     Place,
+    /// A day that is called by its name: `Christmas`.
+    Holiday,
 }
 
 /// Something in a request that could be an argument.
@@ -37,6 +40,8 @@ pub(super) struct Reading<'a> {
     pub(super) mentions: Vec<Mention>,
     /// Over the same text; made of numbers that are mentions, too.
     pub(super) expressions: Vec<Expression>,
+    /// The day that `tomorrow` is counted from.
+    pub(super) today: Date,
 }
 
 impl<'a> Reading<'a> {
@@ -52,6 +57,12 @@ impl<'a> Reading<'a> {
         let mut dates = Vec::new();
         let mut at = 0;
         while at < all.len() {
+            if let Some(after) = holiday::read(&all, at).filter(|after| (at..*after).all(free)) {
+                let (start, end) = (all[at].start, all[after - 1].end);
+                dates.push(Mention { value: Value::Holiday, start, end });
+                at = after;
+                continue;
+            }
             match date::read(&all, at, today).filter(|when| (at..when.after).all(free)) {
                 Some(when) => {
                     let (start, end) = (all[at].start, all[when.after - 1].end);
@@ -105,7 +116,7 @@ impl<'a> Reading<'a> {
         mentions.retain(|mention| {
             !matches!(mention.value, Value::Number(_)) || !text[..mention.start].ends_with('^')
         });
-        let mut reading = Self { text, tokens: all, mentions, expressions };
+        let mut reading = Self { text, tokens: all, mentions, expressions, today };
         reading.weaken();
         reading
     }

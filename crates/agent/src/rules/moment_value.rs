@@ -4,12 +4,14 @@ use jiff::civil::{Date, DateTime, Time};
 use serde_json::Value as Json;
 
 use super::candidate::{Candidate, FAIR, GOOD, Given, Scene};
+use super::countdown;
 use super::date::Moment;
 use super::labels::Place;
 use super::mention::{Mention, Value};
 use super::name::is_place;
 use super::parameter::Parameter;
 use super::role::Role;
+use super::shift_value::is_today;
 
 /// Times that have no day of their own; who asks for no form takes them as they are said.
 const PERIODS: [&str; 22] = [
@@ -61,8 +63,18 @@ fn periods(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
 
 pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     let mut found = if parameter.role == Role::Time { Vec::new() } else { periods(parameter, scene) };
+    if shows_place(parameter) && countdown::is_beyond_clocks(scene.reading) {
+        return Vec::new();
+    }
+    let counted = counted_until(parameter, scene);
+    if shows_place(parameter) {
+        found.extend(named_days(scene, counted));
+    }
     for mention in &scene.reading.mentions {
         let Value::When(moment) = mention.value else { continue };
+        if counted == Some((mention.start, mention.end)) {
+            continue;
+        }
         let written = scene.reading.written(mention);
         let Some((mut text, base)) = text(parameter, moment, written) else { continue };
         let (mut start, mut end, mut base) = (mention.start, mention.end, base);
@@ -96,6 +108,40 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         found.push(Candidate { value: Given::Said(Json::from(text)), start, end, score });
     }
     found
+}
+
+/// What is counted to, which is not where counting begins.
+fn counted_until(parameter: &Parameter, scene: &Scene<'_>) -> Option<countdown::Span> {
+    shows_place(parameter).then(|| countdown::read(scene.reading))?.map(|found| found.until)
+}
+
+/// `what day is Christmas`: a day by its name, for a clock.
+fn named_days(scene: &Scene<'_>, counted: Option<countdown::Span>) -> Vec<Candidate> {
+    let days = scene.reading.mentions.iter().filter(|mention| mention.value == Value::Holiday);
+    days.filter(|day| counted != Some((day.start, day.end)))
+        .map(|day| {
+            let value = Given::Said(Json::from(scene.reading.written(day)));
+            Candidate { value, start: day.start, end: day.end, score: GOOD }
+        })
+        .collect()
+}
+
+/// `until Christmas`, 距离国庆: the moment until which is counted.
+pub(super) fn until(scene: &Scene<'_>) -> Vec<Candidate> {
+    let Some(found) = countdown::read(scene.reading) else { return Vec::new() };
+    let (start, end) = found.until;
+    let written = scene.reading.text.get(start..end).unwrap_or_default();
+    let mention = scene.reading.mentions.iter().find(|mention| (mention.start, mention.end) == found.until);
+    let yearless = !written.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() == 4);
+    let text = match mention.map(|mention| &mention.value) {
+        // The year that is not told is the last one, where the day lies behind.
+        Some(Value::When(Moment::Date(day))) if found.is_past && yearless && is_in_digits(written) => {
+            let before = day.checked_sub(jiff::Span::new().years(1)).unwrap_or(*day);
+            if *day > scene.reading.today { before.to_string() } else { day.to_string() }
+        }
+        _ => written.to_owned(),
+    };
+    vec![Candidate { value: Given::Said(Json::from(text)), start, end, score: GOOD + 1.0 }]
 }
 
 /// The moment in the form that the schema asks for; as it was written where it asks for none.
@@ -170,7 +216,7 @@ fn only_day<'a>(scene: &Scene<'a>) -> Option<&'a Mention> {
 }
 
 /// Whether a day is written in digits, and not counted from today.
-fn is_in_digits(written: &str) -> bool {
+pub(super) fn is_in_digits(written: &str) -> bool {
     written.contains(|c: char| c.is_ascii_digit())
 }
 
@@ -181,93 +227,4 @@ fn place_of<'a>(scene: &Scene<'a>, start: usize, end: usize) -> Option<&'a Menti
         let between = scene.reading.text.get(between).unwrap_or_default().trim();
         mention.value == Value::Place && matches!(between, "" | "in" | "的" | "时间" | "当地时间" | "time")
     })
-}
-
-const SPANS: [&str; 24] = [
-    "second",
-    "seconds",
-    "minute",
-    "minutes",
-    "hour",
-    "hours",
-    "day",
-    "days",
-    "week",
-    "weeks",
-    "month",
-    "months",
-    "year",
-    "years",
-    "秒",
-    "分钟",
-    "小时",
-    "个小时",
-    "天",
-    "周",
-    "星期",
-    "个月",
-    "年",
-    "个星期",
-];
-
-/// Whether a day is today, from which nothing is shifted.
-fn is_today(written: &str) -> bool {
-    ["today", "tonight", "今天", "今晚"].contains(&written.to_lowercase().as_str())
-}
-
-/// `in 100 days`, `3 hours ago`, `三天后`, `tomorrow`.
-pub(super) fn shifts(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
-    let tokens = &scene.reading.tokens;
-    let mut found = Vec::new();
-    // `tomorrow`, `next Friday`, 下周三: a day that is counted from today.
-    for mention in &scene.reading.mentions {
-        let written = scene.reading.written(mention);
-        if matches!(mention.value, Value::When(Moment::Date(_)))
-            && !is_in_digits(written)
-            && !is_today(written)
-        {
-            let value = Given::Said(Json::from(written));
-            let score = GOOD + 0.4 + scene.labelled(places, mention.start, mention.end);
-            found.push(Candidate { value, start: mention.start, end: mention.end, score });
-        }
-    }
-    let text = scene.reading.text;
-    for half in ["半个小时", "半小时", "半天", "半年", "半个月"] {
-        for (start, _) in text.match_indices(half) {
-            let rest = &text[start + half.len()..];
-            let tail =
-                ["以后", "之后", "后", "以前", "之前", "前"].iter().find(|tail| rest.starts_with(**tail));
-            if let Some(tail) = tail {
-                let end = start + half.len() + tail.len();
-                let value = Given::Said(Json::from(&text[start..end]));
-                found.push(Candidate { value, start, end, score: GOOD + 0.5 });
-            }
-        }
-    }
-    for at in 0..tokens.len() {
-        let Some(number) = super::number::read(scene.reading.text, tokens, at) else { continue };
-        let end = tokens[number.after - 1].end;
-        let rest = scene.reading.text.get(end..).unwrap_or_default().trim_start();
-        let last = scene.reading.text.get(tokens[at].start..end).unwrap_or_default();
-        let is_span = SPANS.iter().any(|span| last.ends_with(span) || rest.starts_with(span));
-        let before = at.checked_sub(1).is_some_and(|at| tokens[at].is("in"));
-        let skip =
-            SPANS.iter().filter(|span| rest.starts_with(**span)).map(|span| span.len()).max().unwrap_or(0);
-        let after = rest[skip..].trim_start();
-        let tail = ["ago", "from now", "later", "以后", "之后", "后", "以前", "之前", "前"]
-            .iter()
-            .find(|tail| after.starts_with(**tail));
-        // `how many days are in 3 years` is calculated.
-        let worked_out =
-            scene.reading.expressions.iter().any(|found| found.start < end && tokens[at].start < found.end);
-        if !is_span || !(before || tail.is_some()) || worked_out {
-            continue;
-        }
-        let start = if before { tokens[at - 1].start } else { tokens[number.first].start };
-        let stop = scene.reading.text.len() - after.len() + tail.map_or(0, |tail| tail.len());
-        let text = scene.reading.text.get(start..stop).unwrap_or_default().trim();
-        let score = GOOD + 0.5 + scene.labelled(places, start, stop);
-        found.push(Candidate { value: Given::Said(Json::from(text)), start, end: stop, score });
-    }
-    found
 }

@@ -1,6 +1,7 @@
 //! What the contents of a request suggest beyond its words: arithmetic wants a calculator, 几点 a clock.
 
-use super::mention::Reading;
+use super::countdown;
+use super::mention::{Reading, Value};
 use super::parameter::Parameter;
 use super::role::Role;
 
@@ -9,9 +10,36 @@ use super::role::Role;
 pub(super) enum Need {
     Calculator,
     Clock,
+    /// Something that counts the days until another.
+    Countdown,
+    /// Something that remembers what was said.
+    History,
 }
 
-const CLOCK_WORDS: [&str; 17] = [
+const HISTORY_WORDS: [&str; 20] = [
+    "what did we talk about",
+    "what did we discuss",
+    "what have we talked about",
+    "what have we discussed",
+    "what did i ask",
+    "what did i say",
+    "what did i just ask",
+    "what did you say",
+    "what did you tell me",
+    "what was my last question",
+    "what was the last thing i asked",
+    "聊了什么",
+    "聊了些什么",
+    "聊了啥",
+    "说了什么",
+    "说了些什么",
+    "谈了什么",
+    "谈了些什么",
+    "问了什么",
+    "问过什么",
+];
+
+const CLOCK_WORDS: [&str; 27] = [
     "what time",
     "current time",
     "time is it",
@@ -29,6 +57,16 @@ const CLOCK_WORDS: [&str; 17] = [
     "星期几",
     "现在的时间",
     "当地时间",
+    "what weekday",
+    "which weekday",
+    "day of the week",
+    "what's the date",
+    "周几",
+    "礼拜几",
+    "哪一天",
+    "是哪天",
+    "什么日子",
+    "what day was",
 ];
 
 impl Need {
@@ -37,14 +75,26 @@ impl Need {
         match self {
             Self::Calculator => "calculate an arithmetic expression",
             Self::Clock => "tell the current time in a time zone or city",
+            Self::Countdown => "count the days until a date",
+            Self::History => "look up what was said before in the conversation",
         }
+    }
+
+    /// Whether nothing else can be meant.
+    pub(super) fn is_plain(self) -> bool {
+        matches!(self, Self::Countdown | Self::History)
     }
 
     /// Whether a tool with these parameters can meet it.
     pub(super) fn is_met(self, parameters: &[Parameter]) -> bool {
+        if self == Self::History {
+            let spoken = parameters.iter().any(|parameter| parameter.has_word(&["conversation", "chat"]));
+            return spoken && parameters.iter().all(|parameter| !parameter.required);
+        }
         let wanted = match self {
             Self::Calculator => Role::Expression,
             Self::Clock => Role::Zone,
+            Self::Countdown | Self::History => Role::Until,
         };
         let others =
             parameters.iter().filter(|parameter| parameter.required && parameter.role != wanted).count();
@@ -59,10 +109,22 @@ pub(super) fn needs(reading: &Reading<'_>) -> Vec<Need> {
     if !reading.expressions.is_empty() {
         found.push(Need::Calculator);
     }
-    if CLOCK_WORDS.iter().any(|word| lower.contains(word)) {
+    if HISTORY_WORDS.iter().any(|words| lower.contains(words)) {
+        found.push(Need::History);
+    }
+    if countdown::read(reading).is_some() {
+        found.push(Need::Countdown);
+    } else if CLOCK_WORDS.iter().any(|word| lower.contains(word)) || asks_when(reading, &lower) {
         found.push(Need::Clock);
     }
     found
+}
+
+/// `when is Easter`, 中秋节是什么时候: a day that is called by name, and asked for.
+fn asks_when(reading: &Reading<'_>, lower: &str) -> bool {
+    let named = reading.mentions.iter().any(|mention| mention.value == Value::Holiday);
+    let asked = ["when is", "when's", "when was", "what date", "什么时候", "哪天", "几月几"];
+    named && asked.iter().any(|words| lower.contains(words))
 }
 
 /// What to search for beside the words of a text.

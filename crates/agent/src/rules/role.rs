@@ -17,6 +17,8 @@ pub(super) enum Role {
     DateTime,
     /// A time from another: `in 2 days`.
     Shift,
+    /// The moment until which time is counted.
+    Until,
     /// A time zone or a place that has one.
     Zone,
     Place,
@@ -149,6 +151,9 @@ impl Role {
         };
         if examples.iter().any(is_shift) {
             return Self::Shift;
+        }
+        if has(&["until"]) && says(&["count", "days", "天"]) {
+            return Self::Until;
         }
         let is_moment =
             |example: &&String| example.contains(':') && example.contains(|c: char| c.is_ascii_digit());

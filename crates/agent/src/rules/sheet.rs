@@ -5,6 +5,7 @@ use super::labels::{self, Label};
 use super::literal::Literal;
 use super::mention::{Mention, Reading, Value};
 use super::phrase::{self, Phrase};
+use super::sheet_renamed;
 use super::token::{Kind, Token, is_han};
 
 /// Endings of words for other kinds of tables.
@@ -58,7 +59,9 @@ pub(super) fn find<'a>(scene: &Scene<'a>) -> Vec<Phrase<'a>> {
         add(beside(reading, place.start, place.end));
     }
     add(after_files(reading));
-    let into: Vec<(usize, usize)> = found.iter().filter_map(|(_, end)| renamed(reading, *end)).collect();
+    add(sheet_renamed::olds(reading));
+    let into: Vec<(usize, usize)> =
+        found.iter().filter_map(|(_, end)| sheet_renamed::new_name(reading, *end)).collect();
     for (start, end) in into {
         if !found.iter().any(|other| other.0 < end && start < other.1) {
             found.push((start, end));
@@ -147,8 +150,17 @@ fn is_period(text: &str) -> bool {
     after.len() < text.len() && ["月", "季度"].iter().any(|period| after.starts_with(period))
 }
 
+/// `Q1` to `Q4`, `H1`: parts of a year, which sheets are called by, before they are cells.
+fn is_quarter(cells: &str) -> bool {
+    ["Q1", "Q2", "Q3", "Q4", "H1", "H2"].contains(&cells)
+}
+
 /// Without the quotes: what stands in quotes that begin or end there.
-fn quoted_at(reading: &Reading<'_>, start: Option<usize>, end: Option<usize>) -> Option<(usize, usize)> {
+pub(super) fn quoted_at(
+    reading: &Reading<'_>,
+    start: Option<usize>,
+    end: Option<usize>,
+) -> Option<(usize, usize)> {
     reading.mentions.iter().find_map(|mention| match &mention.value {
         // `[North Region]`: brackets around one name are quotes, too.
         Value::Literal(literal)
@@ -169,7 +181,7 @@ fn is_bracketed(literal: &Literal) -> bool {
 }
 
 /// The name that begins at a token. Where it was announced any word will do.
-fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Option<(usize, usize)> {
+pub(super) fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Option<(usize, usize)> {
     let token = reading.tokens.get(at)?;
     if let Some(quoted) = quoted_at(reading, Some(token.start), None) {
         return Some(quoted);
@@ -180,6 +192,7 @@ fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Option<(usize, 
         && let Value::Literal(literal) = &mention.value
     {
         let code = matches!(literal, Literal::Code(_))
+            || matches!(literal, Literal::Cells(cells) if is_quarter(cells))
             || (announced && matches!(literal, Literal::Cells(cells) if !cells.contains(':')));
         return (code && mention.start == token.start).then_some((mention.start, mention.end));
     }
@@ -294,30 +307,30 @@ fn after_files(reading: &Reading<'_>) -> Vec<(usize, usize)> {
 fn stands_alone(reading: &Reading<'_>, name: (usize, usize)) -> bool {
     let after = &reading.text[name.1..];
     let before = &reading.text[..name.0];
+    // A part of every sheet is no sheet.
+    if ["表头", "标题行", "首行", "末行", "标题"].contains(&&reading.text[name.0..name.1]) {
+        return false;
+    }
     let ends = after.starts_with([' ', ',', '，', '/', '!', '！', '|', '的', '里', '中', ']']);
     let begins = before.ends_with([' ', ',', '，', '/', '|', '[', '-', '>', '的']);
     // 读取 a.xlsx 的 一月: the last word may be a sheet's name, and is one for sure where it is a month.
     let last = after.trim_matches(['。', '.', '？', '?', '！', '!', ' ']).is_empty();
-    (ends || (last && is_period(&reading.text[name.0..]))) && begins
+    let told = last && (is_period(&reading.text[name.0..]) || is_own_word(reading, name));
+    (ends || told) && begins
 }
 
-/// `Old to New`, 草稿 改为 正式: the name that comes after.
-fn renamed(reading: &Reading<'_>, end: usize) -> Option<(usize, usize)> {
-    let mut at = reading.token_at(end);
-    let skip = |at: usize, words: &[&str]| reading.tokens.get(at).is_some_and(|token| token.is_any(words));
-    while skip(
-        at,
-        &[
-            "”", "\"", "'", "」", "』", "表", "sheet", "工", "作", "tab", "这", "张", "’", "改", "名", "重",
-            "命", "更",
-        ],
-    ) {
-        at += 1;
-    }
-    if !skip(at, &["to", "into", "as", "为", "成", "到", "→", "叫"]) {
-        return None;
-    }
-    name_at(reading, at + 1 + usize::from(skip(at + 1, &["做", "为", "成"])), skip(at, &["叫", "成", "为"]))
+/// 读取 a.xlsx 的 销售: whether the last word is a name, and none of the words for what any workbook has.
+fn is_own_word(reading: &Reading<'_>, name: (usize, usize)) -> bool {
+    let word = reading.text.get(name.0..name.1).unwrap_or_default();
+    let general = [
+        "内容", "数据", "信息", "情况", "东西", "大小", "属性", "名称", "名字", "位置", "详情", "全文",
+        "正文", "部分", "全部", "所有", "开头", "结尾",
+    ];
+    let after_of = reading.text[..name.0].trim_end().ends_with(['的', '里', '中']);
+    after_of
+        && (2..=8).contains(&word.chars().count())
+        && !general.iter().any(|word_of_all| word.contains(word_of_all))
+        && super::lexicon::spots(word, &super::token::tokens(word), &|_| false).is_empty()
 }
 
 /// Whether a word could name a sheet: it is written large, or has digits.
@@ -427,7 +440,7 @@ fn called_before(before: &str) -> Option<(usize, usize)> {
 }
 
 /// The run before 表 that names it: up to a blank, a mark, or a small word.
-fn run_before(before: &str) -> Option<(usize, usize)> {
+pub(super) fn run_before(before: &str) -> Option<(usize, usize)> {
     let mut start = before.len();
     for (at, c) in before.char_indices().rev() {
         let ends = c.is_whitespace()

@@ -139,7 +139,9 @@ const HAN_VERBS: [&str; 66] = [
 pub(super) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
     let tokens = &reading.tokens;
     let inside = |token: &Token<'_>| {
-        reading.mentions.iter().any(|mention| mention.start < token.end && token.start < mention.end)
+        let within = |start: usize, end: usize| start < token.end && token.start < end;
+        reading.mentions.iter().any(|mention| within(mention.start, mention.end))
+            || reading.expressions.iter().any(|found| within(found.start, found.end))
     };
     let mut found = Vec::new();
     let mut start = 0;
@@ -262,7 +264,8 @@ fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
             let next = reading.tokens.get(at + 1);
             next.is_some_and(|next| next.kind == Kind::Han && begins_verb(reading, at + 1))
         }
-        Kind::Word => is_verb(token.text),
+        // What is written large inside a sentence is a name: `write Name, Email into …`.
+        Kind::Word => is_verb(token.text) && !(at > 0 && token.is_capital() && !starts_sentence(reading, at)),
         Kind::Han => {
             let rest = &reading.text[token.start..];
             // 放在 E2 tells where, and is no deed of its own.
@@ -276,6 +279,15 @@ fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
         }
         Kind::Mark => false,
     }
+}
+
+/// Whether a word stands where a sentence or an item of a list begins.
+fn starts_sentence(reading: &Reading<'_>, at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|at| reading.tokens.get(at));
+    let gap =
+        before.and_then(|before| reading.text.get(before.end..reading.tokens[at].start)).unwrap_or_default();
+    gap.contains('\n')
+        || before.is_some_and(|before| !matches!(before.text, "," | "，" | "、") && !before.is("and"))
 }
 
 /// Takes blanks and numbers of list items off; says whether anything is left.

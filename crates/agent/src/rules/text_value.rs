@@ -15,6 +15,7 @@ use super::phrase;
 use super::place_value;
 use super::role::Role;
 use super::sheet;
+use super::shift_value;
 
 /// What a value scores that is taken only where nothing else wants it.
 const LAST_RESORT: f32 = 0.9;
@@ -152,7 +153,7 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Place, Role::Place) => (place_value::part(parameter, &written())?, GOOD + 0.2),
         (Value::Place, Role::Zone) => (written(), GOOD + 0.2),
         // `King of France` is not where, and France is.
-        (Value::Name, Role::Place) => match written().rsplit_once(" of ") {
+        (Value::Name | Value::Holiday, Role::Place) => match written().rsplit_once(" of ") {
             Some((_, place)) if super::name::is_place(place) => (place.to_owned(), FAIR + 0.5),
             _ => (written(), FAIR + 0.3),
         },
@@ -160,10 +161,10 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Name, Role::Zone) => {
             (written(), if place_value::stands_in(scene, mention) { GOOD } else { POOR })
         }
-        (Value::Name, Role::Name) if !own() => (written(), FAIR + 0.7),
-        (Value::Name, Role::Other) if !own() => (written(), FAIR + 0.5),
+        (Value::Name | Value::Holiday, Role::Name) if !own() => (written(), FAIR + 0.7),
+        (Value::Name | Value::Holiday, Role::Other) if !own() => (written(), FAIR + 0.5),
         (Value::Place, Role::Name | Role::Other) => (written(), FAIR),
-        (Value::Name, Role::Id) => (written(), POOR),
+        (Value::Name | Value::Holiday, Role::Id) => (written(), POOR),
         (Value::Number(number), Role::Id) if !number.percent => (plain(scene, mention)?, POOR * 0.6),
         (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(scene, mention)?, POOR * 0.6),
         _ => return None,
@@ -245,7 +246,8 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
             })
             .into_iter()
             .collect(),
-        Role::Shift => moment_value::shifts(scene, places),
+        Role::Shift => shift_value::shifts(scene, places),
+        Role::Until => moment_value::until(scene),
         Role::Pattern => file_value::patterns(scene),
         Role::Language => spoken(&choice::LANGUAGES, parameter, scene, places),
         Role::Currency => spoken(&choice::CURRENCIES, parameter, scene, places),

@@ -34,7 +34,7 @@ pub(super) struct Piece {
 }
 
 /// How calls of a text are written; the first one found decides, so that a call that is told again in other words, or shown
-/// as code, is not made twice.
+/// as code, is not made twice. A call of a known tool that was not called yet is no such thing, however it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
     Marked,
@@ -60,12 +60,14 @@ pub(super) struct Walk {
     /// Whether a mark stands before this place, and nothing but white space between.
     marked: bool,
     manner: Option<Manner>,
+    /// The tools that were called so far.
+    called: Vec<String>,
     in_code: bool,
 }
 
 impl Default for Walk {
     fn default() -> Self {
-        Self { at: 0, fresh: true, marked: false, manner: None, in_code: false }
+        Self { at: 0, fresh: true, marked: false, manner: None, called: Vec::new(), in_code: false }
     }
 }
 
@@ -148,10 +150,22 @@ impl Walk {
         self.manner.is_none_or(|first| first == manner)
     }
 
+    /// Whether calls that are written otherwise than those before them are meant, too.
+    fn admits(&self, manner: Manner, group: &Group, known: &KnownTools) -> bool {
+        let is_new = |call: &Found| known.named(&call.tool).is_some() && !self.called.contains(&call.tool);
+        self.allows(manner) || group.calls.iter().all(is_new)
+    }
+
+    /// Whether calls of this manner are worth looking for.
+    fn looks_for(&self, manner: Manner, known: &KnownTools) -> bool {
+        self.allows(manner) || !known.is_empty()
+    }
+
     fn calls(&mut self, manner: Manner, group: Group) -> (Kind, usize) {
-        if self.manner != Some(Manner::Marked) {
+        if self.allows(manner) || manner == Manner::Marked {
             self.manner = Some(manner);
         }
+        self.called.extend(group.calls.iter().map(|call| call.tool.clone()));
         (Kind::Calls(group.calls), group.end)
     }
 
@@ -192,11 +206,13 @@ impl Walk {
             return Some(self.calls(Manner::Lines, group));
         }
         if (first.is_alphabetic() || first == '_')
-            && self.allows(Manner::Python)
+            && self.looks_for(Manner::Python, context.known)
             && !shows_an_example(source, at)
         {
             let group = context.bare_python(at)?;
-            return Some(self.calls(Manner::Python, group));
+            return self
+                .admits(Manner::Python, &group, context.known)
+                .then(|| self.calls(Manner::Python, group));
         }
         None
     }
@@ -209,13 +225,17 @@ impl Walk {
                 .char_at(context.source.skip_space(self.at + 1))
                 .is_some_and(char::is_alphabetic);
         let manner = if python { Manner::Python } else { Manner::Json };
-        if (!self.allows(manner) || shows_an_example(context.source, self.at)) && !self.marked {
+        let looks = self.looks_for(manner, context.known);
+        if (!looks || shows_an_example(context.source, self.at)) && !self.marked {
             return None;
         }
         let Reading::Calls(mut group) = context.expression(self.at, None, Setting::Bare) else {
             return None;
         };
         if python && !context.plausible(&group, self.fresh) {
+            return None;
+        }
+        if !self.marked && !self.admits(manner, &group, context.known) {
             return None;
         }
         group.end = past_separators(context.source, group.end);
@@ -287,6 +307,7 @@ impl Walk {
             // The opening tag stood in the prompt: all before this was thought.
             Meaning::Thought => {
                 self.manner = None;
+                self.called.clear();
                 Some((Kind::Thought, tag.end))
             }
             Meaning::Result if !tag.closing => until_end(Kind::Answer),
@@ -377,9 +398,10 @@ impl Walk {
             }
             return Some((Kind::Mark, line));
         }
-        if self.allows(Manner::Fence)
+        if self.looks_for(Manner::Fence, context.known)
             && !shows_an_example(source, at)
             && let Some(group) = context.fenced_calls(line, source.slice(at + 3, line))
+            && self.admits(Manner::Fence, &group, context.known)
         {
             return Some(self.calls(Manner::Fence, group));
         }

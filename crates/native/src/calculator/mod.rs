@@ -19,11 +19,12 @@ mod tokens;
 
 use std::time::{Duration, Instant};
 
-use toolhub_core::ToolError;
+use toolhub_core::lang::Text;
+use toolhub_core::{ToolError, ToolOutput};
 use toolhub_macros::tool;
 
 use crate::blocking::{self, Cancelled};
-use crate::in_chinese::in_chinese;
+use crate::in_chinese::{in_chinese, with_chinese};
 
 const MAX_INPUT: usize = 10_000;
 const MAX_OUTPUT: usize = 100_000;
@@ -39,12 +40,17 @@ const TIME_LIMIT: Duration = Duration::from_secs(2);
 #[tool(read_only, idempotent, open_world = false, crate = crate::private)]
 pub async fn calculate(
     #[doc = "The expression, without words around it"] expression: String,
-) -> Result<String, ToolError> {
-    blocking::run(move |cancelled| {
+) -> Result<ToolOutput, ToolError> {
+    let result = blocking::run(move |cancelled| {
         calculate_within(&expression, TIME_LIMIT, cancelled)
             .map_err(|error| ToolError::failed(in_chinese(error)))
-    })
-    .await
+    });
+    let result = result.await?;
+    let said = match result.strip_prefix("approx. ") {
+        Some(rounded) => Text::new(result.as_str(), format!("约 {rounded}")),
+        None => Text::from(result),
+    };
+    ToolOutput::from_raw(with_chinese(&said).into_raw()).ok_or(ToolError::Internal)
 }
 
 fn calculate_within(expression: &str, limit: Duration, cancelled: &Cancelled) -> Result<String, String> {

@@ -3,9 +3,25 @@
 use jiff::Span;
 use jiff::civil::{Date, DateTime, Time};
 
+use super::holidays;
 use super::numerals;
 use super::offset;
 use super::plain::plain;
+
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
 
 /// The day and the time that `text` means. A day alone begins at midnight; a time alone is that of `today`.
 pub(super) fn parse(text: &str, today: Date) -> Option<DateTime> {
@@ -30,13 +46,74 @@ pub(super) fn parse(text: &str, today: Date) -> Option<DateTime> {
     })
 }
 
-/// `2026-3-29`, `2026年3月29日`, `3月29日`, `tomorrow`, `next monday`.
+/// The next day that `text` means, where it names a day and no year: `25 December`, `3月29日`. Today is among them.
+pub(super) fn next(text: &str, today: Date) -> Option<Date> {
+    let (month, day) = of_year(plain(text).trim())?;
+    let years = [today.year(), today.year().checked_add(1)?];
+    years.into_iter().filter_map(|year| Date::new(year, month, day).ok()).find(|day| *day >= today)
+}
+
+/// A month and a day without a year: `december 25`, `25th of december`, `12月25日`.
+fn of_year(text: &str) -> Option<(i8, i8)> {
+    let (month, day) = match text.split_once('月') {
+        Some((month, day)) => {
+            (numerals::parse(month.trim())?, numerals::parse(day.trim().trim_end_matches(['日', '号']))?)
+        }
+        None => {
+            let (_, month, day) = in_english(text).filter(|(year, ..)| year.is_none())?;
+            (month, day)
+        }
+    };
+    Some((month.try_into().ok()?, day.try_into().ok()?))
+}
+
+/// `march 5, 2027`, `5 march 2027`, `mar 5th`, `5th of march`: the year where there is one, the month and the day.
+fn in_english(text: &str) -> Option<(Option<i64>, i64, i64)> {
+    let words: Vec<&str> =
+        text.split([' ', ',']).filter(|word| !word.is_empty() && !["of", "the"].contains(word)).collect();
+    let month = |word: &str| {
+        let word = word.trim_end_matches('.');
+        let short = |name: &&str| *name == word || (3..=4).contains(&word.len()) && name.starts_with(word);
+        MONTHS.iter().position(short).map(|place| place as i64 + 1)
+    };
+    let day = |word: &str| {
+        let ending = ["st", "nd", "rd", "th"].iter().find_map(|ending| word.strip_suffix(ending));
+        let digits = ending.unwrap_or(word);
+        digits.parse::<i64>().ok().filter(|_| digits.len() <= 2)
+    };
+    let year = |word: &str| word.parse::<i64>().ok().filter(|_| word.len() == 4);
+    match words.as_slice() {
+        [one, other] => match (month(one), month(other)) {
+            (Some(month), _) => Some((None, month, day(other)?)),
+            (None, Some(month)) => Some((None, month, day(one)?)),
+            (None, None) => None,
+        },
+        [one, other, last] => match (month(one), month(other)) {
+            (Some(month), _) => Some((Some(year(last)?), month, day(other)?)),
+            (None, Some(month)) => Some((Some(year(last)?), month, day(one)?)),
+            (None, None) => None,
+        },
+        _ => None,
+    }
+}
+
+/// `2026-3-29`, `2026年3月29日`, `3月29日`, `March 29`, `tomorrow`, `next monday`, `Christmas`.
 fn day(text: &str, today: Date) -> Option<Date> {
     if let Some(days) = days_to_weekday(text, today) {
         return today.checked_add(Span::new().days(days)).ok();
     }
     if let Some(span) = offset::word(text) {
         return today.checked_add(span).ok();
+    }
+    if let Some(day) = holidays::named(text, today) {
+        return Some(day);
+    }
+    if let Some((year, month, day)) = in_english(text) {
+        let year = year.unwrap_or(today.year().into());
+        return Date::new(year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?).ok();
+    }
+    if let Some(day) = day_of_month(text, today) {
+        return Some(day);
     }
     let text = text.trim_end_matches(['日', '号']);
     let parts: Vec<&str> = text.split(['-', '/', '.', '年', '月']).map(str::trim).collect();
@@ -47,6 +124,15 @@ fn day(text: &str, today: Date) -> Option<Date> {
     };
     let (month, day) = (numerals::parse(month)?, numerals::parse(day)?);
     Date::new(year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?).ok()
+}
+
+/// 下个月1号, 本月15日.
+fn day_of_month(text: &str, today: Date) -> Option<Date> {
+    let months = [("下个月", 1), ("下月", 1), ("上个月", -1), ("上月", -1), ("这个月", 0), ("本月", 0)];
+    let (months, day) = months.iter().find_map(|(word, months)| Some((*months, text.strip_prefix(word)?)))?;
+    let day = numerals::parse(day.trim().strip_suffix(['日', '号'])?.trim())?;
+    let first = today.first_of_month().checked_add(Span::new().months(months)).ok()?;
+    Date::new(first.year(), first.month(), day.try_into().ok()?).ok()
 }
 
 /// How many days it is to `monday`, `next monday` (the first one after today), `周一` (of this week), `下周一` (of the next).

@@ -3,22 +3,30 @@
 
 mod cities;
 mod civil;
+mod distance;
+mod holidays;
 mod moment;
 mod numerals;
 mod offset;
 mod plain;
 mod zone;
 
-use crate::in_chinese::in_chinese;
+use jiff::civil::Weekday;
 use jiff::{Span, Timestamp, Zoned, tz::TimeZone};
+use toolhub_core::lang::{Lang, Say as _, Text};
 use toolhub_core::{RawJson, RawObject, ToolError, ToolOutput};
 use toolhub_macros::tool;
 
+use crate::in_chinese::{in_chinese, with_chinese};
+
+use distance::Distance;
+
 const MAX_TEXT: usize = 200;
 
-/// Tells the time now, or converts a given time, for any time zone, city or country.
+/// Tells the time now, or converts a given time, for any time zone, city or country; counts the days until a date.
 ///
-/// Answers with the local time, its UTC offset, the weekday and the Unix time.
+/// Answers with the local time, its UTC offset, the weekday and the Unix time; with `until`, with how long it is until then,
+/// or since then.
 #[tool(read_only, open_world = false, crate = crate::private)]
 pub async fn get_time(
     #[doc = "IANA zone (`Asia/Tokyo`), city, country or region in English, Chinese or Japanese (`New York`, `北京`, \
@@ -30,6 +38,9 @@ pub async fn get_time(
     #[doc = "The time to convert instead of now: `2026-03-29T01:30` (local time of `zone`), `2026-03-29T01:30Z`, \
              `2026-03-29 15:00 New York`, `3pm`, `tomorrow 15:30`, `明天下午3点`"]
     at: Option<String>,
+    #[doc = "Count the days from that time until this one: `2026-12-25`, `Christmas`, `国庆节`, `next friday`, `18:00`; a day \
+             that is past counts the days since then"]
+    until: Option<String>,
 ) -> Result<ToolOutput, ToolError> {
     let system = TimeZone::try_system().unwrap_or_else(|_| match std::env::var_os("TZ") {
         Some(_) => TimeZone::unknown(),
@@ -37,9 +48,9 @@ pub async fn get_time(
         None => TimeZone::UTC,
     });
     let now = Timestamp::now().to_zoned(system);
-    let answer = time_at(&now, &TimeRequest { zone, offset, at })
+    let answer = time_at(&now, &TimeRequest { zone, offset, at, until })
         .map_err(|error| ToolError::failed(in_chinese(error)))?;
-    ToolOutput::from_raw(describe(&answer)).ok_or(ToolError::Internal)
+    ToolOutput::from_raw(answer.describe()).ok_or(ToolError::Internal)
 }
 
 /// What is asked of the clock.
@@ -51,6 +62,8 @@ pub struct TimeRequest {
     pub offset: Option<String>,
     /// When; now if not given.
     pub at: Option<String>,
+    /// Until when days are counted, if they are.
+    pub until: Option<String>,
 }
 
 /// A moment, in the zone that was asked for.
@@ -61,11 +74,13 @@ pub struct TimeAnswer {
     /// Whether the local time that was asked for is `skipped` or `repeated` by a change of the clocks, and what is to be
     /// said about it.
     pub clock_change: Option<(&'static str, String)>,
+    /// How long it is until another moment, where that was asked.
+    distance: Option<Distance>,
 }
 
 impl From<Zoned> for TimeAnswer {
     fn from(moment: Zoned) -> Self {
-        Self { moment, clock_change: None }
+        Self { moment, clock_change: None, distance: None }
     }
 }
 
@@ -82,13 +97,23 @@ pub fn time_at(now: &Zoned, request: &TimeRequest) -> Result<TimeAnswer, String>
         Some(text) => moment::parse(text, &zone, now)?,
         None => now.with_time_zone(zone).into(),
     };
-    match offset {
+    let answer = match offset {
         Some(text) => {
             let span = offset::parse(text, answer.moment.date())?;
-            shift(answer, span).map_err(|_| offset::too_far(text))
+            shift(answer, span).map_err(|_| offset::too_far(text))?
         }
-        None => Ok(answer),
-    }
+        None => answer,
+    };
+    let Some(text) = given(&request.until)? else { return Ok(answer) };
+    let zone = answer.moment.time_zone().clone();
+    let until = match civil::next(text, answer.moment.date()) {
+        Some(day) => moment::settle(day.to_datetime(jiff::civil::Time::midnight()), &zone)
+            .map_err(|_| moment::no_time(text))?,
+        None => moment::parse(text, &zone, now)?,
+    };
+    let from_now = at.is_none() && offset.is_none();
+    let distance = Distance { from: answer.moment.clone(), from_now, until: until.moment };
+    Ok(TimeAnswer { distance: Some(distance), ..answer })
 }
 
 fn shift(from: TimeAnswer, span: Span) -> Result<TimeAnswer, jiff::Error> {
@@ -98,7 +123,7 @@ fn shift(from: TimeAnswer, span: Span) -> Result<TimeAnswer, jiff::Error> {
     let by_days =
         [span.get_hours().into(), span.get_minutes(), span.get_seconds()] == [0; 3] && !span.is_zero();
     let clock_change = if by_days { moment::settle(local, moment.time_zone())?.clock_change } else { None };
-    Ok(TimeAnswer { moment, clock_change: from.clock_change.or(clock_change) })
+    Ok(TimeAnswer { moment, clock_change: from.clock_change.or(clock_change), distance: None })
 }
 
 /// What was given, unless it is blank. A long text is none of ours, and looking for names near to it takes long.
@@ -111,29 +136,71 @@ fn given(text: &Option<String>) -> Result<Option<&str>, String> {
     }
 }
 
-/// The moment for people, as one text, and for programs, as an object.
-fn describe(answer: &TimeAnswer) -> RawJson {
-    let moment = &answer.moment;
+impl TimeAnswer {
+    /// For people, as one text in either language, and for programs, as an object.
+    fn describe(&self) -> RawJson {
+        let (mut fields, mut said) = match &self.distance {
+            Some(distance) => distance_fields(distance),
+            None => moment_fields(&self.moment),
+        };
+        if let Some((change, note)) = &self.clock_change {
+            fields = fields.with("clock_change", *change);
+            said = noted(&said, &in_chinese(note.clone()));
+        }
+        if self.moment.time_zone().is_unknown() {
+            let note = "the variable `TZ` of this machine names no zone, so this is UTC: give `zone`";
+            said = noted(&said, &in_chinese(note.to_owned()));
+        }
+        let fields = fields.with("text", said.say(Lang::En));
+        with_chinese(&said).with("structuredContent", fields).into_raw()
+    }
+}
+
+fn moment_fields(moment: &Zoned) -> (RawObject, Text) {
     let zone = zone::name(moment);
     let weekday = moment.strftime("%A").to_string();
     let utc_offset = moment.strftime("%:z").to_string();
-    let mut text = format!("{} {utc_offset} ({zone}, {weekday})", moment.strftime("%Y-%m-%d %H:%M:%S"));
-    let mut fields = RawObject::default()
+    let time = format!("{} {utc_offset}", moment.strftime("%Y-%m-%d %H:%M:%S"));
+    let said = Text::new(
+        format!("{time} ({zone}, {weekday})"),
+        format!("{time}（{zone}，{}）", weekday_in_chinese(moment.weekday())),
+    );
+    let fields = RawObject::default()
         .with("time", moment.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
         .with("zone", zone)
         .with("weekday", weekday)
         .with("utc_offset", utc_offset)
         .with("unix", RawJson::of(&moment.timestamp().as_second()));
-    if let Some((change, note)) = &answer.clock_change {
-        fields = fields.with("clock_change", *change);
-        text.push_str(&format!(" [{note}]"));
+    (fields, said)
+}
+
+fn distance_fields(distance: &Distance) -> (RawObject, Text) {
+    let written = |moment: &Zoned| moment.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
+    let seconds = distance.until.timestamp().as_second() - distance.from.timestamp().as_second();
+    let fields = RawObject::default()
+        .with("from", written(&distance.from))
+        .with("until", written(&distance.until))
+        .with("weekday", distance.until.strftime("%A").to_string())
+        .with("days", RawJson::of(&distance.days()))
+        .with("seconds", RawJson::of(&seconds));
+    (fields, distance.say())
+}
+
+fn noted(said: &Text, note: &Text) -> Text {
+    let with = |lang: Lang| format!("{} [{}]", said.say(lang), note.say(lang));
+    Text::new(with(Lang::En), with(Lang::Zh))
+}
+
+pub(super) fn weekday_in_chinese(weekday: Weekday) -> &'static str {
+    match weekday {
+        Weekday::Monday => "星期一",
+        Weekday::Tuesday => "星期二",
+        Weekday::Wednesday => "星期三",
+        Weekday::Thursday => "星期四",
+        Weekday::Friday => "星期五",
+        Weekday::Saturday => "星期六",
+        Weekday::Sunday => "星期日",
     }
-    if moment.time_zone().is_unknown() {
-        text.push_str(" [the variable `TZ` of this machine names no zone, so this is UTC: give `zone`]");
-    }
-    let fields = fields.with("text", text.as_str());
-    let block = RawObject::default().with("type", "text").with("text", text);
-    RawObject::default().with("content", RawJson::of(&[block])).with("structuredContent", fields).into_raw()
 }
 
 #[cfg(test)]

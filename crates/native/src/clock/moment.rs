@@ -8,12 +8,7 @@ use super::{TimeAnswer, civil, zone};
 
 /// The moment that `text` means, in `zone`. Without an offset or a place it is the local time of `zone`.
 pub(super) fn parse(text: &str, zone: &TimeZone, now: &Zoned) -> Result<TimeAnswer, String> {
-    let bad = || {
-        format!(
-            "`{text}` is no time: write `2026-03-29T15:00`, `3pm` or `tomorrow 15:30`, with `Z`, `+02:00` or a place after \
-             it where it is not the local time of `zone`"
-        )
-    };
+    let bad = || no_time(text);
     if text.eq_ignore_ascii_case("now") || text == "现在" {
         return Ok(now.with_time_zone(zone.clone()).into());
     }
@@ -54,6 +49,14 @@ pub(super) fn parse(text: &str, zone: &TimeZone, now: &Zoned) -> Result<TimeAnsw
     Err(bad())
 }
 
+/// The answer to what is no time.
+pub(super) fn no_time(text: &str) -> String {
+    format!(
+        "`{text}` is no time: write `2026-03-29T15:00`, `3pm` or `tomorrow 15:30`, with `Z`, `+02:00` or a place after \
+         it where it is not the local time of `zone`"
+    )
+}
+
 /// What a local time is worth. Where a change of the clocks skips or repeats it, jiff's `compatible` rule holds: the
 /// time goes on from the gap, and the earlier of two is meant.
 pub(super) fn settle(local: DateTime, zone: &TimeZone) -> Result<TimeAnswer, jiff::Error> {
@@ -72,7 +75,7 @@ pub(super) fn settle(local: DateTime, zone: &TimeZone) -> Result<TimeAnswer, jif
             Some(("repeated", format!("{asked} comes twice in {place}; {first} {offset}")))
         }
     };
-    Ok(TimeAnswer { moment, clock_change })
+    Ok(TimeAnswer { moment, clock_change, distance: None })
 }
 
 /// Seconds, or milliseconds where there are too many, since 1970.

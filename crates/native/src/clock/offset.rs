@@ -110,6 +110,13 @@ fn english(text: &str) -> Option<Span> {
     }
     for (after, direction) in [
         (" from now", 1),
+        (" from today", 1),
+        (" after today", 1),
+        (" before today", -1),
+        (" before now", -1),
+        (" after", 1),
+        (" from", 1),
+        (" before", -1),
         (" later", 1),
         (" hence", 1),
         (" ahead", 1),
@@ -150,6 +157,14 @@ fn number_word(word: &str) -> &str {
         "ten" => "10",
         "eleven" => "11",
         "twelve" => "12",
+        "fifteen" => "15",
+        "twenty" => "20",
+        "thirty" => "30",
+        "forty" => "40",
+        "fifty" => "50",
+        "sixty" => "60",
+        "ninety" => "90",
+        "hundred" => "100",
         other => other,
     }
 }
@@ -209,6 +224,10 @@ const UNITS: [&str; 15] =
 fn chinese(text: &str) -> Option<Span> {
     let mut rest: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let mut sign = 1;
+    for from in ["从今天起", "从今天开始", "从现在起", "今天起", "今天", "现在", "从今天算起", "自今天起"]
+    {
+        rest = rest.strip_prefix(from).map_or(rest.clone(), str::to_owned);
+    }
     for (before, direction) in [("再过", 1), ("过", 1), ("+", 1), ("-", -1)] {
         if let Some(after) = rest.strip_prefix(before) {
             (rest, sign) = (after.to_owned(), direction);

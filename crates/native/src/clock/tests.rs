@@ -9,7 +9,7 @@ fn now() -> Zoned {
 
 fn answer(zone: &str, offset: &str, at: &str) -> Result<TimeAnswer, String> {
     let given = |text: &str| Some(text.to_owned());
-    time_at(&now(), &TimeRequest { zone: given(zone), offset: given(offset), at: given(at) })
+    time_at(&now(), &TimeRequest { zone: given(zone), offset: given(offset), at: given(at), until: None })
 }
 
 fn ask(zone: &str, offset: &str, at: &str) -> Result<Zoned, String> {
@@ -143,6 +143,11 @@ fn offsets_are_read_in_both_languages() {
     check(
         shifted,
         &[
+            ("100 days from today", "02-23 03:34:56"),
+            ("90 days after", "02-13 03:34:56"),
+            ("two weeks before today", "11-01 03:34:56"),
+            ("再过45天", "12-30 03:34:56"),
+            ("从今天起100天后", "02-23 03:34:56"),
             ("+3h", "11-15 06:34:56"),
             ("-90m", "11-15 02:04:56"),
             ("－90m", "11-15 02:04:56"),
@@ -277,11 +282,12 @@ fn clocks_that_change_are_followed() {
 
 #[test]
 fn the_answer_is_for_people_and_programs() {
-    let raw = describe(&answer("Tokyo", "", "").unwrap());
+    let raw = answer("Tokyo", "", "").unwrap().describe();
     assert_eq!(
         raw.get(),
         concat!(
-            r#"{"content":[{"type":"text","text":"2026-11-15 12:34:56 +09:00 (Asia/Tokyo, Sunday)"}],"#,
+            r#"{"content":[{"type":"text","text":"2026-11-15 12:34:56 +09:00 (Asia/Tokyo, Sunday)","#,
+            r#""_meta":{"toolhub/zh":"2026-11-15 12:34:56 +09:00（Asia/Tokyo，星期日）"}}],"#,
             r#""structuredContent":{"time":"2026-11-15T12:34:56+09:00","zone":"Asia/Tokyo","weekday":"Sunday","#,
             r#""utc_offset":"+09:00","unix":1794713696,"text":"2026-11-15 12:34:56 +09:00 (Asia/Tokyo, Sunday)"}}"#
         )
@@ -289,8 +295,65 @@ fn the_answer_is_for_people_and_programs() {
 }
 
 #[test]
+fn days_are_counted() {
+    fn counted(given: &str) -> String {
+        let mut parts = given.split(" | ");
+        let mut next = || parts.next().map(str::to_owned);
+        let request = TimeRequest { until: next(), at: next(), zone: next(), ..TimeRequest::default() };
+        match time_at(&now(), &request) {
+            Ok(answer) => answer.describe().value()["structuredContent"]["text"].as_str().unwrap().to_owned(),
+            Err(message) => format!("error: {message}"),
+        }
+    }
+    check(
+        counted,
+        &[
+            ("Christmas", "40 days (5 weeks 5 days; 1 month 10 days) until 2026-12-25 (Friday)"),
+            ("国庆节", "320 days (45 weeks 5 days; 10 months 16 days) until 2027-10-01 (Friday)"),
+            ("March 5", "110 days (15 weeks 5 days; 3 months 18 days) until 2027-03-05 (Friday)"),
+            ("11月15日", "2026-11-15 (Sunday) is today"),
+            ("next friday", "5 days until 2026-11-20 (Friday)"),
+            ("2026-11-01", "14 days (2 weeks) since 2026-11-01 (Sunday)"),
+            (
+                "2026-05-01 | 2026-03-01",
+                "61 days (8 weeks 5 days; 2 months) from 2026-03-01 (Sunday) to 2026-05-01 (Friday)",
+            ),
+            ("18:00", "14 hours 25 minutes 4 seconds until 2026-11-15 18:00 (Sunday)"),
+            ("2026-11-17 |  | Kiritimati", "2 days until 2026-11-17 (Tuesday)"),
+            ("20:00 |  | Tokyo", "7 hours 25 minutes 4 seconds until 2026-11-15 20:00 (Sunday)"),
+        ],
+    );
+    assert!(counted("teatime").starts_with("error: `teatime` is no time"), "{}", counted("teatime"));
+    let asked = TimeRequest { until: Some("Christmas".to_owned()), ..TimeRequest::default() };
+    let fields = time_at(&now(), &asked).unwrap().describe().value()["structuredContent"].clone();
+    assert_eq!((fields["days"].as_i64(), fields["weekday"].as_str()), (Some(40), Some("Friday")));
+}
+
+#[test]
+fn named_days_are_moments() {
+    fn day(at: &str) -> String {
+        shown(ask("UTC", "", at))
+    }
+    check(
+        day,
+        &[
+            ("Christmas", "2026-12-25 00:00:00 +00:00 UTC"),
+            ("christmas eve 18:00", "2026-12-24 18:00:00 +00:00 UTC"),
+            ("明年春节", "2027-02-06 00:00:00 +00:00 UTC"),
+            ("下个月1号", "2026-12-01 00:00:00 +00:00 UTC"),
+            ("March 5, 2027", "2027-03-05 00:00:00 +00:00 UTC"),
+            ("5th of March 2027", "2027-03-05 00:00:00 +00:00 UTC"),
+            ("20 Jul 1969 3pm", "1969-07-20 15:00:00 +00:00 UTC"),
+        ],
+    );
+    for nonsense in ["March 35", "5 5 2027", "the of", "marching 5"] {
+        assert!(ask("UTC", "", nonsense).is_err(), "{nonsense}");
+    }
+}
+
+#[test]
 fn what_is_odd_is_said() {
-    let said = |answer: &TimeAnswer| describe(answer).value()["structuredContent"].clone();
+    let said = |answer: &TimeAnswer| answer.describe().value()["structuredContent"].clone();
     let came = said(&answer("London", "", "2026-03-29T01:30").unwrap());
     assert_eq!(came["clock_change"], "skipped");
     let note = "2026-03-29 02:30:00 +01:00 (Europe/London, Sunday) [2026-03-29 01:30 does not exist in Europe/London: the \
@@ -310,6 +373,7 @@ proptest! {
         let _ = ask(&zone, "", "");
         let _ = ask("", &offset, "");
         let _ = ask("", "", &at);
+        let _ = time_at(&now(), &TimeRequest { until: Some(at), ..TimeRequest::default() });
     }
 
     #[test]

@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use cap_std::fs::{Dir, DirEntry};
+use toolhub_core::lang::Text;
 use toolhub_core::{ToolError, ToolOutput};
 use toolhub_macros::tool;
 
 use super::folders::Folders;
 use super::glob;
 use crate::blocking::{self, Cancelled};
-use crate::in_chinese::in_chinese;
+use crate::in_chinese::{bracketed, in_chinese};
 
 /// Entries that are shown.
 const MAX_SHOWN: usize = 1_000;
@@ -38,9 +39,9 @@ pub async fn list_files(
         let search = Search { pattern: pattern.as_deref(), recursive, cancelled };
         let roots: Vec<String> = folders.roots().map(|root| root.display().to_string()).collect();
         match path {
-            Some(path) => search.list(&folders, path).map(|text| vec![text]),
-            None if roots.is_empty() => search.list(&folders, ".").map(|text| vec![text]),
-            None => roots.iter().map(|root| search.list(&folders, root)).collect(),
+            Some(path) => search.list(&folders, path),
+            None if roots.is_empty() => search.list(&folders, "."),
+            None => search.list_all(&folders, &roots),
         }
         .map_err(|error| ToolError::failed(in_chinese(error)))
     });
@@ -63,7 +64,13 @@ struct Found {
 }
 
 impl Search<'_> {
-    fn list(&self, folders: &Folders, path: &str) -> Result<String, String> {
+    fn list_all(&self, folders: &Folders, roots: &[String]) -> Result<Vec<Text>, String> {
+        let each: Result<Vec<Vec<Text>>, String> =
+            roots.iter().map(|root| self.list(folders, root)).collect();
+        each.map(|texts| texts.into_iter().flatten().collect())
+    }
+
+    fn list(&self, folders: &Folders, path: &str) -> Result<Vec<Text>, String> {
         let place = folders.find(path)?;
         if !place.metadata.is_dir() {
             return Err(format!("`{path}` is no folder: use `read_file`"));
@@ -124,22 +131,23 @@ fn look(dir: &Dir, entry: &DirEntry) -> Option<(bool, bool, Option<u64>)> {
 }
 
 impl Found {
-    fn describe(mut self, folder: &Path, pattern: Option<&str>) -> String {
+    /// How many there are, what they are, and what is missing.
+    fn describe(mut self, folder: &Path, pattern: Option<&str>) -> Vec<Text> {
         self.entries.sort_unstable();
-        let count = self.entries.len();
+        let (count, folder) = (self.entries.len(), folder.display());
         let of = pattern.map(|pattern| format!(" for `{pattern}`")).unwrap_or_default();
-        let mut text = match count {
-            0 => format!("{}: nothing{of}", folder.display()),
-            1 => format!("{}: 1 entry{of}", folder.display()),
-            _ => format!("{}: {count} entries{of}", folder.display()),
+        let of_zh = pattern.map(|pattern| format!("符合 `{pattern}` 的 ")).unwrap_or_default();
+        let head = match count {
+            0 => Text::new(format!("{folder}: nothing{of}"), format!("{folder}：没有{of_zh}文件")),
+            1 => Text::new(format!("{folder}: 1 entry{of}"), format!("{folder}：{of_zh}1 项")),
+            _ => Text::new(format!("{folder}: {count} entries{of}"), format!("{folder}：{of_zh}{count} 项")),
         };
-        for (path, bytes) in self.entries.iter().take(MAX_SHOWN) {
-            text.push('\n');
-            text.push_str(path);
-            if let Some(bytes) = bytes {
-                text.push_str(&format!("  {}", size(*bytes)));
-            }
-        }
+        let line = |(path, bytes): &(String, Option<u64>)| match bytes {
+            Some(bytes) => format!("{path}  {}", size(*bytes)),
+            None => path.clone(),
+        };
+        let lines: Vec<String> = self.entries.iter().take(MAX_SHOWN).map(line).collect();
+        let lines = (!lines.is_empty()).then(|| Text::from(lines.join("\n")));
         if count > MAX_SHOWN {
             let left = count - MAX_SHOWN;
             self.gaps
@@ -148,10 +156,7 @@ impl Found {
         if self.seen == MAX_SEEN {
             self.gaps.push(format!("only the first {MAX_SEEN} entries were looked at"));
         }
-        if !self.gaps.is_empty() {
-            text.push_str(&format!("\n[{}]", self.gaps.join("; ")));
-        }
-        text
+        std::iter::once(head).chain(lines).chain(bracketed(self.gaps)).collect()
     }
 }
 

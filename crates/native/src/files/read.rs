@@ -4,6 +4,7 @@ use std::io::{Read, Seek};
 
 use cap_std::fs::File;
 use encoding_rs::{Encoding, UTF_8};
+use toolhub_core::lang::Text;
 use toolhub_core::{ToolError, ToolOutput};
 use toolhub_macros::tool;
 
@@ -11,7 +12,7 @@ use super::decode::{self, DecodeError, Kind, Malformed, Page, Window};
 use super::folders::{Folders, Place};
 use super::guess;
 use crate::blocking::{self, Cancelled};
-use crate::in_chinese::in_chinese;
+use crate::in_chinese::{bracketed, in_chinese};
 
 /// Text that is read at once.
 const MAX_TEXT: usize = 1 << 20;
@@ -60,7 +61,7 @@ struct Request<'a> {
 
 impl Request<'_> {
     /// The text, and what is to be said about it.
-    fn read(&self, folders: &Folders) -> Result<Vec<String>, String> {
+    fn read(&self, folders: &Folders) -> Result<Vec<Text>, String> {
         let path = self.path;
         let named = self.encoding.map(|label| {
             Encoding::for_label(label.trim().as_bytes()).ok_or_else(|| {
@@ -135,7 +136,7 @@ impl Request<'_> {
         format!("`{}` cannot be read: {error}", self.path)
     }
 
-    fn describe(&self, page: Page, note: Option<String>) -> Result<Vec<String>, String> {
+    fn describe(&self, page: Page, note: Option<String>) -> Result<Vec<Text>, String> {
         let (path, Window { first, skip, .. }, last) = (self.path, self.window, page.last);
         if last < first && first > 1 {
             let lines = if last == 1 { "line" } else { "lines" };
@@ -164,8 +165,7 @@ impl Request<'_> {
             notes.push(format!("characters that could not be read, shown as �: {}", page.unreadable));
         }
         notes.extend(note);
-        let notes = (!notes.is_empty()).then(|| format!("[{}]", notes.join("; ")));
-        Ok(std::iter::once(page.text).chain(notes).collect())
+        Ok(std::iter::once(Text::from(page.text)).chain(bracketed(notes)).collect())
     }
 }
 

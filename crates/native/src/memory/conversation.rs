@@ -10,6 +10,7 @@ use toolhub_core::{CallContext, RawJson, RawObject, ToolError, ToolOutput};
 use toolhub_macros::tool;
 
 use super::{Memory, unread};
+use crate::in_chinese::with_chinese;
 
 /// Turns that are given where nobody says how many.
 const USUAL: u32 = 20;
@@ -102,20 +103,24 @@ fn told(turns: &[Turn]) -> ToolOutput {
                 .with("at", at),
         );
     }
-    let text = if text.is_empty() { "nothing was said yet\n".to_owned() } else { text };
-    output(text.trim_end(), RawObject::default().with("turns", RawJson::of(&list)))
+    let said = match text.is_empty() {
+        true => Text::new("nothing was said yet", "还没有说过什么"),
+        false => Text::from(text.trim_end()),
+    };
+    output(&said, RawObject::default().with("turns", RawJson::of(&list)))
 }
 
 fn listed(lines: &[String], key: &str) -> ToolOutput {
-    let text = if lines.is_empty() { "there are none yet".to_owned() } else { lines.join("\n") };
-    output(&text, RawObject::default().with(key, RawJson::of(lines)))
+    let said = match lines.is_empty() {
+        true => Text::new("there are none yet", "还没有"),
+        false => Text::from(lines.join("\n")),
+    };
+    output(&said, RawObject::default().with(key, RawJson::of(lines)))
 }
 
-fn output(text: &str, structured: RawObject) -> ToolOutput {
-    let block = RawObject::default().with("type", "text").with("text", text);
-    let members =
-        RawObject::default().with("content", RawJson::of(&[block])).with("structuredContent", structured);
-    ToolOutput::from_raw(members.into_raw()).unwrap_or_else(|| ToolOutput::text(text))
+fn output(said: &Text, structured: RawObject) -> ToolOutput {
+    let members = with_chinese(said).with("structuredContent", structured);
+    ToolOutput::from_raw(members.into_raw()).unwrap_or_else(|| ToolOutput::text(said.to_string()))
 }
 
 fn time(at: SystemTime) -> String {

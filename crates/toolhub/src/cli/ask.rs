@@ -212,7 +212,16 @@ pub(super) fn show(app: &App, given: &Given, conversation: &str) -> Exit {
         // An answer is words: what a tool put in to steer a terminal is left out.
         app.screen.verbatim(&strip_str(&answer.text).to_string());
     } else {
-        app.screen.error(&answer.text);
+        // What was done is an answer, too; what was not is told apart from it.
+        let failed = answer.failures.join("\n");
+        let done = answer.text.strip_suffix(&failed).filter(|_| !failed.is_empty()).unwrap_or_default();
+        if !done.trim().is_empty() {
+            app.screen.verbatim(&strip_str(done.trim_end()).to_string());
+        }
+        match answer.failures.is_empty() {
+            true => app.screen.error(&answer.text),
+            false => answer.failures.iter().for_each(|failure| app.screen.error(failure)),
+        }
     }
     for issue in &answer.verification.issues {
         // What failed or is missing stands in the answer already.
@@ -234,6 +243,10 @@ pub(super) fn show(app: &App, given: &Given, conversation: &str) -> Exit {
 fn exit(answer: &Answer) -> Exit {
     if answer.success {
         return Exit::Done;
+    }
+    // A part of it was done: it is no longer one tool that failed.
+    if answer.steps.iter().any(toolhub::StepResult::success) {
+        return Exit::Failed;
     }
     let error = |step: &toolhub::StepResult| -> Option<ToolError> {
         step.outcome.as_ref()?.result.as_ref().err().cloned()

@@ -1,0 +1,127 @@
+//! Whether the steps of a plan take up what a request says: what they leave unused is told, as it may be what was meant.
+
+use toolhub_core::lang::Text;
+
+use super::candidate::Given;
+use super::choose::Choice;
+use super::labels;
+use super::lexicon;
+use super::mention::{Reading, Value};
+use super::phrase::is_stop;
+use super::role::Role;
+use super::token::{Kind, Token};
+
+/// What a word counts, and what a Chinese character, of which a word has two.
+const WORD: f32 = 1.0;
+const CHARACTER: f32 = 0.5;
+/// Nothing is said where less than this is unused, or a smaller share of all.
+const LEAST: f32 = 2.0;
+const SHARE: f32 = 0.4;
+/// Words that are shown.
+const SHOWN: usize = 8;
+
+/// Words of politeness and of asking, which no argument takes.
+const SMALL: &str = " please thanks thank hello hi hey ok okay kindly quickly quick now currently right exactly only whole entire \
+new name named called much long many everything something anything content contents value values data number numbers one two \
+first second finally later again back says say put set add use using work out look take go going want wanna gonna pls plz \
+current today day days date time it's what's that's there's i'm word words text line lines inside within so well ";
+/// The same in Chinese, by characters.
+const SMALL_HAN: &str = "的了吗呢吧啊呀哦嘛我你您他她它们咱请帮下一个这那是有在把将给用和与及或就都也还再先后到从里中上面内为成做要想能可以\
+麻烦谢多少几什么怎样么哪现时间今天看得着过去来让叫名字值数据内容结果所全整份张条次第些点儿该其之于以并且然接同另外最一二三四五六七八九十两百千万号日月年周星期\
+不会需应当如果那么只新好行列表格单元件夹出入写读改加查找告诉知道起来掉成进";
+
+/// A part of a request, and the step that was made of it.
+pub(super) struct Part<'a> {
+    pub(super) start: usize,
+    pub(super) choice: &'a Choice,
+}
+
+/// What speaks against a plan: the words of the request that no step takes up, where they are many.
+pub(super) fn doubt(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> Option<Text> {
+    let mut used: Vec<(usize, usize)> = Vec::new();
+    let mut own: Vec<String> = Vec::new();
+    for part in parts {
+        let choice = part.choice;
+        let slots = choice.parameters.iter().zip(&choice.filling.slots);
+        for (parameter, slot) in slots.filter_map(|(parameter, slot)| Some((parameter, slot.as_ref()?))) {
+            if slot.end > slot.start {
+                used.push((part.start + slot.start, part.start + slot.end));
+            }
+            // What is searched for is all that is left of a request.
+            if let (Role::Query, Given::Said(value)) = (parameter.role, &slot.value)
+                && let Some(at) = value.as_str().and_then(|value| text.find(value))
+            {
+                used.push((at, at + value.as_str().map_or(0, str::len)));
+            }
+        }
+        own.extend(words_of(choice));
+    }
+    let worked_out = reading.expressions.iter().map(|one| (one.start, one.end));
+    let worked_out: Vec<(usize, usize)> =
+        worked_out.filter(|(start, end)| covers(&used, *start, *end)).collect();
+    used.extend(worked_out);
+    let spots = lexicon::spots(text, &reading.tokens, &|_| false);
+    used.extend(spots.iter().map(|spot| (spot.start, spot.end)));
+    let is_used = |token: &Token<'_>| covers(&used, token.start, token.end);
+    let (mut all, mut lost) = (0.0, 0.0);
+    let mut unused: Vec<(usize, usize)> = Vec::new();
+    for token in reading.tokens.iter().filter(|token| token.kind != Kind::Mark) {
+        let weight = if token.kind == Kind::Han { CHARACTER } else { WORD };
+        let small = match token.kind {
+            Kind::Han => SMALL_HAN.contains(token.text),
+            _ => is_stop(token.text) || SMALL.contains(&format!(" {} ", token.text.to_lowercase())),
+        };
+        if is_used(token) {
+            all += weight;
+            continue;
+        }
+        if small || own.contains(&labels::stem(token.text)) {
+            continue;
+        }
+        all += weight;
+        lost += weight;
+        match unused
+            .last_mut()
+            .filter(|(_, end)| text.get(*end..token.start).is_some_and(|gap| gap.trim().is_empty()))
+        {
+            Some(last) => last.1 = token.end,
+            None => unused.push((token.start, token.end)),
+        }
+    }
+    // A file, a cell or a quoted text is said to be used.
+    let literals: Vec<(usize, usize)> = reading
+        .mentions
+        .iter()
+        .filter(|mention| {
+            matches!(mention.value, Value::Literal(_)) && !covers(&used, mention.start, mention.end)
+        })
+        .map(|mention| (mention.start, mention.end))
+        .collect();
+    let many = lost >= LEAST && lost >= all * SHARE;
+    let shown = if many { unused } else { literals };
+    let shown: Vec<String> = shown
+        .iter()
+        .take(SHOWN)
+        .filter_map(|(start, end)| text.get(*start..*end))
+        .map(|word| format!("`{word}`"))
+        .collect();
+    (!shown.is_empty()).then(|| {
+        Text::new(
+            format!("this may not be what was meant: {} of the request was not used", shown.join(", ")),
+            format!("这可能不是您的意思：请求中的 {} 没有用到", shown.join("、")),
+        )
+    })
+}
+
+fn covers(used: &[(usize, usize)], start: usize, end: usize) -> bool {
+    used.iter().any(|(from, to)| *from < end && start < *to)
+}
+
+/// The stems of what a tool says of itself, and of what was given to it.
+fn words_of(choice: &Choice) -> Vec<String> {
+    let described = choice.tool.definition.description();
+    let mut words = super::parameter::words(choice.tool.name().as_str());
+    words.extend(described.split(|c: char| !c.is_alphanumeric()).map(str::to_owned));
+    words.extend(choice.parameters.iter().flat_map(|parameter| parameter.words.iter().cloned()));
+    words.iter().filter(|word| word.len() > 2).map(|word| labels::stem(word)).collect()
+}

@@ -1,0 +1,282 @@
+//! What is said in a conversation and leans on what was said before: `and times 3`, `what about Tokyo?`, 那伦敦呢, `now
+//! rename it` of a file that was named earlier. It is made a request of its own; who plans that is left to others.
+
+use jiff::civil::Date;
+
+use super::continuation;
+use super::expression;
+use super::literal::Literal;
+use super::mention::{Mention, Reading, Value};
+use super::name::has_han;
+use super::probe;
+use super::sheet;
+use super::{candidate::Scene, labels};
+
+/// Exchanges that are looked back at.
+const LOOKED_BACK: usize = 8;
+
+/// A request and what was answered to it.
+#[derive(Debug, Clone, Copy)]
+pub struct Exchange<'a> {
+    /// What was asked.
+    pub request: &'a str,
+    /// What was answered.
+    pub answer: &'a str,
+}
+
+/// What begins a request that goes on from another; longer ones first where one begins another.
+const OPENINGS: [&str; 27] = [
+    "and what about",
+    "and how about",
+    "what about",
+    "how about",
+    "what if it were",
+    "and for",
+    "and in",
+    "and at",
+    "and",
+    "or",
+    "now",
+    "then",
+    "also",
+    "same for",
+    "the same for",
+    "the same in",
+    "那么",
+    "那换成",
+    "换成",
+    "改成",
+    "那",
+    "还有",
+    "再看看",
+    "再看一下",
+    "再查一下",
+    "以及",
+    "和",
+];
+/// What ends one.
+const CLOSINGS: [&str; 17] = [
+    "?",
+    "？",
+    "。",
+    ".",
+    "!",
+    "！",
+    "呢",
+    "怎么样",
+    "怎样",
+    "如何",
+    "的话",
+    "then",
+    "instead",
+    "too",
+    "as well",
+    "please",
+    "吧",
+];
+/// Small words before what is put in another's place.
+const BEFORE: [&str; 9] = ["in", "at", "for", "on", "with", "of", "the", "在", "是"];
+
+/// The request that is meant, where it goes on from what was said before; `before` has the oldest exchange first.
+pub fn in_context(request: &str, before: &[Exchange<'_>]) -> Option<String> {
+    let before = before.get(before.len().saturating_sub(LOOKED_BACK)..)?;
+    let (last, earlier) = before.split_last()?;
+    let text = super::plain(request);
+    let meant_before = || in_context(last.request, earlier).unwrap_or_else(|| super::plain(last.request));
+    worked_on(&text, &meant_before, last).or_else(|| exchanged(&text, &meant_before()))
+}
+
+/// The same request with the file, and the sheet of it, that was last spoken of, and that file; none where it names a file
+/// itself.
+pub fn placed(request: &str, before: &[Exchange<'_>]) -> Option<(String, String)> {
+    let text = super::plain(request);
+    let path = |text: &str| {
+        let reading = Reading::of(text, Date::ZERO);
+        let named = reading.mentions.iter().rev().find_map(|mention| match &mention.value {
+            Value::Literal(Literal::Path(path)) => Some(path.clone()),
+            _ => None,
+        });
+        let scene = Scene { reading: &reading, stems: labels::stems(&reading), tool_words: Vec::new() };
+        named.map(|path| (path, sheet::find(&scene).last().map(|sheet| sheet.text.to_owned())))
+    };
+    if path(&text).is_some() {
+        return None;
+    }
+    let (file, sheet) =
+        before.iter().rev().take(LOOKED_BACK).find_map(|one| path(&super::plain(one.request)))?;
+    let own = Reading::of(&text, Date::ZERO);
+    let scene = Scene { reading: &own, stems: labels::stems(&own), tool_words: Vec::new() };
+    let sheet = sheet.filter(|_| sheet::find(&scene).is_empty());
+    let whole = match (has_han(&text), sheet) {
+        (true, Some(sheet)) => format!("在 {file} 的“{sheet}”工作表里，{text}"),
+        (true, None) => format!("在 {file} 里，{text}"),
+        (false, Some(sheet)) => format!("In sheet \"{sheet}\" of {file}: {text}"),
+        (false, None) => format!("In {file}: {text}"),
+    };
+    Some((whole, file))
+}
+
+/// `times 3`: the number that came out before, as it was told, so that nothing is rounded twice.
+fn worked_on(text: &str, meant_before: &dyn Fn() -> String, last: &Exchange<'_>) -> Option<String> {
+    let bare = text.trim_end_matches(['?', '？', '。', '.', '!', '！', '=', ' ']);
+    let bare = ["是多少", "等于多少", "等于几", "是几", "呢", "吧"]
+        .iter()
+        .fold(bare, |bare, word| bare.strip_suffix(word).unwrap_or(bare).trim_end());
+    let tokens = super::token::tokens(bare);
+    let asks = usize::from(tokens.first().is_some_and(|token| token.is_any(&["what's"])))
+        + if tokens.get(1).is_some_and(|token| token.is("is")) && tokens[0].is("what") { 2 } else { 0 };
+    let lead = continuation::joints(&tokens, 0);
+    let starts = [lead, asks];
+    let continued = starts.into_iter().find_map(|start| {
+        let (first, mut after) = continuation::read(&tokens, start)?;
+        let mut all = vec![first];
+        // `times 3 and then plus 5`.
+        while after < tokens.len() {
+            let lead = continuation::joints(&tokens, after);
+            let (next, end) = continuation::read(&tokens, after + lead)?;
+            all.push(next);
+            after = end;
+        }
+        Some(all)
+    })?;
+    let whole = |inner: &str| {
+        let text = continued.iter().fold(inner.to_owned(), |inner, one| one.apply(&inner));
+        let tokens = super::token::tokens(&text);
+        let found = expression::find(&text, &tokens, &|_| true);
+        let alone = matches!(found.as_slice(), [one] if one.start == 0 && one.end == text.len());
+        alone.then_some(text)
+    };
+    let before = meant_before();
+    let told = Reading::of(&before, Date::ZERO);
+    let exact = match told.expressions.as_slice() {
+        [one] => whole(&one.text),
+        _ => None,
+    };
+    let expression = exact.or_else(|| whole(&only_number(last.answer)?))?;
+    Some(if has_han(text) { format!("计算 {expression}") } else { format!("calculate {expression}") })
+}
+
+/// The number of an answer that is little else.
+fn only_number(answer: &str) -> Option<String> {
+    let line = answer.trim();
+    let numbers: Vec<&str> = line
+        .split(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-' || c == ','))
+        .filter(|part| part.contains(|c: char| c.is_ascii_digit()))
+        .collect();
+    match numbers.as_slice() {
+        [one] if !line.contains('\n') && line.chars().count() < 60 => {
+            let number = one.trim_end_matches(['.', ',', '-']).replace(',', "");
+            number.parse::<f64>().is_ok().then_some(number)
+        }
+        _ => None,
+    }
+}
+
+/// `what about Tokyo?`: the request before, with this in the place of what was of its kind.
+fn exchanged(text: &str, before: &str) -> Option<String> {
+    let (bare, opened, closed) = bare(text);
+    if !(opened || closed) || bare.is_empty() {
+        return None;
+    }
+    let reading = Reading::of(bare, Date::ZERO);
+    let [mention] = reading.mentions.as_slice() else { return None };
+    let head = bare[..mention.start].trim();
+    let alone = bare[mention.end..].trim().is_empty()
+        && head.split_whitespace().all(|word| BEFORE.contains(&word.to_lowercase().as_str()));
+    if !alone {
+        return None;
+    }
+    let old = Reading::of(before, Date::ZERO);
+    let new = &bare[mention.start..mention.end];
+    if let Some(place) = old.mentions.iter().rev().find(|other| is_alike(other, mention)) {
+        return Some(format!("{}{new}{}", &before[..place.start], &before[place.end..]));
+    }
+    // `what time is it?`, `and in Tokyo?`: nothing was told of where.
+    let asks_time = !probe::needs(&old).is_empty() && mention.value == Value::Place;
+    asks_time.then(|| match has_han(before) {
+        true => format!("{new}{before}"),
+        false => format!("{} in {new}", before.trim_end_matches(['?', '.', '!', ' '])),
+    })
+}
+
+/// A text without the words that lead on to it and end it, and whether there were such.
+fn bare(text: &str) -> (&str, bool, bool) {
+    let mut rest = text.trim();
+    let mut opened = false;
+    let lower = rest.to_lowercase();
+    if let Some(opening) = OPENINGS.iter().find(|opening| {
+        let after = lower.get(opening.len()..).unwrap_or_default();
+        lower.starts_with(**opening) && (has_han(opening) || after.starts_with([' ', ',']))
+    }) {
+        rest = rest[opening.len()..].trim_start_matches([' ', ',', '，']);
+        opened = true;
+    }
+    let mut closed = false;
+    while let Some(closing) = CLOSINGS.iter().find(|closing| rest.ends_with(**closing)) {
+        // A mark alone says nothing: `Tokyo?` may be asked of anything.
+        closed = closed || has_han(closing);
+        rest = rest[..rest.len() - closing.len()].trim_end();
+    }
+    (rest, opened, closed)
+}
+
+fn is_alike(one: &Mention, other: &Mention) -> bool {
+    match (&one.value, &other.value) {
+        (Value::Literal(one), Value::Literal(other)) => {
+            std::mem::discriminant(one) == std::mem::discriminant(other)
+        }
+        (Value::Number(_), Value::Number(_)) | (Value::When(_), Value::When(_)) => true,
+        (Value::Place, Value::Place | Value::Name) | (Value::Name, Value::Place) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(turns: &[(&str, &str)], request: &str, expect: &str) {
+        let before: Vec<Exchange<'_>> =
+            turns.iter().map(|(request, answer)| Exchange { request, answer }).collect();
+        assert_eq!(in_context(request, &before).unwrap_or_default(), expect, "{request}");
+    }
+
+    #[test]
+    fn what_was_worked_out_goes_on() {
+        check(&[("what is 12 / 5", "2.4")], "and times 3", "calculate 12 / 5 * 3");
+        check(&[("算一下 23*47", "1081")], "再乘以 4", "计算 23 * 47 * 4");
+        check(&[("1+1", "2"), ("times 3", "6")], "minus 1", "calculate (1 + 1) * 3 - 1");
+        check(&[("求 84 和 126 的最大公约数", "42")], "再加 8 呢？", "计算 42 + 8");
+        check(&[("what is 12 / 5", "2.4")], "times 3 and then plus 5", "calculate 12 / 5 * 3 + 5");
+        check(&[("what time is it", "2026-11-15 12:00:00")], "times 3", "");
+        check(&[], "times 3", "");
+    }
+
+    #[test]
+    fn another_takes_the_place() {
+        let tokyo = [("what time is it in Tokyo?", "12:00")];
+        check(&tokyo, "what about Berlin?", "what time is it in Berlin?");
+        check(&tokyo, "and in Paris", "what time is it in Paris?");
+        check(&[("东京现在几点？", "12:00")], "那伦敦呢？", "伦敦现在几点？");
+        check(&[("what time is it?", "12:00")], "and in Tokyo?", "what time is it in Tokyo");
+        check(&tokyo, "Berlin", "");
+        check(&tokyo, "what about lunch", "");
+        check(&[("read docs/a.txt", "one")], "and docs/b.txt?", "read docs/b.txt");
+    }
+
+    #[test]
+    fn a_file_stays_in_mind() {
+        let check = |before: &str, request: &str, expect: &str| {
+            let before = [Exchange { request: before, answer: "" }];
+            assert_eq!(placed(request, &before).unwrap_or_default().0, expect, "{request}");
+        };
+        check(
+            "create sheet Poll in poll.xlsx",
+            "write 5 into A1",
+            "In sheet \"Poll\" of poll.xlsx: write 5 into A1",
+        );
+        check("打开 销售.xlsx 看看", "新建工作表 六月", "在 销售.xlsx 里，新建工作表 六月");
+        check("read a.xlsx", "read b.xlsx", "");
+        check("what time is it", "write 5 into A1", "");
+    }
+}

@@ -56,9 +56,11 @@ impl Attempt<'_> {
             events: Arc::clone(&watch) as Arc<dyn EventSink>,
         };
         let work = AssertUnwindSafe(self.host.call(self.tool, self.arguments, &context)).catch_unwind();
+        // In a box: a timer wants more room around it than whatever holds it should have to give.
+        let expiry = Box::pin(self.expiry(&watch));
         let finished = tokio::select! {
             finished = work => finished,
-            after = self.expiry(&watch) => return Err(self.timed_out(after, &watch)),
+            after = expiry => return Err(self.timed_out(after, &watch)),
         };
         match finished {
             Ok(Ok(output)) if output.is_error() => Err(own_error(output)),

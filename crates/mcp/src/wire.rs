@@ -203,7 +203,8 @@ fn write(message: &Outgoing<'_>) -> String {
 
 /// A newline inside a raw value would end the line too early on stdio; in JSON it can only be white space.
 fn on_one_line(text: String) -> String {
-    if text.contains(['\n', '\r']) { text.replace(['\n', '\r'], " ") } else { text }
+    let bytes = text.as_bytes();
+    if bytes.contains(&b'\n') || bytes.contains(&b'\r') { text.replace(['\n', '\r'], " ") } else { text }
 }
 
 #[cfg(test)]

@@ -164,5 +164,6 @@ pub(crate) fn question(id: u64, method: &str, params: Option<&RawJson>) -> Strin
 
 /// The same text on one line: a line break can only be white space in JSON.
 pub(crate) fn one_line(text: String) -> String {
-    if text.contains(['\n', '\r']) { text.replace(['\n', '\r'], " ") } else { text }
+    let bytes = text.as_bytes();
+    if bytes.contains(&b'\n') || bytes.contains(&b'\r') { text.replace(['\n', '\r'], " ") } else { text }
 }

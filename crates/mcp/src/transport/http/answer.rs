@@ -43,7 +43,7 @@ impl Inner {
     ) -> Result<RawJson, McpError> {
         let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         if kind != Some(b"application/json") {
-            return self.answer_to(waiting, near::far(response)).await;
+            return Box::pin(self.answer_to(waiting, near::far(response))).await;
         }
         self.answer_in(waiting, response.body())
     }

@@ -149,7 +149,7 @@ impl Transport for Http {
             let waiting = Waiting { id: request.id, on_progress: request.on_progress.as_ref() };
             let answer = match answer {
                 Answer::Whole(response) => self.inner.whole_answer_to(waiting, response).await,
-                Answer::Stream(response) => self.inner.answer_to(waiting, response).await,
+                Answer::Stream(response) => Box::pin(self.inner.answer_to(waiting, response)).await,
             };
             guard.id = None;
             answer
@@ -281,10 +281,10 @@ impl Inner {
                     Answer::Whole(response) => near::far(response),
                     Answer::Stream(response) => response,
                 };
-                return Err(self.status_error(response).await);
+                return Err(Box::pin(self.status_error(response)).await);
             }
         }
-        self.post_far(body, extra).await.map(Answer::Stream)
+        Box::pin(self.post_far(body, extra)).await.map(Answer::Stream)
     }
 
     async fn post_far(&self, body: Bytes, extra: HeaderMap) -> Result<Response, McpError> {

@@ -223,13 +223,14 @@ impl Near {
         *request.headers_mut() = headers;
         let mut wire = match self.kept().await {
             Some(wire) => wire,
-            None => self.connect().await?,
+            // What is seldom needed stands in boxes of its own, so that what always is stays small.
+            None => Box::pin(self.connect()).await?,
         };
         let response = loop {
             match wire.send(request).await {
                 Ok(response) => break response,
                 // It was ended while nobody looked, and the server has seen nothing of this.
-                Err((_, Some(unsent))) => (wire, request) = (self.connect().await?, unsent),
+                Err((_, Some(unsent))) => (wire, request) = (Box::pin(self.connect()).await?, unsent),
                 Err((error, None)) => return Err(self.placed(error)),
             }
         };
@@ -244,7 +245,11 @@ impl Near {
         self.keep(wire);
         let packed = parts.headers.contains_key(CONTENT_ENCODING);
         let response = http::Response::from_parts(parts, body);
-        if packed { Ok(Answer::Stream(unpacked(far(response)).await?)) } else { Ok(Answer::Whole(response)) }
+        if packed {
+            Ok(Answer::Stream(Box::pin(unpacked(far(response))).await?))
+        } else {
+            Ok(Answer::Whole(response))
+        }
     }
 
     /// The same error, with the place where it happened.

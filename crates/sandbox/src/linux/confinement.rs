@@ -1,0 +1,63 @@
+//! What stays with a confined process while it runs: its private folder, its watcher, and its certain end.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+use super::mark::Mark;
+use super::watch::{Subject, Watch};
+use crate::error::SandboxError;
+use crate::policy::Policy;
+use crate::stop::Stop;
+use crate::symptoms;
+
+/// Lives as long as a confined process. When it is finished or dropped, whatever is left of the process and of all it
+/// started is ended, daemons included, and the private folder is removed.
+#[derive(Debug)]
+pub struct Confinement {
+    policy: Policy,
+    granted: Vec<PathBuf>,
+    mark: Mark,
+    watch: Watch,
+    // Removed last, when nobody writes to it any more.
+    temporary: tempfile::TempDir,
+}
+
+impl Confinement {
+    pub(super) fn new(
+        policy: &Policy,
+        mark: Mark,
+        temporary: tempfile::TempDir,
+    ) -> Result<Self, SandboxError> {
+        let subject = Subject { mark, limits: policy.limits, folder: temporary.path().to_path_buf() };
+        let watch = Watch::start(subject)
+            .map_err(|source| SandboxError::Prepare { step: "a thread that watches", source })?;
+        let granted = super::system_files::readable()
+            .chain(policy.read.iter().chain(&policy.write).cloned())
+            .chain([temporary.path().to_path_buf()])
+            .collect();
+        Ok(Self { policy: policy.clone(), granted, mark, watch, temporary })
+    }
+
+    /// The process runs.
+    pub fn started(&mut self, _pid: u32) {}
+
+    /// Its private folder, which it may write.
+    pub fn temporary(&self) -> &Path {
+        self.temporary.path()
+    }
+
+    /// Why it was stopped or held back, once it has ended; nothing where the fence had no part in it.
+    pub fn verdict(&self, status: ExitStatus, stderr_tail: &str) -> Option<Stop> {
+        self.watch.stop().or_else(|| symptoms::read(&self.policy, &self.granted, status, stderr_tail))
+    }
+
+    /// Ends whatever is left of it, and removes its private folder.
+    pub fn finish(self) {}
+}
+
+impl Drop for Confinement {
+    fn drop(&mut self) {
+        self.mark.end_all();
+        self.watch.end();
+    }
+}

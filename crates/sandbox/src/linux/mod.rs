@@ -1,0 +1,96 @@
+//! Linux: Landlock, seccomp, namespaces, limits and a watcher, or Bubblewrap in front.
+
+mod bpf;
+mod bubblewrap;
+mod calls;
+mod child;
+mod confinement;
+mod landlock;
+mod limits;
+mod mark;
+mod mounts;
+mod probe;
+mod seccomp;
+mod system_files;
+mod text;
+mod usage;
+mod watch;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use self::child::Plan;
+use self::landlock::Ruleset;
+use self::mark::Mark;
+use self::mounts::Mounts;
+use self::seccomp::Changes;
+use crate::environment;
+use crate::error::SandboxError;
+use crate::policy::{Isolation, Policy};
+use crate::protection::{Missing, Protection};
+
+pub use self::confinement::Confinement;
+pub use self::probe::support;
+
+/// Prepares `command` (program, arguments and folder are set) so that spawning it confines the child. Its streams are
+/// to be set afterwards: another program may have been put in front. An error names the protections that are missing
+/// and not allowed to be.
+pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, SandboxError> {
+    let isolation = probe::chosen(policy.isolation);
+    let missing = probe::missing(isolation);
+    let (without, refused): (Vec<Missing>, Vec<Missing>) =
+        missing.into_iter().partition(|one| policy.allow_missing.contains(&one.protection));
+    if !refused.is_empty() {
+        return Err(SandboxError::Missing(refused));
+    }
+    let without: Vec<Protection> = without.into_iter().map(|one| one.protection).collect();
+    let temporary = tempfile::Builder::new().prefix("toolhub-").tempdir();
+    let temporary =
+        temporary.map_err(|source| SandboxError::Temporary { path: std::env::temp_dir(), source })?;
+    let mark = Mark::new().map_err(|source| SandboxError::Prepare { step: "its mark", source })?;
+    environment::clean(command, policy, temporary.path());
+    if command.get_current_dir().is_none() {
+        command.current_dir(temporary.path());
+    }
+    let draft = Draft { policy, private: temporary.path(), mark, without };
+    let plan = match isolation {
+        Isolation::Bubblewrap if !draft.without.contains(&Protection::Bubblewrap) => {
+            bubblewrap::put_in_front(draft, command)?
+        }
+        _ => builtin(draft, command)?,
+    };
+    let confinement = Confinement::new(policy, mark, temporary)?;
+    calls::in_child(command, move || plan.enter());
+    Ok(confinement)
+}
+
+/// What a plan is made from.
+struct Draft<'a> {
+    policy: &'a Policy,
+    private: &'a Path,
+    mark: Mark,
+    without: Vec<Protection>,
+}
+
+impl Draft<'_> {
+    fn has(&self, protection: Protection) -> bool {
+        !self.without.contains(&protection)
+    }
+
+    fn writable(&self) -> Vec<PathBuf> {
+        self.policy.write.iter().cloned().chain([self.private.to_path_buf()]).collect()
+    }
+}
+
+fn builtin(draft: Draft<'_>, command: &Command) -> Result<Plan, SandboxError> {
+    let way = probe::kernel().mounts.as_ref().ok().copied();
+    let folder = command.get_current_dir().unwrap_or(draft.private);
+    let mounts = way.map(|way| Mounts::new(way, &draft.writable(), folder)).transpose()?;
+    let ruleset =
+        if draft.has(Protection::Landlock) { Some(Ruleset::new(draft.policy, draft.private)?) } else { None };
+    let changes = if mounts.is_some() { Changes::HeldByMounts } else { Changes::Refused };
+    let filter = draft.has(Protection::Seccomp).then(|| seccomp::filter(draft.policy, changes));
+    let limits = limits::of(&draft.policy.limits, way);
+    let Draft { mark, without, .. } = draft;
+    Ok(Plan { mark, mounts, limits, ruleset, filter, keep: Vec::new(), without })
+}

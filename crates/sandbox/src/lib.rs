@@ -14,8 +14,11 @@
 //! // What the child's streams are is said last: another isolation may have put another program in front.
 //! let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
 //! confinement.started(child.id());
-//! let output = child.wait_with_output()?;
-//! if let Some(stop) = confinement.verdict(output.status, &String::from_utf8_lossy(&output.stderr)) {
+//! let status = child.wait()?;
+//! // What it left behind would hold its streams open.
+//! confinement.end_rest();
+//! let words = std::io::read_to_string(child.stderr.take().ok_or("no stderr")?)?;
+//! if let Some(stop) = confinement.verdict(status, &words) {
 //!     eprintln!("it was stopped: {stop}");
 //! }
 //! confinement.finish();

@@ -38,10 +38,45 @@ const NETWORK: &[&str] = &[
 ];
 const READ_ONLY: &[&str] = &["read-only file system", "erofs"];
 const FILE: &[&str] = &["permission denied", "eacces", "errno 13]"];
+/// Bubblewrap leaves out what was not granted.
+const ABSENT: &[&str] = &["no such file or directory", "enoent"];
 const CALL: &[&str] = &["operation not permitted", "eperm", "function not implemented", "enosys"];
 
-/// What stopped a process that failed, as far as it can be told. `granted` are the folders it may read.
-pub(crate) fn read(policy: &Policy, granted: &[PathBuf], status: ExitStatus, words: &str) -> Option<Stop> {
+/// What the process could see.
+#[derive(Debug)]
+pub(crate) struct View {
+    /// What it may read, as it is called and as it is called without links.
+    granted: Vec<PathBuf>,
+    /// Whether the rest seems not to exist, instead of being refused.
+    hides: bool,
+}
+
+impl View {
+    pub(crate) fn new(granted: impl Iterator<Item = PathBuf>, hides: bool) -> Self {
+        let both = granted.flat_map(|path| [path.canonicalize().ok(), Some(path)].into_iter().flatten());
+        Self { granted: both.collect(), hides }
+    }
+
+    fn shows(&self, path: &Path) -> bool {
+        self.granted.iter().any(|granted| path.starts_with(granted))
+    }
+
+    /// The path that was kept from the process: the one it named, or where the links in that lead to.
+    fn kept(&self, path: PathBuf) -> Option<PathBuf> {
+        if !self.shows(&path) {
+            return Some(path);
+        }
+        path.canonicalize().ok().filter(|real| !self.shows(real))
+    }
+
+    /// Whether there is something, or could be, that the process does not see.
+    fn conceals(&self, path: &Path) -> bool {
+        self.hides && (path.symlink_metadata().is_ok() || path.parent().is_some_and(Path::is_dir))
+    }
+}
+
+/// What stopped a process that failed, as far as it can be told.
+pub(crate) fn read(policy: &Policy, view: &View, status: ExitStatus, words: &str) -> Option<Stop> {
     if status.success() {
         return None;
     }
@@ -58,7 +93,6 @@ pub(crate) fn read(policy: &Policy, granted: &[PathBuf], status: ExitStatus, wor
     words.lines().rev().find_map(|line| {
         let line_lower = line.to_lowercase();
         let says = |texts: &[&str]| texts.iter().any(|text| line_lower.contains(text));
-        let missing = |path: &PathBuf| !granted.iter().any(|folder| path.starts_with(folder));
         if says(MEMORY) {
             Some(Stop::Memory(limits.memory))
         } else if says(OPEN_FILES) {
@@ -72,11 +106,16 @@ pub(crate) fn read(policy: &Policy, granted: &[PathBuf], status: ExitStatus, wor
         } else if says(READ_ONLY) {
             Some(Stop::ReadOnly(path_in(line)))
         } else if says(FILE) {
-            match path_in(line) {
-                Some(path) if missing(&path) => Some(Stop::File(Some(path))),
-                Some(path) => Some(Stop::ReadOnly(Some(path))),
-                None => Some(Stop::File(None)),
+            let Some(path) = path_in(line) else { return Some(Stop::File(None)) };
+            match view.kept(path.clone()) {
+                Some(kept) => Some(Stop::File(Some(kept))),
+                None => Some(Stop::ReadOnly(Some(path))),
             }
+        } else if says(ABSENT) {
+            path_in(line)
+                .filter(|path| view.conceals(path))
+                .and_then(|path| view.kept(path))
+                .map(|path| Stop::File(Some(path)))
         } else if says(CALL) {
             Some(Stop::Call)
         } else {
@@ -105,7 +144,7 @@ mod tests {
     fn last_words() {
         let policy = Policy::default();
         let limits = policy.limits;
-        let granted = ["/usr".into(), "/skill".into()];
+        let view = View::new(["/usr".into(), "/skill".into()].into_iter(), false);
         let exit = |code: i32| ExitStatus::from_raw(code << 8);
         let file = |path: &str| Some(Stop::File(Some(path.into())));
         for (status, words, expect) in [
@@ -140,9 +179,15 @@ mod tests {
             (ExitStatus::from_raw(31), "", Some(Stop::Call)),
             (ExitStatus::from_raw(9), "", None),
         ] {
-            assert_eq!(read(&policy, &granted, status, words), expect, "{words}");
+            assert_eq!(read(&policy, &view, status, words), expect, "{words}");
         }
+        let words = "cat: /etc/shells: No such file or directory";
+        assert_eq!(read(&policy, &view, exit(1), words), None);
+        let hiding = View { hides: true, ..view };
+        assert_eq!(read(&policy, &hiding, exit(1), words), file("/etc/shells"));
+        assert_eq!(read(&policy, &hiding, exit(1), "cat: /not/there: No such file or directory"), None);
+        assert_eq!(read(&policy, &hiding, exit(1), "cat: /usr/x: No such file or directory"), None);
         let free = Policy { network: Network::All, ..Policy::default() };
-        assert_eq!(read(&free, &granted, exit(1), "Network is unreachable"), None);
+        assert_eq!(read(&free, &hiding, exit(1), "Network is unreachable"), None);
     }
 }

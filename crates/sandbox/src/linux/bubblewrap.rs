@@ -61,7 +61,9 @@ pub(super) fn put_in_front(draft: Draft<'_>, command: &mut Command) -> Result<Pl
     };
     let mut front = Command::new(program);
     front.env_clear().envs(variables(command)).args(NAMESPACES);
-    front.args(["--cap-drop", "ALL", "--new-session", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]);
+    front.args(["--cap-drop", "ALL", "--new-session", "--dev", "/dev", "--tmpfs", "/tmp"]);
+    // The administrator could write to the kernel's settings even without any capability.
+    front.args(["--proc", "/proc", "--remount-ro", "/proc"]);
     if draft.policy.network == Network::None {
         front.arg("--unshare-net");
     }

@@ -1,21 +1,21 @@
 //! What stays with a confined process while it runs: its private folder, its watcher, and its certain end.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitStatus;
 
 use super::mark::Mark;
 use super::watch::{Subject, Watch};
 use crate::error::SandboxError;
-use crate::policy::Policy;
+use crate::policy::{Isolation, Policy};
 use crate::stop::Stop;
-use crate::symptoms;
+use crate::symptoms::{self, View};
 
 /// Lives as long as a confined process. When it is finished or dropped, whatever is left of the process and of all it
 /// started is ended, daemons included, and the private folder is removed.
 #[derive(Debug)]
 pub struct Confinement {
     policy: Policy,
-    granted: Vec<PathBuf>,
+    view: View,
     mark: Mark,
     watch: Watch,
     // Removed last, when nobody writes to it any more.
@@ -25,6 +25,7 @@ pub struct Confinement {
 impl Confinement {
     pub(super) fn new(
         policy: &Policy,
+        isolation: Isolation,
         mark: Mark,
         temporary: tempfile::TempDir,
     ) -> Result<Self, SandboxError> {
@@ -33,9 +34,9 @@ impl Confinement {
             .map_err(|source| SandboxError::Prepare { step: "a thread that watches", source })?;
         let granted = super::system_files::readable()
             .chain(policy.read.iter().chain(&policy.write).cloned())
-            .chain([temporary.path().to_path_buf()])
-            .collect();
-        Ok(Self { policy: policy.clone(), granted, mark, watch, temporary })
+            .chain([temporary.path().to_path_buf()]);
+        let view = View::new(granted, isolation == Isolation::Bubblewrap);
+        Ok(Self { policy: policy.clone(), view, mark, watch, temporary })
     }
 
     /// The process runs.
@@ -48,7 +49,13 @@ impl Confinement {
 
     /// Why it was stopped or held back, once it has ended; nothing where the fence had no part in it.
     pub fn verdict(&self, status: ExitStatus, stderr_tail: &str) -> Option<Stop> {
-        self.watch.stop().or_else(|| symptoms::read(&self.policy, &self.granted, status, stderr_tail))
+        self.watch.stop().or_else(|| symptoms::read(&self.policy, &self.view, status, stderr_tail))
+    }
+
+    /// Ends whatever is left of it. To be called once the process itself has ended and before its streams are read to
+    /// the end: what it left behind may hold them open.
+    pub fn end_rest(&self) {
+        self.mark.end_all();
     }
 
     /// Ends whatever is left of it, and removes its private folder.

@@ -52,14 +52,14 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
     if command.get_current_dir().is_none() {
         command.current_dir(temporary.path());
     }
+    // Where Bubblewrap was wanted and may be missing, this crate does it alone.
+    let isolation = if without.contains(&Protection::Bubblewrap) { Isolation::Builtin } else { isolation };
     let draft = Draft { policy, private: temporary.path(), mark, without };
     let plan = match isolation {
-        Isolation::Bubblewrap if !draft.without.contains(&Protection::Bubblewrap) => {
-            bubblewrap::put_in_front(draft, command)?
-        }
+        Isolation::Bubblewrap => bubblewrap::put_in_front(draft, command)?,
         _ => builtin(draft, command)?,
     };
-    let confinement = Confinement::new(policy, mark, temporary)?;
+    let confinement = Confinement::new(policy, isolation, mark, temporary)?;
     calls::in_child(command, move || plan.enter());
     Ok(confinement)
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use anyhow::Result;
 
 use crate::{
-    bench, checks, deny, e2e_model, fuzz, nearest::nearest, peers, postgres, table::Table, tidy,
+    bench, bubblewrap, checks, deny, e2e_model, fuzz, nearest::nearest, peers, postgres, table::Table, tidy,
     workspace::Workspace,
 };
 
@@ -44,6 +44,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         name: "postgres",
         about: "see to it that tests can start a PostgreSQL server; as root on Debian, installs it",
         run: postgres::command,
+    },
+    Command {
+        name: "bubblewrap",
+        about: "see to it that the sandbox's tests find Bubblewrap; as root on Debian, installs it",
+        run: bubblewrap::command,
     },
     Command {
         name: "e2e-model",

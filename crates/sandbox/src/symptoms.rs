@@ -152,7 +152,7 @@ mod tests {
             (exit(1), "", None),
             (exit(1), "ValueError: no such column", None),
             (exit(1), "PermissionError: [Errno 13] Permission denied: '/etc/shadow'", file("/etc/shadow")),
-            (exit(1), "cat: /root/x: Permission denied\n", file("/root/x")),
+            (exit(1), "cat: /srv/x: Permission denied\n", file("/srv/x")),
             (
                 exit(1),
                 "/skill/run.sh: line 1: /skill/out: Permission denied",
@@ -163,7 +163,7 @@ mod tests {
                 "OSError: [Errno 30] Read-only file system: '/usr/x'",
                 Some(Stop::ReadOnly(Some("/usr/x".into()))),
             ),
-            (exit(1), "Error: EACCES: permission denied, open '/root/.ssh/id'", file("/root/.ssh/id")),
+            (exit(1), "Error: EACCES: permission denied, open '/srv/.ssh/id'", file("/srv/.ssh/id")),
             (exit(1), "OSError: [Errno 101] Network is unreachable", Some(Stop::Network)),
             (exit(6), "curl: (6) Could not resolve host: example.com", Some(Stop::Network)),
             (exit(1), "MemoryError", Some(Stop::Memory(limits.memory))),

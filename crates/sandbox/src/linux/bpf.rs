@@ -50,20 +50,20 @@ impl Filter {
     /// Kills whoever calls by the conventions of another architecture.
     pub(super) fn only_architecture(&mut self, audit: u32) {
         self.load(ARCHITECTURE);
-        self.jump(IF_EQUAL, audit, 1, 0);
+        self.0.push(sock_filter { code: IF_EQUAL, jt: 1, jf: 0, k: audit });
         self.end(Action::Kill);
         self.load(NUMBER);
     }
 
     /// Numbers from `first` on come to `action`.
-    pub(super) fn from_number(&mut self, first: u32, action: Action) {
-        self.jump(IF_AT_LEAST, first, 0, 1);
+    pub(super) fn numbers_from(&mut self, first: u32, action: Action) {
+        self.unless_skip(IF_AT_LEAST, first, 1);
         self.end(action);
     }
 
     /// A call comes to `action`, whatever its arguments.
     pub(super) fn call(&mut self, number: c_long, action: Action) {
-        self.jump(IF_EQUAL, number as u32, 0, 1);
+        self.unless_skip(IF_EQUAL, number as u32, 1);
         self.end(action);
     }
 
@@ -82,7 +82,7 @@ impl Filter {
         body.end(action);
         // The number is loaded anew for the rules that follow.
         let length = u8::try_from(body.0.len()).unwrap_or(u8::MAX);
-        self.jump(IF_EQUAL, number as u32, 0, length + 1);
+        self.unless_skip(IF_EQUAL, number as u32, length.saturating_add(1));
         self.0.append(&mut body.0);
         self.load(NUMBER);
     }
@@ -101,8 +101,9 @@ impl Filter {
         self.0.push(instruction(RETURN, action.code()));
     }
 
-    fn jump(&mut self, code: u16, value: u32, if_true: u8, if_false: u8) {
-        self.0.push(sock_filter { code, jt: if_true, jf: if_false, k: value });
+    /// Where `code` does not hold, `skip` instructions are left out.
+    fn unless_skip(&mut self, code: u16, value: u32, skip: u8) {
+        self.0.push(sock_filter { code, jt: 0, jf: skip, k: value });
     }
 }
 
@@ -153,7 +154,7 @@ mod tests {
     fn rules_come_to_their_actions() {
         let mut filter = Filter::default();
         filter.only_architecture(7);
-        filter.from_number(500, Action::Fail(38));
+        filter.numbers_from(500, Action::Fail(38));
         filter.call(10, Action::Fail(1));
         filter.call_if(11, &[Test::Is(0, 2), Test::IsNot(1, 3)], Action::Fail(2));
         filter.call_if(12, &[Test::HasAny(2, 0b110)], Action::Kill);

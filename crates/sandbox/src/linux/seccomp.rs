@@ -185,8 +185,8 @@ pub(super) fn filter(policy: &Policy, changes: Changes) -> Vec<sock_filter> {
         filter.only_architecture(architecture);
     }
     #[cfg(target_arch = "x86_64")]
-    filter.from_number(X32, Action::Kill);
-    filter.from_number(FIRST_UNKNOWN, Action::Fail(ENOSYS));
+    filter.numbers_from(X32, Action::Kill);
+    filter.numbers_from(FIRST_UNKNOWN, Action::Fail(ENOSYS));
     for call in FORBIDDEN {
         filter.call(*call, Action::Fail(EPERM));
     }

@@ -22,7 +22,7 @@ fn fork_bombs() {
             let token = token();
             let ran = run(&limited(isolation, limits), python(bomb, &[&token]));
             ran.stopped_by(&Stop::Processes(48));
-            assert_eq!(left_with(&token), [String::new(); 0]);
+            assert_eq!(left_with(&token), [""; 0]);
         }
     }
 }
@@ -47,7 +47,7 @@ fn disk() {
     let one = "open('x', 'wb').write(bytes(64 << 20))";
     let many = "import time\nfor n in range(64): open(str(n), 'wb').write(bytes(1 << 20))\ntime.sleep(30)";
     let removed = "import os, time\nkept = []\nfor n in range(64):\n  f = open('x', 'wb'); f.write(bytes(1 << 20)); f.flush(); os.unlink('x'); kept.append(f)\ntime.sleep(30)";
-    let names = "import os, time\nfor n in range(60000): os.mkdir(str(n))\ntime.sleep(30)";
+    let names = "import os, time\nfor n in range(8000): os.mkdir(str(n))\ntime.sleep(30)";
     for isolation in WAYS {
         let policy = limited(isolation, limits);
         run(&policy, python(one, &[])).stopped_by(&Stop::FileSize(8 << 20));

@@ -132,10 +132,11 @@ fn writing_to_what_may_be_read() {
 }
 
 #[test]
-fn files_of_the_administrator() {
-    let code = "import sys\nfor path in ['/etc/shadow', '/etc/gshadow', '/root/.bashrc', '/etc/ssh/sshd_config']:\n  print('tried', path)\n  try: open(path).read(); print('escaped', path)\n  except OSError: pass\n";
+fn files_of_the_administrator_and_the_home_folder() {
+    let code = "import os, sys\nfor path in ['/etc/shadow', '/etc/gshadow', '/etc/sudoers', '/var/log', sys.argv[1]]:\n  print('tried', path)\n  try: (os.listdir if os.path.isdir(path) else open)(path); print('escaped', path)\n  except OSError: pass\n";
+    let home = std::env::home_dir().unwrap();
     for isolation in WAYS {
-        run(&policy(isolation), python(code, &[])).never_escaped();
+        run(&policy(isolation), python(code, &[home.to_str().unwrap()])).never_escaped();
     }
 }
 

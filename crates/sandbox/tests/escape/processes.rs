@@ -89,11 +89,11 @@ print("left")
         let (ran, confinement) = run_and_keep(&policy(isolation), python(code, &[&token]));
         ran.said("left");
         confinement.finish();
-        assert_eq!(left_with(&token), [String::new(); 0]);
+        assert_eq!(left_with(&token), [""; 0]);
         // The same by being dropped.
         let (_, confinement) = run_and_keep(&policy(isolation), python(code, &[&token]));
         drop(confinement);
-        assert_eq!(left_with(&token), [String::new(); 0]);
+        assert_eq!(left_with(&token), [""; 0]);
     }
 }
 

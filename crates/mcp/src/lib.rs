@@ -32,4 +32,4 @@ pub use listing::{Listing, Offer};
 pub use passage::Passage;
 pub use standing::{Past, ServerState};
 pub use supervisor::{Server, ServerContext};
-pub use transport::last_lines;
+pub use transport::{Enclosure, Fence, last_lines};

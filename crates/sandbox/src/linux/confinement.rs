@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 
 use super::mark::Mark;
+use super::private::PrivateFolder;
 use super::watch::{Subject, Watch};
 use crate::error::SandboxError;
 use crate::policy::{Isolation, Policy};
@@ -19,7 +20,7 @@ pub struct Confinement {
     mark: Mark,
     watch: Watch,
     // Removed last, when nobody writes to it any more.
-    temporary: tempfile::TempDir,
+    temporary: PrivateFolder,
 }
 
 impl Confinement {
@@ -27,7 +28,7 @@ impl Confinement {
         policy: &Policy,
         isolation: Isolation,
         mark: Mark,
-        temporary: tempfile::TempDir,
+        temporary: PrivateFolder,
     ) -> Result<Self, SandboxError> {
         let subject = Subject { mark, limits: policy.limits, folder: temporary.path().to_path_buf() };
         let watch = Watch::start(subject)

@@ -18,7 +18,7 @@ pub(super) fn of(limits: &Limits, way: Option<Way>) -> Vec<Limit> {
         limit(libc::RLIMIT_MSGQUEUE as Resource, 0),
     ];
     // The first ends it with a signal that says why, the second for certain.
-    let (cpu, hard, _) = limit(libc::RLIMIT_CPU as Resource, seconds + 1);
+    let (cpu, hard, _) = limit(libc::RLIMIT_CPU as Resource, seconds.saturating_add(1));
     all.push((cpu, seconds.min(hard), hard));
     // In a user namespace its processes are counted apart from the user's others. The kernel never refuses the
     // administrator a process.

@@ -43,8 +43,8 @@ impl Mark {
         let begun = Instant::now();
         loop {
             let mut alive = false;
-            for pid in pids() {
-                // The handle is taken first, so that a number that has become another's is not hit.
+            for pid in self.bearers() {
+                // The handle is taken before the last look, so that a number that has become another's is not hit.
                 let Ok(process) = calls::open_process(pid) else { continue };
                 if self.is_on(pid) && is_alive(pid) {
                     alive = true;

@@ -9,6 +9,7 @@ mod landlock;
 mod limits;
 mod mark;
 mod mounts;
+mod private;
 mod probe;
 mod seccomp;
 mod system_files;
@@ -23,6 +24,7 @@ use self::child::Plan;
 use self::landlock::Ruleset;
 use self::mark::Mark;
 use self::mounts::Mounts;
+use self::private::PrivateFolder;
 use self::seccomp::Changes;
 use crate::environment;
 use crate::error::SandboxError;
@@ -44,9 +46,9 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
         return Err(SandboxError::Missing(refused));
     }
     let without: Vec<Protection> = without.into_iter().map(|one| one.protection).collect();
-    let temporary = tempfile::Builder::new().prefix("toolhub-").tempdir();
-    let temporary =
-        temporary.map_err(|source| SandboxError::Temporary { path: std::env::temp_dir(), source })?;
+    let folder = std::env::temp_dir();
+    let temporary = PrivateFolder::new(&folder)
+        .map_err(|source| SandboxError::Temporary { path: folder.clone(), source })?;
     let mark = Mark::new().map_err(|source| SandboxError::Prepare { step: "its mark", source })?;
     environment::clean(command, policy, temporary.path());
     if command.get_current_dir().is_none() {

@@ -20,6 +20,8 @@ pub(super) enum Action {
     Allow,
     Fail(i32),
     Kill,
+    /// The call waits until whoever holds the listener has said what becomes of it.
+    Ask,
 }
 
 impl Action {
@@ -28,6 +30,7 @@ impl Action {
             Self::Allow => libc::SECCOMP_RET_ALLOW,
             Self::Fail(error) => libc::SECCOMP_RET_ERRNO | (error as u32 & libc::SECCOMP_RET_DATA),
             Self::Kill => libc::SECCOMP_RET_KILL_PROCESS,
+            Self::Ask => libc::SECCOMP_RET_USER_NOTIF,
         }
     }
 }

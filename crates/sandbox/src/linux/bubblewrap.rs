@@ -45,6 +45,9 @@ pub(super) fn find_out() -> Result<PathBuf, Missing> {
     ))
 }
 
+/// How many processes it needs for itself: one outside, and the first one inside.
+pub(super) const OWN_PROCESSES: u64 = 2;
+
 /// Everything but the network, which may be granted.
 const NAMESPACES: [&str; 5] =
     ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"];
@@ -88,11 +91,11 @@ pub(super) fn put_in_front(draft: Draft<'_>, command: &mut Command) -> Result<Pl
     front.arg("--").arg(command.get_program()).args(command.get_args());
     *command = front;
     let limits = limits::of(&draft.policy.limits, None);
-    let Draft { mark, mut without, .. } = draft;
+    let Draft { mark, births, mut without, .. } = draft;
     // It needs what it may do to build the fence, and gives it up itself.
     without.push(Protection::Capabilities);
     let keep = filter.into_iter().collect();
-    Ok(Plan { mark, mounts: None, limits, ruleset: None, filter: None, keep, without })
+    Ok(Plan { mark, mounts: None, limits, ruleset: None, births, filter: None, keep, without })
 }
 
 fn variables(command: &Command) -> Vec<(OsString, OsString)> {

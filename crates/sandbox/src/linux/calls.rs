@@ -266,3 +266,119 @@ pub(super) fn seccomp_enter(filter: &[libc::sock_filter]) -> io::Result<()> {
         unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) };
     checked(answer).map(drop)
 }
+
+/// Puts a filter over the caller whose questions are heard at the descriptor that comes back.
+pub(super) fn seccomp_listen(filter: &[libc::sock_filter]) -> io::Result<OwnedFd> {
+    let length = u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let program = libc::sock_fprog { len: length, filter: filter.as_ptr().cast_mut() };
+    let listen = |flags: c_ulong| {
+        // SAFETY: the kernel copies the program, which outlives the call, and does not write to it.
+        checked(unsafe {
+            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
+        })
+    };
+    let new = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    // Older kernels cannot keep signals from interrupting who waits for an answer.
+    let answer = listen(new | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV).or_else(|_| listen(new))?;
+    // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(answer as RawFd) })
+}
+
+/// The question that waits at a listener, if its asker still lives.
+pub(super) fn hear(listener: BorrowedFd<'_>) -> io::Result<u64> {
+    // SAFETY: a structure of numbers, for which zero is what the kernel wants to find.
+    let mut question: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills a structure that outlives the call.
+    let answer =
+        unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut question) };
+    checked(answer.into()).map(|_| question.id)
+}
+
+/// Lets the call of a question happen, or fail with an error.
+pub(super) fn answer(listener: BorrowedFd<'_>, question: u64, error: Option<c_int>) -> io::Result<()> {
+    let flags = if error.is_none() { libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32 } else { 0 };
+    let answer = libc::seccomp_notif_resp { id: question, val: 0, error: -error.unwrap_or_default(), flags };
+    // SAFETY: the structure outlives the call.
+    let sent =
+        unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const answer) };
+    checked(sent.into()).map(drop)
+}
+
+/// Room for the header and the number of one descriptor, where the header may stand.
+type Rights = [u64; 4];
+
+/// Sends a descriptor to another process.
+pub(super) fn send_file(way: BorrowedFd<'_>, file: BorrowedFd<'_>) -> io::Result<()> {
+    let mut byte = [0_u8];
+    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    let mut rights: Rights = [0; 4];
+    let message = message(&mut part, &mut rights);
+    // SAFETY: the message has room for a header, so that there is a first one.
+    let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
+    // SAFETY: plain arithmetic on the length of a number.
+    let length = unsafe { libc::CMSG_LEN(size_of::<c_int>() as u32) } as usize;
+    let head = libc::cmsghdr { cmsg_len: length, cmsg_level: libc::SOL_SOCKET, cmsg_type: libc::SCM_RIGHTS };
+    // SAFETY: the header lies in `rights`, which is aligned for it and long enough.
+    unsafe { header.write(head) };
+    // SAFETY: as above; the data follows the header.
+    let data = unsafe { libc::CMSG_DATA(header) };
+    // SAFETY: there is room for a number behind the header, at whatever alignment.
+    unsafe { data.cast::<c_int>().write_unaligned(file.as_raw_fd()) };
+    // SAFETY: all that the message points to outlives the call.
+    let sent = unsafe { libc::sendmsg(way.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) };
+    checked(sent as c_long).map(drop)
+}
+
+/// Receives a descriptor; nothing where the other side went away without sending one.
+pub(super) fn receive_file(way: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
+    let mut byte = [0_u8];
+    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    let mut rights: Rights = [0; 4];
+    let mut message = message(&mut part, &mut rights);
+    // SAFETY: all that the message points to outlives the call.
+    let received = unsafe { libc::recvmsg(way.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
+    checked(received as c_long)?;
+    // SAFETY: the kernel has left a message that is whole.
+    let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
+    if header.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: a first header that is there lies within `rights`.
+    let head = unsafe { header.read() };
+    if (head.cmsg_level, head.cmsg_type) != (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+        return Ok(None);
+    }
+    // SAFETY: as above; the data follows the header.
+    let data = unsafe { libc::CMSG_DATA(header) };
+    // SAFETY: the kernel has written one number there.
+    let file = unsafe { data.cast::<c_int>().read_unaligned() };
+    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows of it.
+    Ok(Some(unsafe { OwnedFd::from_raw_fd(file) }))
+}
+
+fn message(part: &mut libc::iovec, rights: &mut Rights) -> libc::msghdr {
+    // SAFETY: a structure of numbers and pointers, all of which may be zero.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = part;
+    message.msg_iovlen = 1;
+    message.msg_control = rights.as_mut_ptr().cast();
+    // SAFETY: plain arithmetic on the length of a number.
+    message.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<c_int>() as u32) } as _;
+    message
+}
+
+/// Waits until one of the descriptors has something to read or is closed, or the time is over; which ones are ready.
+pub(super) fn wait_for<const COUNT: usize>(
+    files: [Option<BorrowedFd<'_>>; COUNT],
+    milliseconds: c_int,
+) -> [bool; COUNT] {
+    // A negative descriptor is passed over.
+    let mut polled = files.map(|file| libc::pollfd {
+        fd: file.map_or(-1, |file| file.as_raw_fd()),
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    // SAFETY: the array outlives the call, and its length is its own.
+    unsafe { libc::poll(polled.as_mut_ptr(), COUNT as libc::nfds_t, milliseconds) };
+    polled.map(|one| one.revents != 0)
+}

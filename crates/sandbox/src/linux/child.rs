@@ -5,6 +5,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use libc::{c_ulong, sock_filter};
 
+use super::births::Asking;
 use super::calls::{self, Resource};
 use super::landlock::Ruleset;
 use super::mark::Mark;
@@ -21,6 +22,7 @@ pub(super) struct Plan {
     pub(super) mounts: Option<Mounts>,
     pub(super) limits: Vec<Limit>,
     pub(super) ruleset: Option<Ruleset>,
+    pub(super) births: Option<Asking>,
     pub(super) filter: Option<Vec<sock_filter>>,
     /// Descriptors that the program in front is to find open.
     pub(super) keep: Vec<OwnedFd>,
@@ -55,6 +57,9 @@ impl Plan {
         calls::close_on_exec(3)?;
         for file in &self.keep {
             calls::keep_on_exec(file.as_fd())?;
+        }
+        if let Some(births) = &self.births {
+            births.enter()?;
         }
         match &self.filter {
             Some(filter) => calls::seccomp_enter(filter),

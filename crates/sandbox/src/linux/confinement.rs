@@ -27,10 +27,10 @@ impl Confinement {
     pub(super) fn new(
         policy: &Policy,
         isolation: Isolation,
-        mark: Mark,
+        subject: Subject,
         temporary: PrivateFolder,
     ) -> Result<Self, SandboxError> {
-        let subject = Subject { mark, limits: policy.limits, folder: temporary.path().to_path_buf() };
+        let mark = subject.mark;
         let watch = Watch::start(subject)
             .map_err(|source| SandboxError::Prepare { step: "a thread that watches", source })?;
         let granted = super::system_files::readable()

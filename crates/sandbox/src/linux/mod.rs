@@ -1,5 +1,6 @@
 //! Linux: Landlock, seccomp, namespaces, limits and a watcher, or Bubblewrap in front.
 
+mod births;
 mod bpf;
 mod bubblewrap;
 mod calls;
@@ -20,12 +21,14 @@ mod watch;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use self::births::{Asking, Hearing};
 use self::child::Plan;
 use self::landlock::Ruleset;
 use self::mark::Mark;
 use self::mounts::Mounts;
 use self::private::PrivateFolder;
 use self::seccomp::Changes;
+use self::watch::Subject;
 use crate::environment;
 use crate::error::SandboxError;
 use crate::policy::{Isolation, Policy};
@@ -56,14 +59,30 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
     }
     // Where Bubblewrap was wanted and may be missing, this crate does it alone.
     let isolation = if without.contains(&Protection::Bubblewrap) { Isolation::Builtin } else { isolation };
-    let draft = Draft { policy, private: temporary.path(), mark, without };
+    let (asking, hearing) = births()?;
+    let draft = Draft { policy, private: temporary.path(), mark, births: asking, without };
     let plan = match isolation {
         Isolation::Bubblewrap => bubblewrap::put_in_front(draft, command)?,
         _ => builtin(draft, command)?,
     };
-    let confinement = Confinement::new(policy, isolation, mark, temporary)?;
+    let subject = Subject {
+        mark,
+        limits: policy.limits,
+        folder: temporary.path().to_path_buf(),
+        spare: if isolation == Isolation::Bubblewrap { bubblewrap::OWN_PROCESSES } else { 0 },
+        births: hearing,
+    };
+    let confinement = Confinement::new(policy, isolation, subject, temporary)?;
     calls::in_child(command, move || plan.enter());
     Ok(confinement)
+}
+
+fn births() -> Result<(Option<Asking>, Hearing), SandboxError> {
+    if !probe::kernel().births {
+        return Ok((None, Hearing::Closed));
+    }
+    let both = Asking::new().map_err(|source| SandboxError::Prepare { step: "a pair of sockets", source });
+    both.map(|(asking, hearing)| (Some(asking), hearing))
 }
 
 /// What a plan is made from.
@@ -71,6 +90,7 @@ struct Draft<'a> {
     policy: &'a Policy,
     private: &'a Path,
     mark: Mark,
+    births: Option<Asking>,
     without: Vec<Protection>,
 }
 
@@ -93,6 +113,6 @@ fn builtin(draft: Draft<'_>, command: &Command) -> Result<Plan, SandboxError> {
     let changes = if mounts.is_some() { Changes::HeldByMounts } else { Changes::Refused };
     let filter = draft.has(Protection::Seccomp).then(|| seccomp::filter(draft.policy, changes));
     let limits = limits::of(&draft.policy.limits, way);
-    let Draft { mark, without, .. } = draft;
-    Ok(Plan { mark, mounts, limits, ruleset, filter, keep: Vec::new(), without })
+    let Draft { mark, births, without, .. } = draft;
+    Ok(Plan { mark, mounts, limits, ruleset, births, filter, keep: Vec::new(), without })
 }

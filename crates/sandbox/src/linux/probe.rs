@@ -19,6 +19,8 @@ const DONE: i32 = libc::EXDEV;
 pub(super) struct Kernel {
     pub(super) landlock: u32,
     pub(super) mounts: Result<Way, io::Error>,
+    /// Whether new processes can be asked for.
+    pub(super) births: bool,
     missing: Vec<Missing>,
 }
 
@@ -113,14 +115,24 @@ impl Kernel {
         {
             missing.push(refused(Protection::ReadOnly, error));
         }
-        if !Path::new("/proc/self/stat").exists() {
+        let asking = seccomp::births();
+        let asked = attempt(move || {
+            calls::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0)?;
+            calls::seccomp_listen(&asking).map(drop)
+        });
+        let counted = asked.is_ok() || mounts.as_ref().is_ok_and(|way| *way == Way::UserNamespace);
+        if let Err(error) = &asked
+            && !counted
+        {
+            missing.push(refused(Protection::ProcessCount, error));
+        } else if !Path::new("/proc/self/stat").exists() {
             missing.push(Missing::new(
                 Protection::ProcessCount,
                 "`/proc` is not mounted, so that processes cannot be counted or found",
                 "未挂载 `/proc`，无法统计和查找进程",
             ));
         }
-        Self { landlock, mounts, missing }
+        Self { landlock, mounts, births: seccomp && asked.is_ok(), missing }
     }
 }
 

@@ -108,6 +108,16 @@ const UNKNOWN: &[c_long] = &[
     libc::SYS_memfd_secret,
 ];
 
+/// Calls that begin a process or a thread.
+const BIRTHS: &[c_long] = &[
+    libc::SYS_clone,
+    libc::SYS_clone3,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_fork,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_vfork,
+];
+
 /// Calls that change a file without opening it for writing, which Landlock does not see.
 const CHANGES: &[c_long] = &[
     libc::SYS_fchmod,
@@ -176,6 +186,18 @@ pub(super) enum Changes {
     HeldByMounts,
     /// Modes, owners and times cannot be changed at all.
     Refused,
+}
+
+/// The filter by which each new process or thread is asked for. It stands beside the other one, whose refusals count more.
+pub(super) fn births() -> Vec<sock_filter> {
+    let mut filter = Filter::default();
+    if let Some(architecture) = ARCHITECTURE {
+        filter.only_architecture(architecture);
+    }
+    for call in BIRTHS {
+        filter.call(*call, Action::Ask);
+    }
+    filter.finish()
 }
 
 /// The filter for a policy.

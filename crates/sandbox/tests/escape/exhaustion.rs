@@ -27,6 +27,23 @@ fn fork_bombs() {
     }
 }
 
+/// The kernel sets the administrator no limit, and watching alone is too slow: thousands are born in a moment.
+#[test]
+fn a_fork_bomb_does_not_get_far() {
+    let bomb = "import mmap, os, sys, time\nfile = open(sys.argv[1], 'r+b')\nborn = mmap.mmap(file.fileno(), 4096)\nwhile int.from_bytes(born[:4], 'little') < 4000:\n  born[:4] = (int.from_bytes(born[:4], 'little') + 1).to_bytes(4, 'little')\n  os.fork()\ntime.sleep(30)";
+    for isolation in WAYS {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("born");
+        std::fs::write(&file, [0; 4096]).unwrap();
+        let limits = Limits { processes: 48, ..Limits::default() };
+        let policy = Policy { write: vec![folder.path().into()], ..limited(isolation, limits) };
+        run(&policy, python(bomb, &[file.to_str().unwrap()])).stopped_by(&Stop::Processes(48));
+        let born = std::fs::read(&file).unwrap();
+        let born = u32::from_le_bytes([born[0], born[1], born[2], born[3]]);
+        assert!(born < 48 * 10, "{born} were born");
+    }
+}
+
 #[test]
 fn memory() {
     let one = "x = []\nfor _ in range(1024): x.append(bytearray(b'x') * (1 << 20))\nprint('escaped')";

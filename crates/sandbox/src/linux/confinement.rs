@@ -16,7 +16,7 @@ use crate::symptoms::{self, View};
 #[derive(Debug)]
 pub struct Confinement {
     policy: Policy,
-    view: View,
+    isolation: Isolation,
     mark: Mark,
     watch: Watch,
     // Removed last, when nobody writes to it any more.
@@ -33,11 +33,7 @@ impl Confinement {
         let mark = subject.mark;
         let watch = Watch::start(subject)
             .map_err(|source| SandboxError::Prepare { step: "a thread that watches", source })?;
-        let granted = super::system_files::readable()
-            .chain(policy.read.iter().chain(&policy.write).cloned())
-            .chain([temporary.path().to_path_buf()]);
-        let view = View::new(granted, isolation == Isolation::Bubblewrap);
-        Ok(Self { policy: policy.clone(), view, mark, watch, temporary })
+        Ok(Self { policy: policy.clone(), isolation, mark, watch, temporary })
     }
 
     /// The process runs.
@@ -50,7 +46,14 @@ impl Confinement {
 
     /// Why it was stopped or held back, once it has ended; nothing where the fence had no part in it.
     pub fn verdict(&self, status: ExitStatus, stderr_tail: &str) -> Option<Stop> {
-        self.watch.stop().or_else(|| symptoms::read(&self.policy, &self.view, status, stderr_tail))
+        if let Some(stop) = self.watch.stop() {
+            return Some(stop);
+        }
+        let granted = super::system_files::readable()
+            .chain(self.policy.read.iter().chain(&self.policy.write).cloned())
+            .chain([self.temporary.path().to_path_buf()]);
+        let view = View::new(granted, self.isolation == Isolation::Bubblewrap);
+        symptoms::read(&self.policy, &view, status, stderr_tail)
     }
 
     /// Ends whatever is left of it. To be called once the process itself has ended and before its streams are read to

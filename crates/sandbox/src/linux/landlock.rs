@@ -88,11 +88,11 @@ impl Ruleset {
 
     fn empty(network: Network) -> Result<Self, SandboxError> {
         let generation = generation();
+        // What the kernel does not know yet it does not hold, and would not take.
         let newer = [(2, REFER), (3, TRUNCATE), (5, IOCTL_DEV)];
-        let known = newer.iter().filter(|(since, _)| generation >= *since).map(|(_, right)| right);
-        let handled = known.fold(READ | CHANGE | MAKE_CHAR | MAKE_BLOCK, |sum, right| sum | right);
-        let handled = handled
-            & !newer.iter().filter(|(since, _)| generation < *since).map(|(_, right)| right).sum::<u64>();
+        let unknown = newer.iter().filter(|(since, _)| generation < *since);
+        let unknown = unknown.fold(0, |sum, (_, right)| sum | right);
+        let handled = (READ | CHANGE | MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV) & !unknown;
         let attributes = RulesetAttributes {
             files: handled,
             network: if network == Network::None && generation >= 4 { TCP } else { 0 },

@@ -21,7 +21,12 @@ impl Mark {
     /// A mark that nobody else has.
     pub(super) fn new() -> io::Result<Self> {
         let (_, hard) = calls::limit_of(0, RESOURCE)?;
-        Ok(Self(fastrand::u64(hard.min(1 << 62) / 2..hard.min(1 << 62))))
+        let most = hard.min(1 << 62);
+        // Somebody has bounded what nobody uses, so that there is no room for marks.
+        if most < 1 << 32 {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Ok(Self(fastrand::u64(most / 2..most)))
     }
 
     /// Puts the mark on the caller.

@@ -48,9 +48,9 @@ impl Mounts {
     /// Gives the caller its own mounts.
     pub(super) fn enter(&self) -> io::Result<()> {
         match self.way {
-            Way::Administrator => calls::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWIPC)?,
+            Way::Administrator => calls::unshare(libc::CLONE_NEWNS)?,
             Way::UserNamespace => {
-                calls::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWIPC)?;
+                calls::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
                 calls::write_file(c"/proc/self/setgroups", b"deny")?;
                 calls::write_file(c"/proc/self/uid_map", &self.users)?;
                 calls::write_file(c"/proc/self/gid_map", &self.groups)?;

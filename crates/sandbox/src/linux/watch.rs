@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use super::births::{Heard, Hearing};
@@ -45,7 +45,6 @@ pub(super) struct Watch {
     stop: Arc<Mutex<Option<Stop>>>,
     /// Closed to end the watch.
     bell: Option<UnixStream>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl Watch {
@@ -55,14 +54,15 @@ impl Watch {
         let (bell, rung) = UnixStream::pair()?;
         let its = Arc::clone(&stop);
         let builder = Builder::new().name("sandbox-watch".to_owned()).stack_size(256 << 10);
-        let thread = builder.spawn(move || {
+        // It ends by itself soon after the bell, and holds nothing that others wait for.
+        builder.spawn(move || {
             if let Some(found) = Watcher::new(subject).watch(&rung) {
                 // Said before it is done: whoever sees the end can ask why.
                 *its.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.stop);
                 found.mark.end_all();
             }
         })?;
-        Ok(Self { stop, bell: Some(bell), thread: Some(thread) })
+        Ok(Self { stop, bell: Some(bell) })
     }
 
     /// Why the watcher ended the processes, if it did.
@@ -73,9 +73,6 @@ impl Watch {
     /// Ends the watch.
     pub(super) fn end(&mut self) {
         self.bell = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 
@@ -151,7 +148,10 @@ impl Watcher {
     }
 
     fn is_time_to_look(&self) -> bool {
-        let Some(look) = &self.looked else { return true };
+        let Some(look) = &self.looked else {
+            // Most programs have ended before there is anything to see.
+            return self.begun.elapsed() >= if self.subject.births.is_open() { FULL } else { TICK };
+        };
         let full = if self.begun.elapsed() < NEW { FULL } else { FULL_OF_OLD };
         look.at.elapsed() >= full || (!self.subject.births.is_open() && look.may_have_grown(&self.subject))
     }

@@ -5,6 +5,7 @@ mod formats;
 mod gateway;
 mod plan;
 mod samples;
+mod sandbox;
 mod search;
 mod servers;
 
@@ -57,6 +58,14 @@ const BENCHMARKS: &[Benchmark] = &[
         name: "plan",
         about: "planning without a model; `--data DIR` names the sets",
         run: plan::run,
+    },
+    Benchmark {
+        name: "sandbox",
+        about: "starting a program with and without the sandbox, and with Bubblewrap where it is installed",
+        run: |workspace, args| {
+            no_arguments(args)?;
+            sandbox::run(workspace)
+        },
     },
     Benchmark {
         name: "search",

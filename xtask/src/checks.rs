@@ -2,6 +2,7 @@
 use anyhow::Result;
 
 use crate::{
+    bubblewrap,
     commands::{only_flag, unknown},
     deny, faketime,
     faults::{self, Passed},
@@ -25,6 +26,7 @@ pub(crate) fn test(workspace: &Workspace, args: &[String]) -> Result<()> {
     steps.push(Step::new("peers", "cargo xtask peers", || peers::set_up(workspace)));
     steps.push(Step::new("postgres", "cargo xtask postgres", postgres::set_up));
     steps.push(Step::new("faketime", "cargo xtask faketime", || faketime::set_up(workspace)));
+    steps.push(Step::new("bubblewrap", "cargo xtask bubblewrap", bubblewrap::set_up));
     let mut tests = cargo(&workspace.root);
     tests.args(["test", "--workspace"]).args(extra);
     tests.env(PEERS_VARIABLE, peers::folder(workspace));

@@ -4,8 +4,8 @@ use std::fmt;
 use anyhow::Result;
 
 use crate::{
-    bench, checks, deny, e2e_model, faketime, fuzz, nearest::nearest, peers, postgres, soak, table::Table,
-    tidy, workspace::Workspace,
+    bench, bubblewrap, checks, deny, e2e_model, faketime, fuzz, nearest::nearest, peers, postgres, soak,
+    table::Table, tidy, workspace::Workspace,
 };
 
 pub(crate) struct Command {
@@ -49,6 +49,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         name: "faketime",
         about: "see to it that tests can give a program another clock; on Debian, takes the library from its package",
         run: faketime::command,
+    },
+    Command {
+        name: "bubblewrap",
+        about: "see to it that the sandbox's tests find Bubblewrap; as root on Debian, installs it",
+        run: bubblewrap::command,
     },
     Command {
         name: "e2e-model",

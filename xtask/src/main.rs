@@ -2,9 +2,11 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the terminal")]
 
 mod bench;
+mod bubblewrap;
 mod cargo_tools;
 mod checks;
 mod commands;
+mod debian;
 mod deny;
 mod e2e_model;
 mod faketime;

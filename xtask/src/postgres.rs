@@ -6,11 +6,7 @@ use std::{
 
 use anyhow::{Result, bail};
 
-use crate::{
-    commands::no_arguments,
-    run::{check, program, read},
-    workspace::Workspace,
-};
+use crate::{commands::no_arguments, debian, workspace::Workspace};
 
 /// Where Debian and its relatives put the programs, one folder for each version.
 const PACKAGES: &str = "/usr/lib/postgresql";
@@ -26,20 +22,9 @@ pub(crate) fn set_up() -> Result<()> {
         println!("PostgreSQL's programs are in {}", programs.display());
         return Ok(());
     }
-    let is_root = read(program("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
-    if !is_root || read(program("apt-get").arg("--version")).is_err() {
-        bail!(
-            "PostgreSQL's server was not found: install it (Debian and Ubuntu: `sudo apt-get install postgresql`), \
-             or put the folder of `initdb` on PATH; it need not run"
-        );
-    }
-    let apt = |args: &[&str]| {
-        let mut apt = program("apt-get");
-        apt.env("DEBIAN_FRONTEND", "noninteractive").args(args);
-        check(&mut apt)
-    };
-    apt(&["update", "--quiet"])?;
-    apt(&["install", "--yes", "--quiet", "--no-install-recommends", "postgresql"])?;
+    let otherwise = "PostgreSQL's server was not found: install it (Debian and Ubuntu: `sudo apt-get install postgresql`), \
+                     or put the folder of `initdb` on PATH; it need not run";
+    debian::install("postgresql", otherwise)?;
     match find(Path::new(PACKAGES)) {
         Some(_) => Ok(()),
         None => bail!("the package `postgresql` brought no `initdb`"),

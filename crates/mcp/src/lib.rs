@@ -32,7 +32,7 @@ pub use listing::{Listing, Offer};
 pub use passage::Passage;
 pub use standing::{Past, ServerState};
 pub use supervisor::{Server, ServerContext};
-pub use transport::last_lines;
+pub use transport::{Enclosure, Fence, last_lines};
 
 /// Ends the children that a hub left which was killed, where the system tells whose they were. Blocks.
 pub fn sweep_left_behind() {

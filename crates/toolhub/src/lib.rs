@@ -24,6 +24,7 @@ mod asking;
 mod builder;
 mod discovery;
 mod failures;
+mod fence;
 mod finder;
 mod freshness;
 mod gateway;

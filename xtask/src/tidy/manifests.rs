@@ -9,19 +9,51 @@ use super::{
 };
 use crate::workspace::{Package, Workspace};
 
+/// The crate that makes system calls.
+const SYSTEM_CALLS: &str = "toolhub-sandbox";
+
 pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
     let members: Vec<&str> = workspace.packages.iter().map(|package| package.name.as_str()).collect();
+    let root = fs::read_to_string(workspace.root.join("Cargo.toml")).context("cannot read `Cargo.toml`")?;
     let mut findings = Vec::new();
     for package in &workspace.packages {
         let manifest = fs::read_to_string(workspace.root.join(&package.manifest))
             .with_context(|| format!("cannot read `{}`", package.manifest.display()))?;
         check_edges(package, &manifest, &members, &mut findings);
-        if !takes_workspace_lints(&manifest) {
+        if package.name == SYSTEM_CALLS {
+            check_own_lints(package, &manifest, &root, &mut findings);
+        } else if !takes_workspace_lints(&manifest) {
             let message = "add `lints.workspace = true`: the lints are the same in every crate";
             findings.push(Finding::new(&package.manifest, 1, message));
         }
     }
     Ok(findings)
+}
+
+/// The one crate that may hold unsafe code repeats the workspace's lints, since Cargo takes them whole or not at all.
+fn check_own_lints(package: &Package, manifest: &str, root: &str, findings: &mut Vec<Finding>) {
+    let own = lints(manifest, "[lints.");
+    for lint in lints(root, "[workspace.lints.").iter().filter(|lint| !own.contains(lint)) {
+        if !lint.ends_with("unsafe_code=\"forbid\"") {
+            let message = format!("repeat the workspace's lint `{lint}`: only `unsafe_code` may differ");
+            findings.push(Finding::new(&package.manifest, 1, message));
+        }
+    }
+}
+
+/// The lines of all sections that begin so, without spaces, each behind the name of its section.
+fn lints(manifest: &str, start: &str) -> Vec<String> {
+    let mut section = None;
+    let mut found = Vec::new();
+    for line in manifest.lines().map(str::trim) {
+        if line.starts_with('[') {
+            section = line.strip_prefix(start).map(|rest| rest.trim_end_matches(']'));
+        } else if let Some(section) = section.filter(|_| !line.is_empty() && !line.starts_with('#')) {
+            let setting: String = line.split_whitespace().collect();
+            found.push(format!("{section}.{setting}"));
+        }
+    }
+    found
 }
 
 fn check_edges(package: &Package, manifest: &str, members: &[&str], findings: &mut Vec<Finding>) {
@@ -82,6 +114,13 @@ mod tests {
         ] {
             assert_eq!(takes_workspace_lints(manifest), expect, "{manifest:?}");
         }
+    }
+
+    #[test]
+    fn lints_of_sections() {
+        let manifest = "[package]\nname = \"a\"\n\n[lints.rust]\n# why\na = \"warn\"\n\n[lints.clippy]\nb=\"warn\"\n[x]\nc = 1\n";
+        assert_eq!(lints(manifest, "[lints."), ["rust.a=\"warn\"", "clippy.b=\"warn\""]);
+        assert_eq!(lints(manifest, "[workspace.lints."), [""; 0]);
     }
 
     #[test]

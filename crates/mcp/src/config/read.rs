@@ -134,8 +134,7 @@ impl Reader<'_> {
                 args: self.strings(members, "args", id)?,
                 env: self.pairs(members, "env", id)?,
                 cwd: text("cwd")?.map(PathBuf::from),
-                env_pass: Vec::new(),
-                log_file: None,
+                ..StdioSpec::default()
             })),
             (None | Some("http" | "streamable-http" | "streamableHttp"), _, Some(url)) => {
                 Ok(TransportSpec::Http(HttpSpec { url, headers: self.pairs(members, "headers", id)? }))

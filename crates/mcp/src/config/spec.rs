@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
@@ -14,6 +15,7 @@ use super::expand::expand;
 use super::oauth::OAuthSpec;
 use crate::era::Era;
 use crate::error::McpError;
+use crate::transport::Fence;
 
 /// Variables a child gets without being asked: what programs need to run, and nothing that is likely secret.
 const PASSED: [&str; 26] = [
@@ -106,6 +108,8 @@ pub struct StdioSpec {
     pub env_pass: Vec<String>,
     /// Where the end of what it writes to its standard error is kept.
     pub log_file: Option<PathBuf>,
+    /// What fences it in.
+    pub fence: Option<Arc<dyn Fence>>,
 }
 
 /// An HTTP endpoint.
@@ -250,6 +254,7 @@ impl StdioSpec {
             cwd: cwd.map(PathBuf::from),
             env_pass: self.env_pass.clone(),
             log_file: self.log_file.clone(),
+            fence: self.fence.clone(),
         })
     }
 

@@ -1,5 +1,6 @@
 //! How messages travel. A transport pairs each request with its answer; what they mean is the connection's.
 
+mod fence;
 #[cfg_attr(unix, path = "group_unix.rs")]
 #[cfg_attr(not(unix), path = "group_other.rs")]
 mod group;
@@ -21,6 +22,7 @@ use toolhub_core::{BoxFuture, RawJson};
 
 use crate::error::McpError;
 
+pub use fence::{Enclosure, Fence};
 pub(crate) use stderr::StderrRing;
 pub use stderr::last_lines;
 

@@ -4,7 +4,9 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use tokio::process::{Child, Command};
+use toolhub_core::lang::{Lang, Say as _, Text};
 
+use super::fence::Enclosure;
 use super::group::Group;
 use crate::config::StdioSpec;
 use crate::error::McpError;
@@ -26,21 +28,15 @@ pub(crate) enum Manners {
 pub(crate) struct Process {
     pub(crate) child: Child,
     group: Group,
+    /// Goes last, and with it what the group did not hold.
+    enclosure: Option<Box<dyn Enclosure>>,
 }
 
 impl Process {
     /// Starts the server of `spec`.
     pub(crate) fn start(spec: &StdioSpec) -> Result<Self, McpError> {
-        let mut command = Command::new(&spec.command);
-        command
-            .args(&spec.args)
-            .env_clear()
-            .envs(spec.environment())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
-        Group::prepare(&mut command);
+        let mut command = std::process::Command::new(&spec.command);
+        command.args(&spec.args).env_clear().envs(spec.environment());
         #[cfg(target_os = "linux")]
         if let Some(mark) = super::sweep::mark() {
             command.env(super::sweep::MARK, mark);
@@ -48,9 +44,29 @@ impl Process {
         if let Some(folder) = &spec.cwd {
             command.current_dir(folder);
         }
+        let fence = spec.fence.as_ref().map(|fence| fence.enclose(&mut command));
+        let enclosure = fence.transpose().map_err(McpError::hopeless)?;
+        // The rest is said last: a fence may have put another program in front.
+        let mut command = Command::from(command);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        Group::prepare(&mut command);
         let child = command.spawn().map_err(|error| McpError::hopeless(spec.why_not_started(&error)))?;
         let group = Group::of(&child);
-        Ok(Self { child, group })
+        Ok(Self { child, group, enclosure })
+    }
+
+    /// Why the child ended, where its fence had a part in that.
+    pub(crate) fn explain(&self, cause: Text, status: Option<ExitStatus>, last_words: &str) -> Text {
+        let verdict = || {
+            self.enclosure.as_ref().zip(status).and_then(|(fence, status)| fence.verdict(status, last_words))
+        };
+        match verdict() {
+            Some(verdict) => {
+                let both = |lang| format!("{}: {}", cause.say(lang), verdict.say(lang));
+                Text::new(both(Lang::En), both(Lang::Zh))
+            }
+            None => cause,
+        }
     }
 
     /// Ends the child and all it started. Its input has been closed before.
@@ -69,6 +85,10 @@ impl Process {
         }
         if status.is_some() {
             self.group.forget();
+        }
+        if let Some(enclosure) = self.enclosure.take() {
+            // It looks for what is left, and empties a folder.
+            let _ = tokio::task::spawn_blocking(move || drop(enclosure)).await;
         }
         status
     }

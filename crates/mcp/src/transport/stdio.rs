@@ -138,11 +138,14 @@ impl Actor {
         if !matches!(end, End::Unneeded) {
             let status = tokio::time::timeout(STATUS_PATIENCE, ending.process.child.wait()).await;
             let _ = tokio::time::timeout(STATUS_PATIENCE, &mut ending.stderr_drained).await;
+            let status = status.ok().and_then(Result::ok);
             let cause = match end {
                 End::Deaf(failure) => failure,
-                _ => why_ended(status.ok().and_then(Result::ok)),
+                _ => why_ended(status),
             };
-            let error = McpError::Lost { cause, stderr: ending.stderr.tail() };
+            let stderr = ending.stderr.tail();
+            let cause = ending.process.explain(cause, status, &stderr.join("\n"));
+            let error = McpError::Lost { cause, stderr };
             self.mux.fail_all(&error, &mut self.commands);
         }
         // The writer ends with its channel, after what is queued, and closes the child's input with that.

@@ -118,8 +118,7 @@ fn transport(app: &App, args: &AddArgs) -> Result<TransportSpec, UsageError> {
             args: rest.to_vec(),
             env: pairs(app, &args.env)?,
             cwd: args.cwd.clone().map(|folder| std::path::absolute(&folder).unwrap_or(folder)),
-            env_pass: Vec::new(),
-                log_file: None,
+            ..StdioSpec::default()
         })),
         (None, None) => Err(UsageError(lang.pick(
             format!("say how to reach it: `toolhub servers add {0} -- COMMAND ARGS…` or `toolhub servers add {0} --url URL`", args.id),

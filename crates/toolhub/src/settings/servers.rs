@@ -1,10 +1,13 @@
 //! The servers from all files, each once, with what `toolhub.toml` adds to them.
 
+use std::sync::Arc;
+
 use toolhub_core::lang::Text;
 use toolhub_mcp::config::{ConfigError, ServerSpec, TransportSpec, read_servers};
 
 use super::places::Places;
 use super::toml::{ServerExtras, Settings};
+use crate::fence::Sandbox;
 
 /// All configured servers in the order of the files, and what is odd but no error.
 pub fn load_servers(
@@ -35,7 +38,10 @@ pub fn load_servers(
     }
     for extras in &settings.servers {
         match servers.iter_mut().find(|spec| spec.id.as_str() == extras.id) {
-            Some(spec) => apply(extras, spec),
+            Some(spec) => {
+                apply(extras, spec);
+                notes.extend(fence_in(extras, spec, places));
+            }
             None => {
                 let (id, file) = (&extras.id, places.servers.display());
                 notes.push(Text::new(
@@ -62,4 +68,20 @@ fn apply(extras: &ServerExtras, spec: &mut ServerSpec) {
     if let TransportSpec::Stdio(stdio) = &mut spec.transport {
         stdio.env_pass.clone_from(&extras.env_pass);
     }
+}
+
+/// Fences the server's program in, where that is asked for; a note where there is no program.
+fn fence_in(extras: &ServerExtras, spec: &mut ServerSpec, places: &Places) -> Option<Text> {
+    let policy = extras.sandbox.policy(&places.config)?;
+    if let TransportSpec::Stdio(stdio) = &mut spec.transport {
+        stdio.fence = Some(Arc::new(Sandbox(policy)));
+        return None;
+    }
+    let id = &extras.id;
+    Some(Text::new(
+        format!(
+            "`sandbox` of server `{id}` means nothing: it is reached over the network, and no program is started"
+        ),
+        format!("服务器 `{id}` 的 `sandbox` 没有意义：它通过网络访问，不启动程序"),
+    ))
 }

@@ -15,6 +15,7 @@ use toolhub_mcp::config::{ConfigError, OAuthSpec};
 use super::agents::AgentSettings;
 use super::llm::LlmSettings;
 use super::profiles::ProfileSettings;
+use super::sandbox::SandboxSetting;
 use super::search::SearchSettings;
 use super::serve::{AuthSettings, ServeSettings};
 use super::span::Span;
@@ -224,6 +225,9 @@ pub struct ServerExtras {
     /// How to log in to it.
     #[serde(default)]
     pub oauth: OAuthSpec,
+    /// What its program may do; without this it may do what the user may.
+    #[serde(default)]
+    pub sandbox: SandboxSetting,
 }
 
 impl Settings {

@@ -51,6 +51,7 @@ const TABLES: [(&str, &[&str]); 12] = [
             "tags",
             "pin",
             "oauth",
+            "sandbox",
         ],
     ),
 ];
@@ -60,6 +61,9 @@ const PROFILE: [&str; 9] =
     ["servers", "tools", "allow", "deny", "tags", "expose", "pinned", "mend_arguments", "overrides"];
 const OAUTH: [&str; 7] =
     ["client_id", "client_secret", "client_metadata_url", "issuer", "scopes", "redirect_port", "grant"];
+const SANDBOX: [&str; 7] =
+    ["read", "write", "network", "unix_sockets", "limits", "isolation", "allow_missing"];
+const SANDBOX_LIMITS: [&str; 6] = ["memory", "cpu", "processes", "open_files", "file_size", "disk"];
 const HINTS: [&str; 8] = [
     "read_only",
     "destructive",
@@ -110,6 +114,12 @@ impl Finder<'_> {
         self.check(table, keys);
         if let Some(oauth) = table.get("oauth").and_then(Item::as_table_like) {
             self.check(oauth, &OAUTH);
+        }
+        if let Some(sandbox) = table.get("sandbox").and_then(Item::as_table_like) {
+            self.check(sandbox, &SANDBOX);
+            if let Some(limits) = sandbox.get("limits").and_then(Item::as_table_like) {
+                self.check(limits, &SANDBOX_LIMITS);
+            }
         }
         let hints = table.get("hints").and_then(Item::as_table_like);
         for (_, item) in hints.into_iter().flat_map(TableLike::iter) {

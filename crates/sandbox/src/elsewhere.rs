@@ -1,0 +1,70 @@
+//! Systems whose means are not used yet: a clean environment and a private folder, and a plain word about the rest.
+
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+use crate::environment;
+use crate::error::SandboxError;
+use crate::policy::Policy;
+use crate::protection::{Missing, Protection};
+use crate::stop::Stop;
+use crate::support::Support;
+
+/// What works everywhere.
+const PRESENT: [Protection; 2] = [Protection::CleanEnvironment, Protection::PrivateTemporary];
+
+/// What this system offers.
+pub fn support() -> Support {
+    let absent = Protection::ALL.into_iter().filter(|protection| !PRESENT.contains(protection));
+    let missing: Vec<Missing> = absent
+        .map(|protection| Missing::new(protection, "the sandbox needs Linux", "沙箱需要 Linux"))
+        .collect();
+    let builtin = missing.iter().filter(|one| one.protection != Protection::Bubblewrap).cloned().collect();
+    Support { builtin, bubblewrap: missing, bubblewrap_program: None, landlock: 0, mount_namespace: false }
+}
+
+/// Gives `command` a clean environment and a private folder, if its owner allowed everything else to be missing.
+pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, SandboxError> {
+    let support = support();
+    let missing = support.missing(policy.isolation).iter();
+    let refused: Vec<Missing> =
+        missing.filter(|one| !policy.allow_missing.contains(&one.protection)).cloned().collect();
+    if !refused.is_empty() {
+        return Err(SandboxError::Missing(refused));
+    }
+    let temporary = tempfile::Builder::new().prefix("toolhub-").tempdir();
+    let temporary =
+        temporary.map_err(|source| SandboxError::Temporary { path: std::env::temp_dir(), source })?;
+    environment::clean(command, policy, temporary.path());
+    if command.get_current_dir().is_none() {
+        command.current_dir(temporary.path());
+    }
+    Ok(Confinement { temporary })
+}
+
+/// The private folder of a process.
+#[derive(Debug)]
+pub struct Confinement {
+    temporary: tempfile::TempDir,
+}
+
+impl Confinement {
+    /// The process runs.
+    pub fn started(&mut self, _pid: u32) {}
+
+    /// Its private folder.
+    pub fn temporary(&self) -> &Path {
+        self.temporary.path()
+    }
+
+    /// Nothing: what is not fenced in was not stopped by a fence.
+    pub fn verdict(&self, _status: ExitStatus, _stderr_tail: &str) -> Option<Stop> {
+        None
+    }
+
+    /// Nothing: what it left behind is not known.
+    pub fn end_rest(&self) {}
+
+    /// Removes the private folder.
+    pub fn finish(self) {}
+}

@@ -1,0 +1,67 @@
+//! The clean environment: nothing of the program's own, but what every program needs.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::Command;
+
+use crate::policy::Policy;
+
+/// Where the system's own programs are.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+/// Variables that name the private folder.
+const PRIVATE: [&str; 4] = ["HOME", "TMPDIR", "TMP", "TEMP"];
+
+/// Replaces the environment of `command`. What its caller set on the command itself stays, since that was meant; the
+/// policy comes last.
+pub(crate) fn clean(command: &mut Command, policy: &Policy, private: &Path) {
+    let meant: Vec<(OsString, OsString)> =
+        command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))).collect();
+    command.env_clear();
+    #[cfg(unix)]
+    command.env("PATH", PATH);
+    #[cfg(windows)]
+    for name in ["PATH", "SYSTEMROOT", "PATHEXT"] {
+        command.envs(std::env::var_os(name).map(|value| (name, value)));
+    }
+    command.env("LANG", language());
+    command.envs(meant);
+    command.envs(PRIVATE.map(|name| (name, private)));
+    command.envs(policy.environment.iter().map(|(name, value)| (name, value)));
+}
+
+/// The user's own language where its letters are UTF-8, else one that every system has.
+fn language() -> OsString {
+    let own = std::env::var_os("LANG").filter(|own| is_utf8(own));
+    own.unwrap_or_else(|| "C.UTF-8".into())
+}
+
+fn is_utf8(locale: &OsStr) -> bool {
+    let name = locale.to_string_lossy().to_ascii_lowercase();
+    name.ends_with("utf-8") || name.ends_with("utf8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_handed_down_but_what_was_meant() {
+        let mut command = Command::new("x");
+        command.env("MEANT", "1").env("HOME", "/home/user").env_remove("GONE");
+        let policy = Policy {
+            environment: vec![("GIVEN".into(), "2".into()), ("TMP".into(), "/t".into())],
+            ..Policy::default()
+        };
+        clean(&mut command, &policy, Path::new("/private"));
+        let mut seen: Vec<String> = command
+            .get_envs()
+            .map(|(name, value)| format!("{}={}", name.display(), value.unwrap_or_default().display()))
+            .filter(|pair| !pair.starts_with("LANG=") && !pair.starts_with("PATH="))
+            .collect();
+        seen.sort();
+        assert_eq!(
+            seen,
+            ["GIVEN=2", "HOME=/private", "MEANT=1", "TEMP=/private", "TMP=/t", "TMPDIR=/private"]
+        );
+    }
+}

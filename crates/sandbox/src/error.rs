@@ -1,0 +1,75 @@
+//! Why a command could not be fenced in.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::protection::Missing;
+
+/// Why a command could not be fenced in. It was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// Protections are missing that the owner did not allow to be missing.
+    #[error(
+        "this system lacks protections of the sandbox: {}; name them in `allow_missing` to go without them",
+        names(.0)
+    )]
+    Missing(Vec<Missing>),
+    /// A granted path cannot be used.
+    #[error("`{}` was granted but cannot be opened: correct the path, or take it off the grants", path.display())]
+    Grant {
+        /// The path that was granted.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The private folder could not be made.
+    #[error("no private folder can be made in `{}`: see whether it is full, or set TMPDIR", path.display())]
+    Temporary {
+        /// Where it was to be.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The system refused something that it offers.
+    #[error("the sandbox could not be prepared: {step}")]
+    Prepare {
+        /// What was being done.
+        step: &'static str,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// An argument, a variable or a path holds a zero byte.
+    #[error("`{0}` holds a zero byte: leave it out")]
+    ZeroByte(String),
+}
+
+impl SandboxError {
+    /// The same in Chinese.
+    pub fn chinese(&self) -> String {
+        match self {
+            Self::Missing(missing) => {
+                let parts = missing.iter().map(|one| format!("`{}`（{}）", one.protection, one.chinese));
+                let parts: Vec<String> = parts.collect();
+                format!("本系统缺少以下沙箱保护：{}；若可以不要，请写入 `allow_missing`", parts.join("、"))
+            }
+            Self::Grant { path, source } => {
+                format!("已授权的 `{}` 无法打开（{source}）：请更正路径，或取消授权", path.display())
+            }
+            Self::Temporary { path, source } => {
+                format!(
+                    "无法在 `{}` 中建立私有目录（{source}）：请检查磁盘空间，或设置 TMPDIR",
+                    path.display()
+                )
+            }
+            Self::Prepare { step, source } => format!("无法准备沙箱：{step}（{source}）"),
+            Self::ZeroByte(text) => format!("`{text}` 含有零字节：请去掉"),
+        }
+    }
+}
+
+fn names(missing: &[Missing]) -> String {
+    missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

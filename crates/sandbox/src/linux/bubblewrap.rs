@@ -1,0 +1,142 @@
+//! Bubblewrap in front of the program: it builds the view of the file system, and everything else stays ours.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Seek as _, Write as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::child::Plan;
+use super::seccomp::Changes;
+use super::{Draft, limits, seccomp, system_files};
+use crate::error::SandboxError;
+use crate::policy::Network;
+use crate::protection::{Missing, Protection};
+
+const PROGRAM: &str = "bwrap";
+/// Where programs of the system are; a program of this name from elsewhere is not what is looked for.
+const FOLDERS: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
+
+/// Where Bubblewrap is, and whether it can build a fence here.
+pub(super) fn find_out() -> Result<PathBuf, Missing> {
+    let absent = || {
+        Missing::new(
+            Protection::Bubblewrap,
+            "`bwrap` is not installed; the package is called `bubblewrap`",
+            "未安装 `bwrap`；软件包名为 `bubblewrap`",
+        )
+    };
+    let mut places = FOLDERS.iter().map(|folder| Path::new(folder).join(PROGRAM));
+    let program = places.find(|place| place.is_file()).ok_or_else(absent)?;
+    let mut command = Command::new(&program);
+    command.args(NAMESPACES).args(["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]);
+    command.args(["--", "true"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let answer = command.output();
+    let why = match answer {
+        Ok(output) if output.status.success() => return Ok(program),
+        Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(Missing::new(
+        Protection::Bubblewrap,
+        format!("`bwrap` is installed and does not work: {why}"),
+        format!("`bwrap` 已安装但无法使用：{why}"),
+    ))
+}
+
+/// How many processes it needs for itself: one outside, and the first one inside.
+pub(super) const OWN_PROCESSES: u64 = 2;
+
+/// Everything but the network, which may be granted.
+const NAMESPACES: [&str; 5] =
+    ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"];
+
+/// Rewrites `command` so that Bubblewrap starts it.
+pub(super) fn put_in_front(draft: Draft<'_>, command: &mut Command) -> Result<Plan, SandboxError> {
+    let program = match super::probe::bubblewrap() {
+        Ok(program) => program,
+        Err(missing) => return Err(SandboxError::Missing(vec![missing.clone()])),
+    };
+    let filter = match draft.has(Protection::Seccomp) {
+        true => Some(filter_file(&draft)?),
+        false => None,
+    };
+    let mut front = Command::new(program);
+    front.env_clear().envs(variables(command)).args(NAMESPACES);
+    front.args(["--cap-drop", "ALL", "--new-session", "--dev", "/dev", "--tmpfs", "/tmp"]);
+    // The administrator could write to the kernel's settings even without any capability.
+    front.args(["--proc", "/proc", "--remount-ro", "/proc"]);
+    if draft.policy.network == Network::None {
+        front.arg("--unshare-net");
+    }
+    for path in system_files::PROGRAMS.iter().chain(system_files::SETTINGS).map(Path::new) {
+        show_system(&mut front, path);
+    }
+    for path in system_files::interpreters() {
+        show_system(&mut front, &path);
+    }
+    for path in &draft.policy.read {
+        show(&mut front, "--ro-bind", path)?;
+    }
+    for path in draft.writable() {
+        show(&mut front, "--bind", &path)?;
+    }
+    if let Some(folder) = command.get_current_dir() {
+        front.arg("--chdir").arg(folder).current_dir(folder);
+    }
+    if let Some(file) = &filter {
+        front.arg("--seccomp").arg(file.as_raw_fd().to_string());
+    }
+    front.arg("--").arg(command.get_program()).args(command.get_args());
+    *command = front;
+    let limits = limits::of(&draft.policy.limits, None);
+    let Draft { mark, births, mut without, .. } = draft;
+    // It needs what it may do to build the fence, and gives it up itself.
+    without.push(Protection::Capabilities);
+    let keep = filter.into_iter().collect();
+    Ok(Plan { mark, mounts: None, limits, ruleset: None, births, filter: None, keep, without })
+}
+
+fn variables(command: &Command) -> Vec<(OsString, OsString)> {
+    let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    set.map(|(name, value): (&OsStr, &OsStr)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// A folder of the system is shown as it is, link or not; what is not there is left out.
+fn show_system(front: &mut Command, path: &Path) {
+    let Ok(about) = path.symlink_metadata() else { return };
+    match std::fs::read_link(path) {
+        // `/lib` is a link to `/usr/lib` nearly everywhere, and programs may ask.
+        Ok(target) if about.is_symlink() && path.parent() == Some(Path::new("/")) => {
+            front.arg("--symlink").arg(target).arg(path);
+        }
+        _ => {
+            front.arg("--ro-bind-try").arg(path).arg(path);
+        }
+    }
+}
+
+fn show(front: &mut Command, how: &str, path: &Path) -> Result<(), SandboxError> {
+    let grant = |source| SandboxError::Grant { path: path.to_path_buf(), source };
+    path.metadata().map_err(grant)?;
+    // As the program will name it.
+    let path = std::path::absolute(path).map_err(grant)?;
+    front.arg(how).arg(&path).arg(&path);
+    Ok(())
+}
+
+/// The filter as a file that Bubblewrap reads; removed already, so that nothing is left of it.
+fn filter_file(draft: &Draft<'_>) -> Result<OwnedFd, SandboxError> {
+    let prepare = |source| SandboxError::Prepare { step: "the filter's file", source };
+    let mut file: File = tempfile::tempfile().map_err(prepare)?;
+    let filter = seccomp::filter(draft.policy, Changes::HeldByMounts);
+    let mut bytes = Vec::with_capacity(filter.len() * 8);
+    for step in filter {
+        bytes.extend(step.code.to_ne_bytes());
+        bytes.extend([step.jt, step.jf]);
+        bytes.extend(step.k.to_ne_bytes());
+    }
+    file.write_all(&bytes).and_then(|()| file.rewind()).map_err(prepare)?;
+    Ok(file.into())
+}

@@ -1,0 +1,384 @@
+//! The system calls that the standard library has no safe form of. Each takes only values and borrowed memory, is a
+//! single trip to the kernel without a lock or an allocation, and may thus be made between fork and exec.
+#![expect(unsafe_code, reason = "system calls; each block says why it is sound")]
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use libc::{c_int, c_long, c_ulong};
+
+/// What a call answered, with `-1` turned into the error it stands for.
+fn checked(answer: c_long) -> io::Result<c_long> {
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+}
+
+/// Has `step` run in the child, between fork and exec.
+///
+/// `step` may only make calls that are safe there: no allocation, no lock. All that this crate hands in is a
+/// `child::Plan`, which was prepared before the fork and makes system calls alone.
+pub(super) fn in_child(command: &mut Command, step: impl FnMut() -> io::Result<()> + Send + Sync + 'static) {
+    // SAFETY: `step` keeps to what is said above.
+    unsafe { command.pre_exec(step) };
+}
+
+pub(super) fn prctl(option: c_int, first: c_ulong, second: c_ulong) -> io::Result<c_long> {
+    // SAFETY: the options in use take numbers, and no pointer.
+    let answer = unsafe { libc::prctl(option, first, second, 0 as c_ulong, 0 as c_ulong) };
+    checked(answer.into())
+}
+
+/// Begins a session, and a process group with it.
+pub(super) fn setsid() -> io::Result<()> {
+    // SAFETY: takes nothing.
+    let answer = unsafe { libc::setsid() };
+    checked(answer.into()).map(drop)
+}
+
+/// Whether the caller leads a process group.
+pub(super) fn leads_group() -> bool {
+    // SAFETY: takes nothing, never fails.
+    let group = unsafe { libc::getpgrp() };
+    // SAFETY: takes nothing, never fails.
+    let own = unsafe { libc::getpid() };
+    group == own
+}
+
+pub(super) fn effective_ids() -> (u32, u32) {
+    // SAFETY: takes nothing, never fails.
+    let user = unsafe { libc::geteuid() };
+    // SAFETY: takes nothing, never fails.
+    let group = unsafe { libc::getegid() };
+    (user, group)
+}
+
+/// What a limit is numbered as: the type differs between C libraries.
+pub(super) type Resource = u32;
+
+pub(super) fn set_limit(resource: Resource, soft: u64, hard: u64) -> io::Result<()> {
+    let limit = libc::rlimit64 { rlim_cur: soft, rlim_max: hard };
+    // SAFETY: the new limit outlives the call; the old one is not asked for.
+    let answer = unsafe {
+        libc::syscall(libc::SYS_prlimit64, 0, resource, &raw const limit, std::ptr::null::<libc::rlimit64>())
+    };
+    checked(answer).map(drop)
+}
+
+/// The soft and hard limit of a process; 0 is the caller.
+pub(super) fn limit_of(pid: i32, resource: Resource) -> io::Result<(u64, u64)> {
+    let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel fills a value that outlives the call; no new limit is given.
+    let answer = unsafe {
+        libc::syscall(libc::SYS_prlimit64, pid, resource, std::ptr::null::<libc::rlimit64>(), &raw mut limit)
+    };
+    checked(answer).map(|_| (limit.rlim_cur, limit.rlim_max))
+}
+
+/// A handle on a process that can never mean another.
+pub(super) fn open_process(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: takes numbers.
+    let answer = checked(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
+    // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(answer as RawFd) })
+}
+
+pub(super) fn kill(process: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: takes numbers, and a null pointer where more could be said of the signal.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            process.as_raw_fd(),
+            libc::SIGKILL,
+            std::ptr::null::<libc::siginfo_t>(),
+            0,
+        )
+    };
+    checked(answer).map(drop)
+}
+
+/// A path as a handle that allows nothing but to name it.
+pub(super) fn open_path(path: &CStr) -> io::Result<OwnedFd> {
+    open(path, libc::O_PATH | libc::O_CLOEXEC)
+}
+
+fn open(path: &CStr, flags: c_int) -> io::Result<OwnedFd> {
+    // SAFETY: the path ends with a zero byte and outlives the call.
+    let answer = checked(unsafe { libc::open(path.as_ptr(), flags) }.into())?;
+    // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(answer as RawFd) })
+}
+
+/// Writes a whole text to a file that is there.
+pub(super) fn write_file(path: &CStr, text: &[u8]) -> io::Result<()> {
+    let file = open(path, libc::O_WRONLY | libc::O_CLOEXEC)?;
+    // SAFETY: the text outlives the call, and its length is its own.
+    let written = unsafe { libc::write(file.as_raw_fd(), text.as_ptr().cast(), text.len()) };
+    checked(written as c_long).map(drop)
+}
+
+pub(super) fn change_folder(path: &CStr) -> io::Result<()> {
+    // SAFETY: the path ends with a zero byte and outlives the call.
+    checked(unsafe { libc::chdir(path.as_ptr()) }.into()).map(drop)
+}
+
+/// Marks every descriptor from `first` on to be closed by exec.
+pub(super) fn close_on_exec(first: c_int) -> io::Result<()> {
+    let flag = libc::CLOSE_RANGE_CLOEXEC;
+    // SAFETY: takes numbers; nothing is closed before exec.
+    checked(unsafe { libc::syscall(libc::SYS_close_range, first, c_int::MAX, flag) }).map(drop)
+}
+
+/// Lets a descriptor live through exec.
+pub(super) fn keep_on_exec(file: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: takes numbers.
+    checked(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFD, 0) }.into()).map(drop)
+}
+
+pub(super) fn unshare(flags: c_int) -> io::Result<()> {
+    // SAFETY: takes a number; descriptors and memory stay shared as they were.
+    checked(unsafe { libc::unshare(flags) }.into()).map(drop)
+}
+
+/// Mounts `source` at `target`, or changes the mount there.
+pub(super) fn mount(source: Option<&CStr>, target: &CStr, flags: c_ulong) -> io::Result<()> {
+    let source = source.map_or(std::ptr::null(), CStr::as_ptr);
+    // SAFETY: paths end with a zero byte and outlive the call; neither type nor data is given.
+    let answer = unsafe { libc::mount(source, target.as_ptr(), std::ptr::null(), flags, std::ptr::null()) };
+    checked(answer.into()).map(drop)
+}
+
+/// Whether a path is on a mount that cannot be written.
+pub(super) fn is_read_only(path: &CStr) -> bool {
+    let mut about = std::mem::MaybeUninit::<libc::statvfs64>::uninit();
+    // SAFETY: the path ends with a zero byte; both outlive the call.
+    let answer = unsafe { libc::statvfs64(path.as_ptr(), about.as_mut_ptr()) };
+    if answer != 0 {
+        return false;
+    }
+    // SAFETY: the call succeeded, and has filled it.
+    let about = unsafe { about.assume_init() };
+    about.f_flag & libc::ST_RDONLY != 0
+}
+
+/// `struct mount_attr` of the kernel.
+#[repr(C)]
+#[derive(Default)]
+pub(super) struct MountAttributes {
+    pub(super) set: u64,
+    pub(super) clear: u64,
+    pub(super) propagation: u64,
+    pub(super) user_namespace: u64,
+}
+
+pub(super) fn mount_setattr(path: &CStr, flags: c_int, attributes: &MountAttributes) -> io::Result<()> {
+    // SAFETY: the path and the structure outlive the call, whose size is its own.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            flags,
+            std::ptr::from_ref(attributes),
+            size_of::<MountAttributes>(),
+        )
+    };
+    checked(answer).map(drop)
+}
+
+/// Gives up every capability that is in effect, permitted or inheritable.
+pub(super) fn drop_capabilities() -> io::Result<()> {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: c_int,
+    }
+    // Version 3: two words of each kind.
+    let header = Header { version: 0x2008_0522, pid: 0 };
+    let none = [[0_u32; 3]; 2];
+    // SAFETY: both structures have the shape of version 3 and outlive the call.
+    checked(unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) }).map(drop)
+}
+
+/// `struct landlock_ruleset_attr` of the kernel.
+#[repr(C)]
+#[derive(Default)]
+pub(super) struct RulesetAttributes {
+    pub(super) files: u64,
+    pub(super) network: u64,
+    pub(super) scopes: u64,
+}
+
+/// The newest generation of Landlock that the kernel knows.
+pub(super) fn landlock_generation() -> io::Result<c_long> {
+    const VERSION: u32 = 1;
+    // SAFETY: this flag asks for the version, and takes no structure.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<RulesetAttributes>(),
+            0_usize,
+            VERSION,
+        )
+    };
+    checked(answer)
+}
+
+/// `size` is how much of the structure the kernel's generation knows.
+pub(super) fn landlock_ruleset(attributes: &RulesetAttributes, size: usize) -> io::Result<OwnedFd> {
+    let size = size.min(size_of::<RulesetAttributes>());
+    // SAFETY: the structure outlives the call and is at least `size` long.
+    let answer = checked(unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::from_ref(attributes), size, 0)
+    })?;
+    // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(answer as RawFd) })
+}
+
+/// Allows `access` to a file, or to a folder and all below it.
+pub(super) fn landlock_allow(ruleset: BorrowedFd<'_>, path: BorrowedFd<'_>, access: u64) -> io::Result<()> {
+    #[repr(C, packed)]
+    struct PathBeneath {
+        access: u64,
+        parent: c_int,
+    }
+    const PATH_BENEATH: c_int = 1;
+    let rule = PathBeneath { access, parent: path.as_raw_fd() };
+    // SAFETY: the rule outlives the call and has the kernel's packed shape.
+    let answer = unsafe {
+        libc::syscall(libc::SYS_landlock_add_rule, ruleset.as_raw_fd(), PATH_BENEATH, &raw const rule, 0)
+    };
+    checked(answer).map(drop)
+}
+
+pub(super) fn landlock_enter(ruleset: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: takes numbers.
+    checked(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) }).map(drop)
+}
+
+/// Puts the filter over every later system call of the caller and its children.
+pub(super) fn seccomp_enter(filter: &[libc::sock_filter]) -> io::Result<()> {
+    let length = u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let program = libc::sock_fprog { len: length, filter: filter.as_ptr().cast_mut() };
+    // SAFETY: the kernel copies the program, which outlives the call, and does not write to it.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) };
+    checked(answer).map(drop)
+}
+
+/// Puts a filter over the caller whose questions are heard at the descriptor that comes back.
+pub(super) fn seccomp_listen(filter: &[libc::sock_filter]) -> io::Result<OwnedFd> {
+    let length = u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let program = libc::sock_fprog { len: length, filter: filter.as_ptr().cast_mut() };
+    let listen = |flags: c_ulong| {
+        // SAFETY: the kernel copies the program, which outlives the call, and does not write to it.
+        checked(unsafe {
+            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
+        })
+    };
+    let new = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    // Older kernels cannot keep signals from interrupting who waits for an answer.
+    let answer = listen(new | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV).or_else(|_| listen(new))?;
+    // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(answer as RawFd) })
+}
+
+/// The question that waits at a listener, if its asker still lives.
+pub(super) fn hear(listener: BorrowedFd<'_>) -> io::Result<u64> {
+    // SAFETY: a structure of numbers, for which zero is what the kernel wants to find.
+    let mut question: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills a structure that outlives the call.
+    let answer =
+        unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut question) };
+    checked(answer.into()).map(|_| question.id)
+}
+
+/// Lets the call of a question happen, or fail with an error.
+pub(super) fn answer(listener: BorrowedFd<'_>, question: u64, error: Option<c_int>) -> io::Result<()> {
+    let flags = if error.is_none() { libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32 } else { 0 };
+    let answer = libc::seccomp_notif_resp { id: question, val: 0, error: -error.unwrap_or_default(), flags };
+    // SAFETY: the structure outlives the call.
+    let sent =
+        unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const answer) };
+    checked(sent.into()).map(drop)
+}
+
+/// Room for the header and the number of one descriptor, where the header may stand.
+type Rights = [u64; 4];
+
+/// Sends a descriptor to another process.
+pub(super) fn send_file(way: BorrowedFd<'_>, file: BorrowedFd<'_>) -> io::Result<()> {
+    let mut byte = [0_u8];
+    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    let mut rights: Rights = [0; 4];
+    let message = message(&mut part, &mut rights);
+    // SAFETY: the message has room for a header, so that there is a first one.
+    let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
+    // SAFETY: plain arithmetic on the length of a number.
+    let length = unsafe { libc::CMSG_LEN(size_of::<c_int>() as u32) } as usize;
+    let head = libc::cmsghdr { cmsg_len: length, cmsg_level: libc::SOL_SOCKET, cmsg_type: libc::SCM_RIGHTS };
+    // SAFETY: the header lies in `rights`, which is aligned for it and long enough.
+    unsafe { header.write(head) };
+    // SAFETY: as above; the data follows the header.
+    let data = unsafe { libc::CMSG_DATA(header) };
+    // SAFETY: there is room for a number behind the header, at whatever alignment.
+    unsafe { data.cast::<c_int>().write_unaligned(file.as_raw_fd()) };
+    // SAFETY: all that the message points to outlives the call.
+    let sent = unsafe { libc::sendmsg(way.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) };
+    checked(sent as c_long).map(drop)
+}
+
+/// Receives a descriptor; nothing where the other side went away without sending one.
+pub(super) fn receive_file(way: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
+    let mut byte = [0_u8];
+    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    let mut rights: Rights = [0; 4];
+    let mut message = message(&mut part, &mut rights);
+    // SAFETY: all that the message points to outlives the call.
+    let received = unsafe { libc::recvmsg(way.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
+    checked(received as c_long)?;
+    // SAFETY: the kernel has left a message that is whole.
+    let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
+    if header.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: a first header that is there lies within `rights`.
+    let head = unsafe { header.read() };
+    if (head.cmsg_level, head.cmsg_type) != (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+        return Ok(None);
+    }
+    // SAFETY: as above; the data follows the header.
+    let data = unsafe { libc::CMSG_DATA(header) };
+    // SAFETY: the kernel has written one number there.
+    let file = unsafe { data.cast::<c_int>().read_unaligned() };
+    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows of it.
+    Ok(Some(unsafe { OwnedFd::from_raw_fd(file) }))
+}
+
+fn message(part: &mut libc::iovec, rights: &mut Rights) -> libc::msghdr {
+    // SAFETY: a structure of numbers and pointers, all of which may be zero.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = part;
+    message.msg_iovlen = 1;
+    message.msg_control = rights.as_mut_ptr().cast();
+    // SAFETY: plain arithmetic on the length of a number.
+    message.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<c_int>() as u32) } as _;
+    message
+}
+
+/// Waits until one of the descriptors has something to read or is closed, or the time is over; which ones are ready.
+pub(super) fn wait_for<const COUNT: usize>(
+    files: [Option<BorrowedFd<'_>>; COUNT],
+    milliseconds: c_int,
+) -> [bool; COUNT] {
+    // A negative descriptor is passed over.
+    let mut polled = files.map(|file| libc::pollfd {
+        fd: file.map_or(-1, |file| file.as_raw_fd()),
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    // SAFETY: the array outlives the call, and its length is its own.
+    unsafe { libc::poll(polled.as_mut_ptr(), COUNT as libc::nfds_t, milliseconds) };
+    polled.map(|one| one.revents != 0)
+}

@@ -1,0 +1,127 @@
+//! The Landlock ruleset of a policy: which files can be opened, whether ports can be reached, who can be signalled.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::calls::{self, RulesetAttributes};
+use crate::error::SandboxError;
+use crate::policy::{Network, Policy};
+
+const EXECUTE: u64 = 1;
+const WRITE_FILE: u64 = 1 << 1;
+const READ_FILE: u64 = 1 << 2;
+const READ_DIR: u64 = 1 << 3;
+const REMOVE_DIR: u64 = 1 << 4;
+const REMOVE_FILE: u64 = 1 << 5;
+const MAKE_CHAR: u64 = 1 << 6;
+const MAKE_DIR: u64 = 1 << 7;
+const MAKE_REG: u64 = 1 << 8;
+const MAKE_SOCK: u64 = 1 << 9;
+const MAKE_FIFO: u64 = 1 << 10;
+const MAKE_BLOCK: u64 = 1 << 11;
+const MAKE_SYM: u64 = 1 << 12;
+const REFER: u64 = 1 << 13;
+const TRUNCATE: u64 = 1 << 14;
+const IOCTL_DEV: u64 = 1 << 15;
+
+const READ: u64 = EXECUTE | READ_FILE | READ_DIR;
+const CHANGE: u64 = WRITE_FILE
+    | REMOVE_DIR
+    | REMOVE_FILE
+    | MAKE_DIR
+    | MAKE_REG
+    | MAKE_SOCK
+    | MAKE_FIFO
+    | MAKE_SYM
+    | REFER
+    | TRUNCATE;
+/// What can be said of a file that is no folder.
+const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
+
+const TCP: u64 = 0b11;
+const ABSTRACT_SOCKETS: u64 = 1;
+const SIGNALS: u64 = 1 << 1;
+
+/// The generation since which a file cannot be emptied by a process that may only read it.
+pub(super) const KNOWS_TRUNCATION: u32 = 3;
+/// The generation since which a process cannot signal others.
+pub(super) const KNOWS_SIGNALS: u32 = 6;
+
+/// The newest generation that the kernel knows; 0 for none.
+pub(super) fn generation() -> u32 {
+    calls::landlock_generation().ok().and_then(|version| u32::try_from(version).ok()).unwrap_or(0)
+}
+
+/// A ruleset, and how much of it the kernel knows.
+#[derive(Debug)]
+pub(super) struct Ruleset {
+    pub(super) file: OwnedFd,
+    handled: u64,
+}
+
+impl Ruleset {
+    /// The rules of a policy, with the system's own files and devices.
+    pub(super) fn new(policy: &Policy, private: &Path) -> Result<Self, SandboxError> {
+        let mut ruleset = Self::empty(policy.network)?;
+        for path in super::system_files::readable() {
+            // What this system does not have needs no rule.
+            let _ = ruleset.allow(&path, READ);
+        }
+        for device in super::system_files::DEVICES {
+            let _ = ruleset.allow(Path::new(device), READ_FILE | WRITE_FILE);
+        }
+        let grant = |path: &PathBuf| {
+            let path = path.clone();
+            |source| SandboxError::Grant { path, source }
+        };
+        for path in &policy.read {
+            ruleset.allow(path, READ).map_err(grant(path))?;
+        }
+        for path in policy.write.iter().chain([&private.to_path_buf()]) {
+            ruleset.allow(path, READ | CHANGE).map_err(grant(path))?;
+        }
+        Ok(ruleset)
+    }
+
+    fn empty(network: Network) -> Result<Self, SandboxError> {
+        let generation = generation();
+        // What the kernel does not know yet it does not hold, and would not take.
+        let newer = [(2, REFER), (3, TRUNCATE), (5, IOCTL_DEV)];
+        let unknown = newer.iter().filter(|(since, _)| generation < *since);
+        let unknown = unknown.fold(0, |sum, (_, right)| sum | right);
+        let handled = (READ | CHANGE | MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV) & !unknown;
+        let attributes = RulesetAttributes {
+            files: handled,
+            network: if network == Network::None && generation >= 4 { TCP } else { 0 },
+            scopes: if generation >= KNOWS_SIGNALS { SIGNALS | ABSTRACT_SOCKETS } else { 0 },
+        };
+        let size = match generation {
+            0..=3 => 8,
+            4..=5 => 16,
+            _ => 24,
+        };
+        let file = calls::landlock_ruleset(&attributes, size)
+            .map_err(|source| SandboxError::Prepare { step: "a Landlock ruleset", source })?;
+        Ok(Self { file, handled })
+    }
+
+    fn allow(&mut self, path: &Path, access: u64) -> io::Result<()> {
+        let name = CString::new(path.as_os_str().as_bytes())?;
+        let handle = calls::open_path(&name)?;
+        let is_folder = path.is_dir();
+        let access = access & self.handled & if is_folder { u64::MAX } else { OF_FILES };
+        calls::landlock_allow(self.file.as_fd(), handle.as_fd(), access)
+    }
+
+    /// Puts the caller under the rules; what `/proc` says of the caller itself is added, as it is known only now.
+    pub(super) fn enter(&self) -> io::Result<()> {
+        // Where `/proc` is not mounted there is nothing to be read.
+        if let Ok(own) = calls::open_path(c"/proc/self") {
+            calls::landlock_allow(self.file.as_fd(), own.as_fd(), (READ_FILE | READ_DIR) & self.handled)?;
+        }
+        calls::landlock_enter(self.file.as_fd())
+    }
+}

@@ -1,0 +1,99 @@
+//! The mark by which every process of a confinement is known: a limit that the kernel hands down to all children and
+//! does not use for anything (the number of file locks). It cannot be raised, and the filter forbids lowering it, so that
+//! neither a new session, nor another environment, nor a double fork gets rid of it.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::time::{Duration, Instant};
+
+use super::calls::{self, Resource};
+
+/// The limit that is the mark.
+pub(super) const RESOURCE: Resource = libc::RLIMIT_LOCKS as Resource;
+/// How long is spent at most on ending what is left.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The mark of one confinement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark(u64);
+
+impl Mark {
+    /// A mark that nobody else has.
+    pub(super) fn new() -> io::Result<Self> {
+        let (_, hard) = calls::limit_of(0, RESOURCE)?;
+        let most = hard.min(1 << 62);
+        // Somebody has bounded what nobody uses, so that there is no room for marks.
+        if most < 1 << 32 {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Ok(Self(fastrand::u64(most / 2..most)))
+    }
+
+    /// Puts the mark on the caller.
+    pub(super) fn bear(self) -> io::Result<()> {
+        calls::set_limit(RESOURCE, self.0, self.0)
+    }
+
+    fn is_on(self, pid: i32) -> bool {
+        calls::limit_of(pid, RESOURCE).is_ok_and(|(_, hard)| hard == self.0)
+    }
+
+    /// All processes that bear the mark; also those that have ended and are not yet waited for.
+    pub(super) fn bearers(self) -> Vec<i32> {
+        pids().filter(|pid| self.is_on(*pid)).collect()
+    }
+
+    /// Ends all that bear the mark, and all that they start meanwhile; whether none is left.
+    pub(super) fn end_all(self) -> bool {
+        let begun = Instant::now();
+        loop {
+            let mut alive = false;
+            for pid in self.bearers() {
+                // The handle is taken before the last look, so that a number that has become another's is not hit.
+                let Ok(process) = calls::open_process(pid) else { continue };
+                if self.is_on(pid) && is_alive(pid) {
+                    alive = true;
+                    let _ = calls::kill(process.as_fd());
+                }
+            }
+            if !alive {
+                return true;
+            }
+            if begun.elapsed() > PATIENCE {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn pids() -> impl Iterator<Item = i32> {
+    let folder = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    folder.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Whether any thread still runs: the one that began the process may have ended before the others.
+fn is_alive(pid: i32) -> bool {
+    Stat::read(pid).is_some_and(|stat| stat.threads > 0)
+}
+
+/// What `/proc/PID/stat` says that is of use here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stat {
+    /// Threads that run; none once it has ended.
+    pub(super) threads: u64,
+    /// Ticks of processor time, with those of children that were waited for.
+    pub(super) ticks: u64,
+}
+
+impl Stat {
+    /// The name in it may hold anything, so what counts is read after its last bracket.
+    pub(super) fn read(pid: i32) -> Option<Self> {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+        let field = |index: usize| fields.get(index).and_then(|text| text.parse::<i64>().ok());
+        let spent = (11..=14).filter_map(field).map(|ticks| ticks.max(0).unsigned_abs());
+        let threads = if fields.first() == Some(&"Z") && field(17) == Some(1) { 0 } else { field(17)? };
+        Some(Self { threads: threads.max(0).unsigned_abs(), ticks: spent.sum() })
+    }
+}

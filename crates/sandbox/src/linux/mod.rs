@@ -1,0 +1,118 @@
+//! Linux: Landlock, seccomp, namespaces, limits and a watcher, or Bubblewrap in front.
+
+mod births;
+mod bpf;
+mod bubblewrap;
+mod calls;
+mod child;
+mod confinement;
+mod landlock;
+mod limits;
+mod mark;
+mod mounts;
+mod private;
+mod probe;
+mod seccomp;
+mod system_files;
+mod text;
+mod usage;
+mod watch;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use self::births::{Asking, Hearing};
+use self::child::Plan;
+use self::landlock::Ruleset;
+use self::mark::Mark;
+use self::mounts::Mounts;
+use self::private::PrivateFolder;
+use self::seccomp::Changes;
+use self::watch::Subject;
+use crate::environment;
+use crate::error::SandboxError;
+use crate::policy::{Isolation, Policy};
+use crate::protection::{Missing, Protection};
+
+pub use self::confinement::Confinement;
+pub use self::probe::support;
+
+/// Prepares `command` (program, arguments and folder are set) so that spawning it confines the child. Its streams are
+/// to be set afterwards: another program may have been put in front. An error names the protections that are missing
+/// and not allowed to be.
+pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, SandboxError> {
+    let isolation = probe::chosen(policy.isolation);
+    let missing = probe::missing(isolation);
+    let (without, refused): (Vec<Missing>, Vec<Missing>) =
+        missing.into_iter().partition(|one| policy.allow_missing.contains(&one.protection));
+    if !refused.is_empty() {
+        return Err(SandboxError::Missing(refused));
+    }
+    let without: Vec<Protection> = without.into_iter().map(|one| one.protection).collect();
+    let folder = std::env::temp_dir();
+    let temporary = PrivateFolder::new(&folder)
+        .map_err(|source| SandboxError::Temporary { path: folder.clone(), source })?;
+    let mark = Mark::new().map_err(|source| SandboxError::Prepare { step: "its mark", source })?;
+    environment::clean(command, policy, temporary.path());
+    if command.get_current_dir().is_none() {
+        command.current_dir(temporary.path());
+    }
+    // Where Bubblewrap was wanted and may be missing, this crate does it alone.
+    let isolation = if without.contains(&Protection::Bubblewrap) { Isolation::Builtin } else { isolation };
+    let (asking, hearing) = births()?;
+    let draft = Draft { policy, private: temporary.path(), mark, births: asking, without };
+    let plan = match isolation {
+        Isolation::Bubblewrap => bubblewrap::put_in_front(draft, command)?,
+        _ => builtin(draft, command)?,
+    };
+    let subject = Subject {
+        mark,
+        limits: policy.limits,
+        folder: temporary.path().to_path_buf(),
+        spare: if isolation == Isolation::Bubblewrap { bubblewrap::OWN_PROCESSES } else { 0 },
+        births: hearing,
+    };
+    let confinement = Confinement::new(policy, isolation, subject, temporary)?;
+    calls::in_child(command, move || plan.enter());
+    Ok(confinement)
+}
+
+fn births() -> Result<(Option<Asking>, Hearing), SandboxError> {
+    if !probe::kernel().births {
+        return Ok((None, Hearing::Closed));
+    }
+    let both = Asking::new().map_err(|source| SandboxError::Prepare { step: "a pair of sockets", source });
+    both.map(|(asking, hearing)| (Some(asking), hearing))
+}
+
+/// What a plan is made from.
+struct Draft<'a> {
+    policy: &'a Policy,
+    private: &'a Path,
+    mark: Mark,
+    births: Option<Asking>,
+    without: Vec<Protection>,
+}
+
+impl Draft<'_> {
+    fn has(&self, protection: Protection) -> bool {
+        !self.without.contains(&protection)
+    }
+
+    fn writable(&self) -> Vec<PathBuf> {
+        self.policy.write.iter().cloned().chain([self.private.to_path_buf()]).collect()
+    }
+}
+
+fn builtin(draft: Draft<'_>, command: &Command) -> Result<Plan, SandboxError> {
+    let way = probe::kernel().mounts.as_ref().ok().copied();
+    let folder = command.get_current_dir().unwrap_or(draft.private);
+    let mounts = way.map(|way| Mounts::new(way, &draft.writable(), folder)).transpose()?;
+    let ruleset =
+        if draft.has(Protection::Landlock) { Some(Ruleset::new(draft.policy, draft.private)?) } else { None };
+    let changes = if mounts.is_some() { Changes::HeldByMounts } else { Changes::Refused };
+    let filter = draft.has(Protection::Seccomp).then(|| seccomp::filter(draft.policy, changes));
+    let limits = limits::of(&draft.policy.limits, way);
+    let Draft { mark, births, without, .. } = draft;
+    Ok(Plan { mark, mounts, limits, ruleset, births, filter, keep: Vec::new(), without })
+}

@@ -1,0 +1,78 @@
+//! The private folder of a confinement, and those that were left by programs that were killed.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::linux::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime};
+
+use tempfile::TempDir;
+
+use super::calls;
+
+const PREFIX: &str = "toolhub-sandbox-";
+/// A folder that is younger may not have been locked yet by whoever made it.
+const SETTLED: Duration = Duration::from_secs(60);
+
+/// A folder of its own, which is locked as long as somebody uses it, and removed afterwards.
+#[derive(Debug)]
+pub(super) struct PrivateFolder {
+    folder: TempDir,
+    _lock: File,
+}
+
+impl PrivateFolder {
+    /// Makes one in `place`. The first of a program also clears up what others left there.
+    pub(super) fn new(place: &Path) -> io::Result<Self> {
+        static CLEARED: OnceLock<()> = OnceLock::new();
+        CLEARED.get_or_init(|| clear(place, SETTLED));
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(place)?;
+        let lock = File::open(&folder)?;
+        lock.lock()?;
+        Ok(Self { folder, _lock: lock })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Removes folders of ours that nobody holds.
+fn clear(place: &Path, settled: Duration) {
+    let (user, _) = calls::effective_ids();
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        // Of the entry itself: a link is no folder.
+        let Ok(about) = entry.metadata() else { continue };
+        let age = about.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
+        if !ours || !about.is_dir() || about.st_uid() != user || age.is_none_or(|age| age < settled) {
+            continue;
+        }
+        if File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_nobody_uses_is_cleared() {
+        let place = tempfile::tempdir().unwrap();
+        let used = PrivateFolder::new(place.path()).unwrap();
+        let left = place.path().join("toolhub-sandbox-left");
+        fs::create_dir_all(left.join("inside")).unwrap();
+        let other = place.path().join("other");
+        fs::create_dir(&other).unwrap();
+        clear(place.path(), SETTLED);
+        assert!(left.exists(), "it may have been made just now");
+        clear(place.path(), Duration::ZERO);
+        assert!(!left.exists() && used.path().exists() && other.exists());
+        let path = used.path().to_path_buf();
+        drop(used);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,170 @@
+//! What this system offers, found out by doing it in a child that ends before it runs anything.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use super::mounts::{Mounts, Way};
+use super::{bubblewrap, calls, landlock, seccomp};
+use crate::policy::{Isolation, Policy};
+use crate::protection::{Missing, Protection};
+use crate::support::Support;
+
+/// What a probe reports when all went well; no step of it fails with this.
+const DONE: i32 = libc::EXDEV;
+
+/// What the kernel offers, whoever builds the fence.
+#[derive(Debug)]
+pub(super) struct Kernel {
+    pub(super) landlock: u32,
+    pub(super) mounts: Result<Way, io::Error>,
+    /// Whether new processes can be asked for.
+    pub(super) births: bool,
+    missing: Vec<Missing>,
+}
+
+/// Found out once.
+pub(super) fn kernel() -> &'static Kernel {
+    static KERNEL: OnceLock<Kernel> = OnceLock::new();
+    KERNEL.get_or_init(Kernel::find_out)
+}
+
+/// Where Bubblewrap is, and whether it can build the fence.
+pub(super) fn bubblewrap() -> &'static Result<PathBuf, Missing> {
+    static BUBBLEWRAP: OnceLock<Result<PathBuf, Missing>> = OnceLock::new();
+    BUBBLEWRAP.get_or_init(bubblewrap::find_out)
+}
+
+/// What this system offers.
+pub fn support() -> Support {
+    Support {
+        builtin: missing(Isolation::Builtin),
+        bubblewrap: missing(Isolation::Bubblewrap),
+        bubblewrap_program: bubblewrap().as_ref().ok().cloned(),
+        landlock: kernel().landlock,
+        mount_namespace: kernel().mounts.is_ok(),
+    }
+}
+
+/// What `Auto` comes to.
+pub(super) fn chosen(wanted: Isolation) -> Isolation {
+    match wanted {
+        Isolation::Auto if bubblewrap().is_ok() => Isolation::Bubblewrap,
+        Isolation::Auto => Isolation::Builtin,
+        other => other,
+    }
+}
+
+/// What is missing where `isolation` builds the fence.
+pub(super) fn missing(isolation: Isolation) -> Vec<Missing> {
+    let kernel = kernel();
+    match isolation {
+        Isolation::Bubblewrap => match bubblewrap() {
+            // Its own namespaces stand in for these.
+            Ok(_) => {
+                let others = [Protection::Landlock, Protection::Signals, Protection::ReadOnly];
+                kernel.missing.iter().filter(|one| !others.contains(&one.protection)).cloned().collect()
+            }
+            Err(missing) => kernel.missing.iter().chain([missing]).cloned().collect(),
+        },
+        _ => kernel.missing.clone(),
+    }
+}
+
+impl Kernel {
+    fn find_out() -> Self {
+        let mut missing = Vec::new();
+        let landlock = landlock::generation();
+        let mounts = find_way();
+        if let Err(error) = attempt(|| calls::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0).map(drop)) {
+            missing.push(refused(Protection::NoNewPrivileges, &error));
+        }
+        let needed = if mounts.is_ok() { 1 } else { landlock::KNOWS_TRUNCATION };
+        if landlock < needed {
+            missing.push(Missing::new(
+                Protection::Landlock,
+                "the kernel has no Landlock, or one that is too old: it takes Linux 6.2, or 5.13 with user namespaces, and `landlock` in the list of security modules",
+                "内核没有 Landlock 或版本过旧：需要 Linux 6.2（允许用户命名空间时为 5.13），且安全模块列表中含 `landlock`",
+            ));
+        }
+        if landlock < landlock::KNOWS_SIGNALS {
+            missing.push(Missing::new(
+                Protection::Signals,
+                "the kernel's Landlock cannot keep signals in: that takes Linux 6.12, or Bubblewrap",
+                "内核的 Landlock 不能限制信号：需要 Linux 6.12，或使用 Bubblewrap",
+            ));
+        }
+        let filter = seccomp::filter(&Policy::default(), seccomp::Changes::HeldByMounts);
+        let filtered = attempt(move || {
+            calls::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0)?;
+            calls::seccomp_enter(&filter)
+        });
+        if !seccomp::KNOWN_ARCHITECTURE {
+            missing.push(Missing::new(
+                Protection::Seccomp,
+                "the list of system calls is known for x86_64 and aarch64 only",
+                "系统调用清单仅支持 x86_64 和 aarch64",
+            ));
+        } else if let Err(error) = &filtered {
+            missing.push(refused(Protection::Seccomp, error));
+        }
+        let seccomp = missing.iter().all(|one| one.protection != Protection::Seccomp);
+        if let Err(error) = &mounts
+            && !seccomp
+        {
+            missing.push(refused(Protection::ReadOnly, error));
+        }
+        let asking = seccomp::births();
+        let asked = attempt(move || {
+            calls::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0)?;
+            calls::seccomp_listen(&asking).map(drop)
+        });
+        let counted = asked.is_ok() || mounts.as_ref().is_ok_and(|way| *way == Way::UserNamespace);
+        if let Err(error) = &asked
+            && !counted
+        {
+            missing.push(refused(Protection::ProcessCount, error));
+        } else if !Path::new("/proc/self/stat").exists() {
+            missing.push(Missing::new(
+                Protection::ProcessCount,
+                "`/proc` is not mounted, so that processes cannot be counted or found",
+                "未挂载 `/proc`，无法统计和查找进程",
+            ));
+        }
+        Self { landlock, mounts, births: seccomp && asked.is_ok(), missing }
+    }
+}
+
+fn refused(protection: Protection, error: &io::Error) -> Missing {
+    Missing::new(protection, format!("the system refuses it: {error}"), format!("系统拒绝：{error}"))
+}
+
+fn find_way() -> Result<Way, io::Error> {
+    let folder = std::env::temp_dir();
+    let mut last = io::Error::from(io::ErrorKind::Unsupported);
+    for way in [Way::Administrator, Way::UserNamespace] {
+        let mounts = Mounts::new(way, std::slice::from_ref(&folder), &folder).map_err(io::Error::other)?;
+        match attempt(move || mounts.enter()) {
+            Ok(()) => return Ok(way),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Does `step` in a child of its own, which then ends.
+fn attempt(step: impl Fn() -> io::Result<()> + Send + Sync + 'static) -> io::Result<()> {
+    // No program of any name is ever run.
+    let mut command = Command::new("/");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    calls::in_child(&mut command, move || {
+        step()?;
+        Err(io::Error::from_raw_os_error(DONE))
+    });
+    match command.spawn() {
+        Err(error) if error.raw_os_error() == Some(DONE) => Ok(()),
+        Err(error) => Err(error),
+        Ok(mut child) => child.wait().and(Err(io::ErrorKind::Unsupported.into())),
+    }
+}

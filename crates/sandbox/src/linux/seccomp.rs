@@ -1,0 +1,274 @@
+//! Which system calls a confined process may not make, and what it is told instead.
+
+use libc::{EACCES, ENETUNREACH, ENOSYS, EPERM, c_long, sock_filter};
+
+use super::bpf::{Action, Filter, Test};
+use crate::policy::{Network, Policy};
+
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: Option<u32> = Some(0xc000_003e);
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: Option<u32> = Some(0xc000_00b7);
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const ARCHITECTURE: Option<u32> = None;
+
+/// The first number that nobody knew of when this list was written: what is newer cannot be on it.
+const FIRST_UNKNOWN: u32 = 470;
+/// Calls of the x32 convention carry this bit.
+#[cfg(target_arch = "x86_64")]
+const X32: u32 = 0x4000_0000;
+
+/// Calls that look into other processes, change the system, or open ways that other rules do not see.
+const FORBIDDEN: &[c_long] = &[
+    // Other processes.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_process_mrelease,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    libc::SYS_move_pages,
+    libc::SYS_migrate_pages,
+    // The kernel.
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_reboot,
+    libc::SYS_syslog,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_acct,
+    libc::SYS_vhangup,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    // Keys outlive the process.
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    // Another view of the file system, or a way around its paths.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    OPEN_TREE_ATTR,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_fanotify_init,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    // Other namespaces.
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    // Memory and messages that are shared with everybody, and counted nowhere.
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_msgget,
+    libc::SYS_semget,
+    libc::SYS_mq_open,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ioperm,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_modify_ldt,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_uselib,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ustat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_sysfs,
+];
+
+/// Calls that programs do without if the kernel does not know them: io_uring passes by this very list, what `clone3`
+/// wants cannot be seen by a filter, and files in memory are counted nowhere.
+const UNKNOWN: &[c_long] = &[
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_clone3,
+    libc::SYS_memfd_create,
+    libc::SYS_memfd_secret,
+];
+
+/// Calls that begin a process or a thread.
+const BIRTHS: &[c_long] = &[
+    libc::SYS_clone,
+    libc::SYS_clone3,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_fork,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_vfork,
+];
+
+/// Calls that change a file without opening it for writing, which Landlock does not see.
+const CHANGES: &[c_long] = &[
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    SETXATTRAT,
+    REMOVEXATTRAT,
+    FILE_SETATTR,
+    libc::SYS_utimensat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utime,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utimes,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_futimesat,
+];
+
+// Numbers are the same on every architecture since 424.
+const FCHMODAT2: c_long = 452;
+const SETXATTRAT: c_long = 463;
+const REMOVEXATTRAT: c_long = 466;
+const OPEN_TREE_ATTR: c_long = 467;
+const FILE_SETATTR: c_long = 469;
+
+/// Calls whose first argument names another process; 0 is the caller.
+const ONLY_SELF: &[c_long] = &[
+    libc::SYS_prlimit64,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+];
+
+const NEW_NAMESPACES: u32 = (libc::CLONE_NEWNS
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET) as u32;
+
+/// Typing into a terminal, and flags of files that are no modes.
+const IOCTLS: [u32; 4] = [0x5412, 0x541c, 0x4008_6602, 0x401c_5820];
+
+/// Whether filters can be written for this architecture.
+pub(super) const KNOWN_ARCHITECTURE: bool = ARCHITECTURE.is_some();
+
+/// What the filter has to make up for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Changes {
+    /// Mounts are read-only where nothing may be written.
+    HeldByMounts,
+    /// Modes, owners and times cannot be changed at all.
+    Refused,
+}
+
+/// The filter by which each new process or thread is asked for. It stands beside the other one, whose refusals count more.
+pub(super) fn births() -> Vec<sock_filter> {
+    let mut filter = Filter::default();
+    if let Some(architecture) = ARCHITECTURE {
+        filter.only_architecture(architecture);
+    }
+    for call in BIRTHS {
+        filter.call(*call, Action::Ask);
+    }
+    filter.finish()
+}
+
+/// The filter for a policy.
+pub(super) fn filter(policy: &Policy, changes: Changes) -> Vec<sock_filter> {
+    let mut filter = Filter::default();
+    if let Some(architecture) = ARCHITECTURE {
+        filter.only_architecture(architecture);
+    }
+    #[cfg(target_arch = "x86_64")]
+    filter.numbers_from(X32, Action::Kill);
+    filter.numbers_from(FIRST_UNKNOWN, Action::Fail(ENOSYS));
+    for call in FORBIDDEN {
+        filter.call(*call, Action::Fail(EPERM));
+    }
+    for call in UNKNOWN {
+        filter.call(*call, Action::Fail(ENOSYS));
+    }
+    if changes == Changes::Refused {
+        for call in CHANGES {
+            filter.call(*call, Action::Fail(EPERM));
+        }
+    }
+    filter.call_if(libc::SYS_clone, &[Test::HasAny(0, NEW_NAMESPACES)], Action::Fail(EPERM));
+    for call in ONLY_SELF {
+        filter.call_if(*call, &[Test::IsNot(0, 0)], Action::Fail(EPERM));
+    }
+    filter.call_if(libc::SYS_setpriority, &[Test::IsNot(1, 0)], Action::Fail(EPERM));
+    filter.call_if(libc::SYS_ioprio_set, &[Test::IsNot(1, 0)], Action::Fail(EPERM));
+    // The mark by which all processes of a confinement are found.
+    filter.call_if(libc::SYS_prlimit64, &[Test::Is(1, super::mark::RESOURCE)], Action::Fail(EPERM));
+    #[cfg(target_arch = "x86_64")]
+    filter.call_if(libc::SYS_setrlimit, &[Test::Is(0, super::mark::RESOURCE)], Action::Fail(EPERM));
+    #[cfg(target_arch = "aarch64")]
+    filter.call_if(libc::SYS_setrlimit, &[Test::Is(0, super::mark::RESOURCE)], Action::Fail(EPERM));
+    // A process that cannot be looked at cannot be watched.
+    filter.call_if(libc::SYS_prctl, &[Test::Is(0, libc::PR_SET_DUMPABLE as u32)], Action::Fail(EPERM));
+    filter.call_if(libc::SYS_prctl, &[Test::Is(0, libc::PR_SET_MM as u32)], Action::Fail(EPERM));
+    filter.call_if(
+        libc::SYS_personality,
+        &[Test::IsNot(0, 0), Test::IsNot(0, u32::MAX)],
+        Action::Fail(EPERM),
+    );
+    for request in IOCTLS {
+        filter.call_if(libc::SYS_ioctl, &[Test::Is(1, request)], Action::Fail(EPERM));
+    }
+    sockets(&mut filter, policy);
+    filter.finish()
+}
+
+fn sockets(filter: &mut Filter, policy: &Policy) {
+    let family = |family: i32| Test::Is(0, family as u32);
+    let open = policy.network == Network::All;
+    for internet in [libc::AF_INET, libc::AF_INET6] {
+        let action = if open { Action::Allow } else { Action::Fail(ENETUNREACH) };
+        filter.call_if(libc::SYS_socket, &[family(internet)], action);
+    }
+    if open {
+        // Names are looked up with the help of the routes.
+        let routes = [family(libc::AF_NETLINK), Test::Is(2, libc::NETLINK_ROUTE as u32)];
+        filter.call_if(libc::SYS_socket, &routes, Action::Allow);
+    }
+    if policy.unix_sockets {
+        filter.call_if(libc::SYS_socket, &[family(libc::AF_UNIX)], Action::Allow);
+        filter.call_if(libc::SYS_socketpair, &[family(libc::AF_UNIX)], Action::Allow);
+    } else {
+        // Datagrams of a pair can be sent to others by path.
+        for kind in [libc::SOCK_STREAM, libc::SOCK_SEQPACKET] {
+            let pair = [family(libc::AF_UNIX), Test::Masked(1, 0xf, kind as u32)];
+            filter.call_if(libc::SYS_socketpair, &pair, Action::Allow);
+        }
+    }
+    filter.call(libc::SYS_socket, Action::Fail(EACCES));
+    filter.call(libc::SYS_socketpair, Action::Fail(EACCES));
+}

@@ -1,0 +1,128 @@
+//! How much the processes of a confinement use together, read from outside.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::linux::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use super::mark::Stat;
+
+/// Ticks of processor time in a second, as `/proc` counts them on every system that is not decades old.
+const TICKS: u64 = 100;
+/// What the name of a file takes on disk, however little is in it.
+const NAME_BYTES: u64 = 512;
+
+/// What a look at all processes found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Usage {
+    pub(super) tasks: u64,
+    pub(super) cpu: Duration,
+    pub(super) memory: u64,
+}
+
+impl Usage {
+    pub(super) fn of(pids: &[i32]) -> Self {
+        let mut usage = Self::default();
+        let mut shared = 0;
+        let mut ticks = 0;
+        for pid in pids {
+            let Some(stat) = Stat::read(*pid) else { continue };
+            usage.tasks += stat.threads;
+            ticks += stat.ticks;
+            let memory = Memory::of(*pid);
+            usage.memory += memory.own;
+            // What several share is there once.
+            shared = shared.max(memory.shared);
+        }
+        usage.memory += shared;
+        usage.cpu = Duration::from_millis(ticks * 1000 / TICKS);
+        usage
+    }
+}
+
+struct Memory {
+    own: u64,
+    shared: u64,
+}
+
+impl Memory {
+    fn of(pid: i32) -> Self {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let number = line.and_then(|line| line.split_whitespace().next());
+            number.and_then(|number| number.parse::<u64>().ok()).unwrap_or(0) << 10
+        };
+        Self { own: field("RssAnon:") + field("VmSwap:"), shared: field("RssShmem:") }
+    }
+}
+
+/// Bytes that the private folder takes on disk, with files that were removed but are still open.
+pub(super) fn disk(folder: &Path, pids: &[i32], enough: u64) -> u64 {
+    let Ok(device) = fs::metadata(folder).map(|about| about.st_dev()) else { return 0 };
+    let mut seen = HashSet::new();
+    let mut bytes = 0;
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            // Of the link itself, not of what it leads to.
+            let Ok(about) = entry.metadata() else { continue };
+            bytes += NAME_BYTES;
+            if seen.insert(about.st_ino()) {
+                bytes += about.st_blocks() * 512;
+            }
+            if about.is_dir() {
+                folders.push(entry.path());
+            }
+            if bytes > enough {
+                return bytes;
+            }
+        }
+    }
+    for pid in pids {
+        for open in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
+            let Ok(about) = fs::metadata(open.path()) else { continue };
+            let removed = about.is_file() && about.st_nlink() == 0 && about.st_dev() == device;
+            if removed && seen.insert(about.st_ino()) {
+                bytes += about.st_blocks() * 512;
+            }
+        }
+    }
+    bytes
+}
+
+/// The number of the newest process or thread, by which is seen that there can be no new ones.
+pub(super) fn newest_task() -> Option<u64> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next_back()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_this_process() {
+        let ballast = vec![1_u8; 64 << 20];
+        let own = Usage::of(&[i32::try_from(std::process::id()).unwrap()]);
+        assert!(own.tasks >= 1 && own.memory >= 64 << 20, "{own:?}");
+        assert_eq!(ballast.iter().map(|byte| u64::from(*byte)).sum::<u64>(), 64 << 20);
+        assert!(newest_task().is_some());
+    }
+
+    #[test]
+    fn counts_what_was_removed_and_is_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = [i32::try_from(std::process::id()).unwrap()];
+        fs::write(folder.path().join("a"), vec![1; 1 << 20]).unwrap();
+        let path = folder.path().join("b");
+        let file = fs::File::create(&path).unwrap();
+        std::io::Write::write_all(&mut &file, &vec![1; 1 << 20]).unwrap();
+        fs::remove_file(path).unwrap();
+        file.sync_all().unwrap();
+        let bytes = disk(folder.path(), &own, u64::MAX);
+        assert!(bytes >= 2 << 20, "{bytes}");
+        assert!(disk(folder.path(), &[], u64::MAX) < 2 << 20);
+    }
+}

@@ -1,0 +1,205 @@
+//! Watches what the kernel does not hold for all processes of a confinement together, and ends them when it is too much.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+use super::births::{Heard, Hearing};
+use super::mark::Mark;
+use super::usage::{self, Usage};
+use crate::policy::Limits;
+use crate::stop::Stop;
+
+/// How often is looked whether there are new processes, where they are not asked for: a look at one small file.
+const TICK: Duration = Duration::from_millis(10);
+/// How often everything is looked at.
+const FULL: Duration = Duration::from_millis(100);
+/// The same once a process is old and has shown what it is like.
+const FULL_OF_OLD: Duration = Duration::from_millis(400);
+/// How long a process counts as new.
+const NEW: Duration = Duration::from_secs(5);
+
+/// What is watched.
+#[derive(Debug)]
+pub(super) struct Subject {
+    pub(super) mark: Mark,
+    pub(super) limits: Limits,
+    pub(super) folder: PathBuf,
+    /// Processes that are not the program's own.
+    pub(super) spare: u64,
+    pub(super) births: Hearing,
+}
+
+impl Subject {
+    fn most_tasks(&self) -> u64 {
+        self.limits.processes.saturating_add(self.spare)
+    }
+}
+
+/// A thread that watches one confinement.
+#[derive(Debug)]
+pub(super) struct Watch {
+    stop: Arc<Mutex<Option<Stop>>>,
+    /// Closed to end the watch.
+    bell: Option<UnixStream>,
+}
+
+impl Watch {
+    /// Without a thread nothing would be watched, so that not to get one is an error.
+    pub(super) fn start(subject: Subject) -> io::Result<Self> {
+        let stop = Arc::new(Mutex::new(None));
+        let (bell, rung) = UnixStream::pair()?;
+        let its = Arc::clone(&stop);
+        let builder = Builder::new().name("sandbox-watch".to_owned()).stack_size(256 << 10);
+        // It ends by itself soon after the bell, and holds nothing that others wait for.
+        builder.spawn(move || {
+            if let Some(found) = Watcher::new(subject).watch(&rung) {
+                // Said before it is done: whoever sees the end can ask why.
+                *its.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.stop);
+                found.mark.end_all();
+            }
+        })?;
+        Ok(Self { stop, bell: Some(bell) })
+    }
+
+    /// Why the watcher ended the processes, if it did.
+    pub(super) fn stop(&self) -> Option<Stop> {
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends the watch.
+    pub(super) fn end(&mut self) {
+        self.bell = None;
+    }
+}
+
+/// Something that was too much, and who is to be ended for it. The subject's listener goes with the subject, so that
+/// nobody can begin anything any more.
+struct Found {
+    stop: Stop,
+    mark: Mark,
+    _births: Hearing,
+}
+
+struct Watcher {
+    subject: Subject,
+    begun: Instant,
+    looked: Option<Look>,
+    /// At most this many run: those of the last look, and all that were allowed since.
+    tasks: u64,
+}
+
+impl Watcher {
+    fn new(subject: Subject) -> Self {
+        Self { subject, begun: Instant::now(), looked: None, tasks: 0 }
+    }
+
+    fn watch(mut self, bell: &UnixStream) -> Option<Found> {
+        loop {
+            if self.is_time_to_look()
+                && let Some(stop) = self.look()
+            {
+                return Some(self.found(stop));
+            }
+            let tick = if self.subject.births.is_open() { FULL } else { TICK };
+            match self.subject.births.wait(bell, tick) {
+                Heard::Nothing => {}
+                Heard::End => return None,
+                Heard::Question(question) => {
+                    if let Some(stop) = self.judge_birth() {
+                        self.subject.births.refuse(question);
+                        return Some(self.found(stop));
+                    }
+                    self.subject.births.allow(question);
+                }
+            }
+        }
+    }
+
+    fn found(self, stop: Stop) -> Found {
+        Found { stop, mark: self.subject.mark, _births: self.subject.births }
+    }
+
+    /// Looks at everything; what was too much.
+    fn look(&mut self) -> Option<Stop> {
+        let look = Look::take(&self.subject);
+        self.tasks = look.usage.tasks;
+        let stop = look.judge(&self.subject);
+        self.looked = Some(look);
+        stop
+    }
+
+    /// One more is wanted. Those that have ended meanwhile are found out only when it matters.
+    fn judge_birth(&mut self) -> Option<Stop> {
+        let most = self.subject.most_tasks();
+        if self.tasks >= most
+            && let Some(stop) = self.look()
+        {
+            return Some(stop);
+        }
+        if self.tasks >= most {
+            return Some(Stop::Processes(self.subject.limits.processes));
+        }
+        self.tasks += 1;
+        None
+    }
+
+    fn is_time_to_look(&self) -> bool {
+        let Some(look) = &self.looked else {
+            // Most programs have ended before there is anything to see.
+            return self.begun.elapsed() >= if self.subject.births.is_open() { FULL } else { TICK };
+        };
+        let full = if self.begun.elapsed() < NEW { FULL } else { FULL_OF_OLD };
+        look.at.elapsed() >= full || (!self.subject.births.is_open() && look.may_have_grown(&self.subject))
+    }
+}
+
+/// What was seen of all processes.
+struct Look {
+    at: Instant,
+    newest: Option<u64>,
+    usage: Usage,
+    disk: u64,
+}
+
+impl Look {
+    fn take(subject: &Subject) -> Self {
+        // Before the others are looked at: what comes meanwhile counts as new.
+        let newest = usage::newest_task();
+        let pids = subject.mark.bearers();
+        Self {
+            at: Instant::now(),
+            newest,
+            usage: Usage::of(&pids),
+            disk: usage::disk(&subject.folder, &pids, subject.limits.disk),
+        }
+    }
+
+    /// Whether there may be too many processes by now.
+    fn may_have_grown(&self, subject: &Subject) -> bool {
+        let grown = match (self.newest, usage::newest_task()) {
+            // Numbers begin anew at some point.
+            (Some(then), Some(now)) => now.checked_sub(then).unwrap_or(u64::MAX),
+            _ => u64::MAX,
+        };
+        self.usage.tasks.saturating_add(grown) > subject.most_tasks()
+    }
+
+    fn judge(&self, subject: &Subject) -> Option<Stop> {
+        let limits = &subject.limits;
+        if self.usage.tasks > subject.most_tasks() {
+            Some(Stop::Processes(limits.processes))
+        } else if self.usage.memory > limits.memory {
+            Some(Stop::Memory(limits.memory))
+        } else if self.disk > limits.disk {
+            Some(Stop::Disk(limits.disk))
+        } else if self.usage.cpu > limits.cpu {
+            Some(Stop::Cpu(limits.cpu))
+        } else {
+            None
+        }
+    }
+}

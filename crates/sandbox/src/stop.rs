@@ -1,0 +1,97 @@
+//! Why a confined process was stopped or held back, in words of both languages.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why a confined process was stopped or held back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It used more memory than this many bytes.
+    Memory(u64),
+    /// It used more processor time.
+    Cpu(Duration),
+    /// It started more processes and threads than this many.
+    Processes(u64),
+    /// It opened more files than this many at once.
+    OpenFiles(u64),
+    /// It wrote a file that is longer than this many bytes.
+    FileSize(u64),
+    /// It put more than this many bytes into its private folder.
+    Disk(u64),
+    /// It wanted a file that was not granted; the path where it said which.
+    File(Option<PathBuf>),
+    /// It wanted to change a file or folder that it may only read; the path where it said which.
+    ReadOnly(Option<PathBuf>),
+    /// It wanted the network.
+    Network,
+    /// It made a system call that leads out.
+    Call,
+}
+
+impl Stop {
+    /// In English.
+    pub fn english(&self) -> String {
+        let grant = "grant it if that is right";
+        match self {
+            Self::Memory(bytes) => format!("it used more memory than the {} it may", size(*bytes)),
+            Self::Cpu(time) => format!("it used more processor time than the {} s it may", time.as_secs()),
+            Self::Processes(count) => {
+                format!("it started more processes and threads than the {count} it may")
+            }
+            Self::OpenFiles(count) => format!("it opened more files at once than the {count} it may"),
+            Self::FileSize(bytes) => format!("it wrote a file longer than the {} it may", size(*bytes)),
+            Self::Disk(bytes) => {
+                format!("it put more into its private folder than the {} it may", size(*bytes))
+            }
+            Self::File(Some(path)) => {
+                format!("the sandbox kept it from `{}`, which was not granted: {grant}", path.display())
+            }
+            Self::File(None) => format!("the sandbox kept it from a file that was not granted: {grant}"),
+            Self::ReadOnly(Some(path)) => {
+                format!(
+                    "the sandbox kept it from changing `{}`, which it may only read: {grant}",
+                    path.display()
+                )
+            }
+            Self::ReadOnly(None) => {
+                format!("the sandbox kept it from changing a file that it may only read: {grant}")
+            }
+            Self::Network => format!("the sandbox kept it from the network, which was not granted: {grant}"),
+            Self::Call => "the sandbox kept it from a system call that leads out of it".to_owned(),
+        }
+    }
+
+    /// In Chinese.
+    pub fn chinese(&self) -> String {
+        let grant = "如确有需要，请授权";
+        match self {
+            Self::Memory(bytes) => format!("它使用的内存超过了允许的 {}", size(*bytes)),
+            Self::Cpu(time) => format!("它使用的处理器时间超过了允许的 {} 秒", time.as_secs()),
+            Self::Processes(count) => format!("它启动的进程和线程超过了允许的 {count} 个"),
+            Self::OpenFiles(count) => format!("它同时打开的文件超过了允许的 {count} 个"),
+            Self::FileSize(bytes) => format!("它写入的单个文件超过了允许的 {}", size(*bytes)),
+            Self::Disk(bytes) => format!("它写入私有目录的内容超过了允许的 {}", size(*bytes)),
+            Self::File(Some(path)) => format!("沙箱不允许它访问未授权的 `{}`：{grant}", path.display()),
+            Self::File(None) => format!("沙箱不允许它访问未授权的文件：{grant}"),
+            Self::ReadOnly(Some(path)) => format!("沙箱不允许它修改只读的 `{}`：{grant}", path.display()),
+            Self::ReadOnly(None) => format!("沙箱不允许它修改只读的文件：{grant}"),
+            Self::Network => format!("沙箱不允许它访问网络：{grant}"),
+            Self::Call => "沙箱拒绝了它的越界系统调用".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.english())
+    }
+}
+
+/// Bytes as people say them.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_048_576 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}

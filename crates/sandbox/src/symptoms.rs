@@ -1,0 +1,193 @@
+//! What the last words and the exit of a process say about why it failed. A kernel refuses in silence: only the
+//! program itself, in its own words, tells what it was refused.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+use crate::policy::{Network, Policy};
+use crate::stop::Stop;
+
+const MEMORY: &[&str] = &[
+    "memoryerror",
+    "cannot allocate memory",
+    "out of memory",
+    "enomem",
+    "bad_alloc",
+    "memory allocation of",
+    "memory exhausted",
+];
+const PROCESSES: &[&str] = &[
+    "resource temporarily unavailable",
+    "eagain",
+    "cannot fork",
+    "can't start new thread",
+    "unable to create thread",
+    "retry: no child processes",
+];
+const OPEN_FILES: &[&str] = &["too many open files", "emfile"];
+const FILE_SIZE: &[&str] = &["file too large", "efbig", "file size limit exceeded"];
+const NETWORK: &[&str] = &[
+    "network is unreachable",
+    "enetunreach",
+    "name resolution",
+    "could not resolve",
+    "eai_again",
+    "name or service not known",
+    "getaddrinfo",
+];
+const READ_ONLY: &[&str] = &["read-only file system", "erofs"];
+const FILE: &[&str] = &["permission denied", "eacces", "errno 13]"];
+/// Bubblewrap leaves out what was not granted.
+const ABSENT: &[&str] = &["no such file or directory", "enoent"];
+const CALL: &[&str] = &["operation not permitted", "eperm", "function not implemented", "enosys"];
+
+/// What the process could see.
+#[derive(Debug)]
+pub(crate) struct View {
+    /// What it may read, as it is called and as it is called without links.
+    granted: Vec<PathBuf>,
+    /// Whether the rest seems not to exist, instead of being refused.
+    hides: bool,
+}
+
+impl View {
+    pub(crate) fn new(granted: impl Iterator<Item = PathBuf>, hides: bool) -> Self {
+        let both = granted.flat_map(|path| [path.canonicalize().ok(), Some(path)].into_iter().flatten());
+        Self { granted: both.collect(), hides }
+    }
+
+    fn shows(&self, path: &Path) -> bool {
+        self.granted.iter().any(|granted| path.starts_with(granted))
+    }
+
+    /// The path that was kept from the process: the one it named, or where the links in that lead to.
+    fn kept(&self, path: PathBuf) -> Option<PathBuf> {
+        if !self.shows(&path) {
+            return Some(path);
+        }
+        path.canonicalize().ok().filter(|real| !self.shows(real))
+    }
+
+    /// Whether there is something, or could be, that the process does not see.
+    fn conceals(&self, path: &Path) -> bool {
+        self.hides && (path.symlink_metadata().is_ok() || path.parent().is_some_and(Path::is_dir))
+    }
+}
+
+/// What stopped a process that failed, as far as it can be told.
+pub(crate) fn read(policy: &Policy, view: &View, status: ExitStatus, words: &str) -> Option<Stop> {
+    if status.success() {
+        return None;
+    }
+    let limits = &policy.limits;
+    if let Some(signal) = signal(status) {
+        match signal {
+            libc::SIGXCPU => return Some(Stop::Cpu(limits.cpu)),
+            libc::SIGXFSZ => return Some(Stop::FileSize(limits.file_size)),
+            libc::SIGSYS => return Some(Stop::Call),
+            _ => {}
+        }
+    }
+    // The last word is the nearest to the end.
+    words.lines().rev().find_map(|line| {
+        let line_lower = line.to_lowercase();
+        let says = |texts: &[&str]| texts.iter().any(|text| line_lower.contains(text));
+        if says(MEMORY) {
+            Some(Stop::Memory(limits.memory))
+        } else if says(OPEN_FILES) {
+            Some(Stop::OpenFiles(limits.open_files))
+        } else if says(FILE_SIZE) {
+            Some(Stop::FileSize(limits.file_size))
+        } else if policy.network == Network::None && says(NETWORK) {
+            Some(Stop::Network)
+        } else if says(PROCESSES) {
+            Some(Stop::Processes(limits.processes))
+        } else if says(READ_ONLY) {
+            Some(Stop::ReadOnly(path_in(line)))
+        } else if says(FILE) {
+            let Some(path) = path_in(line) else { return Some(Stop::File(None)) };
+            match view.kept(path.clone()) {
+                Some(kept) => Some(Stop::File(Some(kept))),
+                None => Some(Stop::ReadOnly(Some(path))),
+            }
+        } else if says(ABSENT) {
+            path_in(line)
+                .filter(|path| view.conceals(path))
+                .and_then(|path| view.kept(path))
+                .map(|path| Stop::File(Some(path)))
+        } else if says(CALL) {
+            Some(Stop::Call)
+        } else {
+            None
+        }
+    })
+}
+
+/// The absolute path that a line speaks of; the last, as the first is often that of the program that speaks.
+fn path_in(line: &str) -> Option<PathBuf> {
+    let words = line.split(['\'', '"', '`', '‘', '’', ' ', '\t', '(', ')', ',', ';', '>', '<']);
+    let paths = words.map(|word| word.trim_end_matches([':', '.', '!'])).filter(|word| word.starts_with('/'));
+    paths.map(Path::new).map(Path::to_path_buf).next_back()
+}
+
+/// The signal that ended it, or, as shells pass it on, what it started.
+fn signal(status: ExitStatus) -> Option<i32> {
+    status.signal().or_else(|| status.code().filter(|code| *code > 128).map(|code| code - 128))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_words() {
+        let policy = Policy::default();
+        let limits = policy.limits;
+        let view = View::new(["/usr".into(), "/skill".into()].into_iter(), false);
+        let exit = |code: i32| ExitStatus::from_raw(code << 8);
+        let file = |path: &str| Some(Stop::File(Some(path.into())));
+        for (status, words, expect) in [
+            (exit(0), "Permission denied", None),
+            (exit(1), "", None),
+            (exit(1), "ValueError: no such column", None),
+            (exit(1), "PermissionError: [Errno 13] Permission denied: '/etc/shadow'", file("/etc/shadow")),
+            (exit(1), "cat: /srv/x: Permission denied\n", file("/srv/x")),
+            (
+                exit(1),
+                "/skill/run.sh: line 1: /skill/out: Permission denied",
+                Some(Stop::ReadOnly(Some("/skill/out".into()))),
+            ),
+            (
+                exit(1),
+                "OSError: [Errno 30] Read-only file system: '/usr/x'",
+                Some(Stop::ReadOnly(Some("/usr/x".into()))),
+            ),
+            (exit(1), "Error: EACCES: permission denied, open '/srv/.ssh/id'", file("/srv/.ssh/id")),
+            (exit(1), "OSError: [Errno 101] Network is unreachable", Some(Stop::Network)),
+            (exit(6), "curl: (6) Could not resolve host: example.com", Some(Stop::Network)),
+            (exit(1), "MemoryError", Some(Stop::Memory(limits.memory))),
+            (
+                exit(254),
+                "bash: fork: Resource temporarily unavailable",
+                Some(Stop::Processes(limits.processes)),
+            ),
+            (exit(1), "PermissionError: [Errno 1] Operation not permitted", Some(Stop::Call)),
+            (ExitStatus::from_raw(24), "", Some(Stop::Cpu(limits.cpu))),
+            (exit(152), "", Some(Stop::Cpu(limits.cpu))),
+            (ExitStatus::from_raw(25), "", Some(Stop::FileSize(limits.file_size))),
+            (ExitStatus::from_raw(31), "", Some(Stop::Call)),
+            (ExitStatus::from_raw(9), "", None),
+        ] {
+            assert_eq!(read(&policy, &view, status, words), expect, "{words}");
+        }
+        let words = "cat: /etc/shells: No such file or directory";
+        assert_eq!(read(&policy, &view, exit(1), words), None);
+        let hiding = View { hides: true, ..view };
+        assert_eq!(read(&policy, &hiding, exit(1), words), file("/etc/shells"));
+        assert_eq!(read(&policy, &hiding, exit(1), "cat: /not/there: No such file or directory"), None);
+        assert_eq!(read(&policy, &hiding, exit(1), "cat: /usr/x: No such file or directory"), None);
+        let free = Policy { network: Network::All, ..Policy::default() };
+        assert_eq!(read(&free, &hiding, exit(1), "Network is unreachable"), None);
+    }
+}

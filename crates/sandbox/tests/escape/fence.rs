@@ -1,0 +1,165 @@
+//! Runs small programs in the sandbox, for real, and tells what became of them.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use tempfile::TempDir;
+use toolhub_sandbox::{Confinement, Isolation, Policy, Stop, confine, toolchain};
+
+/// Both ways to build the fence; every escape is tried in each.
+pub(crate) const WAYS: [Isolation; 2] = [Isolation::Builtin, Isolation::Bubblewrap];
+
+/// What became of a program.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) stop: Option<Stop>,
+}
+
+impl Ran {
+    /// It failed, and the verdict says why.
+    pub(crate) fn stopped_by(&self, expect: &Stop) {
+        assert!(!self.status.success(), "{self:#?}");
+        assert_eq!(self.stop.as_ref(), Some(expect), "{self:#?}");
+    }
+
+    /// It ran to its end.
+    pub(crate) fn said(&self, expect: &str) {
+        assert!(self.status.success() && self.stop.is_none(), "{self:#?}");
+        assert_eq!(self.stdout.trim(), expect, "{self:#?}");
+    }
+
+    /// None of the things it tried came through. Programs print a line that begins with `escaped` for each that does.
+    pub(crate) fn never_escaped(&self) {
+        assert!(!self.stdout.contains("escaped"), "{self:#?}");
+        assert!(self.stdout.contains("tried"), "it did not get as far as trying: {self:#?}");
+    }
+}
+
+/// Runs `command` under `policy`, and ends all that is left of it.
+pub(crate) fn run(policy: &Policy, command: Command) -> Ran {
+    let (ran, confinement) = run_and_keep(policy, command);
+    confinement.finish();
+    ran
+}
+
+/// Runs `command` and leaves to the caller when the rest ends.
+pub(crate) fn run_and_keep(policy: &Policy, mut command: Command) -> (Ran, Confinement) {
+    let mut confinement = confine(policy, &mut command).unwrap();
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    confinement.started(child.id());
+    let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let stdout = std::thread::spawn(|| std::io::read_to_string(stdout).unwrap());
+    let stderr = std::thread::spawn(|| std::io::read_to_string(stderr).unwrap());
+    let status = child.wait().unwrap();
+    confinement.end_rest();
+    let (stdout, stderr) = (stdout.join().unwrap(), stderr.join().unwrap());
+    let stop = confinement.verdict(status, &stderr);
+    (Ran { status, stdout, stderr, stop }, confinement)
+}
+
+/// A Python program with its arguments.
+pub(crate) fn python(code: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(interpreter("python3"));
+    command.args(["-I", "-c", code]).args(arguments);
+    command
+}
+
+/// The policy of a test: this isolation, and what `program` needs of its own.
+pub(crate) fn policy(isolation: Isolation) -> Policy {
+    let read = ["python3", "node", "bash"].iter().flat_map(|name| toolchain(&interpreter(name))).collect();
+    Policy { read, isolation, ..Policy::default() }
+}
+
+/// The system's own interpreter before any other: a version manager's is a script of its own.
+pub(crate) fn interpreter(name: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = [PathBuf::from("/usr/bin")].into_iter().chain(std::env::split_paths(&path));
+    let mut places = folders.map(|folder| folder.join(name));
+    places.find(|place| place.is_file()).unwrap_or_else(|| panic!("`{name}` is not installed"))
+}
+
+/// A folder outside every grant, with a secret in it.
+pub(crate) struct Outside {
+    pub(crate) folder: TempDir,
+    pub(crate) secret: PathBuf,
+}
+
+pub(crate) const SECRET: &str = "the-secret-that-must-stay";
+
+impl Outside {
+    pub(crate) fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let secret = folder.path().join("secret.txt");
+        fs::write(&secret, SECRET).unwrap();
+        Self { folder, secret }
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        self.folder.path().to_str().unwrap()
+    }
+
+    /// Nothing was added, removed or changed.
+    pub(crate) fn is_untouched(&self) {
+        let names: Vec<_> =
+            fs::read_dir(&self.folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["secret.txt"]);
+        assert_eq!(fs::read_to_string(&self.secret).unwrap(), SECRET);
+        let mode =
+            std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&self.secret).unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o644);
+    }
+}
+
+/// A process outside that escapes are aimed at.
+pub(crate) struct Victim(std::process::Child);
+
+impl Victim {
+    pub(crate) fn new() -> Self {
+        Self(Command::new("sleep").arg("300").env("VICTIM_SECRET", SECRET).spawn().unwrap())
+    }
+
+    pub(crate) fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    pub(crate) fn is_well(&mut self) {
+        let ended = self.0.try_wait().unwrap();
+        assert!(ended.is_none(), "ended by signal {:?}", ended.and_then(|status| status.signal()));
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
+        assert!(status.contains("TracerPid:\t0") && !status.contains("State:\tT"), "{status}");
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A word that is on the command line of nothing else.
+pub(crate) fn token() -> String {
+    format!("escape-{:016x}", fastrand::u64(..))
+}
+
+/// Processes with the word on their command line that still run.
+pub(crate) fn left_with(token: &str) -> Vec<String> {
+    let pids = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let lines = pids.filter_map(|path| Some((fs::read(path.join("cmdline")).ok()?, path)));
+    lines
+        .filter(|(line, _)| String::from_utf8_lossy(line).contains(token))
+        .filter(|(_, path)| is_running(path))
+        .map(|(_, path)| path.display().to_string())
+        .collect()
+}
+
+fn is_running(process: &Path) -> bool {
+    let status = fs::read_to_string(process.join("status")).unwrap_or_default();
+    !status.is_empty() && !status.contains("State:\tZ") && !status.contains("State:\tX")
+}

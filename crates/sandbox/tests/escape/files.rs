@@ -1,0 +1,151 @@
+//! Reading and writing outside of what was granted, by the front door and by tricks.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use tempfile::TempDir;
+use toolhub_sandbox::{Policy, Stop};
+
+use crate::fence::{Outside, SECRET, WAYS, policy, python, run};
+
+/// Tries each way to read the secret; says where it came through and fails with the last refusal.
+const READ: &str = r#"
+import os, sys, subprocess
+secret = sys.argv[1]
+last = None
+def attempt(how, step):
+    global last
+    print("tried", how)
+    try:
+        if "must-stay" in str(step()): print("escaped by", how)
+    except Exception as error:
+        last = error
+def link():
+    os.symlink(secret, "link"); return open("link").read()
+def folder_link():
+    os.symlink(os.path.dirname(secret), "folder"); return open("folder/secret.txt").read()
+def hard_link():
+    os.link(secret, "hard"); return open("hard").read()
+def moved():
+    os.rename(secret, "moved"); return open("moved").read()
+attempt("name", lambda: open(secret).read())
+attempt("dots", lambda: open(os.path.join(os.getcwd(), "..", os.path.relpath(secret, os.path.dirname(os.getcwd())))).read())
+attempt("link", link)
+attempt("folder link", folder_link)
+attempt("hard link", hard_link)
+attempt("rename", moved)
+attempt("/proc/self/root", lambda: open("/proc/self/root" + secret).read())
+attempt("/proc/self/cwd", lambda: open("/proc/self/cwd/../" + os.path.relpath(secret, os.path.dirname(os.getcwd()))).read())
+attempt("listing", lambda: "must-stay" if "secret.txt" in os.listdir(os.path.dirname(secret)) else "")
+attempt("a child", lambda: subprocess.run(["cat", secret], capture_output=True, text=True).stdout)
+attempt("a shell", lambda: subprocess.run(["sh", "-c", 'cat < "$1"', "sh", secret], capture_output=True, text=True).stdout)
+open(secret)
+"#;
+
+#[test]
+fn reading_outside() {
+    for isolation in WAYS {
+        let outside = Outside::new();
+        let ran = run(&policy(isolation), python(READ, &[outside.secret.to_str().unwrap()]));
+        ran.never_escaped();
+        ran.stopped_by(&Stop::File(Some(outside.secret.clone())));
+        outside.is_untouched();
+    }
+}
+
+#[test]
+fn links_in_a_granted_folder_do_not_lead_out() {
+    for isolation in WAYS {
+        let outside = Outside::new();
+        let granted = TempDir::new().unwrap();
+        symlink(&outside.secret, granted.path().join("link")).unwrap();
+        symlink(outside.folder.path(), granted.path().join("folder")).unwrap();
+        let policy = Policy { read: vec![granted.path().into()], ..policy(isolation) };
+        for name in ["link", "folder/secret.txt"] {
+            let path = granted.path().join(name);
+            let ran = run(
+                &policy,
+                python("import sys\nprint(open(sys.argv[1]).read())", &[path.to_str().unwrap()]),
+            );
+            assert!(!ran.status.success() && !ran.stdout.contains(SECRET), "{ran:#?}");
+            assert_eq!(ran.stop, Some(Stop::File(Some(outside.secret.clone()))), "{ran:#?}");
+        }
+    }
+}
+
+const WRITE: &str = r#"
+import os, sys, shutil
+folder = sys.argv[1]
+secret = os.path.join(folder, "secret.txt")
+def attempt(how, step):
+    print("tried", how)
+    try:
+        step(); print("escaped by", how)
+    except OSError:
+        pass
+new = os.path.join(folder, "new")
+attempt("a new file", lambda: open(new, "w"))
+attempt("appending", lambda: open(secret, "a"))
+attempt("emptying while opening", lambda: os.open(secret, os.O_RDONLY | os.O_TRUNC))
+attempt("truncating", lambda: os.truncate(secret, 0))
+attempt("removing", lambda: os.unlink(secret))
+attempt("renaming", lambda: os.rename(secret, new))
+attempt("replacing", lambda: (open("own", "w").close(), os.replace("own", secret)))
+attempt("a folder", lambda: os.mkdir(new))
+attempt("a link", lambda: os.symlink("x", new))
+attempt("a hard link", lambda: (open("own2", "w").close(), os.link("own2", new)))
+attempt("a pipe", lambda: os.mkfifo(new))
+attempt("a mode", lambda: os.chmod(secret, 0o777))
+attempt("an owner", lambda: os.chown(secret, 12345, 12345))
+attempt("a time", lambda: os.utime(secret, (1, 1)))
+attempt("an attribute", lambda: os.setxattr(secret, "user.x", b"1"))
+attempt("the folder's mode", lambda: os.chmod(folder, 0o777))
+attempt("the system's programs", lambda: os.chmod("/usr/bin/env", 0o755))
+for setting in ["sys/kernel/core_pattern", "sys/vm/drop_caches", "sysrq-trigger", "irq/default_smp_affinity", "sys/user/max_user_namespaces"]:
+    attempt("the kernel's " + setting, lambda: os.open("/proc/" + setting, os.O_WRONLY))
+for name in ["kernel/mm/transparent_hugepage/enabled", "power/state", "fs/cgroup/cgroup.procs", "fs/cgroup/pids/cgroup.procs"]:
+    attempt("the kernel's " + name, lambda: os.open("/sys/" + name, os.O_WRONLY))
+open(new, "w")
+"#;
+
+#[test]
+fn writing_outside() {
+    for isolation in WAYS {
+        let outside = Outside::new();
+        let ran = run(&policy(isolation), python(WRITE, &[outside.path()]));
+        ran.never_escaped();
+        assert!(matches!(ran.stop, Some(Stop::File(Some(_)) | Stop::ReadOnly(Some(_)))), "{ran:#?}");
+        outside.is_untouched();
+    }
+}
+
+#[test]
+fn writing_to_what_may_be_read() {
+    for isolation in WAYS {
+        let granted = Outside::new();
+        let policy = Policy { read: vec![granted.folder.path().into()], ..policy(isolation) };
+        let ran = run(&policy, python(WRITE, &[granted.path()]));
+        ran.never_escaped();
+        ran.stopped_by(&Stop::ReadOnly(Some(granted.folder.path().join("new"))));
+        granted.is_untouched();
+    }
+}
+
+#[test]
+fn files_of_the_administrator_and_the_home_folder() {
+    let code = "import os, sys\nfor path in ['/etc/shadow', '/etc/gshadow', '/etc/sudoers', '/var/log', sys.argv[1]]:\n  print('tried', path)\n  try: (os.listdir if os.path.isdir(path) else open)(path); print('escaped', path)\n  except OSError: pass\n";
+    let home = std::env::home_dir().unwrap();
+    for isolation in WAYS {
+        run(&policy(isolation), python(code, &[home.to_str().unwrap()])).never_escaped();
+    }
+}
+
+#[test]
+fn the_private_folder_is_private_and_goes_away() {
+    for isolation in WAYS {
+        let code = "import os\nopen('x', 'w').write('y')\nprint(os.getcwd())";
+        let ran = run(&policy(isolation), python(code, &[]));
+        assert!(ran.status.success(), "{ran:#?}");
+        assert!(!fs::exists(ran.stdout.trim()).unwrap(), "{ran:#?}");
+    }
+}

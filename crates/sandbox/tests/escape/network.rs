@@ -1,0 +1,124 @@
+//! Reaching the network and programs that listen, by every family of sockets.
+
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+
+use tempfile::TempDir;
+use toolhub_sandbox::{Network, Policy, Stop};
+
+use crate::fence::{WAYS, policy, python, run, token};
+
+const CONNECT: &str = r#"
+import socket, sys
+family, kind, host, port = sys.argv[1:]
+print("tried")
+s = socket.socket(getattr(socket, family), getattr(socket, kind))
+s.settimeout(10)
+s.connect((host, int(port)))
+s.send(b"x")
+print("escaped")
+"#;
+
+#[test]
+fn tcp_and_udp() {
+    for isolation in WAYS {
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        tcp.set_nonblocking(true).unwrap();
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        udp.set_nonblocking(true).unwrap();
+        let port = tcp.local_addr().unwrap().port().to_string();
+        let ran = run(&policy(isolation), python(CONNECT, &["AF_INET", "SOCK_STREAM", "127.0.0.1", &port]));
+        ran.never_escaped();
+        ran.stopped_by(&Stop::Network);
+        assert!(tcp.accept().is_err());
+        let port = udp.local_addr().unwrap().port().to_string();
+        let ran = run(&policy(isolation), python(CONNECT, &["AF_INET", "SOCK_DGRAM", "127.0.0.1", &port]));
+        ran.never_escaped();
+        ran.stopped_by(&Stop::Network);
+        assert!(udp.recv(&mut [0; 8]).is_err());
+        let ran = run(&policy(isolation), python(CONNECT, &["AF_INET6", "SOCK_STREAM", "::1", &port]));
+        ran.never_escaped();
+        ran.stopped_by(&Stop::Network);
+    }
+}
+
+#[test]
+fn other_families_and_names() {
+    let code = r#"
+import socket
+for family in ["AF_INET", "AF_INET6", "AF_NETLINK", "AF_PACKET", "AF_VSOCK", "AF_ALG", "AF_BLUETOOTH", "AF_CAN", "AF_UNIX"]:
+    for kind in [socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_SEQPACKET]:
+        print("tried", family)
+        try:
+            socket.socket(getattr(socket, family), kind); print("escaped", family, kind)
+        except (OSError, AttributeError): pass
+socket.getaddrinfo("example.com", 80)
+"#;
+    for isolation in WAYS {
+        let ran = run(&policy(isolation), python(code, &[]));
+        ran.never_escaped();
+        ran.stopped_by(&Stop::Network);
+    }
+}
+
+#[test]
+fn unix_sockets() {
+    let code = r#"
+import socket, sys
+path, abstract, datagrams = sys.argv[1:]
+def attempt(how, step):
+    print("tried", how)
+    try: step(); print("escaped by", how)
+    except OSError: pass
+def connect(kind, address):
+    s = socket.socket(socket.AF_UNIX, kind); s.connect(address); s.send(b"x")
+def by_pair():
+    a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); a.sendto(b"x", datagrams)
+attempt("path", lambda: connect(socket.SOCK_STREAM, path))
+attempt("abstract name", lambda: connect(socket.SOCK_STREAM, "\0" + abstract))
+attempt("datagram", lambda: connect(socket.SOCK_DGRAM, datagrams))
+attempt("datagram of a pair", by_pair)
+a, b = socket.socketpair(); a.send(b"inside"); assert b.recv(9) == b"inside"
+"#;
+    for isolation in WAYS {
+        let folder = TempDir::new().unwrap();
+        let (path, datagrams) = (folder.path().join("stream"), folder.path().join("datagrams"));
+        let listener = UnixListener::bind(&path).unwrap();
+        let datagram = UnixDatagram::bind(&datagrams).unwrap();
+        let name = token();
+        let hidden = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+        for listener in [&listener, &hidden] {
+            listener.set_nonblocking(true).unwrap();
+        }
+        datagram.set_nonblocking(true).unwrap();
+        // Even where the folder may be written.
+        let policy = Policy { write: vec![folder.path().into()], ..policy(isolation) };
+        let arguments = [path.to_str().unwrap(), &name, datagrams.to_str().unwrap()];
+        let ran = run(&policy, python(code, &arguments));
+        ran.never_escaped();
+        assert!(ran.status.success(), "{ran:#?}");
+        assert!(listener.accept().is_err() && hidden.accept().is_err());
+        assert!(datagram.recv(&mut [0; 8]).is_err());
+    }
+}
+
+#[test]
+fn what_was_granted_can_be_reached() {
+    for isolation in WAYS {
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = tcp.local_addr().unwrap().port().to_string();
+        let open = Policy { network: Network::All, ..policy(isolation) };
+        let ran = run(&open, python(CONNECT, &["AF_INET", "SOCK_STREAM", "127.0.0.1", &port]));
+        assert!(ran.status.success() && ran.stdout.contains("escaped"), "{ran:#?}");
+        tcp.accept().unwrap();
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        let open = Policy { unix_sockets: true, write: vec![folder.path().into()], ..policy(isolation) };
+        let code = "import socket, sys\ns = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])";
+        let ran = run(&open, python(code, &[path.to_str().unwrap()]));
+        assert!(ran.status.success(), "{ran:#?}");
+        listener.accept().unwrap();
+    }
+}

@@ -1,0 +1,100 @@
+//! The same fence for a user who is not the administrator: tests as root start it as somebody else.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::fence::{Outside, SECRET, interpreter, left_with, token};
+
+/// Nobody, as every system calls it.
+const NOBODY: u32 = 65534;
+
+/// A world-readable copy of the program, and a folder for temporary files of that user.
+pub(crate) struct Setting {
+    pub(crate) folder: TempDir,
+}
+
+impl Setting {
+    pub(crate) fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let all = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(&folder, all.clone()).unwrap();
+        let program = folder.path().join("sandbox-load");
+        // By another program: a file that this one has open for writing, if only in a fork of another test, cannot be run.
+        let copied =
+            Command::new("cp").arg(env!("CARGO_BIN_EXE_sandbox-load")).arg(&program).status().unwrap();
+        assert!(copied.success());
+        fs::set_permissions(program, all).unwrap();
+        let temporary = folder.path().join("tmp");
+        fs::create_dir(&temporary).unwrap();
+        if is_root() {
+            chown(temporary, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        Self { folder }
+    }
+
+    pub(crate) fn program(&self) -> std::path::PathBuf {
+        self.folder.path().join("sandbox-load")
+    }
+
+    /// What the program says, run as an ordinary user.
+    fn run(&self, isolation: &str, code: &str, arguments: &[&str]) -> String {
+        let mut command = Command::new(self.program());
+        command
+            .arg("run")
+            .arg(isolation)
+            .arg(interpreter("python3"))
+            .args(["-I", "-c", code])
+            .args(arguments);
+        command.env("TMPDIR", self.folder.path().join("tmp")).current_dir(self.folder.path());
+        if is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(said.contains("verdict: "), "{said}{}", String::from_utf8_lossy(&output.stderr));
+        said
+    }
+}
+
+fn is_root() -> bool {
+    let about = fs::metadata("/proc/self").unwrap();
+    std::os::linux::fs::MetadataExt::st_uid(&about) == 0
+}
+
+fn check(isolation: &str) {
+    let setting = Setting::new();
+    // Readable for everybody, and still not for the program.
+    let outside = Outside::new();
+    fs::set_permissions(&outside.folder, fs::Permissions::from_mode(0o777)).unwrap();
+    let secret = outside.secret.to_str().unwrap();
+    let said = setting.run(isolation, "import sys\nprint(open(sys.argv[1]).read())", &[secret]);
+    assert!(said.contains("was not granted") && !said.contains(SECRET), "{said}");
+    let new = outside.folder.path().join("new");
+    let said = setting.run(isolation, "import sys\nopen(sys.argv[1], 'w')", &[new.to_str().unwrap()]);
+    assert!(said.contains("verdict: the sandbox kept it from") && !Path::new(&new).exists(), "{said}");
+    let said = setting.run(isolation, "import socket\nsocket.create_connection(('127.0.0.1', 9))", &[]);
+    assert!(said.contains("kept it from the network"), "{said}");
+    let token = token();
+    let bomb = "import os, time\nfor _ in range(400):\n  if os.fork() == 0: time.sleep(30); os._exit(0)\ntime.sleep(30)";
+    let said = setting.run(isolation, bomb, &[&token]);
+    assert!(said.contains("more processes and threads than the 128"), "{said}");
+    assert_eq!(left_with(&token), [""; 0]);
+    let said = setting.run(isolation, "import os\nopen('x', 'w').write('y')\nprint(os.getuid())", &[]);
+    assert!(said.contains("verdict: none"), "{said}");
+    outside.is_untouched();
+}
+
+#[test]
+fn builtin() {
+    check("builtin");
+}
+
+#[test]
+fn bubblewrap() {
+    check("bubblewrap");
+}

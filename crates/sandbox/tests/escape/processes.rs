@@ -1,0 +1,132 @@
+//! Looking into other processes, signalling and tracing them, and staying behind.
+
+use std::os::fd::IntoRawFd as _;
+
+use crate::fence::{Outside, SECRET, Victim, WAYS, left_with, policy, python, run, run_and_keep, token};
+
+#[test]
+fn looking_into_the_parent_and_others() {
+    let code = r#"
+import os, sys
+for pid in sys.argv[1:]:
+    for name in ["environ", "cmdline", "mem", "maps", "fd", "fd/0", "fd/1", "cwd", "root", "exe", "auxv", "status", "task"]:
+        path = f"/proc/{pid}/{name}"
+        print("tried", path)
+        try:
+            os.listdir(path) if os.path.isdir(path) else open(path, "rb").read(16)
+            print("escaped", path)
+        except OSError: pass
+"#;
+    for isolation in WAYS {
+        let victim = Victim::new();
+        let own = std::process::id().to_string();
+        let ran = run(&policy(isolation), python(code, &[&own, &victim.pid()]));
+        ran.never_escaped();
+    }
+}
+
+#[test]
+fn the_environment_is_clean() {
+    // Cargo sets variables of its own for every test.
+    assert!(std::env::vars_os().any(|(name, _)| name.to_string_lossy().starts_with("CARGO")));
+    let code = "import os\nprint(sorted(set(os.environ) - {'LC_CTYPE', 'PWD'}))\nprint(os.environ['HOME'] == os.getcwd())";
+    for isolation in WAYS {
+        let ran = run(&policy(isolation), python(code, &[]));
+        ran.said("['HOME', 'LANG', 'PATH', 'TEMP', 'TMP', 'TMPDIR']\nTrue");
+    }
+}
+
+#[test]
+fn signalling_and_tracing() {
+    let code = r#"
+import ctypes, os, resource, signal, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def attempt(how, step):
+    print("tried", how)
+    try:
+        if step() != -1: print("escaped by", how)
+    except OSError: pass
+buffer = ctypes.create_string_buffer(8)
+class Vector(ctypes.Structure): _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
+for pid in map(int, sys.argv[1:]):
+    attempt("a signal", lambda: os.kill(pid, signal.SIGKILL))
+    attempt("a signal to its group", lambda: os.killpg(pid, signal.SIGKILL))
+    attempt("a signal by handle", lambda: signal.pidfd_send_signal(os.pidfd_open(pid), signal.SIGKILL))
+    attempt("a signal to a thread", lambda: libc.syscall(200, pid, 9))
+    attempt("attaching", lambda: libc.ptrace(16, pid, 0, 0))
+    attempt("seizing", lambda: libc.ptrace(0x4206, pid, 0, 0))
+    local, remote = Vector(ctypes.addressof(buffer), 8), Vector(0x400000, 8)
+    attempt("reading memory", lambda: libc.process_vm_readv(pid, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0))
+    attempt("limits", lambda: resource.prlimit(pid, resource.RLIMIT_CPU, (1, 1)))
+    attempt("priority", lambda: os.setpriority(os.PRIO_PROCESS, pid, 19))
+    attempt("its processors", lambda: os.sched_setaffinity(pid, {0}))
+    attempt("its files", lambda: libc.syscall(438, os.pidfd_open(pid), 0, 0))
+"#;
+    for isolation in WAYS {
+        let mut victim = Victim::new();
+        let ran = run(&policy(isolation), python(code, &[&victim.pid()]));
+        ran.never_escaped();
+        victim.is_well();
+    }
+}
+
+#[test]
+fn a_daemon_does_not_stay() {
+    // A new session, two forks, another environment, closed streams, and nothing of its beginnings left.
+    let code = r#"
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.closerange(0, 64)
+        os.execve(sys.executable, [sys.executable, "-I", "-c", "import time\ntime.sleep(60)", sys.argv[1]], {})
+    os._exit(0)
+os.wait()
+print("left")
+"#;
+    for isolation in WAYS {
+        let token = token();
+        let (ran, confinement) = run_and_keep(&policy(isolation), python(code, &[&token]));
+        ran.said("left");
+        confinement.finish();
+        assert_eq!(left_with(&token), [""; 0]);
+        // The same by being dropped.
+        let (_, confinement) = run_and_keep(&policy(isolation), python(code, &[&token]));
+        drop(confinement);
+        assert_eq!(left_with(&token), [""; 0]);
+    }
+}
+
+#[test]
+fn the_mark_cannot_be_taken_off() {
+    let code = r#"
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+class Limit(ctypes.Structure): _fields_ = [("soft", ctypes.c_ulong), ("hard", ctypes.c_ulong)]
+lower = Limit(1, 1)
+for how, answer in [("prlimit64", libc.syscall(302, 0, 10, ctypes.byref(lower), None)), ("setrlimit", libc.setrlimit(10, ctypes.byref(lower)))]:
+    print("tried", how)
+    if answer == 0: print("escaped by", how)
+"#;
+    for isolation in WAYS {
+        run(&policy(isolation), python(code, &[])).never_escaped();
+    }
+}
+
+#[test]
+#[expect(unsafe_code, reason = "the standard library closes what it opens when a program is started")]
+fn open_files_are_not_handed_down() {
+    let outside = Outside::new();
+    let file = std::fs::File::open(&outside.secret).unwrap();
+    // SAFETY: a valid descriptor, and the copy is closed below.
+    let open = unsafe { libc::dup(file.into_raw_fd()) };
+    assert!(open > 2);
+    let code = "import os, sys\nprint('tried')\ntry: print('escaped', os.pread(int(sys.argv[1]), 99, 0))\nexcept OSError: pass";
+    for isolation in WAYS {
+        let ran = run(&policy(isolation), python(code, &[&open.to_string()]));
+        ran.never_escaped();
+        assert!(!ran.stdout.contains(SECRET));
+    }
+    // SAFETY: made above, and used by nobody else.
+    unsafe { libc::close(open) };
+}

@@ -1,0 +1,93 @@
+//! The sandbox as the fence of stdio servers: joins the two crates that know nothing of each other.
+
+use std::error::Error as _;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+use toolhub_core::lang::Text;
+use toolhub_mcp::{Enclosure, Fence};
+use toolhub_sandbox::{Confinement, Policy, SandboxError, confine, toolchain};
+
+/// Confines a server's program by its owner's policy.
+#[derive(Debug)]
+pub(crate) struct Sandbox(pub(crate) Policy);
+
+impl Fence for Sandbox {
+    fn enclose(&self, command: &mut Command) -> Result<Box<dyn Enclosure>, Text> {
+        let mut policy = self.0.clone();
+        policy.read.extend(named_by(command));
+        let confinement = confine(&policy, command).map_err(|error| refusal(&error))?;
+        Ok(Box::new(Confined(confinement)))
+    }
+}
+
+#[derive(Debug)]
+struct Confined(Confinement);
+
+impl Enclosure for Confined {
+    fn verdict(&self, status: ExitStatus, last_words: &str) -> Option<Text> {
+        let stop = self.0.verdict(status, last_words)?;
+        Some(Text::new(stop.english(), stop.chinese()))
+    }
+}
+
+fn refusal(error: &SandboxError) -> Text {
+    let cause = error.source().map(|cause| format!(" ({cause})")).unwrap_or_default();
+    Text::new(format!("it was not started: {error}{cause}"), format!("没有启动它：{}", error.chinese()))
+}
+
+/// What the owner granted by writing the command line: the program, with what that needs of its own, the folder it
+/// starts in, and files among the arguments. Folders among them are to be granted in words: they are what it works on.
+fn named_by(command: &Command) -> Vec<PathBuf> {
+    let folder = command.get_current_dir();
+    let beside = |path: &OsStr| match folder {
+        Some(folder) => Some(folder.join(path)),
+        // Without a folder it starts in an empty one, so that relative paths lead nowhere.
+        None => Path::new(path).is_absolute().then(|| PathBuf::from(path)),
+    };
+    let program = program(command).map(|program| toolchain(&program)).unwrap_or_default();
+    let files = command.get_args().filter_map(beside).filter(|path| path.is_file());
+    program.into_iter().chain(files).chain(folder.map(Path::to_path_buf)).collect()
+}
+
+/// The program that will be found.
+fn program(command: &Command) -> Option<PathBuf> {
+    let name = Path::new(command.get_program());
+    if name.components().count() > 1 {
+        return std::path::absolute(name).ok();
+    }
+    let path = command.get_envs().find(|(variable, _)| *variable == "PATH").and_then(|(_, value)| value)?;
+    std::env::split_paths(path).map(|folder| folder.join(name)).find(|place| place.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_command_line_names_is_granted() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            path
+        };
+        let (server, tool) = (file("server.py"), file("tool"));
+        std::fs::create_dir(folder.path().join("data")).unwrap();
+        let mut command = Command::new("tool");
+        command.env("PATH", folder.path()).arg(&server).args(["--port", "1", "server.py"]);
+        command.arg(folder.path().join("data"));
+        let granted = |command: &Command| {
+            let mut granted: Vec<PathBuf> =
+                named_by(command).iter().map(|path| path.canonicalize().unwrap()).collect();
+            granted.sort();
+            granted.dedup();
+            granted
+        };
+        let real = |path: &Path| path.canonicalize().unwrap();
+        assert_eq!(granted(&command), [real(&server), real(&tool)]);
+        command.current_dir(folder.path());
+        assert_eq!(granted(&command), [real(folder.path()), real(&server), real(&tool)]);
+    }
+}

@@ -18,5 +18,6 @@ mod raw_client;
 mod real_clients;
 mod rust_sdk;
 mod serving;
+mod skills;
 mod stopping;
 mod streams;

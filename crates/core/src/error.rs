@@ -134,6 +134,11 @@ pub enum ToolError {
         /// Where it lives.
         place: Source,
     },
+    /// The tool was not started, so nothing can have happened.
+    NotStarted {
+        /// Why, and what to do.
+        why: Text,
+    },
     /// The caller went away.
     Cancelled,
     /// A native tool panicked.
@@ -209,6 +214,7 @@ impl ToolError {
             Self::TimedOut { .. } => "timed_out",
             Self::NotRecorded { .. } => "not_recorded",
             Self::Quarantined { .. } => "quarantined",
+            Self::NotStarted { .. } => "not_started",
             Self::Cancelled => "cancelled",
             Self::Panicked => "panicked",
             Self::Internal => "internal",
@@ -247,6 +253,7 @@ impl ToolError {
             | Self::UnreadableCall { .. }
             | Self::NotRecorded { .. }
             | Self::Quarantined { .. }
+            | Self::NotStarted { .. }
             | Self::LoginNeeded { .. } => Effect::None,
             Self::ConnectionFailed { effect, .. } | Self::TimedOut { effect, .. } => *effect,
             // Refused before it reached a tool: not found, not allowed, wrong method, too many, not available.
@@ -377,10 +384,15 @@ impl Say for ToolError {
                 format!("not run: it may change something, and that could not be written down first ({cause}); mend the store, see `toolhub doctor`"),
                 format!("未执行：该工具可能有副作用，而事先的记录无法写入（{cause}）；请先修复存储，见 `toolhub doctor`"),
             ),
+            Self::Quarantined { tool, place: Source::Skill } => lang.pick(
+                format!("`{tool}` is held back until you approve its skill as it is now: read it with `toolhub skills show {tool}`, then `toolhub skills approve {tool}`"),
+                format!("`{tool}` 所属的技能尚未按现状批准，暂被隔离：先用 `toolhub skills show {tool}` 查看，再用 `toolhub skills approve {tool}` 批准"),
+            ),
             Self::Quarantined { tool, place } => lang.pick(
                 format!("`{tool}` of {place} is held back: it is not what was approved; see `toolhub tools diff {tool} --source {place}`, then `toolhub tools approve {tool} --source {place}`"),
                 format!("{place} 的 `{tool}` 已被隔离：与批准的定义不同；先看 `toolhub tools diff {tool} --source {place}`，再用 `toolhub tools approve {tool} --source {place}` 批准"),
             ),
+            Self::NotStarted { why } => why.say(lang),
             Self::Cancelled => lang.pick("cancelled", "已取消").to_owned(),
             Self::Panicked => lang
                 .pick("the tool crashed; this is a bug in the tool", "工具崩溃了，这是该工具的缺陷")

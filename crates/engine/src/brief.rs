@@ -17,13 +17,15 @@ pub struct Lengths {
     pub hits: usize,
     /// Of a conversation's history.
     pub history: usize,
+    /// Of a skill's instructions and files.
+    pub skills: usize,
     /// Of anything else.
     pub other: usize,
 }
 
 impl Default for Lengths {
     fn default() -> Self {
-        Self { calculate: 100, time: 200, search: 500, hits: 3, history: 1_000, other: 500 }
+        Self { calculate: 100, time: 200, search: 500, hits: 3, history: 1_000, skills: 24_000, other: 500 }
     }
 }
 
@@ -35,6 +37,7 @@ impl Lengths {
             "time" => Some(self.time),
             "search" => Some(self.search),
             "history" => Some(self.history),
+            "skills" => Some(self.skills),
             _ => None,
         });
         own.unwrap_or(self.other)

@@ -129,6 +129,11 @@ pub(crate) async fn list_offer(connection: &Connection, offer: Offer) -> Result<
     }
 }
 
+/// Lists the skills that a server serves, as it gives them.
+pub(crate) async fn list_skills(connection: &Connection) -> Result<Vec<RawJson>, McpError> {
+    Ok(pages(connection, "skills/list", "skills").await?.items)
+}
+
 #[derive(Default)]
 struct Salvage {
     listing: Listing,

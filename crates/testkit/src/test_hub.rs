@@ -128,6 +128,8 @@ async fn open(den: &Den, handler: &Handler, events: Arc<Recorder>) -> Hub {
         servers: folder.join("mcp.json"),
         project_servers: None,
         home: folder.join("home"),
+        project: None,
+        user: None,
     };
     let builder = Hub::builder().places(places).listen(events as Arc<dyn EventSink>);
     builder.handler(Arc::clone(&handler.0)).build().await.expect("the hub builds")

@@ -63,6 +63,20 @@ fn check(run: &Run<'_>) {
     );
 }
 
+/// A scenario on skills. It looks at nothing where the client asks for nothing, so its own verdict must be one of success.
+fn check_skills(scenario: &str) {
+    let client = env!("CARGO_BIN_EXE_conformance-client").replace(' ', "\\ ");
+    let ran = suite("0.2.0-alpha.12")
+        .args(["client", "--verbose", "--command", &client, "--scenario", scenario])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    let verdicts =
+        (said.matches("\"status\": \"SUCCESS\"").count(), said.matches("\"status\": \"SKIPPED\"").count());
+    let words = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success() && verdicts == (1, 0), "{scenario}: {verdicts:?}\n{said}\n{words}");
+}
+
 /// One after the other: each runs its scenarios all at once, and some measure time.
 #[test]
 fn toolhub_conforms_as_a_client() {
@@ -92,4 +106,13 @@ fn toolhub_conforms_as_a_client() {
         },
     ];
     runs.iter().for_each(check);
+    // No revision requires the skills extension, so its scenarios are asked for by name.
+    for scenario in [
+        "sep-2640-client-no-prefetch",
+        "sep-2640-client-verify-digest",
+        "sep-2640-client-verify-frontmatter",
+        "sep-2640-client-verify-size",
+    ] {
+        check_skills(scenario);
+    }
 }

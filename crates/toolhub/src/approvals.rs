@@ -22,7 +22,9 @@ pub(crate) struct Approved {
 }
 
 impl Approved {
-    fn new(approvals: Vec<Approval>) -> Self {
+    /// Those of skills are held to files, and looked after elsewhere.
+    fn new(mut approvals: Vec<Approval>) -> Self {
+        approvals.retain(|approval| approval.source != Source::Skill);
         let mut approved = Self::default();
         approvals.into_iter().for_each(|approval| approved.put(approval));
         approved
@@ -141,7 +143,8 @@ impl Hub {
         };
         let key =
             |approval: &Approval| (approval.source.clone(), approval.tool.clone(), approval.version.clone());
-        let mut read: Vec<_> = approvals.iter().map(key).collect();
+        let of_tools = |approval: &&Approval| approval.source != Source::Skill;
+        let mut read: Vec<_> = approvals.iter().filter(of_tools).map(key).collect();
         read.sort();
         let new = Approved::new(approvals);
         let known: Vec<_> = self.approvals().iter().map(key).collect();
@@ -153,7 +156,7 @@ impl Hub {
         changed
     }
 
-    fn kept_approvals(&self) -> Result<&dyn HubStore, StoreError> {
+    pub(crate) fn kept_approvals(&self) -> Result<&dyn HubStore, StoreError> {
         self.store
             .as_deref()
             .ok_or_else(|| StoreError("nothing can be kept; see `toolhub doctor`".to_owned()))

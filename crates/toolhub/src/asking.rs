@@ -77,6 +77,7 @@ impl Hub {
         let model = self.model_for(options, &settings).await?;
         // Tools of servers that were never met can be found only once they are listed.
         self.list_missing().await;
+        self.learn_server_skills().await;
         let before = self.said_before(options.conversation.as_deref()).await;
         let desk = self.desk(&settings, (options, permission));
         let agent = Agent {

@@ -17,6 +17,7 @@ use toolhub_mcp::config::{ConfigError, ServerSpec, TransportSpec};
 use toolhub_mcp::oauth::TokenStore;
 use toolhub_mcp::{ClientHandler, McpHost, Refusal, Server, ServerContext};
 use toolhub_native::{Caller, Finder as NativeFinder, Folders, Memory, NativeHost, Rooms, builtin};
+use toolhub_skills::{Fetch, SkillBook, SkillHost};
 
 use toolhub_store::{OpenError, StorePlace};
 
@@ -27,6 +28,7 @@ use crate::hub::Hub;
 use crate::listeners::Listeners;
 use crate::model::{ChosenModel, Merging, Models};
 use crate::settings::{Places, PlacesError, Settings, load_servers};
+use crate::skills::{ServerSkills, read_agreed, waits_for_word};
 use crate::unrecorded::Unrecorded;
 
 /// Why a hub could not be built.
@@ -227,11 +229,18 @@ impl HubBuilder {
             let call = server.spec().call_timeout.unwrap_or(limits.call);
             engine.add_host(&host, Deadlines { call, cap: limits.cap.max(call) });
         }
+        let skills = skills_of(&settings, &places, (store.as_deref(), &mut notes)).await;
+        let server_skills = Arc::new(ServerSkills::new(servers.clone()));
+        let fetch = Arc::clone(&server_skills) as Arc<dyn Fetch>;
+        let host: Arc<dyn ToolHost> = Arc::new(SkillHost::new(Arc::clone(&skills), fetch));
+        engine.add_host(&host, limits);
         let (lists, lists_kept) = (Mutex::new(lists), watch::Sender::new(0));
         let hub = Hub {
             engine,
             finder,
             native,
+            skills,
+            server_skills,
             models,
             servers,
             lists,
@@ -247,6 +256,28 @@ impl HubBuilder {
         hub.refresh_catalog();
         Ok(hub)
     }
+}
+
+/// The skills of these places, and how each stands to what its owner agreed to.
+async fn skills_of(
+    settings: &Settings,
+    places: &Places,
+    (store, notes): (Option<&dyn HubStore>, &mut Vec<Text>),
+) -> Arc<SkillBook> {
+    let book = Arc::new(SkillBook::new(settings.skills.options(places)));
+    if settings.skills.enabled {
+        book.refresh().await;
+        // Most hubs have no skill that waits for a word, and are spared the look.
+        if waits_for_word(&book.shelf())
+            && let Err(error) = read_agreed(&book, store).await
+        {
+            notes.push(Text::new(
+                format!("which skills were approved cannot be read, so they are held back: {error}"),
+                format!("无法读取技能的批准记录，暂被隔离：{error}"),
+            ));
+        }
+    }
+    book
 }
 
 /// Calls through the engine, which owns the tools and is not owned by them.

@@ -162,9 +162,12 @@ fn changed(before: &Catalog, now: &Catalog) -> HashSet<Source> {
     before.keys().chain(now.keys()).filter(|source| before.get(source) != now.get(source)).cloned().collect()
 }
 
-/// What is held back is not shown to a model either: its text may be why it is.
+/// What is held back is not shown to a model either: its text may be why it is. The tool by which skills are used is
+/// shown apart, with them: it speaks of all that they do, and would be found for everything.
 fn shown(entry: &Entry) -> bool {
-    entry.tool.trust != Trust::Quarantined
+    let tool = &entry.tool;
+    let of_skills = tool.source == Source::Skill && tool.name().as_str() == toolhub_skills::use_skill::NAME;
+    tool.trust != Trust::Quarantined && !of_skills
 }
 
 fn tagged(entry: &Entry) -> Tool {

@@ -21,12 +21,14 @@ use toolhub_engine::{Catalog, Engine, Entry, Request, Route};
 use toolhub_mcp::config::ServerSpec;
 use toolhub_mcp::{McpError, Server, ServerState};
 use toolhub_native::NativeHost;
+use toolhub_skills::SkillBook;
 
 use crate::approvals::Approved;
 use crate::builder::HubBuilder;
 use crate::finder::Finder;
 use crate::model::Models;
 use crate::settings::{Places, Settings};
+use crate::skills::ServerSkills;
 
 /// How long servers may take to go when the hub is shut down.
 const SHUTDOWN: Duration = Duration::from_secs(5);
@@ -36,6 +38,8 @@ pub struct Hub {
     pub(crate) engine: Arc<Engine>,
     pub(crate) finder: Arc<Finder>,
     pub(crate) native: Arc<NativeHost>,
+    pub(crate) skills: Arc<SkillBook>,
+    pub(crate) server_skills: Arc<ServerSkills>,
     pub(crate) models: Arc<Models>,
     pub(crate) servers: Vec<Arc<Server>>,
     pub(crate) lists: Mutex<HashMap<ServerId, CachedList>>,
@@ -105,7 +109,7 @@ impl Hub {
         }
         // The owner may have approved it since, in another program.
         if matches!(outcome.result, Err(ToolError::Quarantined { .. }))
-            && Box::pin(self.reload_approvals()).await
+            && (Box::pin(self.reload_approvals()).await | Box::pin(self.reload_skills()).await)
         {
             outcome = Box::pin(self.engine.run_call(&call)).await;
         }
@@ -209,7 +213,7 @@ impl Hub {
 
     /// Whether a call's `source` means something: a server, or one of the names that models use.
     pub fn knows_source(&self, source: &str) -> bool {
-        ["native", "appflowy"].contains(&source)
+        ["native", "appflowy", "skill"].contains(&source)
             || self.servers.iter().any(|server| server.id().as_str() == source)
     }
 
@@ -257,6 +261,7 @@ impl Hub {
     /// Puts everything that is known into the catalog.
     pub(crate) fn refresh_catalog(&self) {
         self.engine.set_tools(&Source::Native, &self.native.tools());
+        self.engine.set_tools(&Source::Skill, &self.skills.tools());
         for server in &self.servers {
             self.refresh_server(server);
         }

@@ -34,6 +34,7 @@ mod login;
 mod memory;
 mod model;
 pub mod settings;
+mod skills;
 mod unrecorded;
 
 pub use asking::{AskError, AskOptions, WhichModel};
@@ -43,6 +44,7 @@ pub use hub::{Hub, ServerView};
 pub use listeners::Listeners;
 pub use login::LoginError;
 pub use model::ChosenModel;
+pub use skills::SkillChange;
 pub use toolhub_agent::{AgreedBefore, Answer, Consent, NobodyThere, Permission, StepResult, Way};
 pub use toolhub_core::model::{LanguageModel, Spoken};
 pub use toolhub_core::{

@@ -286,6 +286,8 @@ async fn a_running_hub_hears_of_approvals_made_elsewhere() {
         servers: folder.join("mcp.json"),
         project_servers: None,
         home: folder.join("home"),
+        project: None,
+        user: None,
     };
     let hub = Hub::builder().places(places).listen(std::sync::Arc::new(Deaf)).build().await.unwrap();
     assert_eq!(server.run(&["tools", "approve", "sheet"]).0, 0);

@@ -1,5 +1,6 @@
 //! The prompt: what a model is told of its task and its tools, within a budget of tokens, and the same every time.
 
+mod skills;
 mod texts;
 mod tokens;
 mod tool_text;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use toolhub_core::lang::Lang;
 use toolhub_core::model::{OfferedTool, ToolTexts};
 use toolhub_core::tool::Trust;
-use toolhub_core::{RawJson, ToolName};
+use toolhub_core::{RawJson, Source, ToolName};
 use toolhub_engine::{Catalog, Entry};
 
 pub use tokens::tokens;
@@ -96,18 +97,33 @@ pub fn build(catalog: &Catalog, allowed: &Allowed, (relevant, wanted): (&[&str],
         Purpose::Plan => (PLANNED_WITH, ToolTexts::InSystem),
     };
     let wanted = Wanted { tool_texts, ..wanted };
-    let mut shown = Shown { budget: wanted.budget, seen: HashSet::new(), entries: Vec::new(), wanted };
+    let mut shown = Shown {
+        budget: wanted.budget,
+        seen: HashSet::new(),
+        entries: Vec::new(),
+        skills: String::new(),
+        wanted,
+    };
     for name in CORE {
         shown.add(usable(name), Cost::Free);
+    }
+    // A plan is made once, before anything was read: instructions are for talking.
+    if wanted.purpose == Purpose::Talk
+        && let Some(entry) = usable(skills::USE_SKILL).filter(|entry| entry.tool.source == Source::Skill)
+    {
+        shown.skills = skills::section(&entry.tool, wanted.budget, wanted.lang);
+        shown.budget = shown.budget.saturating_sub(tokens(&shown.skills));
+        shown.add(Some(entry), Cost::Free);
     }
     let always = shown.entries.len();
     let reaching: usize =
         REACHING.iter().filter_map(|name| usable(name)).map(|entry| shown.cost(&entry)).sum();
+    let apart = |name: &&str| REACHING.contains(name) || *name == skills::USE_SKILL;
     // What reaches the others must fit too, unless all are shown in the end.
     shown.budget = shown.budget.saturating_sub(reaching);
     // With a request, what has nothing to do with it only distracts.
     let rest = if wanted.query.is_some() && !relevant.is_empty() { Vec::new() } else { rest };
-    for name in relevant.iter().copied().chain(rest).filter(|name| !REACHING.contains(name)) {
+    for name in relevant.iter().copied().chain(rest).filter(|name| !apart(name)) {
         if shown.entries.len() - always >= most {
             break;
         }
@@ -133,6 +149,8 @@ struct Shown<'a> {
     budget: usize,
     seen: HashSet<ToolName>,
     entries: Vec<(Arc<Entry>, String)>,
+    /// What is said of skills.
+    skills: String,
     wanted: Wanted<'a>,
 }
 
@@ -181,6 +199,7 @@ impl Shown<'_> {
         if purpose == Purpose::Talk {
             system.push_str(texts::rules(lang));
         }
+        system.push_str(&self.skills);
         let mut tokens_apart = 0;
         match tool_texts {
             ToolTexts::Apart => {

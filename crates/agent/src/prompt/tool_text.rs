@@ -42,7 +42,8 @@ impl Example<'_> {
 
 /// What a tool's description is in a prompt: on one line, and no longer than need be.
 pub(crate) fn described(tool: &Tool) -> String {
-    one_line(tool.definition.description(), DESCRIPTION)
+    let brief = super::skills::brief(tool);
+    one_line(brief.as_deref().unwrap_or(tool.definition.description()), DESCRIPTION)
 }
 
 /// The section on one tool.

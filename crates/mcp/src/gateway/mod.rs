@@ -157,7 +157,7 @@ impl Gateway {
             ("resources/list", _) => self.offers(Offer::Resources, era).await,
             ("resources/templates/list", _) => self.offers(Offer::ResourceTemplates, era).await,
             ("prompts/list", _) => self.offers(Offer::Prompts, era).await,
-            ("resources/read", _) => {
+            ("resources/read" | "skills/list" | "skills/get", _) => {
                 let result = self.hand_over(method, params, caller).await?;
                 Ok(cacheable(completed(result, era), era))
             }
@@ -275,8 +275,11 @@ fn capabilities(era: Era) -> RawObject {
         Era::Legacy => all,
         // Whether a call becomes a task is for its server to say, and for its client to allow.
         Era::Modern => {
-            let tasks = RawObject::default().with("io.modelcontextprotocol/tasks", RawObject::default());
-            all.with("extensions", tasks)
+            let skills = RawObject::default().with("directoryRead", true);
+            let extensions = RawObject::default()
+                .with("io.modelcontextprotocol/tasks", RawObject::default())
+                .with(crate::skills::SKILLS, skills);
+            all.with("extensions", extensions)
         }
     }
 }

@@ -5,6 +5,7 @@
 mod answers;
 mod plan;
 mod setup;
+mod skills;
 pub mod suite;
 
 use std::io::Write as _;
@@ -71,6 +72,9 @@ impl Visitor<'_> {
             Ok(_) => {}
             Err(ToolError::LoginNeeded { .. }) => self.login().await?,
             Err(error) => bail!("{}", error.say(Lang::En)),
+        }
+        if skills::concerns(scenario) {
+            return skills::play(self.hub, scenario).await;
         }
         // All at once: what belongs to one call must not turn up in another.
         let mut pending = calls(scenario, &self.hub.catalog())?;

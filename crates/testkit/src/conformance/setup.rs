@@ -71,6 +71,8 @@ impl Setup {
             servers: folder.join("mcp.json"),
             project_servers: None,
             home: folder.join("home"),
+            project: None,
+            user: None,
         }
     }
 }

@@ -142,7 +142,7 @@ fn failed(tool: &str, error: ToolError, started: Instant) -> Outcome {
     Outcome { took: started.elapsed(), ..refused }
 }
 
-fn show(app: &App, outcome: &Outcome) {
+pub(super) fn show(app: &App, outcome: &Outcome) {
     let lang = app.lang();
     if app.screen.json {
         app.screen.json(&outcome.to_json(lang).into_raw());

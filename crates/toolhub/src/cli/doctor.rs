@@ -7,6 +7,7 @@ use toolhub_engine::Entry;
 
 use super::app::App;
 use super::doctor_model;
+use super::doctor_skills;
 use super::exit::Exit;
 use super::findings;
 use super::options::DoctorArgs;
@@ -111,6 +112,7 @@ async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::
         );
         report.problem("native", &text, Exit::Usage);
     }
+    doctor_skills::look(app, hub, report);
     let enabled = hub.servers().into_iter().filter(|server| server.spec.enabled);
     let ids: Vec<String> = enabled.map(|server| server.spec.id.as_str().to_owned()).collect();
     if ids.is_empty() {
@@ -187,7 +189,9 @@ fn approvals(app: &App, hub: &Hub, report: &mut Report<'_>) {
         );
         report.add("changed", Finding::Odd, &text);
     }
-    if let Some(names) = those(|entry| entry.tool.trust == Trust::Quarantined) {
+    if let Some(names) =
+        those(|entry| entry.tool.trust == Trust::Quarantined && entry.tool.source != Source::Skill)
+    {
         let text = lang.pick(
             format!("held back, as it is not what was approved: {names}; see `toolhub tools diff TOOL`, then `toolhub tools approve TOOL`"),
             format!("因与批准的定义不同而被隔离：{names}；见 `toolhub tools diff 工具名`，再用 `toolhub tools approve 工具名`"),

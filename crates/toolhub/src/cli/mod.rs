@@ -10,6 +10,7 @@ mod chat;
 mod completions;
 mod doctor;
 mod doctor_model;
+mod doctor_skills;
 mod eval_files;
 mod eval_model;
 mod eval_plan;
@@ -31,6 +32,7 @@ mod options_ask;
 mod options_eval;
 mod options_memory;
 mod options_serve;
+mod options_skills;
 mod options_text;
 mod parse;
 mod prompt;
@@ -44,6 +46,10 @@ mod serve_stdio;
 mod server_edit;
 mod server_list;
 mod servers;
+mod skills;
+mod skills_approve;
+mod skills_make;
+mod skills_run;
 mod start;
 mod stats;
 mod status;
@@ -102,6 +108,7 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Explain(args)) => explain::run(app, args).await,
         Some(Command::Tools(args)) => tools::run(app, args).await,
         Some(Command::Servers(args)) => servers::run(app, args).await,
+        Some(Command::Skills(args)) => skills::run(app, args).await,
         Some(Command::Serve(args)) => serve::run(app, args).await,
         Some(Command::Doctor(args)) => doctor::run(app, &args).await,
         Some(Command::Completions(args)) => completions::run(app, &args),

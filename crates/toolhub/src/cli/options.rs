@@ -10,6 +10,7 @@ use super::options_ask::{AskArgs, ChatArgs, PromptArgs};
 use super::options_eval::EvalArgs;
 use super::options_memory::{HistoryArgs, RecommendArgs, ResultArgs, StatsArgs};
 use super::options_serve::ServeArgs;
+use super::options_skills::SkillsArgs;
 use super::options_text::{ParseArgs, RunArgs};
 
 /// One place for every tool an AI agent can use
@@ -91,6 +92,8 @@ pub(crate) enum Command {
     Tools(ToolsArgs),
     /// List, add, remove and test MCP servers
     Servers(ServersArgs),
+    /// List, check, approve and run skills
+    Skills(SkillsArgs),
     /// Serve every tool to MCP clients, over HTTP or stdio
     Serve(ServeArgs),
     /// Show what was called and what came of it

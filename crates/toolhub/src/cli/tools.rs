@@ -83,7 +83,9 @@ async fn list(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
 /// Every source in the order in which they are tried.
 fn sources(hub: &Hub) -> Vec<Source> {
     let servers = hub.servers().into_iter().filter(|server| server.spec.enabled);
-    servers.map(|server| Source::Server(server.spec.id)).chain([Source::Native]).collect()
+    let skills =
+        hub.catalog().iter().any(|entry| entry.tool.source == Source::Skill).then_some(Source::Skill);
+    servers.map(|server| Source::Server(server.spec.id)).chain(skills).chain([Source::Native]).collect()
 }
 
 fn warn_of_failures(app: &App, hub: &Hub) {
@@ -147,7 +149,17 @@ fn warn_of_changes(app: &App, tools: &[&Entry]) {
         let mut found = tools.iter().copied().filter(|entry| test(entry)).peekable();
         found.peek().is_some().then(|| findings::names(found, lang))
     };
-    if let Some(names) = those(|entry| matches!(entry.tool.trust, Trust::Changed | Trust::Quarantined)) {
+    if let Some(names) =
+        those(|entry| entry.tool.source == Source::Skill && entry.tool.trust == Trust::Quarantined)
+    {
+        app.screen.warn(&lang.pick(
+            format!("of skills that wait for your approval: {names}; see `toolhub skills list`"),
+            format!("所属技能等待批准：{names}；见 `toolhub skills list`"),
+        ));
+    }
+    if let Some(names) = those(|entry| {
+        entry.tool.source != Source::Skill && matches!(entry.tool.trust, Trust::Changed | Trust::Quarantined)
+    }) {
         app.screen.warn(&lang.pick(
             format!("changed since approved: {names}; see `toolhub tools diff TOOL`"),
             format!("批准后有改动：{names}；见 `toolhub tools diff 工具名`"),

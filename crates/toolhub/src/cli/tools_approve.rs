@@ -133,6 +133,10 @@ fn one_of(app: &App, tool: &str, found: &[Arc<Entry>]) -> Result<Arc<Entry>, Usa
     let is_changed = |entry: &&&Arc<Entry>| matches!(entry.tool.trust, Trust::Changed | Trust::Quarantined);
     let changed: Vec<&Arc<Entry>> = of_servers.iter().filter(is_changed).copied().collect();
     match (&of_servers[..], &changed[..]) {
+        ([], _) if found.iter().any(|entry| entry.tool.source == Source::Skill) => Err(UsageError(lang.pick(
+            format!("`{tool}` belongs to a skill, which is approved as a whole: `toolhub skills approve {tool}`"),
+            format!("`{tool}` 属于技能，须整体批准：`toolhub skills approve {tool}`"),
+        ))),
         ([], _) => Err(UsageError(lang.pick(
             format!("`{tool}` is built in and needs no approval"),
             format!("`{tool}` 是内置工具，无需批准"),

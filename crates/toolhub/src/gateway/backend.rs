@@ -187,7 +187,10 @@ impl Backend for HubBackend {
         Box::pin(async move {
             self.settled().await;
             let things = self.offers.all(&self.servers(), offer).await;
-            Ok(things.into_iter().map(|thing| thing.item).collect())
+            let own = if offer == Offer::Resources { self.skill_resources().await } else { Vec::new() };
+            let theirs = things.into_iter().filter(|thing| !own.iter().any(|(uri, _)| *uri == thing.key));
+            let theirs: Vec<RawJson> = theirs.map(|thing| thing.item).collect();
+            Ok(own.iter().map(|(_, item)| item.clone()).chain(theirs).collect())
         })
     }
 

@@ -32,10 +32,28 @@ impl HubBackend {
         match method.as_str() {
             "resources/read" => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
+                if let Some(read) = Box::pin(self.read_skill_file(&uri)).await {
+                    return read;
+                }
                 let servers = self.owners(&uri).await;
                 let none = RpcError::invalid_params(format!("Resource not found: {uri}"));
                 let none = none.with_data(RawObject::default().with("uri", uri.as_str()));
                 first_who_knows(servers, &passage(params.clone(), Some(uri)), none).await
+            }
+            "skills/list" => Box::pin(self.list_skills(&params)).await,
+            "skills/get" => {
+                let uri = text("uri").ok_or_else(|| missing("uri"))?;
+                Box::pin(self.get_skill(&uri)).await
+            }
+            "resources/directory/read" => {
+                let uri = text("uri").ok_or_else(|| missing("uri"))?;
+                if let Some(read) = Box::pin(self.read_skill_folder(&uri)).await {
+                    return read;
+                }
+                let none = RpcError::invalid_params(format!("{uri} is not a directory resource"));
+                let serve = |server: &Arc<Server>| server.serves_skills() == Some(true);
+                let servers = self.servers().into_iter().filter(serve).collect();
+                first_who_knows(servers, &passage(params.clone(), None), none).await
             }
             "prompts/get" => {
                 let name = text("name").ok_or_else(|| missing("name"))?;

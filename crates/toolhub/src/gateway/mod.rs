@@ -5,6 +5,7 @@ mod finders;
 mod handing;
 mod offers;
 mod site;
+mod skills;
 mod tasks;
 mod tidings;
 mod troubles;
@@ -27,6 +28,9 @@ use self::offers::OfferBook;
 use self::site::CallCounts;
 use crate::hub::Hub;
 use crate::settings::DEFAULT_PROFILE;
+
+/// How long skills are taken for what they were.
+const SKILLS_KEEP: Duration = Duration::from_secs(5);
 
 /// Every profile of a hub, served.
 #[derive(Debug)]
@@ -104,8 +108,25 @@ impl Gateways {
             self.settled.send_replace(true);
             std::future::pending::<()>().await;
         };
-        let (_, (), (), (), ()) =
-            tokio::join!(swept, first, self.hub.follow(), self.follow_tools(), self.follow_tidings());
+        let (_, (), (), (), (), ()) = tokio::join!(
+            swept,
+            first,
+            self.hub.follow(),
+            self.follow_tools(),
+            self.follow_tidings(),
+            self.follow_skills()
+        );
+    }
+
+    /// Looks now and then whether skills have changed: they are files, and nobody tells.
+    async fn follow_skills(&self) {
+        loop {
+            tokio::time::sleep(SKILLS_KEEP).await;
+            let learned = self.hub.learn_server_skills().await;
+            if self.hub.refresh_skills().await || learned {
+                self.profiles.values().for_each(|(backend, _)| backend.tell(None, &News::Resources));
+            }
+        }
     }
 
     async fn follow_tools(&self) {
@@ -128,6 +149,7 @@ impl Gateways {
             match &news {
                 News::Prompts => self.offers.forget(server.as_ref(), &[Offer::Prompts]),
                 News::Resources => {
+                    self.hub.server_skills.forget(server.as_ref());
                     self.offers.forget(server.as_ref(), &[Offer::Resources, Offer::ResourceTemplates]);
                 }
                 News::Tools | News::Updated { .. } | News::Logged { .. } => {}

@@ -65,7 +65,10 @@ impl View {
         let finders = shown.targets.iter().filter(|(_, _, target)| target.finds()).count();
         let search = wanted && finders == FINDERS.len();
         let listed = |name: &str, target: &Target| {
-            !search || target.finds() || profile.pinned.iter().any(|pinned| pinned == name)
+            !search
+                || target.finds()
+                || target.activates()
+                || profile.pinned.iter().any(|pinned| pinned == name)
         };
         let list = ToolList::new(
             shown
@@ -87,6 +90,13 @@ impl Target {
     /// Whether it is one by which others are found and called.
     pub(super) fn finds(&self) -> bool {
         is_finder(&self.first)
+    }
+}
+
+impl Target {
+    /// Whether it is the one by which skills are used: nobody would search for it.
+    fn activates(&self) -> bool {
+        self.first.source == Source::Skill && self.tool.as_str() == toolhub_skills::use_skill::NAME
     }
 }
 

@@ -15,6 +15,10 @@ pub struct Places {
     pub project_servers: Option<PathBuf>,
     /// The data folder.
     pub home: PathBuf,
+    /// The current folder, whose project may have skills.
+    pub project: Option<PathBuf>,
+    /// The user's home, which may have skills.
+    pub user: Option<PathBuf>,
 }
 
 /// Why the places cannot be told.
@@ -62,6 +66,8 @@ impl Places {
             project_servers: Some(".mcp.json".into()),
             config,
             home,
+            project: std::env::current_dir().ok(),
+            user: std::env::home_dir(),
         })
     }
 }

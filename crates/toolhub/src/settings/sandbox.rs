@@ -110,8 +110,9 @@ impl<'de> Deserialize<'de> for SandboxSetting {
     }
 }
 
+/// A protection, as the file names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct ProtectionName(Protection);
+pub struct ProtectionName(pub Protection);
 
 impl<'de> Deserialize<'de> for ProtectionName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

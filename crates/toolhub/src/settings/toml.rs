@@ -18,6 +18,7 @@ use super::profiles::ProfileSettings;
 use super::sandbox::SandboxSetting;
 use super::search::SearchSettings;
 use super::serve::{AuthSettings, ServeSettings};
+use super::skills::SkillSettings;
 use super::span::Span;
 use super::store::StoreSettings;
 use super::telemetry::TelemetrySettings;
@@ -54,6 +55,8 @@ pub struct Settings {
     pub tags: BTreeMap<String, Vec<String>>,
     /// What approvals are good for.
     pub approvals: ApprovalSettings,
+    /// Where skills are looked for, and what they may do.
+    pub skills: SkillSettings,
     /// Who searches the web for `search_web`.
     pub web_search: Option<WebSearchSettings>,
     /// What `mcp.json` has no place for.
@@ -142,6 +145,8 @@ pub struct ResultLimits {
     pub hits: Option<usize>,
     /// Of a conversation's history.
     pub history: Option<usize>,
+    /// Of a skill's instructions.
+    pub skills: Option<usize>,
     /// Of anything else.
     pub other: Option<usize>,
 }
@@ -156,6 +161,7 @@ impl ResultLimits {
             search: self.search.unwrap_or(usual.search),
             hits: self.hits.unwrap_or(usual.hits),
             history: self.history.unwrap_or(usual.history),
+            skills: self.skills.unwrap_or(usual.skills),
             other: self.other.unwrap_or(usual.other),
         }
     }

@@ -10,8 +10,8 @@ use toolhub_engine::near_names;
 use toolhub_mcp::config::ConfigError;
 
 /// Tables that belong to other parts of toolhub, whose keys are theirs to check.
-const OTHERS: [&str; 4] = ["agents", "profiles", "tags", "skills"];
-const TABLES: [(&str, &[&str]); 12] = [
+const OTHERS: [&str; 3] = ["agents", "profiles", "tags"];
+const TABLES: [(&str, &[&str]); 13] = [
     (
         "serve",
         &[
@@ -35,6 +35,7 @@ const TABLES: [(&str, &[&str]); 12] = [
     ("native", &["folders", "enabled", "disabled"]),
     ("search", &["model"]),
     ("store", &["url", "durability", "required", "keep_calls", "keep_results", "result_bytes"]),
+    ("skills", &["enabled", "folders", "grants", "allow_missing", "python"]),
     ("web_search", &["provider", "url", "api_key"]),
     (
         "servers",
@@ -98,6 +99,12 @@ pub(super) fn unknown_keys(file: &Path, text: &str) -> Vec<Text> {
             if let Some(table) = one.as_table_like() {
                 found.check(table, keys);
             }
+        }
+    }
+    let grants = document.get("skills").and_then(|skills| skills.get("grants")?.as_table_like());
+    for (_, item) in grants.into_iter().flat_map(TableLike::iter) {
+        if let Some(table) = item.as_table_like() {
+            found.check(table, &toolhub_skills::GRANT_KEYS);
         }
     }
     found.notes

@@ -23,6 +23,7 @@ mod real_clients;
 mod rust_sdk;
 mod secrets;
 mod serving;
+mod skills;
 mod stopping;
 mod streams;
 mod traces;

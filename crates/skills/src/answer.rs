@@ -1,0 +1,119 @@
+//! What a script's end comes to for whoever called it: JSON or text as an output, or a failure that says why.
+
+use serde_json::Value;
+use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::text::cut;
+use toolhub_core::{RawJson, ToolError, ToolOutput};
+
+use crate::declared::Runner;
+use crate::run::Ended;
+
+/// How many of its last lines on stderr are told.
+const LAST_LINES: usize = 8;
+/// The longest of those.
+const LONGEST_LINE: usize = 300;
+
+/// The output of a script that has ended, or how it failed.
+pub(crate) fn answer(ended: &Ended, runner: &Runner) -> Result<ToolOutput, ToolError> {
+    // A script that came to a good end despite a refusal knew how to go on without.
+    if !ended.success {
+        return Err(failed(ended));
+    }
+    let Ok(text) = String::from_utf8(ended.output.clone()) else {
+        return Err(ToolError::failed(Text::new(
+            "the script's answer is not UTF-8; let it write text or JSON",
+            "脚本的输出不是 UTF-8；请输出文本或 JSON",
+        )));
+    };
+    match runner {
+        Runner::Script => Ok(output(&text)),
+        Runner::PythonClass(_) => from_runner(&text, ended),
+    }
+}
+
+/// JSON as data, anything else as text; an output in MCP's own form as it is.
+fn output(text: &str) -> ToolOutput {
+    let trimmed = text.trim();
+    let Ok(raw) = RawJson::parse(trimmed) else { return ToolOutput::text(text.trim_end()) };
+    let is_blocks = |raw: &RawJson| {
+        let content = raw.object().and_then(|members| members.get("content").cloned());
+        let blocks = content.and_then(|content| content.decode::<Vec<Value>>().ok()).unwrap_or_default();
+        !blocks.is_empty() && blocks.iter().all(|block| block.get("type").is_some_and(Value::is_string))
+    };
+    if is_blocks(&raw) {
+        return ToolOutput::from_raw(raw).unwrap_or_else(|| ToolOutput::text(trimmed));
+    }
+    match raw.decode::<String>() {
+        Ok(words) => ToolOutput::text(words),
+        Err(_) => ToolOutput::json(raw),
+    }
+}
+
+/// What the runner of Python classes says.
+fn from_runner(text: &str, ended: &Ended) -> Result<ToolOutput, ToolError> {
+    let frame = RawJson::parse(text.trim()).ok().and_then(|raw| raw.object());
+    let Some(frame) = frame else { return Err(failed(ended)) };
+    if let Some(error) = frame.get("error").and_then(|error| error.decode::<String>().ok()) {
+        let stopped = ended.stopped.as_ref();
+        let said = |lang: Lang| match stopped {
+            Some(stop) => format!("{error} ({})", stop.say(lang)),
+            None => error.clone(),
+        };
+        return Err(ToolError::failed(Text::new(said(Lang::En), said(Lang::Zh))));
+    }
+    Ok(match frame.get("result") {
+        None => ToolOutput::text(""),
+        Some(raw) if raw.get() == "null" => ToolOutput::text("done"),
+        Some(raw) => output(raw.get()),
+    })
+}
+
+fn failed(ended: &Ended) -> ToolError {
+    let words = last_words(&ended.complaint);
+    let say = |lang: Lang| {
+        let why = ended.stopped.as_ref().unwrap_or(&ended.how).say(lang);
+        let mut text = lang.pick(format!("the script failed: {why}"), format!("脚本失败：{why}"));
+        if !words.is_empty() {
+            text += lang.pick("\nits last words on stderr:", "\n它在 stderr 上最后的输出：");
+            words.iter().for_each(|line| text += &format!("\n  {line}"));
+        }
+        text
+    };
+    ToolError::failed(Text::new(say(Lang::En), say(Lang::Zh)))
+}
+
+fn last_words(complaint: &str) -> Vec<String> {
+    let lines: Vec<&str> = complaint.lines().filter(|line| !line.trim().is_empty()).collect();
+    let start = lines.len().saturating_sub(LAST_LINES);
+    let last = lines.iter().skip(start);
+    last.map(|line| {
+        let line: String = line.chars().filter(|c| !c.is_control() || *c == '\t').collect();
+        cut(&line, LONGEST_LINE).unwrap_or(line)
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_what_they_look_like() {
+        let check = |given: &str, expect: &str| assert_eq!(output(given).raw().get(), expect, "{given}");
+        check("hello\n", r#"{"content":[{"type":"text","text":"hello"}]}"#);
+        check(
+            r#"{"n":1}"#,
+            r#"{"content":[{"type":"text","text":"{\"n\":1}"}],"structuredContent":{"n":1}}"#,
+        );
+        check("\"quoted\"", r#"{"content":[{"type":"text","text":"quoted"}]}"#);
+        check(r#"{"content":[{"type":"text","text":"x"}]}"#, r#"{"content":[{"type":"text","text":"x"}]}"#);
+        check(
+            r#"{"content":"a page"}"#,
+            r#"{"content":[{"type":"text","text":"{\"content\":\"a page\"}"}],"structuredContent":{"content":"a page"}}"#,
+        );
+        check(
+            "123456789012345678901234567890",
+            r#"{"content":[{"type":"text","text":"123456789012345678901234567890"}]}"#,
+        );
+    }
+}

@@ -1,0 +1,370 @@
+//! All skills that were found, and how each stands: what is used, what waits for its owner's word, what another hides.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use toolhub_core::lang::Text;
+use toolhub_core::tool::Trust;
+use toolhub_core::{Hints, RawJson, RawObject, Source, Tool, ToolDefinition};
+use toolhub_sandbox::Protection;
+
+use crate::declared::SkillTool;
+use crate::discover::{Found, Skipped, discover};
+use crate::fault::{Fault, Weight};
+use crate::file_set::{Digests, FileSet, Stamp};
+use crate::foreign::ForeignSkill;
+use crate::grants::Grants;
+use crate::python::Python;
+use crate::skill::{Root, Shape, Skill};
+use crate::standing::{Agreed, Standing, standing};
+use crate::use_skill;
+
+/// What the owner says of skills.
+#[derive(Debug, Clone, Default)]
+pub struct SkillOptions {
+    /// Where skills are looked for, first found first.
+    pub roots: Vec<Root>,
+    /// What skills are granted by name.
+    pub grants: BTreeMap<String, Grants>,
+    /// Protections of the sandbox that may be missing.
+    pub allow_missing: Vec<Protection>,
+    /// Which Python runs Python skills.
+    pub python: Option<String>,
+    /// Where what was learned of files is kept.
+    pub data: Option<PathBuf>,
+}
+
+/// A skill and how it stands.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// The skill.
+    pub skill: Arc<Skill>,
+    /// How it stands to what its owner agreed to.
+    pub standing: Standing,
+    /// What its scripts may do, if they may run.
+    pub grants: Grants,
+    /// The skill of the same name that is used in its place.
+    pub hidden_by: Option<PathBuf>,
+    /// The names that its tools have in the catalog, in their order.
+    pub tool_names: Vec<String>,
+}
+
+impl Known {
+    /// Whether it is used.
+    pub fn is_used(&self) -> bool {
+        self.standing.may_be_used() && self.hidden_by.is_none()
+    }
+}
+
+/// What is known of skills at one time.
+#[derive(Debug, Default)]
+pub struct Shelf {
+    /// The skills, in the order they were found in.
+    pub skills: Vec<Known>,
+    /// What looks like a skill and cannot be used.
+    pub skipped: Vec<Skipped>,
+    /// What else is worth knowing.
+    pub notes: Vec<Text>,
+    /// Skills of servers, as far as they are known.
+    pub foreign: Vec<ForeignSkill>,
+    /// Whose tool a name of the catalog is: which skill, and which of its tools.
+    by_tool: HashMap<String, (usize, usize)>,
+}
+
+impl Shelf {
+    /// The skill of that name that is used; else the first one of that name.
+    pub fn named(&self, name: &str) -> Option<&Known> {
+        let mut named = self.skills.iter().filter(|known| known.skill.name == name);
+        let first = named.clone().next();
+        named.find(|known| known.is_used()).or(first)
+    }
+
+    /// The skill that has a tool of that name in the catalog, and that tool.
+    pub fn with_tool(&self, name: &str) -> Option<(&Known, &SkillTool)> {
+        let (skill, tool) = self.by_tool.get(name)?;
+        let known = self.skills.get(*skill)?;
+        Some((known, known.skill.tools.get(*tool)?))
+    }
+
+    /// The skills that are used.
+    pub fn used(&self) -> impl Iterator<Item = &Known> {
+        self.skills.iter().filter(|known| known.is_used())
+    }
+}
+
+/// All skills.
+#[derive(Debug)]
+pub struct SkillBook {
+    pub(crate) options: SkillOptions,
+    pub(crate) python: Python,
+    pub(crate) digests: Digests,
+    agreed: Mutex<Agreed>,
+    shelf: ArcSwap<Shelf>,
+    texts: Mutex<HashMap<PathBuf, (Stamp, Arc<str>)>>,
+    foreign: Mutex<Vec<ForeignSkill>>,
+    found: Mutex<Arc<Found>>,
+}
+
+impl SkillBook {
+    /// A book in which nothing was looked up yet.
+    pub fn new(options: SkillOptions) -> Self {
+        let python = Python::new(options.python.as_deref(), options.data.as_deref());
+        Self {
+            options,
+            python,
+            digests: Digests::default(),
+            agreed: Mutex::default(),
+            shelf: ArcSwap::default(),
+            texts: Mutex::default(),
+            foreign: Mutex::default(),
+            found: Mutex::default(),
+        }
+    }
+
+    /// What is known now.
+    pub fn shelf(&self) -> Arc<Shelf> {
+        self.shelf.load_full()
+    }
+
+    /// What owners agreed to, as far as this book was told.
+    pub fn agreed(&self) -> MutexGuard<'_, Agreed> {
+        self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks through the folders again.
+    pub async fn refresh(self: &Arc<Self>) {
+        let book = Arc::clone(self);
+        // Folders of strangers may be large: nobody else waits for them.
+        let found =
+            tokio::task::spawn_blocking(move || discover(&book.options.roots)).await.unwrap_or_default();
+        let found = Arc::new(self.with_classes(found).await);
+        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        self.stand_again().await;
+    }
+
+    /// Looks again how each skill that was found stands to what owners agreed to.
+    pub async fn stand_again(self: &Arc<Self>) {
+        let found = Arc::clone(&self.found.lock().unwrap_or_else(PoisonError::into_inner));
+        let book = Arc::clone(self);
+        let shelf = tokio::task::spawn_blocking(move || book.stand(&found)).await.unwrap_or_default();
+        self.shelf.store(Arc::new(shelf));
+    }
+
+    /// Says which skills servers have, in place of what was said before.
+    pub fn set_foreign(&self, skills: Vec<ForeignSkill>) {
+        self.foreign.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&skills);
+        let now = self.shelf();
+        let shelf = Shelf {
+            skills: now.skills.clone(),
+            skipped: now.skipped.clone(),
+            notes: now.notes.clone(),
+            by_tool: now.by_tool.clone(),
+            foreign: skills,
+        };
+        self.shelf.store(Arc::new(shelf));
+    }
+
+    /// Adds the tools that Python files hold: single ones in the roots, and those in `scripts/`.
+    async fn with_classes(&self, mut found: Found) -> Found {
+        let mut files: Vec<PathBuf> = found.python_files.iter().map(|(file, _)| file.clone()).collect();
+        let mut inside: Vec<(usize, String, PathBuf)> = Vec::new();
+        for (at, skill) in found.skills.iter().enumerate() {
+            for name in python_scripts(skill) {
+                let file = skill.folder.join(&name);
+                files.push(file.clone());
+                inside.push((at, name, file));
+            }
+        }
+        if files.is_empty() {
+            return found;
+        }
+        let mut classes = self.python.classes(&files).await;
+        for (at, name, file) in inside {
+            let (Some(classes), Some(skill)) = (classes.remove(&file), found.skills.get_mut(at)) else {
+                continue;
+            };
+            skill.faults.extend(classes.faults);
+            skill
+                .tools
+                .extend(classes.tools.into_iter().map(|tool| SkillTool { file: name.clone(), ..tool }));
+        }
+        for (file, origin) in std::mem::take(&mut found.python_files) {
+            let Some(classes) = classes.remove(&file) else { continue };
+            if classes.tools.is_empty() {
+                if !classes.faults.is_empty() {
+                    found.skipped.push(Skipped { file, origin, faults: classes.faults });
+                }
+                continue;
+            }
+            found.skills.push(single(&file, origin, classes.tools));
+        }
+        found
+    }
+
+    /// How each skill stands, who hides whom, and what their tools are called.
+    fn stand(&self, found: &Found) -> Shelf {
+        let agreed = self.agreed().clone();
+        let mut skills: Vec<Known> = Vec::new();
+        let nothing = Grants::default();
+        for skill in &found.skills {
+            let given = self.options.grants.get(&skill.name).unwrap_or(&nothing);
+            let (standing, _) = standing(skill, given, (&agreed, &self.digests));
+            let grants = given.and(&skill.asked);
+            skills.push(Known {
+                skill: Arc::new(skill.clone()),
+                standing,
+                grants,
+                hidden_by: None,
+                tool_names: Vec::new(),
+            });
+        }
+        // A skill that nobody agreed to hides nothing that may be used.
+        let mut used: HashMap<String, PathBuf> = HashMap::new();
+        for known in skills.iter_mut().filter(|known| known.standing.may_be_used()) {
+            match used.get(&known.skill.name) {
+                Some(first) => known.hidden_by = Some(first.clone()),
+                None => {
+                    used.insert(known.skill.name.clone(), known.skill.file.clone());
+                }
+            }
+        }
+        let foreign = self.foreign.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut shelf = Shelf {
+            skills,
+            skipped: found.skipped.clone(),
+            notes: found.notes.clone(),
+            foreign,
+            by_tool: HashMap::new(),
+        };
+        name_tools(&mut shelf);
+        shelf
+    }
+
+    /// What the catalog is told: the tool that activates skills, and the tools of skills. Those that wait for their
+    /// owner's word are there and held back.
+    pub fn tools(&self) -> Vec<Tool> {
+        let shelf = self.shelf();
+        let mut tools: Vec<Tool> = use_skill::tool(&shelf).into_iter().collect();
+        for known in shelf.skills.iter().filter(|known| known.hidden_by.is_none()) {
+            for (tool, name) in known.skill.tools.iter().zip(&known.tool_names) {
+                let Some(definition) = definition(known, tool, name) else { continue };
+                let trust = match known.standing {
+                    Standing::Own => Trust::Unseen,
+                    Standing::Approved => Trust::Approved,
+                    _ => Trust::Quarantined,
+                };
+                let tags = tool.tags.clone();
+                tools.push(Tool { tags, trust, ..Tool::new(Source::Skill, definition) });
+            }
+        }
+        tools
+    }
+
+    /// The files of a skill as they are now.
+    pub fn files_of(&self, skill: &Skill) -> Result<FileSet, Text> {
+        self.digests.files_of(skill)
+    }
+
+    /// Whether a skill is still what its owner agreed to, and its files where it has to be.
+    pub(crate) fn check(&self, skill: &Skill) -> (Standing, Option<FileSet>) {
+        let nothing = Grants::default();
+        let given = self.options.grants.get(&skill.name).unwrap_or(&nothing);
+        standing(skill, given, (&self.agreed(), &self.digests))
+    }
+
+    /// A text that was read before and has not changed since.
+    pub(crate) fn kept_text(&self, file: &Path, stamp: Stamp) -> Option<Arc<str>> {
+        let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        texts.get(file).filter(|(known, _)| *known == stamp).map(|(_, text)| Arc::clone(text))
+    }
+
+    pub(crate) fn keep_text(&self, file: &Path, stamp: Stamp, text: Arc<str>) {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner).insert(file.to_owned(), (stamp, text));
+    }
+}
+
+/// The Python files in a skill's `scripts/` that are not declared as tools themselves.
+fn python_scripts(skill: &Skill) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(skill.folder.join("scripts")) else { return Vec::new() };
+    let names = entries.flatten().take(200).filter_map(|entry| entry.file_name().into_string().ok());
+    let python = names.filter(|name| name.ends_with(".py")).map(|name| format!("scripts/{name}"));
+    let mut new: Vec<String> =
+        python.filter(|name| !skill.tools.iter().any(|tool| tool.file == *name)).collect();
+    new.sort();
+    new
+}
+
+/// The skill that a single Python file is.
+fn single(file: &Path, origin: crate::skill::Origin, tools: Vec<SkillTool>) -> Skill {
+    let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let description = tools.iter().map(|tool| tool.description.as_str()).collect::<Vec<_>>().join("; ");
+    Skill {
+        name: crate::fields::as_name(&stem).unwrap_or(stem),
+        description,
+        folder: file.parent().map(Path::to_path_buf).unwrap_or_default(),
+        file: file.to_owned(),
+        origin,
+        shape: Shape::PythonFile,
+        frontmatter: serde_json::Map::new(),
+        strict: false,
+        tools: tools.into_iter().map(|tool| SkillTool { file: name.clone(), ..tool }).collect(),
+        asked: Grants::default(),
+        faults: Vec::new(),
+    }
+}
+
+/// Gives each tool its name in the catalog: its own where that is free, else with its skill's before it.
+fn name_tools(shelf: &mut Shelf) {
+    let order = |known: &Known| !known.is_used();
+    let mut places: Vec<usize> = (0..shelf.skills.len()).collect();
+    // What is used comes first, so that nothing that only waits takes a name from it.
+    places.sort_by_key(|at| shelf.skills.get(*at).is_none_or(order));
+    for at in places {
+        let Some(known) = shelf.skills.get_mut(at).filter(|known| known.hidden_by.is_none()) else {
+            continue;
+        };
+        let mut names = Vec::new();
+        let mut renamed = Vec::new();
+        for (number, tool) in known.skill.tools.iter().enumerate() {
+            let free = |name: &str| name != use_skill::NAME && !shelf.by_tool.contains_key(name);
+            let whole = format!("{}__{}", known.skill.name, tool.name);
+            let name = [tool.name.clone(), whole].into_iter().find(|name| free(name));
+            let name = name.unwrap_or_else(|| format!("{}__{}_{at}", known.skill.name, tool.name));
+            if name != tool.name {
+                renamed.push((tool.name.clone(), name.clone()));
+            }
+            shelf.by_tool.insert(name.clone(), (at, number));
+            names.push(name);
+        }
+        known.tool_names = names;
+        let skill = &known.skill.name;
+        for (own, shown) in renamed {
+            shelf.notes.push(Text::new(
+                format!("the tool `{own}` of the skill `{skill}` is called `{shown}`, as the name is taken"),
+                format!("技能 `{skill}` 的工具 `{own}` 因重名而称为 `{shown}`"),
+            ));
+        }
+    }
+}
+
+fn definition(known: &Known, tool: &SkillTool, name: &str) -> Option<ToolDefinition> {
+    let meta = RawObject::default().with("toolhub/skill", known.skill.name.as_str());
+    let mut members = RawObject::default()
+        .with("name", name)
+        .with("description", tool.description.as_str())
+        .with("inputSchema", tool.schema.clone());
+    if tool.hints != Hints::default() {
+        members.set("annotations", RawJson::of(&tool.hints));
+    }
+    ToolDefinition::parse(members.with("_meta", meta).into_raw()).ok()
+}
+
+/// What is wrong with skills that are used, or look like skills: each fault that matters.
+pub fn serious(shelf: &Shelf) -> impl Iterator<Item = &Fault> {
+    let skills = shelf.skills.iter().flat_map(|known| &known.skill.faults);
+    let skipped = shelf.skipped.iter().flat_map(|skipped| &skipped.faults);
+    skills.chain(skipped).filter(|fault| fault.weight > Weight::Advice)
+}

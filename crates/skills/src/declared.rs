@@ -1,0 +1,388 @@
+//! Tools that a skill declares in its metadata: scripts of its own, each with a name, a description and a schema.
+
+use std::path::{Component, Path};
+
+use serde_json::{Map, Value, json};
+use toolhub_core::lang::Text;
+use toolhub_core::{Hints, RawJson};
+
+use crate::fault::{Fault, Weight};
+use crate::grants::{GRANT_KEYS, Grants};
+use crate::yaml::{self, Member, Node, Part};
+
+/// The member of `metadata` that is ours.
+const OURS: &str = "toolhub";
+/// The most tools of one skill.
+const MOST_TOOLS: usize = 64;
+/// The longest name of a tool.
+const LONGEST_TOOL: usize = 64;
+const TOOL_KEYS: [&str; 6] = ["name", "description", "script", "input", "hints", "tags"];
+const HINT_KEYS: [&str; 4] = ["read_only", "destructive", "idempotent", "open_world"];
+
+/// How a tool's file is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Runner {
+    /// It is a program of its own.
+    Script,
+    /// It holds a Python class of this name.
+    PythonClass(String),
+}
+
+/// A tool of a skill.
+#[derive(Debug, Clone)]
+pub struct SkillTool {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The file that does it, inside the skill's folder, with `/` between its parts.
+    pub file: String,
+    /// How the file is run.
+    pub runner: Runner,
+    /// The schema of its arguments.
+    pub schema: RawJson,
+    /// What is said of its effects.
+    pub hints: Hints,
+    /// What it is good for, where that is said.
+    pub tags: Vec<String>,
+}
+
+/// What a skill's metadata declares.
+#[derive(Debug, Default)]
+pub(crate) struct Declared {
+    pub(crate) tools: Vec<SkillTool>,
+    pub(crate) asked: Grants,
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// Reads what is ours in the metadata of the skill in `folder`.
+pub(crate) fn read(file: &Path, tree: &Node, folder: &Path) -> Declared {
+    let mut reader = Reader { file, folder, declared: Declared::default() };
+    let Some(ours) = tree.get("metadata").and_then(|metadata| metadata.node.get(OURS)) else {
+        return reader.declared;
+    };
+    // Where values of metadata must be texts, the same can stand in one.
+    let inner = ours.node.text().map(|text| {
+        let mut node = yaml::parse(text);
+        if let Ok(node) = &mut node {
+            flatten(node, ours.line);
+        }
+        node
+    });
+    let node = match &inner {
+        None => &ours.node,
+        Some(Ok(node)) => node,
+        Some(Err(broken)) => {
+            let what = &broken.what;
+            reader.wrong(
+                ours.line,
+                (
+                    Text::new(
+                        format!("`{OURS}` cannot be read: {what}"),
+                        format!("无法读取 `{OURS}`：{what}"),
+                    ),
+                    Text::new("write it as YAML or JSON", "请写成 YAML 或 JSON"),
+                ),
+            );
+            return reader.declared;
+        }
+    };
+    reader.ours(node);
+    reader.declared
+}
+
+/// All lines of a text inside a text are the line where that stands.
+fn flatten(node: &mut Node, line: usize) {
+    node.line = line;
+    match &mut node.part {
+        Part::Scalar(_) => {}
+        Part::List(items) => items.iter_mut().for_each(|item| flatten(item, line)),
+        Part::Map(members) => {
+            for member in members {
+                member.line = line;
+                flatten(&mut member.node, line);
+            }
+        }
+    }
+}
+
+struct Reader<'a> {
+    file: &'a Path,
+    folder: &'a Path,
+    declared: Declared,
+}
+
+impl Reader<'_> {
+    fn wrong(&mut self, line: usize, said: (Text, Text)) {
+        self.declared.faults.push(Fault::new(self.file, Weight::Wrong, said).at(line));
+    }
+
+    fn unknown(&mut self, node: &Node, known: &[&str]) {
+        for member in node.members().iter().filter(|member| !known.contains(&member.key.as_str())) {
+            let (key, list) = (&member.key, known.join("`, `"));
+            self.wrong(
+                member.line,
+                (
+                    Text::new(format!("`{key}` means nothing here"), format!("`{key}` 在这里没有意义")),
+                    Text::new(format!("there are `{list}`"), format!("可用的有 `{list}`")),
+                ),
+            );
+        }
+    }
+
+    fn ours(&mut self, node: &Node) {
+        self.unknown(node, &["tools", "grants"]);
+        if let Some(grants) = node.get("grants") {
+            self.grants(grants);
+        }
+        let Some(tools) = node.get("tools") else { return };
+        let Part::List(items) = &tools.node.part else {
+            self.wrong(
+                tools.line,
+                (
+                    Text::new("`tools` must be a list", "`tools` 应为列表"),
+                    Text::new(
+                        "write each tool as `- name: …` with its other fields below",
+                        "每个工具写成 `- name: …`，其余字段写在下面",
+                    ),
+                ),
+            );
+            return;
+        };
+        for item in items.iter().take(MOST_TOOLS) {
+            if let Some(tool) = self.tool(item) {
+                self.declared.tools.push(tool);
+            }
+        }
+        if items.len() > MOST_TOOLS {
+            self.wrong(
+                tools.line,
+                (
+                    Text::new(
+                        format!("all tools after the first {MOST_TOOLS} are left out"),
+                        format!("前 {MOST_TOOLS} 个之后的工具被略过"),
+                    ),
+                    Text::new("make several skills of it", "请拆成多个技能"),
+                ),
+            );
+        }
+    }
+
+    fn grants(&mut self, member: &Member) {
+        self.unknown(&member.node, &GRANT_KEYS);
+        match serde_json::from_value(member.node.value()) {
+            Ok(grants) => self.declared.asked = grants,
+            Err(error) => self.wrong(
+                member.line,
+                (
+                    Text::new(
+                        format!("`grants` cannot be read: {error}"),
+                        format!("无法读取 `grants`：{error}"),
+                    ),
+                    Text::new(
+                        "write `read: [\".\"]`, `write: []`, `network: true`, `environment: [NAME]`",
+                        "请写 `read: [\".\"]`、`write: []`、`network: true`、`environment: [NAME]`",
+                    ),
+                ),
+            ),
+        }
+    }
+
+    fn tool(&mut self, node: &Node) -> Option<SkillTool> {
+        self.unknown(node, &TOOL_KEYS);
+        let text = |key: &str| {
+            node.get(key).and_then(|member| member.node.text()).map(str::trim).filter(|text| !text.is_empty())
+        };
+        let missing = |key: &str| {
+            (
+                Text::new(format!("a tool without `{key}`"), format!("工具缺少 `{key}`")),
+                Text::new(format!("write `{key}: …`"), format!("请写 `{key}: …`")),
+            )
+        };
+        let Some(name) = text("name") else {
+            self.wrong(node.line, missing("name"));
+            return None;
+        };
+        if name.len() > LONGEST_TOOL
+            || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+        {
+            self.wrong(
+                line_of(node, "name"),
+                (
+                    Text::new(
+                        format!(
+                            "`{}` is no name for a tool",
+                            toolhub_core::text::cut(name, 80).unwrap_or_else(|| name.to_owned())
+                        ),
+                        "工具名不合规则",
+                    ),
+                    Text::new(
+                        "use up to 64 letters, digits, `_` and `-`",
+                        "请用至多 64 个字母、数字、`_` 和 `-`",
+                    ),
+                ),
+            );
+            return None;
+        }
+        if self.declared.tools.iter().any(|tool| tool.name == name) {
+            self.wrong(
+                line_of(node, "name"),
+                (
+                    Text::new(format!("two tools are called `{name}`"), format!("有两个工具叫 `{name}`")),
+                    Text::new("give each a name of its own", "请各用不同的名称"),
+                ),
+            );
+            return None;
+        }
+        let Some(description) = text("description") else {
+            self.wrong(node.line, missing("description"));
+            return None;
+        };
+        let Some(script) = text("script") else {
+            self.wrong(node.line, missing("script"));
+            return None;
+        };
+        self.script(line_of(node, "script"), script)?;
+        let schema = self.schema(node)?;
+        let (hints, tags) = (self.hints(node), self.tags(node));
+        Some(SkillTool {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            file: script.to_owned(),
+            runner: Runner::Script,
+            schema,
+            hints,
+            tags,
+        })
+    }
+
+    /// A script lies in `scripts/`, is a file, and no link to one.
+    fn script(&mut self, line: usize, script: &str) -> Option<()> {
+        let path = Path::new(script);
+        let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+        if !plain || !path.starts_with("scripts") {
+            self.wrong(
+                line,
+                (
+                    Text::new(
+                        format!("`{script}` is not in `scripts/`"),
+                        format!("`{script}` 不在 `scripts/` 中"),
+                    ),
+                    Text::new(
+                        "put it there, and write `script: scripts/NAME`",
+                        "请放到那里，并写 `script: scripts/文件名`",
+                    ),
+                ),
+            );
+            return None;
+        }
+        match std::fs::symlink_metadata(self.folder.join(path)) {
+            Ok(found) if found.is_file() => Some(()),
+            Ok(_) => {
+                self.wrong(
+                    line,
+                    (
+                        Text::new(format!("`{script}` is no file"), format!("`{script}` 不是文件")),
+                        Text::new("name a file, not a folder or a link", "请指定文件，而不是文件夹或链接"),
+                    ),
+                );
+                None
+            }
+            Err(_) => {
+                self.wrong(
+                    line,
+                    (
+                        Text::new(format!("there is no `{script}`"), format!("没有 `{script}`")),
+                        Text::new("write the script, or mend its name", "请写好脚本，或改正文件名"),
+                    ),
+                );
+                None
+            }
+        }
+    }
+
+    /// A schema of an object; where only its properties are given, the rest is understood.
+    fn schema(&mut self, node: &Node) -> Option<RawJson> {
+        let Some(input) = node.get("input") else {
+            return Some(RawJson::from(json!({"type": "object", "properties": {}})));
+        };
+        let Value::Object(mut schema) = input.node.value() else {
+            self.wrong(
+                input.line,
+                (
+                    Text::new("`input` must be a JSON Schema of an object", "`input` 应为对象的 JSON Schema"),
+                    Text::new(
+                        "write `input: {type: object, properties: {…}, required: […]}`",
+                        "请写 `input: {type: object, properties: {…}, required: […]}`",
+                    ),
+                ),
+            );
+            return None;
+        };
+        match schema.get("type") {
+            None => {
+                let mut whole = Map::new();
+                whole.insert("type".to_owned(), json!("object"));
+                whole.extend(schema);
+                schema = whole;
+            }
+            Some(kind) if kind == "object" => {}
+            Some(kind) => {
+                self.wrong(
+                    input.line,
+                    (
+                        Text::new(
+                            format!("`input` is a schema of {kind}, where an object is needed"),
+                            format!("`input` 的类型是 {kind}，应为对象"),
+                        ),
+                        Text::new("write `type: object`", "请写 `type: object`"),
+                    ),
+                );
+                return None;
+            }
+        }
+        Some(RawJson::from(Value::Object(schema)))
+    }
+
+    fn hints(&mut self, node: &Node) -> Hints {
+        let Some(hints) = node.get("hints") else { return Hints::default() };
+        self.unknown(&hints.node, &HINT_KEYS);
+        match serde_json::from_value(hints.node.value()) {
+            Ok(hints) => hints,
+            Err(error) => {
+                self.wrong(
+                    hints.line,
+                    (
+                        Text::new(
+                            format!("`hints` cannot be read: {error}"),
+                            format!("无法读取 `hints`：{error}"),
+                        ),
+                        Text::new("write `hints: {read_only: true}`", "请写 `hints: {read_only: true}`"),
+                    ),
+                );
+                Hints::default()
+            }
+        }
+    }
+
+    fn tags(&mut self, node: &Node) -> Vec<String> {
+        let Some(tags) = node.get("tags") else { return Vec::new() };
+        match serde_json::from_value(tags.node.value()) {
+            Ok(tags) => tags,
+            Err(_) => {
+                self.wrong(
+                    tags.line,
+                    (
+                        Text::new("`tags` must be a list of words", "`tags` 应为词的列表"),
+                        Text::new("write `tags: [table, read]`", "请写 `tags: [table, read]`"),
+                    ),
+                );
+                Vec::new()
+            }
+        }
+    }
+}
+
+fn line_of(node: &Node, key: &str) -> usize {
+    node.get(key).map_or(node.line, |member| member.line)
+}

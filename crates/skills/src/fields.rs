@@ -1,0 +1,407 @@
+//! The rules of a skill's fields. What breaks one is told with its line and what to write instead; most is read all
+//! the same.
+
+use std::path::Path;
+
+use toolhub_core::lang::Text;
+
+use crate::fault::{Fault, Weight};
+use crate::frontmatter::Frontmatter;
+use crate::mend::quoted;
+use crate::yaml::{Member, Part};
+
+/// The longest name, in characters.
+pub(crate) const LONGEST_NAME: usize = 64;
+/// The longest description, in characters.
+pub(crate) const LONGEST_DESCRIPTION: usize = 1024;
+/// The longest note on compatibility, in characters.
+const LONGEST_COMPATIBILITY: usize = 500;
+/// The fields of the format.
+const KNOWN: [&str; 6] = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
+/// How near another field's name must be to be taken for a slip.
+const NEAR: f64 = 0.85;
+
+/// What the fields say, and what is wrong with them.
+#[derive(Debug)]
+pub(crate) struct Fields {
+    pub(crate) name: String,
+    /// `None` where there is none: then the skill cannot be used.
+    pub(crate) description: Option<String>,
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// Reads the fields of the skill in a folder of that name.
+pub(crate) fn read(file: &Path, front: &Frontmatter, folder: &str) -> Fields {
+    let mut look = Look { file, faults: Vec::new() };
+    let name = look.name(front, folder);
+    let description = look.description(front);
+    look.text(front.tree.get("license"), usize::MAX);
+    look.text(front.tree.get("compatibility"), LONGEST_COMPATIBILITY);
+    look.metadata(front.tree.get("metadata"));
+    look.allowed_tools(front.tree.get("allowed-tools"));
+    look.slips(front);
+    Fields { name, description, faults: look.faults }
+}
+
+/// Whether a name keeps the rules.
+pub fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !name.is_empty()
+        && name.len() <= LONGEST_NAME
+        && name.chars().all(plain)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+        && !name.contains("--")
+}
+
+/// A name that keeps the rules and is near to this one; `None` where nothing of it can be kept.
+pub fn as_name(text: &str) -> Option<String> {
+    let mut name = String::new();
+    for c in text.chars() {
+        match c {
+            c if c.is_ascii_alphanumeric() => name.push(c.to_ascii_lowercase()),
+            _ if !name.is_empty() && !name.ends_with('-') => name.push('-'),
+            _ => {}
+        }
+    }
+    let cut: String = name.chars().take(LONGEST_NAME).collect();
+    let name = cut.trim_end_matches('-').to_owned();
+    (!name.is_empty()).then_some(name)
+}
+
+struct Look<'a> {
+    file: &'a Path,
+    faults: Vec<Fault>,
+}
+
+impl Look<'_> {
+    fn add(&mut self, weight: Weight, line: Option<usize>, said: (Text, Text)) {
+        let fault = Fault::new(self.file, weight, said);
+        self.faults.push(match line {
+            Some(line) => fault.at(line),
+            None => fault,
+        });
+    }
+
+    fn name(&mut self, front: &Frontmatter, folder: &str) -> String {
+        let proper = as_name(folder).unwrap_or_else(|| "my-skill".to_owned());
+        let member = front.tree.get("name");
+        let written = member.and_then(scalar_text).filter(|name| !name.trim().is_empty());
+        let Some(name) = written.map(|name| name.trim().to_owned()) else {
+            let line = member.map_or(front.tree.line, |member| member.line);
+            self.add(
+                Weight::Wrong,
+                Some(line),
+                (
+                    Text::new("`name` is missing, so the folder's name is used", "缺少 `name`，使用文件夹名"),
+                    Text::new(format!("write `name: {proper}`"), format!("请写 `name: {proper}`")),
+                ),
+            );
+            return folder.to_owned();
+        };
+        let line = member.map(|member| member.line);
+        if !is_name(&name) {
+            let near = as_name(&name).unwrap_or_else(|| proper.clone());
+            self.add(Weight::Wrong, line, (
+                Text::new(
+                    format!("`{}` is no name for a skill: 1 to 64 lower-case letters, digits and single hyphens", short(&name)),
+                    format!("`{}` 不能作技能名：应为 1 到 64 个小写字母、数字和单个连字符", short(&name)),
+                ),
+                Text::new(format!("write `name: {near}`"), format!("请写 `name: {near}`")),
+            ));
+        }
+        if name != folder {
+            self.add(
+                Weight::Wrong,
+                line,
+                (
+                    Text::new(
+                        format!("the name is not that of its folder, `{}`", short(folder)),
+                        format!("名称与所在文件夹 `{}` 不同", short(folder)),
+                    ),
+                    match is_name(folder) {
+                        true => Text::new(
+                            format!("write `name: {folder}`, or rename the folder"),
+                            format!("请写 `name: {folder}`，或重命名文件夹"),
+                        ),
+                        false => Text::new(
+                            format!("rename the folder to `{proper}` and write `name: {proper}`"),
+                            format!("请把文件夹改名为 `{proper}`，并写 `name: {proper}`"),
+                        ),
+                    },
+                ),
+            );
+        }
+        // What is shown in lists and given to models stays within bounds, whatever somebody wrote.
+        name.chars().filter(|c| !c.is_control()).take(4 * LONGEST_NAME).collect()
+    }
+
+    fn description(&mut self, front: &Frontmatter) -> Option<String> {
+        let member = front.tree.get("description");
+        let text = member.and_then(scalar_text).map(|text| text.trim().to_owned());
+        let Some(text) = text.filter(|text| !text.is_empty()) else {
+            let line = member.map_or(front.tree.line, |member| member.line);
+            self.add(
+                Weight::Fatal,
+                Some(line),
+                (
+                    Text::new(
+                        "there is no `description`, so no model could know when to use the skill",
+                        "没有 `description`，模型无从知道何时使用该技能",
+                    ),
+                    Text::new(
+                        "write `description: What it does, and when to use it`",
+                        "请写 `description: 做什么，何时使用`",
+                    ),
+                ),
+            );
+            return None;
+        };
+        let line = member.map(|member| member.line);
+        let length = text.chars().count();
+        if length > LONGEST_DESCRIPTION {
+            self.add(
+                Weight::Wrong,
+                line,
+                (
+                    Text::new(
+                        format!("the description has {length} characters, more than {LONGEST_DESCRIPTION}"),
+                        format!("描述有 {length} 个字符，超过 {LONGEST_DESCRIPTION}"),
+                    ),
+                    Text::new("shorten it, and move details into the text below", "请缩短，把细节移到正文"),
+                ),
+            );
+        }
+        if let Some(member) = member.filter(|member| member.node.text().is_none()) {
+            let instead = quoted(&text);
+            self.add(
+                Weight::Wrong,
+                Some(member.line),
+                (
+                    Text::new("the description is no text", "描述不是文本"),
+                    Text::new(
+                        format!("write `description: {instead}`"),
+                        format!("请写 `description: {instead}`"),
+                    ),
+                ),
+            );
+        }
+        if text.contains('<') && text.contains('>') {
+            self.add(
+                Weight::Advice,
+                line,
+                (
+                    Text::new(
+                        "some agents refuse a description with `<` and `>`",
+                        "部分智能体不接受含 `<` 和 `>` 的描述",
+                    ),
+                    Text::new("say it in words", "请改用文字"),
+                ),
+            );
+        }
+        Some(text)
+    }
+
+    fn text(&mut self, member: Option<&Member>, longest: usize) {
+        let Some(member) = member else { return };
+        let key = &member.key;
+        match member.node.text() {
+            Some(text) if !text.trim().is_empty() && text.chars().count() <= longest => {}
+            Some(_) => self.add(
+                Weight::Wrong,
+                Some(member.line),
+                (
+                    Text::new(
+                        format!("`{key}` must have 1 to {longest} characters"),
+                        format!("`{key}` 应有 1 到 {longest} 个字符"),
+                    ),
+                    Text::new("shorten it, or leave it out", "请缩短或去掉"),
+                ),
+            ),
+            None => self.add(
+                Weight::Wrong,
+                Some(member.line),
+                (
+                    Text::new(format!("`{key}` must be a text"), format!("`{key}` 应为文本")),
+                    Text::new(format!("write `{key}: \"…\"`"), format!("请写 `{key}: \"…\"`")),
+                ),
+            ),
+        }
+    }
+
+    fn metadata(&mut self, member: Option<&Member>) {
+        let Some(member) = member else { return };
+        if !matches!(member.node.part, Part::Map(_)) && !member.node.is_null() {
+            self.add(
+                Weight::Wrong,
+                Some(member.line),
+                (
+                    Text::new("`metadata` must be a mapping", "`metadata` 应为映射"),
+                    Text::new(
+                        "write `metadata:` and below it, indented, `key: value`",
+                        "请写 `metadata:`，下面缩进写 `key: value`",
+                    ),
+                ),
+            );
+        }
+        for reserved in
+            member.node.members().iter().filter(|one| one.key.starts_with("io.modelcontextprotocol/"))
+        {
+            self.add(
+                Weight::Advice,
+                Some(reserved.line),
+                (
+                    Text::new(
+                        format!("`{}` is a name that MCP keeps for itself", reserved.key),
+                        format!("`{}` 是 MCP 保留的名称", reserved.key),
+                    ),
+                    Text::new("choose another one", "请换一个名称"),
+                ),
+            );
+        }
+    }
+
+    fn allowed_tools(&mut self, member: Option<&Member>) {
+        let Some(member) = member else { return };
+        let said = match &member.node.part {
+            Part::Scalar(value) if value.is_string() => return,
+            Part::List(items) if items.iter().all(|item| item.text().is_some()) => {
+                let words: Vec<&str> = items.iter().filter_map(|item| item.text()).collect();
+                let instead = format!("allowed-tools: {}", words.join(" "));
+                self.add(
+                    Weight::Advice,
+                    Some(member.line),
+                    (
+                        Text::new(
+                            "`allowed-tools` is a list, which not every agent reads",
+                            "`allowed-tools` 是列表，并非所有智能体都能读取",
+                        ),
+                        Text::new(format!("write `{instead}`"), format!("请写 `{instead}`")),
+                    ),
+                );
+                return;
+            }
+            _ => (
+                Text::new(
+                    "`allowed-tools` must be names with blanks between them",
+                    "`allowed-tools` 应为以空格分隔的名称",
+                ),
+                Text::new("write `allowed-tools: Read Grep`", "请写 `allowed-tools: Read Grep`"),
+            ),
+        };
+        self.add(Weight::Wrong, Some(member.line), said);
+    }
+
+    /// Fields that other agents add are kept and not complained of; what looks like a slip is told.
+    fn slips(&mut self, front: &Frontmatter) {
+        for member in front.tree.members().iter().filter(|member| !KNOWN.contains(&member.key.as_str())) {
+            let written = member.key.to_lowercase().replace('_', "-");
+            let near = KNOWN.iter().find(|known| strsim::jaro_winkler(known, &written) >= NEAR);
+            if let Some(near) = near.filter(|near| front.tree.get(near).is_none()) {
+                self.add(
+                    Weight::Advice,
+                    Some(member.line),
+                    (
+                        Text::new(
+                            format!("`{}` means nothing to most agents", member.key),
+                            format!("`{}` 对多数智能体没有意义", member.key),
+                        ),
+                        Text::new(format!("did you mean `{near}`?"), format!("是否想写 `{near}`？")),
+                    ),
+                );
+            }
+        }
+    }
+}
+
+/// The text of a scalar, of a number or a flag too: people write `name: 2048`.
+fn scalar_text(member: &Member) -> Option<String> {
+    match &member.node.part {
+        Part::Scalar(serde_json::Value::Null) | Part::List(_) | Part::Map(_) => None,
+        Part::Scalar(serde_json::Value::String(text)) => Some(text.clone()),
+        Part::Scalar(other) => Some(other.to_string()),
+    }
+}
+
+fn short(text: &str) -> String {
+    toolhub_core::text::cut(text, LONGEST_NAME + 16).unwrap_or_else(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frontmatter;
+    use toolhub_core::{Lang, Say as _};
+
+    fn told(yaml: &str, folder: &str) -> Vec<String> {
+        let file = Path::new("SKILL.md");
+        let front = frontmatter::read(file, &format!("---\n{yaml}---\n")).unwrap();
+        read(file, &front, folder).faults.iter().map(|fault| fault.say(Lang::En)).collect()
+    }
+
+    #[test]
+    fn names_keep_the_rules() {
+        for name in ["a", "pdf-forms", "a1-b2", "2048"] {
+            assert!(is_name(name), "{name}");
+        }
+        for name in ["", "A", "a_b", "-a", "a-", "a--b", "é", "技能", "a b"] {
+            assert!(!is_name(name), "{name}");
+        }
+        assert!(is_name(&"a".repeat(64)) && !is_name(&"a".repeat(65)));
+        assert_eq!(as_name("My PDF_Tool!").as_deref(), Some("my-pdf-tool"));
+        assert_eq!(as_name("技能"), None);
+    }
+
+    #[test]
+    fn each_broken_rule_says_what_to_write() {
+        let check =
+            |yaml: &str, folder: &str, expect: &[&str]| assert_eq!(told(yaml, folder), expect, "{yaml}");
+        check("name: a\ndescription: d\nlicense: MIT\nversion: 1\nhooks: {}\n", "a", &[]);
+        check(
+            "name: a\ndescription: d\n",
+            "b",
+            &["SKILL.md:2: the name is not that of its folder, `b`; write `name: b`, or rename the folder"],
+        );
+        check(
+            "name: My Tool\ndescription: d\n",
+            "my-tool",
+            &[
+                "SKILL.md:2: `My Tool` is no name for a skill: 1 to 64 lower-case letters, digits and single hyphens; write `name: my-tool`",
+                "SKILL.md:2: the name is not that of its folder, `my-tool`; write `name: my-tool`, or rename the folder",
+            ],
+        );
+        check(
+            "description: d\n",
+            "a",
+            &["SKILL.md:2: `name` is missing, so the folder's name is used; write `name: a`"],
+        );
+        check(
+            "name: a\ndescription:\n",
+            "a",
+            &[
+                "SKILL.md:3: there is no `description`, so no model could know when to use the skill; write `description: What it does, and when to use it`",
+            ],
+        );
+        let long = format!("name: a\ndescription: {}\n", "x".repeat(1025));
+        check(
+            &long,
+            "a",
+            &[
+                "SKILL.md:3: the description has 1025 characters, more than 1024; shorten it, and move details into the text below",
+            ],
+        );
+        check(
+            "name: a\ndescription: d\nmetadata: x\nallowed-tools:\n  - Read\n  - Grep\n",
+            "a",
+            &[
+                "SKILL.md:4: `metadata` must be a mapping; write `metadata:` and below it, indented, `key: value`",
+                "SKILL.md:5: `allowed-tools` is a list, which not every agent reads; write `allowed-tools: Read Grep`",
+            ],
+        );
+        check(
+            "name: a\ndescription: d\nallowed_tools: Read\n",
+            "a",
+            &["SKILL.md:4: `allowed_tools` means nothing to most agents; did you mean `allowed-tools`?"],
+        );
+    }
+}

@@ -1,0 +1,223 @@
+//! The files of a skill, each with its digest, and one digest over all of them: what an approval is held to.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use sha2::{Digest as _, Sha256};
+use toolhub_core::lang::Text;
+
+use crate::skill::{Shape, Skill};
+
+/// The most files of a skill that can be approved.
+const MOST_FILES: usize = 5_000;
+/// Their most bytes.
+const MOST_BYTES: u64 = 64 << 20;
+/// What tools write beside files, and nothing that is run by us reads: Python is told to keep its cache elsewhere.
+const PASSED_BY: [&str; 2] = [".git", "__pycache__"];
+
+/// A file of a skill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillFile {
+    /// Its SHA-256, in hexadecimal.
+    pub digest: String,
+    /// Its bytes.
+    pub size: u64,
+    /// Whether it may be run, or is a link: what else of it matters.
+    pub mark: Mark,
+}
+
+/// What a file is beside its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// A file.
+    Plain,
+    /// A file that can be run.
+    Executable,
+    /// A link; its digest is that of the place it names, and it is never followed.
+    Link,
+}
+
+/// All files of a skill, by their paths inside it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileSet {
+    /// Each file by its path, with `/` between its parts.
+    pub files: BTreeMap<String, SkillFile>,
+}
+
+impl FileSet {
+    /// One digest over all of them, in hexadecimal.
+    pub fn digest(&self) -> String {
+        let mut all = Sha256::new();
+        for (path, file) in &self.files {
+            let mark = match file.mark {
+                Mark::Plain => "-",
+                Mark::Executable => "x",
+                Mark::Link => "l",
+            };
+            all.update(format!("{}\0{mark}\0{}\n", path.replace('\n', "\\n"), file.digest));
+        }
+        hexadecimal(&all.finalize())
+    }
+
+    /// The bytes of all of them.
+    pub fn size(&self) -> u64 {
+        self.files.values().map(|file| file.size).sum()
+    }
+}
+
+/// What tells that a file is not what it was; the time of its change cannot be set back by who owns it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    changed: (i64, i64),
+    modified: Option<SystemTime>,
+    size: u64,
+    number: u64,
+}
+
+impl Stamp {
+    pub(crate) fn of(found: &std::fs::Metadata) -> Self {
+        #[cfg(unix)]
+        let (changed, number) = {
+            use std::os::unix::fs::MetadataExt as _;
+            ((found.ctime(), found.ctime_nsec()), found.ino())
+        };
+        #[cfg(not(unix))]
+        let (changed, number) = ((0, 0), 0);
+        Self { changed, modified: found.modified().ok(), size: found.len(), number }
+    }
+}
+
+/// Digests that were made before, by file and stamp.
+#[derive(Debug, Default)]
+pub(crate) struct Digests(Mutex<HashMap<PathBuf, (Stamp, String)>>);
+
+impl Digests {
+    fn known(&self) -> MutexGuard<'_, HashMap<PathBuf, (Stamp, String)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The files of a skill as they are now; why that cannot be told, where it cannot.
+    pub(crate) fn files_of(&self, skill: &Skill) -> Result<FileSet, Text> {
+        let mut set = FileSet::default();
+        if skill.shape == Shape::PythonFile {
+            let name =
+                skill.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            self.add(&mut set, (name, &skill.file))?;
+            return Ok(set);
+        }
+        let mut waiting = vec![(skill.folder.clone(), String::new())];
+        while let Some((folder, inside)) = waiting.pop() {
+            let entries = std::fs::read_dir(&folder).map_err(|error| unreadable(&folder, &error))?;
+            for entry in entries {
+                let entry = entry.map_err(|error| unreadable(&folder, &error))?;
+                let name = entry.file_name();
+                let Some(name) = name.to_str() else {
+                    let shown = entry.path().display().to_string();
+                    return Err(Text::new(
+                        format!("the name of `{shown}` is not UTF-8; rename it"),
+                        format!("`{shown}` 的文件名不是 UTF-8，请改名"),
+                    ));
+                };
+                if PASSED_BY.contains(&name) {
+                    continue;
+                }
+                let path = if inside.is_empty() { name.to_owned() } else { format!("{inside}/{name}") };
+                let kind = entry.file_type().map_err(|error| unreadable(&entry.path(), &error))?;
+                if kind.is_dir() {
+                    waiting.push((entry.path(), path));
+                } else {
+                    self.add(&mut set, (path, &entry.path()))?;
+                }
+            }
+        }
+        Ok(set)
+    }
+
+    fn add(&self, set: &mut FileSet, (path, file): (String, &Path)) -> Result<(), Text> {
+        let found = std::fs::symlink_metadata(file).map_err(|error| unreadable(file, &error))?;
+        let one = if found.is_symlink() {
+            let target = std::fs::read_link(file).map_err(|error| unreadable(file, &error))?;
+            let digest = hexadecimal(&Sha256::digest(target.as_os_str().as_encoded_bytes()));
+            SkillFile { digest, size: 0, mark: Mark::Link }
+        } else if found.is_file() {
+            let mark = if is_executable(&found) { Mark::Executable } else { Mark::Plain };
+            SkillFile { digest: self.digest(file, &found)?, size: found.len(), mark }
+        } else {
+            // A pipe or a socket has no contents to agree to.
+            let shown = file.display();
+            return Err(Text::new(
+                format!("`{shown}` is no file; remove it"),
+                format!("`{shown}` 不是普通文件，请删除"),
+            ));
+        };
+        set.files.insert(path, one);
+        if set.files.len() > MOST_FILES || set.size() > MOST_BYTES {
+            let most = MOST_BYTES >> 20;
+            return Err(Text::new(
+                format!(
+                    "the skill has more than {MOST_FILES} files or {most} MiB: remove what it does not need"
+                ),
+                format!("技能超过 {MOST_FILES} 个文件或 {most} MiB：请删除不需要的内容"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn digest(&self, file: &Path, found: &std::fs::Metadata) -> Result<String, Text> {
+        let stamp = Stamp::of(found);
+        if let Some((known, digest)) = self.known().get(file)
+            && *known == stamp
+        {
+            return Ok(digest.clone());
+        }
+        if found.len() > MOST_BYTES {
+            return Err(Text::new(
+                format!("`{}` is larger than {} MiB", file.display(), MOST_BYTES >> 20),
+                format!("`{}` 超过 {} MiB", file.display(), MOST_BYTES >> 20),
+            ));
+        }
+        let digest = digest_of(file).map_err(|error| unreadable(file, &error))?;
+        self.known().insert(file.to_owned(), (stamp, digest.clone()));
+        Ok(digest)
+    }
+}
+
+fn digest_of(file: &Path) -> std::io::Result<String> {
+    let mut open = std::fs::File::open(file)?.take(MOST_BYTES + 1);
+    let mut all = Sha256::new();
+    let mut some = vec![0; 64 << 10];
+    loop {
+        match open.read(&mut some)? {
+            0 => return Ok(hexadecimal(&all.finalize())),
+            many => all.update(some.get(..many).unwrap_or_default()),
+        }
+    }
+}
+
+/// The SHA-256 of some bytes, in hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unreadable(file: &Path, error: &std::io::Error) -> Text {
+    let file = file.display();
+    Text::new(format!("`{file}` cannot be read: {error}"), format!("无法读取 `{file}`：{error}"))
+}
+
+#[cfg(unix)]
+pub(crate) fn is_executable(found: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    found.permissions().mode() & 0o111 != 0
+}
+
+#[cfg(not(unix))]
+pub(crate) fn is_executable(_: &std::fs::Metadata) -> bool {
+    true
+}

@@ -1,0 +1,221 @@
+//! The frontmatter of a `SKILL.md`: where it begins and ends, and what it says. Odd frontmatter is read as it was meant,
+//! and what was odd about it is told.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use toolhub_core::lang::Text;
+
+use crate::fault::{Fault, Weight};
+use crate::mend::mend;
+use crate::yaml::{self, Node};
+
+/// What a `SKILL.md` says of itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Frontmatter {
+    /// The mapping, with lines that count from the file's first.
+    pub(crate) tree: Node,
+    /// Whether it is YAML as it stands, for readers that mend nothing.
+    pub(crate) strict: bool,
+    pub(crate) faults: Vec<Fault>,
+}
+
+impl Frontmatter {
+    /// All fields, as they were written.
+    pub(crate) fn fields(&self) -> Map<String, Value> {
+        match self.tree.value() {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        }
+    }
+}
+
+/// A text in its two parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Parts<'a> {
+    pub(crate) yaml: &'a str,
+    /// Lines before the first of the YAML.
+    pub(crate) before: usize,
+    pub(crate) body: &'a str,
+}
+
+/// Why a text has no frontmatter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoParts {
+    NoBegin,
+    NoEnd,
+}
+
+/// Takes a text apart. A byte order mark and blank lines before it do not matter.
+pub(crate) fn split(text: &str) -> Result<Parts<'_>, NoParts> {
+    let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut before = 0;
+    loop {
+        let (line, after) = first_line(rest);
+        before += 1;
+        match line.trim_end() {
+            "---" => {
+                rest = after;
+                break;
+            }
+            "" if !after.is_empty() => rest = after,
+            _ => return Err(NoParts::NoBegin),
+        }
+    }
+    let mut at = 0;
+    loop {
+        let Some(tail) = rest.get(at..).filter(|tail| !tail.is_empty()) else { return Err(NoParts::NoEnd) };
+        let (line, after) = first_line(tail);
+        let next = rest.len() - after.len();
+        if matches!(line.trim_end(), "---" | "...") {
+            return Ok(Parts { yaml: rest.get(..at).unwrap_or_default(), before, body: after });
+        }
+        at = next;
+    }
+}
+
+fn first_line(text: &str) -> (&str, &str) {
+    match text.split_once('\n') {
+        Some((line, rest)) => (line.strip_suffix('\r').unwrap_or(line), rest),
+        None => (text, ""),
+    }
+}
+
+/// Reads the frontmatter of a file's text, or says why that cannot be done.
+pub(crate) fn read(file: &Path, text: &str) -> Result<Frontmatter, Box<Fault>> {
+    let parts = split(text).map_err(|none| Box::new(without(file, none)))?;
+    let mut faults = Vec::new();
+    let (mut tree, strict) = match yaml::parse(parts.yaml) {
+        Ok(tree) => (tree, true),
+        Err(broken) => {
+            let (mended, lines) = mend(parts.yaml);
+            let Ok(tree) = yaml::parse(&mended) else {
+                let what = &broken.what;
+                let fault = Fault::new(
+                    file,
+                    Weight::Fatal,
+                    (
+                        Text::new(format!("not valid YAML: {what}"), format!("不是有效的 YAML：{what}")),
+                        Text::new(
+                            "write each field as `key: value`, and put values with special characters into double quotes",
+                            "每个字段写成 `key: value`，含特殊字符的值用双引号括起来",
+                        ),
+                    ),
+                );
+                return Err(Box::new(fault.at(parts.before + broken.line)));
+            };
+            for line in lines {
+                let what = Text::new(
+                    "this line is not valid YAML, and was read as it was probably meant",
+                    "此行不是有效的 YAML，已按可能的意思读取",
+                );
+                let instead = line.instead.trim_end();
+                let instead = Text::new(format!("write `{instead}`"), format!("请写成 `{instead}`"));
+                faults.push(Fault::new(file, Weight::Wrong, (what, instead)).at(parts.before + line.line));
+            }
+            (tree, false)
+        }
+    };
+    shift(&mut tree, parts.before);
+    if tree.members().is_empty() {
+        let fault = Fault::new(
+            file,
+            Weight::Fatal,
+            (
+                Text::new("the frontmatter has no fields", "文件头没有任何字段"),
+                Text::new("write `name: …` and `description: …`", "请写入 `name: …` 和 `description: …`"),
+            ),
+        );
+        return Err(Box::new(fault.at(tree.line)));
+    }
+    Ok(Frontmatter { tree, strict, faults })
+}
+
+fn without(file: &Path, none: NoParts) -> Fault {
+    let what = match none {
+        NoParts::NoBegin => Text::new("the file does not begin with `---`", "文件没有以 `---` 开头"),
+        NoParts::NoEnd => Text::new("the frontmatter has no end", "文件头没有结束标记"),
+    };
+    let instead = match none {
+        NoParts::NoBegin => Text::new(
+            "begin with a line `---`, then `name: …` and `description: …`, then a line `---`",
+            "第一行写 `---`，接着写 `name: …` 和 `description: …`，再写一行 `---`",
+        ),
+        NoParts::NoEnd => {
+            Text::new("write a line `---` after the last field", "在最后一个字段之后写一行 `---`")
+        }
+    };
+    Fault::new(file, Weight::Fatal, (what, instead)).at(1)
+}
+
+/// Lines of the frontmatter as lines of the file.
+fn shift(node: &mut Node, by: usize) {
+    node.line += by;
+    match &mut node.part {
+        yaml::Part::Scalar(_) => {}
+        yaml::Part::List(items) => items.iter_mut().for_each(|item| shift(item, by)),
+        yaml::Part::Map(members) => {
+            for member in members {
+                member.line += by;
+                shift(&mut member.node, by);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolhub_core::{Lang, Say as _};
+
+    #[test]
+    fn parts_are_found_however_the_lines_end() {
+        let check = |text: &str, expect: Result<(&str, usize, &str), NoParts>| {
+            let found = split(text).map(|parts| (parts.yaml, parts.before, parts.body));
+            assert_eq!(found, expect, "{text:?}");
+        };
+        check("---\na: 1\n---\nbody\n", Ok(("a: 1\n", 1, "body\n")));
+        check("\u{feff}---\r\na: 1\r\n---\r\nbody", Ok(("a: 1\r\n", 1, "body")));
+        check("\n\n--- \na: 1\n...\n", Ok(("a: 1\n", 3, "")));
+        check("---\na: 1\n---", Ok(("a: 1\n", 1, "")));
+        check("---\na: 1\n", Err(NoParts::NoEnd));
+        check("# Title\n---\n", Err(NoParts::NoBegin));
+        check("", Err(NoParts::NoBegin));
+        check("---", Err(NoParts::NoEnd));
+    }
+
+    #[test]
+    fn complaints_name_the_line_of_the_file() {
+        let file = Path::new("SKILL.md");
+        let check = |text: &str, expect: &str| {
+            let fault = read(file, text).unwrap_err();
+            assert!(fault.say(Lang::En).starts_with(expect), "{}", fault.say(Lang::En));
+        };
+        check("---\nname: a\n  b\n c: [\n---\n", "SKILL.md:");
+        check("---\n---\n", "SKILL.md:2: the frontmatter has no fields");
+        check("---\n- a\n---\n", "SKILL.md:2: the frontmatter has no fields");
+        let read = read(file, "---\nname: a\ndescription: Use when: go\n---\n").unwrap();
+        assert!(!read.strict);
+        assert_eq!(
+            read.faults[0].say(Lang::En),
+            "SKILL.md:3: this line is not valid YAML, and was read as it was probably meant; write `description: \"Use when: go\"`"
+        );
+        assert_eq!(read.tree.get("description").unwrap().line, 3);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_is_too_odd_to_be_looked_at(
+            text in "(---\n)?([a-z-]{0,12}:[ \t]?[\\PC]{0,30}\n|[ \t-]{0,4}[\\PC]{0,20}\n){0,12}(---\n)?[\\PC]{0,20}",
+        ) {
+            let file = Path::new("SKILL.md");
+            if let Ok(front) = read(file, &text) {
+                let fields = crate::fields::read(file, &front, "folder");
+                crate::declared::read(file, &front.tree, Path::new("."));
+                for fault in fields.faults.iter().chain(&front.faults) {
+                    proptest::prop_assert!(fault.line.is_none_or(|line| line >= 1 && line <= text.lines().count() + 1));
+                }
+            }
+        }
+    }
+}

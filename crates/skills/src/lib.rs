@@ -1,0 +1,47 @@
+//! Agent Skills: folders with instructions that a model reads when it needs them, and scripts that are tools. Found in
+//! the usual places, read lazily, approved by their owner, and run in a sandbox.
+
+mod answer;
+mod book;
+mod declared;
+mod discover;
+mod fault;
+mod fields;
+mod file_set;
+mod foreign;
+mod frontmatter;
+mod grants;
+mod host;
+mod mend;
+mod python;
+pub mod resource;
+mod run;
+mod skeleton;
+mod skill;
+mod standing;
+pub mod use_skill;
+mod validate;
+mod yaml;
+
+pub use book::{Known, Shelf, SkillBook, SkillOptions, serious};
+pub use declared::{Runner, SkillTool};
+pub use discover::Skipped;
+pub use fault::{Fault, Weight};
+pub use fields::{as_name, is_name};
+pub use file_set::{FileSet, Mark, SkillFile, sha256};
+pub use foreign::{Fetch, ForeignSkill};
+pub use grants::{GRANT_KEYS, Grants};
+pub use host::SkillHost;
+pub use skeleton::{Kind, NotMade, make};
+pub use skill::{MANIFEST, Origin, Root, Shape, Skill};
+pub use standing::{Agreed, Standing};
+pub use validate::{Looked, validate};
+
+/// The fields of a `SKILL.md`'s frontmatter, as a strict reader reads them; `None` where it has none.
+pub fn frontmatter_of(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
+    let parts = frontmatter::split(text).ok()?;
+    match yaml::parse(parts.yaml).ok()?.value() {
+        serde_json::Value::Object(fields) => Some(fields),
+        _ => None,
+    }
+}

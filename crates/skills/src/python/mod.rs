@@ -1,0 +1,263 @@
+//! Python files whose classes are tools: told apart without importing them, remembered by file, run by a small runner.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::OnceCell;
+use toolhub_core::lang::Text;
+use toolhub_core::{Hints, RawJson};
+use toolhub_sandbox::{Policy, toolchain};
+
+use crate::declared::{Runner, SkillTool};
+use crate::fault::{Fault, Weight};
+use crate::file_set::sha256;
+use crate::run::{self, Job, RunError};
+
+/// What tells and runs the classes of a file.
+const RUNNER: &str = include_str!("runner.py");
+/// The longest file that is looked at.
+const LARGEST: u64 = 1 << 20;
+/// Files that are looked at in one go.
+const AT_ONCE: usize = 50;
+/// How long a look may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// A place where no cache of compiled code is: what lies beside a file is not what was agreed to.
+const NO_CACHE: &str = "pycache_prefix=/proc/none";
+
+/// The machine's Python.
+#[derive(Debug, Clone)]
+pub(crate) struct Interpreter {
+    pub(crate) program: PathBuf,
+    /// What it must be able to read.
+    pub(crate) needs: Vec<PathBuf>,
+}
+
+/// The classes of Python files, and how they are run.
+#[derive(Debug)]
+pub(crate) struct Python {
+    /// What the owner calls it.
+    wanted: String,
+    found: OnceCell<Result<Interpreter, Text>>,
+    /// Where what was learned is kept.
+    kept_in: Option<PathBuf>,
+    known: Mutex<HashMap<String, Looked>>,
+}
+
+/// What a look at a file came to.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Looked {
+    classes: Vec<Class>,
+    error: Option<String>,
+    line: Option<usize>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Class {
+    class: String,
+    name: String,
+    description: String,
+    schema: Value,
+    hints: Hints,
+    tags: Vec<String>,
+}
+
+/// What a file holds.
+#[derive(Debug, Default)]
+pub(crate) struct Classes {
+    pub(crate) tools: Vec<SkillTool>,
+    pub(crate) faults: Vec<Fault>,
+}
+
+impl Python {
+    /// The Python of that name; what is learned of files is kept in `folder`.
+    pub(crate) fn new(wanted: Option<&str>, folder: Option<&Path>) -> Self {
+        let kept_in = folder.map(|folder| folder.join("python-skills.json"));
+        let read = |file: &PathBuf| serde_json::from_slice(&std::fs::read(file).ok()?).ok();
+        let known = kept_in.as_ref().and_then(read).unwrap_or_default();
+        Self {
+            wanted: wanted.unwrap_or("python3").to_owned(),
+            found: OnceCell::new(),
+            kept_in,
+            known: Mutex::new(known),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Looked>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The interpreter itself: what is called `python3` may only lead to it.
+    pub(crate) async fn interpreter(&self) -> Result<&Interpreter, Text> {
+        let found = self.found.get_or_init(|| async { find(&self.wanted).await }).await;
+        found.as_ref().map_err(Clone::clone)
+    }
+
+    /// What the classes of these files are; each is looked at once, for as long as it stays as it is.
+    pub(crate) async fn classes(&self, files: &[PathBuf]) -> HashMap<PathBuf, Classes> {
+        let mut texts = HashMap::new();
+        for file in files {
+            if let Some(digest) = candidate(file) {
+                texts.insert(file.clone(), digest);
+            }
+        }
+        let new: Vec<&PathBuf> = files
+            .iter()
+            .filter(|file| texts.get(*file).is_some_and(|digest| !self.known().contains_key(digest)))
+            .collect();
+        let mut trouble = None;
+        for some in new.chunks(AT_ONCE) {
+            if let Err(why) = self.look(some, &texts).await {
+                trouble = Some(why);
+                break;
+            }
+        }
+        let mut found = HashMap::new();
+        for (file, digest) in &texts {
+            let looked = self.known().get(digest).cloned();
+            found.insert(file.clone(), classes_of(file, looked, trouble.as_ref()));
+        }
+        found
+    }
+
+    async fn look(&self, files: &[&PathBuf], digests: &HashMap<PathBuf, String>) -> Result<(), Text> {
+        let interpreter = self.interpreter().await?;
+        let mut read = interpreter.needs.clone();
+        read.extend(files.iter().map(|file| (*file).clone()));
+        let mut arguments: Vec<OsString> = ["-I", "-B", "-c", RUNNER, "list"].map(Into::into).to_vec();
+        arguments.extend(files.iter().map(|file| file.as_os_str().to_owned()));
+        let job = Job {
+            program: interpreter.program.clone(),
+            arguments,
+            folder: PathBuf::from("/"),
+            policy: Policy { read, ..Policy::default() },
+            input: Vec::new(),
+        };
+        let slow = || Text::new("Python took too long", "Python 用时过长");
+        let ended = tokio::time::timeout(PATIENCE, run::run(job, || ())).await.map_err(|_| slow())?;
+        let ended = ended.map_err(|error| match error {
+            RunError::NotStarted(why) | RunError::TooMuch(why) | RunError::Lost(why) => why,
+        })?;
+        let looked: Vec<Looked> = serde_json::from_slice(&ended.output).map_err(|error| {
+            let said =
+                ended.stopped.unwrap_or_else(|| Text::from(format!("{error} {}", ended.complaint.trim())));
+            Text::new(
+                format!("Python could not look at the files: {said}"),
+                format!("Python 无法查看文件：{said}"),
+            )
+        })?;
+        for (file, looked) in files.iter().zip(looked) {
+            if let Some(digest) = digests.get(*file) {
+                self.known().insert(digest.clone(), looked);
+            }
+        }
+        self.keep();
+        Ok(())
+    }
+
+    /// What was learned outlives this run, if it can; otherwise it is learned again.
+    fn keep(&self) {
+        let Some(file) = &self.kept_in else { return };
+        let Ok(text) = serde_json::to_vec(&*self.known()) else { return };
+        let Some(folder) = file.parent() else { return };
+        let write = || -> std::io::Result<()> {
+            std::fs::create_dir_all(folder)?;
+            let new = tempfile::NamedTempFile::new_in(folder)?;
+            std::fs::write(new.path(), text)?;
+            new.persist(file).map_err(|error| error.error)?;
+            Ok(())
+        };
+        let _ = write();
+    }
+
+    /// How a class of a file is run.
+    pub(crate) async fn run_class(
+        &self,
+        file: &Path,
+        class: &str,
+    ) -> Result<(Interpreter, Vec<OsString>), Text> {
+        let interpreter = self.interpreter().await?.clone();
+        let mut arguments: Vec<OsString> =
+            ["-I", "-B", "-X", NO_CACHE, "-c", RUNNER, "run"].map(Into::into).to_vec();
+        arguments.extend([file.as_os_str().to_owned(), class.into()]);
+        Ok((interpreter, arguments))
+    }
+
+    /// How a script is run.
+    pub(crate) async fn run_script(&self, file: &Path) -> Result<(Interpreter, Vec<OsString>), Text> {
+        let interpreter = self.interpreter().await?.clone();
+        let mut arguments: Vec<OsString> = ["-s", "-B", "-X", NO_CACHE].map(Into::into).to_vec();
+        arguments.push(file.as_os_str().to_owned());
+        Ok((interpreter, arguments))
+    }
+}
+
+/// The digest of a file that may hold tools: most Python files do not.
+fn candidate(file: &Path) -> Option<String> {
+    let found =
+        std::fs::symlink_metadata(file).ok().filter(|found| found.is_file() && found.len() <= LARGEST)?;
+    let bytes = std::fs::read(file).ok().filter(|bytes| bytes.len() as u64 <= found.len().max(LARGEST))?;
+    let has = |word: &[u8]| bytes.windows(word.len()).any(|part| part == word);
+    (has(b"class ") && has(b"def execute")).then(|| sha256(&bytes))
+}
+
+fn classes_of(file: &Path, looked: Option<Looked>, trouble: Option<&Text>) -> Classes {
+    let fault = |what: Text, instead: Text| Fault::new(file, Weight::Wrong, (what, instead));
+    let Some(looked) = looked else {
+        let why = trouble.cloned().unwrap_or_else(|| Text::new("it was not looked at", "尚未查看"));
+        let instead = Text::new(
+            "its classes are no tools until then; install Python 3, or name it: `[skills] python = \"…\"`",
+            "在此之前其中的类不能用作工具；请安装 Python 3，或用 `[skills] python = \"…\"` 指定",
+        );
+        return Classes { tools: Vec::new(), faults: vec![fault(why, instead)] };
+    };
+    if let Some(error) = looked.error {
+        let what = Text::new(format!("Python cannot read it: {error}"), format!("Python 无法读取：{error}"));
+        let fault = fault(what, Text::new("mend it", "请改正"));
+        let fault = match looked.line {
+            Some(line) => fault.at(line),
+            None => fault,
+        };
+        return Classes { tools: Vec::new(), faults: vec![fault] };
+    }
+    let tools = looked.classes.into_iter().map(|class| SkillTool {
+        name: class.name,
+        description: class.description,
+        file: String::new(),
+        runner: Runner::PythonClass(class.class),
+        schema: RawJson::from(class.schema),
+        hints: class.hints,
+        tags: class.tags,
+    });
+    Classes { tools: tools.collect(), faults: Vec::new() }
+}
+
+/// Asks a Python where it really is: what stands on the path may be a script that leads to it.
+async fn find(wanted: &str) -> Result<Interpreter, Text> {
+    let none = |why: String| {
+        Text::new(
+            format!("there is no Python to run it with: `{wanted}` {why}"),
+            format!("没有可用的 Python：`{wanted}` {why}"),
+        )
+    };
+    const ASK: &str = "import sys, json; print(json.dumps([sys.executable, sys.prefix, sys.base_prefix]))";
+    let mut command = tokio::process::Command::new(wanted);
+    command.args(["-I", "-c", ASK]).stdin(std::process::Stdio::null()).kill_on_drop(true);
+    let answer = tokio::time::timeout(PATIENCE, command.output()).await;
+    let answer =
+        answer.map_err(|_| none("did not answer".to_owned()))?.map_err(|error| none(error.to_string()))?;
+    let told: [String; 3] = serde_json::from_slice(&answer.stdout)
+        .map_err(|_| none(String::from_utf8_lossy(&answer.stderr).trim().to_owned()))?;
+    let [program, prefix, base] = told.map(PathBuf::from);
+    let mut needs = toolchain(&program);
+    // What belongs to the system may be read anyway, and the root is no installation.
+    let own = |folder: &PathBuf| folder.parent().is_some() && !folder.starts_with("/usr");
+    needs.extend([prefix, base].into_iter().filter(own));
+    needs.sort();
+    needs.dedup();
+    Ok(Interpreter { program, needs })
+}

@@ -1,0 +1,186 @@
+//! Reading a file of a skill: inside its folder alone, whatever the path says and whatever changes meanwhile.
+
+use std::io::Read as _;
+use std::path::{Component, Path, PathBuf};
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use toolhub_core::lang::Text;
+
+/// The most bytes of a file that is read at once.
+pub const LARGEST: u64 = 16 << 20;
+
+/// Why a file of a skill is not read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ResourceError {
+    /// The path leads out of the skill's folder, or could.
+    #[error("{0}")]
+    Refused(Text),
+    /// There is no such file.
+    #[error("{0}")]
+    Missing(Text),
+    /// It cannot be read.
+    #[error("{0}")]
+    Unreadable(Text),
+}
+
+impl ResourceError {
+    /// In words.
+    pub fn text(&self) -> &Text {
+        match self {
+            Self::Refused(text) | Self::Missing(text) | Self::Unreadable(text) => text,
+        }
+    }
+}
+
+/// The parts of a path inside a folder; why it is none.
+fn inside(path: &str) -> Result<PathBuf, ResourceError> {
+    let refuse = |en: &str, zh: &str| {
+        let shown = toolhub_core::text::cut(path, 200).unwrap_or_else(|| path.to_owned());
+        ResourceError::Refused(Text::new(
+            format!("`{shown}` {en}; name a file inside the skill, such as `references/guide.md`"),
+            format!("`{shown}` {zh}；请给出技能内的文件，例如 `references/guide.md`"),
+        ))
+    };
+    if path.contains('\0') {
+        return Err(refuse("is no path", "不是路径"));
+    }
+    let mut parts = PathBuf::new();
+    for part in Path::new(path).components() {
+        match part {
+            Component::Normal(part) => parts.push(part),
+            Component::CurDir => {}
+            Component::ParentDir => {
+                return Err(refuse("leads out of the skill by `..`", "用 `..` 离开了技能文件夹"));
+            }
+            Component::RootDir | Component::Prefix(_) => {
+                return Err(refuse("is an absolute path", "是绝对路径"));
+            }
+        }
+    }
+    if parts.as_os_str().is_empty() {
+        return Err(refuse("names no file", "没有指明文件"));
+    }
+    Ok(parts)
+}
+
+/// The bytes of a file in a skill's folder. Links are not followed, wherever they lead.
+pub fn read(folder: &Path, path: &str, largest: u64) -> Result<Vec<u8>, ResourceError> {
+    let parts = inside(path)?;
+    let unreadable = |error: std::io::Error| {
+        ResourceError::Unreadable(Text::new(
+            format!("`{path}` cannot be read: {error}"),
+            format!("无法读取 `{path}`：{error}"),
+        ))
+    };
+    let dir = Dir::open_ambient_dir(folder, ambient_authority()).map_err(unreadable)?;
+    let mut way = PathBuf::new();
+    let count = parts.components().count();
+    for (at, part) in parts.components().enumerate() {
+        way.push(part);
+        let found = match dir.symlink_metadata(&way) {
+            Ok(found) => found,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(missing(path)),
+            Err(error) => return Err(unreadable(error)),
+        };
+        if found.is_symlink() {
+            let link = way.display();
+            return Err(ResourceError::Refused(Text::new(
+                format!("`{link}` is a link, and links are not followed; put the file itself into the skill"),
+                format!("`{link}` 是链接，不会跟随；请把文件本身放入技能"),
+            )));
+        }
+        let last = at + 1 == count;
+        if last && !found.is_file() || !last && !found.is_dir() {
+            return Err(missing(path));
+        }
+        if last && found.len() > largest {
+            return Err(too_large(path, largest));
+        }
+    }
+    // What was a file a moment ago may be a link now: then this leads nowhere outside the folder either.
+    let open = dir.open(&parts).map_err(unreadable)?;
+    if !open.metadata().map_err(unreadable)?.is_file() {
+        return Err(missing(path));
+    }
+    let mut bytes = Vec::new();
+    open.take(largest + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    match bytes.len() as u64 > largest {
+        true => Err(too_large(path, largest)),
+        false => Ok(bytes),
+    }
+}
+
+fn missing(path: &str) -> ResourceError {
+    let shown = toolhub_core::text::cut(path, 200).unwrap_or_else(|| path.to_owned());
+    ResourceError::Missing(Text::new(
+        format!("the skill has no file `{shown}`; its files are named with its instructions"),
+        format!("技能中没有文件 `{shown}`；可用的文件列在说明之后"),
+    ))
+}
+
+fn too_large(path: &str, largest: u64) -> ResourceError {
+    ResourceError::Unreadable(Text::new(
+        format!("`{path}` is larger than {} KiB", largest >> 10),
+        format!("`{path}` 超过 {} KiB", largest >> 10),
+    ))
+}
+
+/// The kind of a file by its name, as the web calls it.
+pub fn mime_of(path: &str) -> &'static str {
+    let end =
+        Path::new(path).extension().and_then(|end| end.to_str()).unwrap_or_default().to_ascii_lowercase();
+    match end.as_str() {
+        "md" | "markdown" => "text/markdown",
+        "json" => "application/json",
+        "yaml" | "yml" => "application/yaml",
+        "html" | "htm" => "text/html",
+        "css" => "text/css",
+        "csv" => "text/csv",
+        "js" | "mjs" => "text/javascript",
+        "py" => "text/x-python",
+        "sh" => "application/x-sh",
+        "xml" => "application/xml",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "pdf" => "application/pdf",
+        "zip" => "application/zip",
+        "txt" | "toml" | "ini" | "rs" | "ts" | "tsv" | "" => "text/plain",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_stay_inside() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("skill");
+        std::fs::create_dir_all(root.join("references")).unwrap();
+        std::fs::write(root.join("references/a.md"), "text").unwrap();
+        std::fs::write(folder.path().join("secret"), "secret").unwrap();
+        assert_eq!(read(&root, "references/a.md", 10).unwrap(), b"text");
+        assert_eq!(read(&root, "./references//a.md", 10).unwrap(), b"text");
+        let refused = |path: &str| matches!(read(&root, path, 10), Err(ResourceError::Refused(_)));
+        for path in ["../secret", "/etc/passwd", "references/../../secret", "", ".", "a\0b"] {
+            assert!(refused(path), "{path:?}");
+        }
+        assert!(matches!(read(&root, "references", 10), Err(ResourceError::Missing(_))));
+        assert!(matches!(read(&root, "references/a.md/b", 10), Err(ResourceError::Missing(_))));
+        assert!(matches!(read(&root, "references/a.md", 3), Err(ResourceError::Unreadable(_))));
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("../secret", root.join("link")).unwrap();
+            std::os::unix::fs::symlink("..", root.join("up")).unwrap();
+            std::os::unix::fs::symlink("references", root.join("within")).unwrap();
+            for path in ["link", "up/secret", "within/a.md"] {
+                assert!(refused(path), "{path}");
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! A new skill to begin with: instructions that say what belongs where, and a script that is a tool.
+
+use std::path::{Path, PathBuf};
+
+use toolhub_core::lang::{Lang, Text};
+
+use crate::fields::{as_name, is_name};
+
+/// Why a skill was not made.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotMade(pub Text);
+
+/// What is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Instructions alone.
+    Instructions,
+    /// Instructions and a script that is a tool.
+    WithTool,
+}
+
+/// Makes a skill in `place`; its folder.
+pub fn make(place: &Path, name: &str, (kind, lang): (Kind, Lang)) -> Result<PathBuf, NotMade> {
+    if !is_name(name) {
+        let near = as_name(name).map(|near| format!("`{near}`"));
+        let hint = |en: &str| near.clone().unwrap_or_else(|| en.to_owned());
+        return Err(NotMade(Text::new(
+            format!(
+                "`{name}` is no name for a skill: use 1 to 64 lower-case letters, digits and single hyphens, such as {}",
+                hint("`pdf-forms`")
+            ),
+            format!(
+                "`{name}` 不能作技能名：请用 1 到 64 个小写字母、数字和单个连字符，例如 {}",
+                hint("`pdf-forms`")
+            ),
+        )));
+    }
+    let folder = place.join(name);
+    if folder.exists() {
+        let shown = folder.display();
+        return Err(NotMade(Text::new(
+            format!("`{shown}` exists already: choose another name, or remove it"),
+            format!("`{shown}` 已存在：请换个名称，或先删除"),
+        )));
+    }
+    write(&folder, name, (kind, lang)).map_err(|error| {
+        let shown = folder.display();
+        NotMade(Text::new(
+            format!("`{shown}` cannot be written: {error}"),
+            format!("无法写入 `{shown}`：{error}"),
+        ))
+    })?;
+    Ok(folder)
+}
+
+fn write(folder: &Path, name: &str, (kind, lang): (Kind, Lang)) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder.join("references"))?;
+    let tool = name.replace('-', "_");
+    let tools = match kind {
+        Kind::Instructions => String::new(),
+        Kind::WithTool => lang.pick(TOOLS, TOOLS_ZH).replace("TOOL", &tool),
+    };
+    let text = lang.pick(MANIFEST, MANIFEST_ZH).replace("NAME", name).replace("TOOLS\n", &tools);
+    std::fs::write(folder.join("SKILL.md"), text)?;
+    std::fs::write(folder.join("references/details.md"), lang.pick(DETAILS, DETAILS_ZH))?;
+    if kind == Kind::WithTool {
+        let script = folder.join("scripts").join(format!("{tool}.py"));
+        std::fs::create_dir_all(folder.join("scripts"))?;
+        std::fs::write(&script, SCRIPT)?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755))?;
+        }
+    }
+    Ok(())
+}
+
+const MANIFEST: &str = "---
+name: NAME
+description: Says in a sentence what this skill does. Use it when the user asks for that, or names it.
+TOOLS
+---
+
+# NAME
+
+When to use this, and what a good result looks like.
+
+1. Look at what there is.
+2. Do the work, step by step.
+3. Check the result before you answer.
+
+Details that are seldom needed stand in [references/details.md](references/details.md).
+";
+
+const MANIFEST_ZH: &str = "---
+name: NAME
+description: 用一句话说明这个技能做什么。当用户提出此类请求或点名时使用。
+TOOLS
+---
+
+# NAME
+
+何时使用，好的结果是什么样。
+
+1. 先查看现有内容。
+2. 逐步完成工作。
+3. 回答前检查结果。
+
+不常用的细节放在 [references/details.md](references/details.md)。
+";
+
+const TOOLS: &str = "metadata:
+  toolhub:
+    tools:
+      - name: TOOL
+        description: Counts the words of a text
+        script: scripts/TOOL.py
+        input:
+          properties:
+            text: {type: string, description: The text}
+          required: [text]
+        hints: {read_only: true}
+";
+
+const TOOLS_ZH: &str = "metadata:
+  toolhub:
+    tools:
+      - name: TOOL
+        description: 统计文本的词数
+        script: scripts/TOOL.py
+        input:
+          properties:
+            text: {type: string, description: 文本}
+          required: [text]
+        hints: {read_only: true}
+";
+
+const DETAILS: &str = "# Details\n\nWhat the instructions leave out.\n";
+const DETAILS_ZH: &str = "# 细节\n\n说明中没有写的内容。\n";
+
+const SCRIPT: &str = r#"#!/usr/bin/env python3
+"""Arguments come as a JSON object on stdin; the answer goes to stdout, as JSON or text."""
+
+import json
+import sys
+
+arguments = json.load(sys.stdin)
+words = arguments["text"].split()
+json.dump({"words": len(words), "characters": len(arguments["text"])}, sys.stdout)
+"#;

@@ -1,0 +1,196 @@
+//! `use_skill`: gives a model the instructions of a skill when it wants them, and the skill's files one by one.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+use toolhub_core::lang::Text;
+use toolhub_core::text::cut;
+use toolhub_core::{RawJson, RawObject, Source, Tool, ToolDefinition, ToolError, ToolOutput};
+
+use crate::book::{Known, Shelf, SkillBook};
+use crate::file_set::Stamp;
+use crate::frontmatter;
+use crate::resource;
+use crate::skill::{Shape, Skill};
+
+/// The tool's name.
+pub const NAME: &str = "use_skill";
+/// What it is good for: nothing that a call by capability asks for.
+pub const TAG: &str = "skills";
+/// The member of its `_meta` that lists skills, for prompts.
+pub const LISTED: &str = "toolhub/skills";
+/// The member of its `_meta` that says in short what it does, where skills are listed apart.
+pub const BRIEF: &str = "toolhub/brief";
+
+/// The longest instructions.
+const LONGEST: u64 = 1 << 20;
+/// The largest file that is handed to a model.
+const LARGEST_FILE: u64 = 1 << 20;
+/// The most of a skill's description where clients see it in the tool's own.
+const DESCRIPTION: usize = 300;
+/// Characters for all of them there.
+const DESCRIPTIONS: usize = 8_000;
+/// Files that are named with the instructions.
+const NAMED_FILES: usize = 100;
+
+const SHORT: &str = "Loads the instructions of a skill, which tell how a kind of work is done here. Call it before such work, with the skill that fits, and follow what it says. `file` reads one of the skill's files instead.";
+
+/// The tool for the skills that are used; `None` where there are none.
+pub(crate) fn tool(shelf: &Shelf) -> Option<Tool> {
+    let mut offered: Vec<(String, &str)> = shelf
+        .used()
+        .filter(|known| known.skill.shape == Shape::Folder)
+        .map(|known| (known.skill.name.clone(), known.skill.description.as_str()))
+        .collect();
+    offered.sort();
+    offered.extend(shelf.foreign.iter().map(|skill| (skill.shown(), skill.description.as_str())));
+    if offered.is_empty() {
+        return None;
+    }
+    let mut description = format!("{SHORT}\n\nSkills:\n");
+    for (name, what) in &offered {
+        let what = one_line(what);
+        let what = cut(&what, DESCRIPTION).unwrap_or(what);
+        // Where there are very many, their names must do.
+        if description.chars().count() + what.chars().count() > DESCRIPTIONS {
+            let _ = writeln!(description, "- {name}");
+        } else {
+            let _ = writeln!(description, "- {name}: {what}");
+        }
+    }
+    let names: Vec<&str> = offered.iter().map(|(name, _)| name.as_str()).collect();
+    let listed: Vec<RawObject> = offered
+        .iter()
+        .map(|(name, what)| RawObject::default().with("name", name.as_str()).with("description", *what))
+        .collect();
+    let definition = json!({
+        "name": NAME,
+        "title": "Use a skill",
+        "description": description.trim_end(),
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "skill": {"type": "string", "enum": names, "description": "Which skill"},
+                "file": {"type": "string", "description": "A file of the skill to read instead of its instructions, such as `references/guide.md`"},
+            },
+            "required": ["skill"],
+            "additionalProperties": false,
+        },
+        "annotations": {"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false},
+        "_meta": {LISTED: listed, BRIEF: SHORT},
+    });
+    let definition = ToolDefinition::parse(RawJson::from(definition)).ok()?;
+    Some(Tool { tags: vec![TAG.to_owned()], ..Tool::new(Source::Skill, definition) })
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The instructions of a skill: what stands below its frontmatter. Read when first wanted, and again when it changes.
+pub fn instructions(book: &SkillBook, skill: &Skill) -> Result<Arc<str>, ToolError> {
+    let unreadable = |error: std::io::Error| {
+        let file = skill.file.display();
+        ToolError::failed(Text::new(
+            format!("`{file}` cannot be read: {error}"),
+            format!("无法读取 `{file}`：{error}"),
+        ))
+    };
+    let stamp = Stamp::of(&std::fs::metadata(&skill.file).map_err(unreadable)?);
+    if let Some(text) = book.kept_text(&skill.file, stamp) {
+        return Ok(text);
+    }
+    let name = skill.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let bytes = resource::read(&skill.folder, &name, LONGEST)
+        .map_err(|error| ToolError::failed(error.text().clone()))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let lines = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+        let line = lines.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let file = skill.file.display();
+        ToolError::failed(Text::new(
+            format!("`{file}` is not UTF-8 from line {line} on; save it as UTF-8"),
+            format!("`{file}` 从第 {line} 行起不是 UTF-8；请存为 UTF-8"),
+        ))
+    })?;
+    let body = frontmatter::split(&text).map_or(text.as_str(), |parts| parts.body);
+    let body: Arc<str> = body.trim().into();
+    book.keep_text(&skill.file, stamp, Arc::clone(&body));
+    Ok(body)
+}
+
+/// What a model is given when it activates a skill.
+pub(crate) fn activated(book: &SkillBook, known: &Known) -> Result<ToolOutput, ToolError> {
+    let skill = &known.skill;
+    let mut text = instructions(book, skill)?.to_string();
+    if text.is_empty() {
+        text.push_str(&skill.description);
+    }
+    let files = files(&skill.folder);
+    if !files.is_empty() {
+        text.push_str("\n\nFiles of this skill, to be read with `file` when they are needed:\n");
+        for file in files.iter().take(NAMED_FILES) {
+            let _ = writeln!(text, "- {file}");
+        }
+        if files.len() > NAMED_FILES {
+            let _ = writeln!(text, "- and {} more", files.len() - NAMED_FILES);
+        }
+    }
+    if !known.tool_names.is_empty() {
+        let _ = write!(text, "\n\nTools of this skill: {}", known.tool_names.join(", "));
+    }
+    Ok(ToolOutput::text(text.trim_end()))
+}
+
+/// The files beside a `SKILL.md`, within bounds; links are not among them, as they are not followed.
+fn files(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut waiting = vec![(folder.to_owned(), String::new(), 0)];
+    while let Some((folder, inside, depth)) = waiting.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten().take(1_000) {
+            let (Ok(kind), Ok(name)) = (entry.file_type(), entry.file_name().into_string()) else { continue };
+            if name.starts_with('.') || ["node_modules", "__pycache__"].contains(&name.as_str()) {
+                continue;
+            }
+            let path = if inside.is_empty() { name.clone() } else { format!("{inside}/{name}") };
+            if kind.is_dir() && depth < 4 {
+                waiting.push((entry.path(), path, depth + 1));
+            } else if kind.is_file() && !(depth == 0 && name.eq_ignore_ascii_case("skill.md")) {
+                found.push(path);
+            }
+        }
+        if found.len() > 10 * NAMED_FILES {
+            break;
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A file of a skill as a model is given it.
+pub(crate) fn file(skill: &Skill, path: &str) -> Result<ToolOutput, ToolError> {
+    let bytes = resource::read(&skill.folder, path, LARGEST_FILE)
+        .map_err(|error| ToolError::failed(error.text().clone()))?;
+    Ok(as_output(path, bytes))
+}
+
+/// Bytes as an output: text where they are text, an image where they are one, else a resource.
+pub(crate) fn as_output(path: &str, bytes: Vec<u8>) -> ToolOutput {
+    let bytes = match String::from_utf8(bytes) {
+        Ok(text) => return ToolOutput::text(text),
+        Err(error) => error.into_bytes(),
+    };
+    let (mime, data) = (resource::mime_of(path), STANDARD.encode(&bytes));
+    let block = match mime.starts_with("image/") {
+        true => json!({"type": "image", "mimeType": mime, "data": data}),
+        false => {
+            json!({"type": "resource", "resource": {"uri": format!("skill-file:{path}"), "mimeType": mime, "blob": data}})
+        }
+    };
+    let whole = RawJson::from(json!({"content": [block]}));
+    ToolOutput::from_raw(whole).unwrap_or_else(|| ToolOutput::text(""))
+}

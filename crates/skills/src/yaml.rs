@@ -1,0 +1,266 @@
+//! YAML as a tree that knows on which line each part stands. Bounded: what comes from strangers may be made to grow.
+
+use std::collections::HashMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput};
+use serde_json::{Map, Number, Value};
+
+/// Deeper than anybody writes by hand.
+const DEEPEST: usize = 32;
+/// More parts than any frontmatter has, aliases written out.
+const MOST_PARTS: usize = 20_000;
+
+/// Why a text is not the YAML it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Broken {
+    /// On which line, from 1.
+    pub(crate) line: usize,
+    pub(crate) what: String,
+}
+
+/// One part of a document.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) part: Part,
+    /// Its first line, from 1.
+    pub(crate) line: usize,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Part {
+    Scalar(Value),
+    List(Vec<Node>),
+    Map(Vec<Member>),
+}
+
+/// A key and its value.
+#[derive(Debug, Clone)]
+pub(crate) struct Member {
+    pub(crate) key: String,
+    /// Where the key stands.
+    pub(crate) line: usize,
+    pub(crate) node: Node,
+}
+
+impl Node {
+    /// The members of a mapping; none where it is something else.
+    pub(crate) fn members(&self) -> &[Member] {
+        match &self.part {
+            Part::Map(members) => members,
+            Part::Scalar(_) | Part::List(_) => &[],
+        }
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&Member> {
+        self.members().iter().find(|member| member.key == key)
+    }
+
+    /// The text of a scalar that is one.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.part {
+            Part::Scalar(Value::String(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self.part, Part::Scalar(Value::Null))
+    }
+
+    /// The part as plain data.
+    pub(crate) fn value(&self) -> Value {
+        match &self.part {
+            Part::Scalar(value) => value.clone(),
+            Part::List(items) => Value::Array(items.iter().map(Self::value).collect()),
+            Part::Map(members) => {
+                let pairs = members.iter().map(|member| (member.key.clone(), member.node.value()));
+                Value::Object(pairs.collect::<Map<_, _>>())
+            }
+        }
+    }
+}
+
+/// The one document of a text; an empty one is null.
+pub(crate) fn parse(text: &str) -> Result<Node, Broken> {
+    let mut reader = Reader { events: Parser::new_from_str(text), anchors: HashMap::new(), parts: 0 };
+    let mut root = None;
+    loop {
+        match reader.next()? {
+            (Event::StreamEnd, _) => {
+                return Ok(root.unwrap_or(Node { part: Part::Scalar(Value::Null), line: 1 }));
+            }
+            (Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd, _) => {}
+            (_, span) if root.is_some() => {
+                return Err(broken(span, "a second document begins here"));
+            }
+            (event, span) => root = Some(reader.node(event, span, 0)?),
+        }
+    }
+}
+
+fn broken(span: Span, what: &str) -> Broken {
+    Broken { line: span.start.line().max(1), what: what.to_owned() }
+}
+
+fn unreadable(error: &ScanError) -> Broken {
+    Broken { line: error.marker().line().max(1), what: error.info().to_owned() }
+}
+
+struct Reader<'a> {
+    events: Parser<'a, StrInput<'a>>,
+    anchors: HashMap<usize, Node>,
+    parts: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn next(&mut self) -> Result<(Event<'a>, Span), Broken> {
+        match self.events.next() {
+            Some(Ok(next)) => Ok(next),
+            Some(Err(error)) => Err(unreadable(&error)),
+            None => Ok((Event::StreamEnd, Span::default())),
+        }
+    }
+
+    fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Broken> {
+        self.parts += 1;
+        if depth > DEEPEST || self.parts > MOST_PARTS {
+            return Err(broken(span, "it is too large or nested too deeply"));
+        }
+        let line = span.start.line().max(1);
+        let (part, anchor) = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let text = text.into_owned();
+                let plain = style == ScalarStyle::Plain && tag.is_none_or(|tag| tag.suffix != "str");
+                (Part::Scalar(if plain { scalar(text) } else { Value::String(text) }), anchor)
+            }
+            Event::SequenceStart(anchor, _) => (self.list(depth)?, anchor),
+            Event::MappingStart(anchor, _) => (self.map(depth)?, anchor),
+            Event::Alias(anchor) => {
+                let known = self.anchors.get(&anchor).cloned();
+                let node = known.ok_or_else(|| broken(span, "an alias without its anchor"))?;
+                self.parts += size(&node);
+                (node.part, 0)
+            }
+            _ => (Part::Scalar(Value::Null), 0),
+        };
+        let node = Node { part, line };
+        if anchor > 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        Ok(node)
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Part, Broken> {
+        let mut items = Vec::new();
+        loop {
+            match self.next()? {
+                (Event::SequenceEnd | Event::StreamEnd, _) => return Ok(Part::List(items)),
+                (event, span) => items.push(self.node(event, span, depth + 1)?),
+            }
+        }
+    }
+
+    fn map(&mut self, depth: usize) -> Result<Part, Broken> {
+        let mut members: Vec<Member> = Vec::new();
+        loop {
+            let (event, span) = self.next()?;
+            if matches!(event, Event::MappingEnd | Event::StreamEnd) {
+                return Ok(Part::Map(members));
+            }
+            // A key is what was written, whatever it would mean as a value.
+            let key = match &event {
+                Event::Scalar(text, ..) => text.clone().into_owned(),
+                _ => return Err(broken(span, "a key must be a plain word")),
+            };
+            let line = self.node(event, span, depth + 1)?.line;
+            let (event, span) = self.next()?;
+            let node = self.node(event, span, depth + 1)?;
+            if let Some(first) = members.iter().find(|member| member.key == key) {
+                let what = format!("`{key}` stands here and on line {}", first.line);
+                return Err(Broken { line, what });
+            }
+            members.push(Member { key, line, node });
+        }
+    }
+}
+
+fn size(node: &Node) -> usize {
+    match &node.part {
+        Part::Scalar(_) => 1,
+        Part::List(items) => 1 + items.iter().map(size).sum::<usize>(),
+        Part::Map(members) => 1 + members.iter().map(|member| 1 + size(&member.node)).sum::<usize>(),
+    }
+}
+
+/// A plain scalar by the core schema of YAML 1.2.
+fn scalar(text: String) -> Value {
+    match text.as_str() {
+        "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
+        "true" | "True" | "TRUE" => return Value::Bool(true),
+        "false" | "False" | "FALSE" => return Value::Bool(false),
+        _ => {}
+    }
+    number(&text).map_or(Value::String(text), Value::Number)
+}
+
+fn number(text: &str) -> Option<Number> {
+    if let Some(digits) = text.strip_prefix("0x") {
+        return u64::from_str_radix(digits, 16).ok().map(Number::from);
+    }
+    if let Some(digits) = text.strip_prefix("0o") {
+        return u64::from_str_radix(digits, 8).ok().map(Number::from);
+    }
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if !unsigned.is_empty() && unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
+        let whole = text.strip_prefix('+').unwrap_or(text);
+        let small = whole.parse::<i64>().ok().map(Number::from);
+        return small.or_else(|| whole.parse::<f64>().ok().and_then(Number::from_f64));
+    }
+    let numeric = unsigned.starts_with(|first: char| first.is_ascii_digit() || first == '.')
+        && unsigned.contains(|c: char| c.is_ascii_digit())
+        && unsigned.chars().all(|c| c.is_ascii_digit() || ".eE+-".contains(c));
+    numeric.then(|| text.parse::<f64>().ok().and_then(Number::from_f64)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn value(text: &str) -> Value {
+        parse(text).unwrap().value()
+    }
+
+    #[test]
+    fn scalars_are_what_the_core_schema_says() {
+        let text =
+            "a: 1\nb: 1.5\nc: yes\nd: true\ne: ~\nf: 0x10\ng: 2026-01-02\nh: '1'\ni: 1.2.3\nj: -3\nk: 1e3\n";
+        let expect = json!({"a": 1, "b": 1.5, "c": "yes", "d": true, "e": null, "f": 16, "g": "2026-01-02",
+            "h": "1", "i": "1.2.3", "j": -3, "k": 1000.0});
+        assert_eq!(value(text), expect);
+    }
+
+    #[test]
+    fn lines_are_known() {
+        let tree = parse("a: 1\nb:\n  c: 2\n").unwrap();
+        let b = tree.get("b").unwrap();
+        assert_eq!((b.line, b.node.get("c").unwrap().line), (2, 3));
+        assert_eq!(
+            parse("a: 1\na: 2\n").unwrap_err(),
+            Broken { line: 2, what: "`a` stands here and on line 1".to_owned() }
+        );
+        assert_eq!(parse("a: b: c\n").unwrap_err().line, 1);
+        assert!(parse("").unwrap().is_null());
+    }
+
+    #[test]
+    fn what_grows_without_end_is_refused() {
+        let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..9 {
+            let inner = vec![format!("*a{}", level - 1); 10].join(", ");
+            text += &format!("a{level}: &a{level} [{inner}]\n");
+        }
+        assert!(parse(&text).unwrap_err().what.contains("too large"));
+        assert!(parse(&"[".repeat(100_000)).is_err());
+    }
+}

@@ -1,0 +1,328 @@
+//! Skills as people write them, for Claude Code and Codex, in two languages and with odd frontmatter: found, read, hidden
+//! by one another, and looked over; with far too many of them, too.
+
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toolhub_core::{Lang, Say as _};
+use toolhub_skills::{
+    Kind, Origin, Root, SkillBook, SkillOptions, Standing, Weight, frontmatter_of, make, use_skill, validate,
+};
+
+fn five() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/five")
+}
+
+fn root(folder: impl Into<PathBuf>, origin: Origin) -> Root {
+    Root { folder: folder.into(), origin }
+}
+
+async fn book(roots: Vec<Root>) -> Arc<SkillBook> {
+    let book = Arc::new(SkillBook::new(SkillOptions { roots, ..SkillOptions::default() }));
+    book.refresh().await;
+    book
+}
+
+/// A skill in a folder of skills.
+fn skill(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let own = folder.join(name);
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("SKILL.md"), text).unwrap();
+    own
+}
+
+fn plain(name: &str) -> String {
+    format!("---\nname: {name}\ndescription: What {name} does\n---\nHow {name} is done.\n")
+}
+
+#[tokio::test]
+async fn five_skills_of_other_agents_load() {
+    let book = book(vec![root(five(), Origin::User)]).await;
+    let shelf = book.shelf();
+    assert!(shelf.skipped.is_empty(), "{:?}", shelf.skipped);
+    let names: Vec<&str> = shelf.skills.iter().map(|known| known.skill.name.as_str()).collect();
+    assert_eq!(names, ["kubernetes-debug", "pdf-forms", "release-notes", "sql-review", "yue-bao"]);
+    let told = |name: &str| -> Vec<String> {
+        let known = shelf.named(name).unwrap();
+        let faults = known.skill.faults.iter().filter(|fault| fault.weight > Weight::Advice);
+        faults.map(|fault| format!("{}: {}", fault.line.unwrap(), fault.advice(Lang::En))).collect()
+    };
+    assert_eq!(
+        told("pdf-forms"),
+        [
+            "3: this line is not valid YAML, and was read as it was probably meant; write `description: \"Fill, read and flatten PDF forms. Use when: the user has a PDF with fields, says \\\"fill this form\\\", or wants the values of one\"`"
+        ]
+    );
+    assert_eq!(told("release-notes"), Vec::<String>::new());
+    assert_eq!(told("sql-review"), Vec::<String>::new());
+    assert_eq!(told("yue-bao").len(), 3, "{:?}", told("yue-bao"));
+    assert_eq!(
+        told("kubernetes-debug"),
+        [
+            "2: the name is not that of its folder, `Kube_Debug`; rename the folder to `kube-debug` and write `name: kube-debug`"
+        ]
+    );
+    let described = |name: &str| shelf.named(name).unwrap().skill.description.clone();
+    assert!(described("pdf-forms").ends_with("says \"fill this form\", or wants the values of one"));
+    assert_eq!(
+        described("yue-bao"),
+        "编写部门月报：汇总本月数据、对比上月、列出风险。触发词: 月报, 月度总结, 本月汇报"
+    );
+    assert!(
+        described("sql-review")
+            .starts_with("Reviews SQL queries and migrations for correctness, locking and speed. Use")
+    );
+    // What other agents add is kept.
+    let sql = &shelf.named("sql-review").unwrap().skill;
+    assert_eq!(sql.frontmatter["hooks"]["PostToolUse"][0]["matcher"], "Write|Edit");
+    assert_eq!(sql.frontmatter["disable-model-invocation"], false);
+    assert_eq!(shelf.named("yue-bao").unwrap().skill.frontmatter["metadata"]["审核"], "是");
+    // Only what a strict reader reads alike is served to others.
+    let servable: Vec<&str> = shelf
+        .skills
+        .iter()
+        .filter(|known| known.skill.is_servable())
+        .map(|known| known.skill.name.as_str())
+        .collect();
+    assert_eq!(servable, ["kubernetes-debug", "release-notes", "sql-review"]);
+    for known in &shelf.skills {
+        let text = use_skill::instructions(&book, &known.skill).unwrap();
+        assert!(text.starts_with('#') && !text.contains("description:"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_used_is_named_and_costs_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    skill(place, "good", &plain("good"));
+    skill(place, "bad-yaml", "---\nname: a\ndescription: b\n- c\n---\n");
+    skill(place, "no-description", "---\nname: no-description\n---\nText.\n");
+    skill(place, "no-frontmatter", "# Only text\n");
+    skill(place, "no-end", "---\nname: x\ndescription: y\n");
+    let latin = skill(place, "latin", "");
+    fs::write(latin.join("SKILL.md"), b"---\nname: latin\ndescription: caf\xe9\n---\n").unwrap();
+    let late = skill(place, "late", "");
+    fs::write(late.join("SKILL.md"), b"---\nname: late\ndescription: d\n---\none\ncaf\xe9\n").unwrap();
+    let huge = skill(place, "huge", "");
+    fs::write(
+        huge.join("SKILL.md"),
+        format!("---\nname: huge\ndescription: d\n---\n{}", "x\n".repeat(2 << 20)),
+    )
+    .unwrap();
+    let head = skill(place, "endless-head", "");
+    fs::write(head.join("SKILL.md"), format!("---\nname: a\n{}", "# x\n".repeat(1 << 20))).unwrap();
+    fs::create_dir_all(place.join("folder/SKILL.md")).unwrap();
+    fs::create_dir(place.join("linked")).unwrap();
+    std::os::unix::fs::symlink("../good/SKILL.md", place.join("linked/SKILL.md")).unwrap();
+    let book = book(vec![root(place, Origin::User)]).await;
+    let shelf = book.shelf();
+    let names: Vec<&str> = shelf.skills.iter().map(|known| known.skill.name.as_str()).collect();
+    assert_eq!(names, ["good", "huge", "late"]);
+    let mut told: Vec<String> = shelf
+        .skipped
+        .iter()
+        .map(|skipped| {
+            let fault = skipped.faults.iter().find(|fault| fault.weight == Weight::Fatal).unwrap();
+            let place = fault.file.parent().unwrap().file_name().unwrap().to_string_lossy().into_owned();
+            format!("{place}:{} {}", fault.line.unwrap_or(0), fault.what.say(Lang::En))
+        })
+        .collect();
+    told.sort();
+    assert_eq!(told.len(), 7, "{told:#?}");
+    assert!(told[0].starts_with("bad-yaml:") && told[0].contains("not valid YAML"), "{told:#?}");
+    assert_eq!(told[1], "endless-head:1 the frontmatter does not end within 64 KiB");
+    assert_eq!(told[2], "latin:3 it is not UTF-8");
+    assert_eq!(told[3], "linked:0 it is a link, or no file");
+    assert!(told[4].starts_with("no-description:2 there is no `description`"), "{told:#?}");
+    assert_eq!(told[5], "no-end:1 the frontmatter has no end");
+    assert_eq!(told[6], "no-frontmatter:1 the file does not begin with `---`");
+    // What is wrong further down is told when it is wanted.
+    let text = |name: &str| use_skill::instructions(&book, &shelf.named(name).unwrap().skill);
+    assert!(text("late").unwrap_err().say(Lang::En).contains("is not UTF-8 from line 6 on"));
+    assert!(text("huge").unwrap_err().say(Lang::En).contains("larger than 1024 KiB"));
+    assert_eq!(&*text("good").unwrap(), "How good is done.");
+}
+
+#[tokio::test]
+async fn instructions_are_read_when_wanted_and_again_when_they_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = skill(folder.path(), "one", &plain("one"));
+    let book = book(vec![root(folder.path(), Origin::User)]).await;
+    let skill = Arc::clone(&book.shelf().named("one").unwrap().skill);
+    let first = use_skill::instructions(&book, &skill).unwrap();
+    assert!(Arc::ptr_eq(&first, &use_skill::instructions(&book, &skill).unwrap()), "it was read twice");
+    fs::write(own.join("SKILL.md"), plain("one") + "And more.\n").unwrap();
+    assert!(use_skill::instructions(&book, &skill).unwrap().ends_with("And more."));
+}
+
+#[tokio::test]
+async fn the_projects_skills_come_first_once_they_are_approved() {
+    let (project, user) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    skill(project.path(), "same", &plain("same"));
+    skill(user.path(), "same", &plain("same"));
+    let book = book(vec![root(project.path(), Origin::Project), root(user.path(), Origin::User)]).await;
+    let state = || {
+        let shelf = book.shelf();
+        let state: Vec<(&'static str, bool)> =
+            shelf.skills.iter().map(|known| (known.standing.name(), known.is_used())).collect();
+        state
+    };
+    // What nobody agreed to hides nothing.
+    assert_eq!(state(), [("unapproved", false), ("own", true)]);
+    let theirs = Arc::clone(&book.shelf().skills[0].skill);
+    let digest = book.files_of(&theirs).unwrap().digest();
+    book.agreed().insert(theirs.key(), digest);
+    book.stand_again().await;
+    assert_eq!(state(), [("approved", true), ("own", false)]);
+    assert_eq!(book.shelf().skills[1].hidden_by.as_deref(), Some(theirs.file.as_path()));
+    // Any change takes the approval back: a new file, another text, a right to be run.
+    fs::write(theirs.folder.join("new.md"), "x").unwrap();
+    book.stand_again().await;
+    assert_eq!(state(), [("changed", false), ("own", true)]);
+    fs::remove_file(theirs.folder.join("new.md")).unwrap();
+    book.stand_again().await;
+    assert_eq!(state(), [("approved", true), ("own", false)]);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::set_permissions(&theirs.file, fs::Permissions::from_mode(0o755)).unwrap();
+        book.stand_again().await;
+        assert_eq!(state()[0], ("changed", false));
+    }
+}
+
+#[tokio::test]
+async fn a_skill_that_asks_for_more_waits_for_its_owner_wherever_it_lies() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "---\nname: asks\ndescription: d\nmetadata:\n  toolhub:\n    grants: {network: true, read: [\".\"]}\n---\n";
+    skill(folder.path(), "asks", text);
+    let own = book(vec![root(folder.path(), Origin::User)]).await;
+    assert_eq!(own.shelf().skills[0].standing, Standing::Unapproved);
+    // What the config grants need not be asked for again.
+    let grants = toolhub_skills::Grants { network: true, read: vec![".".to_owned()], ..Default::default() };
+    let options = SkillOptions {
+        roots: vec![root(folder.path(), Origin::User)],
+        grants: [("asks".to_owned(), grants)].into(),
+        ..SkillOptions::default()
+    };
+    let given = Arc::new(SkillBook::new(options));
+    given.refresh().await;
+    assert_eq!(given.shelf().skills[0].standing, Standing::Own);
+}
+
+#[tokio::test]
+async fn looking_is_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    for number in 0..3_000 {
+        fs::create_dir(place.join(format!("empty-{number:05}"))).unwrap();
+    }
+    skill(place, "a-first", &plain("a-first"));
+    skill(place, "zzz-last", &plain("zzz-last"));
+    skill(&place.join("node_modules"), "package", &plain("package"));
+    skill(&place.join(".git"), "hook", &plain("hook"));
+    skill(&place.join("a/b/c"), "deep", &plain("deep"));
+    skill(&place.join("a/b/c/d/e"), "deeper", &plain("deeper"));
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(place, place.join("a/loop")).unwrap();
+        std::os::unix::fs::symlink(place.join("a-first"), place.join("a/again")).unwrap();
+    }
+    let book = book(vec![root(place, Origin::User)]).await;
+    let shelf = book.shelf();
+    let names: Vec<&str> = shelf.skills.iter().map(|known| known.skill.name.as_str()).collect();
+    assert_eq!(names, ["a-first"], "those that lie behind too many folders are not found");
+    assert!(shelf.notes[0].say(Lang::En).contains("has more than 2000 folders"), "{:?}", shelf.notes);
+    for number in 0..3_000 {
+        fs::remove_dir(place.join(format!("empty-{number:05}"))).unwrap();
+    }
+    book.refresh().await;
+    let shelf = book.shelf();
+    let names: Vec<&str> = shelf.skills.iter().map(|known| known.skill.name.as_str()).collect();
+    assert_eq!(names, ["a-first", "zzz-last", "deep"]);
+    assert!(shelf.notes.is_empty());
+}
+
+#[tokio::test]
+async fn the_tool_that_activates_skills_is_there_only_with_skills() {
+    let folder = tempfile::tempdir().unwrap();
+    let none = book(vec![root(folder.path(), Origin::User)]).await;
+    assert!(none.tools().is_empty());
+    let some = book(vec![root(five(), Origin::User)]).await;
+    let tools = some.tools();
+    let definition = &tools[0].definition;
+    assert_eq!(definition.name().as_str(), "use_skill");
+    let schema = definition.input_schema().value();
+    assert_eq!(schema["properties"]["skill"]["enum"].as_array().unwrap().len(), 5);
+    assert!(definition.description().contains("- yue-bao: 编写部门月报"));
+    assert!(!definition.description().contains("CONCURRENTLY"), "instructions stay where they are");
+}
+
+#[test]
+fn a_new_skill_is_a_good_one() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, kind, lang) in [
+        ("plain-one", Kind::Instructions, Lang::En),
+        ("with-tool", Kind::WithTool, Lang::En),
+        ("zhong-wen", Kind::WithTool, Lang::Zh),
+    ] {
+        let made = make(folder.path(), name, (kind, lang)).unwrap();
+        let looked = validate(&made);
+        assert!(looked.iter().all(|one| one.faults.is_empty()), "{looked:#?}");
+        assert_eq!(looked[0].skill.as_ref().unwrap().tools.len(), usize::from(kind == Kind::WithTool));
+        let text = fs::read_to_string(made.join("SKILL.md")).unwrap();
+        assert_eq!(frontmatter_of(&text).unwrap()["name"], name);
+    }
+    let again = make(folder.path(), "plain-one", (Kind::Instructions, Lang::En)).unwrap_err();
+    assert!(again.0.say(Lang::En).contains("exists already"));
+    let odd = make(folder.path(), "My Skill", (Kind::Instructions, Lang::En)).unwrap_err();
+    assert!(odd.0.say(Lang::En).ends_with("such as `my-skill`"), "{odd}");
+    let up = make(folder.path(), "../up", (Kind::Instructions, Lang::En)).unwrap_err();
+    assert!(up.0.say(Lang::En).contains("is no name for a skill"));
+}
+
+#[test]
+fn a_broken_skill_is_told_line_by_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "---\nname: Other\ndescription: Use it: now #1\ncompatibility: 7\nmetadata:\n  toolhub:\n    tools:\n      - name: run it\n        description: d\n        script: scripts/a.py\n      - name: b\n        description: d\n        script: ../b.py\n      - name: c\n        description: d\n        script: scripts/missing.py\n        hint: {}\n    grants: {disk: all}\n---\nSee [this](references/none.md).\n";
+    let own = skill(folder.path(), "broken", text);
+    let looked = validate(&own);
+    let told: Vec<String> = looked[0]
+        .faults
+        .iter()
+        .map(|fault| {
+            let line = fault.line.map_or("?".to_owned(), |line| line.to_string());
+            format!("{line} {} {}", fault.weight.name(), fault.advice(Lang::En))
+        })
+        .collect();
+    let expect = [
+        "2 wrong `Other` is no name for a skill",
+        "2 wrong the name is not that of its folder, `broken`; write `name: broken`, or rename the folder",
+        "3 wrong this line is not valid YAML, and was read as it was probably meant; write `description: \"Use it: now #1\"`",
+        "3 advice what follows ` #` is a comment",
+        "4 wrong `compatibility` must be a text; write `compatibility: \"…\"`",
+        "8 wrong `run it` is no name for a tool; use up to 64 letters, digits, `_` and `-`",
+        "13 wrong `../b.py` is not in `scripts/`; put it there, and write `script: scripts/NAME`",
+        "16 wrong there is no `scripts/missing.py`; write the script, or mend its name",
+        "17 wrong `hint` means nothing here; there are `name`",
+        "18 wrong `disk` means nothing here; there are `read`, `write`, `network`, `environment`",
+        "20 wrong `references/none.md` is not in the skill; add the file, or mend the link",
+    ];
+    for (told, expect) in told.iter().zip(expect) {
+        assert!(told.starts_with(expect), "{told}\n{expect}");
+    }
+    assert_eq!(told.len(), expect.len(), "{told:#?}");
+    assert!(looked[0].is_wrong());
+    for fault in &looked[0].faults {
+        assert!(
+            fault.say(Lang::Zh).contains('；') && !fault.say(Lang::Zh).contains("; "),
+            "{}",
+            fault.say(Lang::Zh)
+        );
+    }
+}

@@ -1,0 +1,367 @@
+//! Scripts of skills, run for real in the sandbox: what they answer, how they fail, what stops them, and that nothing is
+//! run that its owner did not agree to.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation fails the test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use toolhub_core::lang::Text;
+use toolhub_core::ports::Silence;
+use toolhub_core::tool::Trust;
+use toolhub_core::{
+    BoxFuture, CallContext, CallId, Effect, Lang, RawJson, Say as _, ToolError, ToolHost as _, ToolOutput,
+};
+use toolhub_skills::{Fetch, ForeignSkill, Origin, Root, SkillBook, SkillHost, SkillOptions};
+
+/// Nobody has skills elsewhere.
+struct Nowhere;
+
+impl Fetch for Nowhere {
+    fn fetch<'a>(&'a self, _: &'a ForeignSkill, _: Option<&'a str>) -> BoxFuture<'a, Result<Vec<u8>, Text>> {
+        Box::pin(async { Err(Text::new("nowhere", "无")) })
+    }
+}
+
+struct Bench {
+    folder: tempfile::TempDir,
+    book: Arc<SkillBook>,
+    host: SkillHost,
+}
+
+impl Bench {
+    /// A skill with these scripts, each a tool of its file's name.
+    async fn new(scripts: &[(&str, &str)]) -> Self {
+        Self::with(scripts, "", Origin::User).await
+    }
+
+    async fn with(scripts: &[(&str, &str)], grants: &str, origin: Origin) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("bench");
+        fs::create_dir_all(own.join("scripts")).unwrap();
+        let mut text = "---\nname: bench\ndescription: For tests\nmetadata:\n  toolhub:\n".to_owned();
+        if !grants.is_empty() {
+            text += &format!("    grants: {grants}\n");
+        }
+        text += "    tools:\n";
+        for (file, code) in scripts {
+            fs::write(own.join("scripts").join(file), code).unwrap();
+            let name = file.split('.').next().unwrap();
+            text += &format!("      - {{name: {name}, description: d, script: scripts/{file}}}\n");
+        }
+        text += "---\nDo it.\n";
+        fs::write(own.join("SKILL.md"), text).unwrap();
+        let data = folder.path().join("data");
+        let options = SkillOptions {
+            roots: vec![Root { folder: folder.path().to_owned(), origin }],
+            data: Some(data),
+            ..SkillOptions::default()
+        };
+        let book = Arc::new(SkillBook::new(options));
+        book.refresh().await;
+        let host = SkillHost::new(Arc::clone(&book), Arc::new(Nowhere));
+        Self { folder, book, host }
+    }
+
+    fn skill(&self) -> PathBuf {
+        self.folder.path().join("bench")
+    }
+
+    async fn approve(&self) {
+        let skill = Arc::clone(&self.book.shelf().skills[0].skill);
+        let digest = self.book.files_of(&skill).unwrap().digest();
+        self.book.agreed().insert(skill.key(), digest);
+        self.book.stand_again().await;
+    }
+
+    async fn call(&self, tool: &str, arguments: &str) -> Result<ToolOutput, ToolError> {
+        let tools = self.book.tools();
+        let tool = tools.iter().find(|one| one.name().as_str() == tool).expect("the tool is there");
+        let context = CallContext {
+            call: CallId::fresh(),
+            conversation: None,
+            caller: None,
+            events: Arc::new(Silence),
+        };
+        self.host.call(tool, &RawJson::parse(arguments).unwrap(), &context).await
+    }
+
+    async fn fails(&self, tool: &str) -> String {
+        let error = self.call(tool, "{}").await.unwrap_err();
+        assert!(!error.say(Lang::Zh).is_empty());
+        error.say(Lang::En)
+    }
+}
+
+/// Whether any process has these words in its command line.
+fn runs(words: &str) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " ")).any(|line| line.contains(words))
+}
+
+async fn gone(words: &str) {
+    let started = Instant::now();
+    while runs(words) {
+        assert!(started.elapsed() < Duration::from_secs(20), "`{words}` still runs");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn scripts_are_given_json_and_answer_with_json_or_text() {
+    let bench = Bench::new(&[
+        ("double.py", "import json, sys\njson.dump({'n': json.load(sys.stdin)['n'] * 2}, sys.stdout)\n"),
+        ("echo.sh", "cat\n"),
+        ("where.sh", "echo \"$PWD|$SKILL_DIR\"; cat \"$SKILL_DIR/SKILL.md\" | head -2 | tail -1\n"),
+        ("beside.py", "import helper\nprint(helper.WORD)\n"),
+    ])
+    .await;
+    fs::write(bench.skill().join("scripts/helper.py"), "WORD = '你好'\n").unwrap();
+    let answer = bench.call("double", r#"{"n": 21}"#).await.unwrap();
+    assert_eq!(answer.structured().unwrap().get(), r#"{"n": 42}"#);
+    let big = r#"{"n":12345678901234567890123456789012345678901234567890}"#;
+    assert_eq!(bench.call("echo", big).await.unwrap().structured().unwrap().get(), big);
+    let here = bench.skill().canonicalize().unwrap().display().to_string();
+    let said = bench.call("where", "{}").await.unwrap().texts().0.concat();
+    assert_eq!(said, format!("{here}|{here}\nname: bench"));
+    assert_eq!(bench.call("beside", "{}").await.unwrap().texts().0.concat(), "你好");
+    assert!(!bench.skill().join("scripts/__pycache__").exists(), "nothing is written beside scripts");
+}
+
+#[tokio::test]
+async fn failures_say_why() {
+    let bench = Bench::new(&[
+        ("three.sh", "echo 'no paper' >&2; exit 3\n"),
+        ("raises.py", "raise ValueError('too small')\n"),
+        ("binary.sh", "printf '\\377\\376'\n"),
+        ("strange", "x\n"),
+    ])
+    .await;
+    assert_eq!(
+        bench.fails("three").await,
+        "the script failed: it ended with exit code 3\nits last words on stderr:\n  no paper"
+    );
+    assert!(bench.fails("raises").await.ends_with("ValueError: too small"));
+    assert!(bench.fails("binary").await.contains("is not UTF-8"));
+    let error = bench.call("strange", "{}").await.unwrap_err();
+    assert!(error.say(Lang::En).contains("`strange` may not be run"), "{error}");
+    assert_eq!(error.effect(), Effect::None);
+}
+
+#[tokio::test]
+async fn what_never_ends_is_stopped_and_leaves_nothing_behind() {
+    let bench = Bench::new(&[
+        ("endless.sh", "yes endless-4711\n"),
+        ("complains.sh", "yes complains-4711 >&2\n"),
+        ("leaves.sh", "(setsid sleep 4711.25 &)\nsleep 4712.25 &\necho done\n"),
+        ("waits.sh", "sleep 4713.25\n"),
+    ])
+    .await;
+    assert!(bench.fails("endless").await.contains("answered more than 1 MiB and was stopped"));
+    gone("endless-4711").await;
+    assert!(bench.fails("complains").await.contains("wrote to its standard error more than 16 MiB"));
+    gone("complains-4711").await;
+    let answer = bench.call("leaves", "{}").await.unwrap();
+    assert_eq!(answer.texts().0.concat(), "done");
+    gone("sleep 4711.25").await;
+    gone("sleep 4712.25").await;
+    // Whoever stops waiting cancels.
+    let waited = tokio::time::timeout(Duration::from_secs(3), bench.call("waits", "{}")).await;
+    assert!(waited.is_err());
+    gone("sleep 4713.25").await;
+}
+
+#[tokio::test]
+async fn scripts_are_kept_in_and_the_error_says_from_what() {
+    let secret = tempfile::tempdir().unwrap();
+    fs::write(secret.path().join("secret"), "secret").unwrap();
+    let place = secret.path().canonicalize().unwrap().join("secret");
+    let shown = place.display().to_string();
+    let read = format!("print(open({shown:?}).read())\n");
+    let write = "open('SKILL.md', 'a').write('x')\n";
+    let connect = "import socket\nsocket.create_connection(('127.0.0.1', 9), 2)\n";
+    let scripts =
+        [("read.py", read.as_str()), ("write.py", write), ("connect.py", connect), ("env.sh", "env\n")];
+    let bench = Bench::new(&scripts).await;
+    assert!(bench.fails("read").await.contains(&shown), "{}", bench.fails("read").await);
+    let before = fs::read(bench.skill().join("SKILL.md")).unwrap();
+    bench.fails("write").await;
+    assert_eq!(fs::read(bench.skill().join("SKILL.md")).unwrap(), before);
+    assert!(bench.fails("connect").await.contains("kept it from the network"));
+    let env = bench.call("env", "{}").await.unwrap().texts().0.concat();
+    assert!(!env.contains("CARGO"), "{env}");
+    // With a grant, and its owner's word, it may.
+    let parent = secret.path().canonicalize().unwrap().display().to_string();
+    let granted = Bench::with(&scripts, &format!("{{read: [{parent:?}]}}"), Origin::User).await;
+    assert_eq!(granted.book.tools()[0].trust, Trust::Quarantined, "{:?}", granted.book.tools());
+    granted.approve().await;
+    assert_eq!(granted.call("read", "{}").await.unwrap().texts().0.concat(), "secret");
+}
+
+#[tokio::test]
+async fn what_is_run_is_what_was_approved() {
+    let bench = Bench::with(&[("say.sh", "echo one; cat \"$SKILL_DIR/data\"\n")], "", Origin::Project).await;
+    fs::write(bench.skill().join("data"), "a").unwrap();
+    assert!(bench.book.tools().iter().all(|tool| tool.trust == Trust::Quarantined));
+    let error = bench.call("say", "{}").await.unwrap_err();
+    assert!(error.say(Lang::En).contains("is held back: not approved yet"), "{error}");
+    assert_eq!(error.effect(), Effect::None);
+    bench.approve().await;
+    assert_eq!(bench.call("say", "{}").await.unwrap().texts().0.concat(), "one\na");
+    // Nobody looked through the folders again, and still nothing else is run.
+    fs::write(bench.skill().join("data"), "b").unwrap();
+    let error = bench.call("say", "{}").await.unwrap_err();
+    assert!(error.say(Lang::En).contains("changed since it was approved"), "{error}");
+    // Nor is anything read out of it.
+    assert!(bench.call("use_skill", r#"{"skill": "bench"}"#).await.is_err());
+    fs::write(bench.skill().join("data"), "a").unwrap();
+    assert!(bench.call("say", "{}").await.is_ok());
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("/etc/hostname", bench.skill().join("link")).unwrap();
+        assert!(bench.call("say", "{}").await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn files_that_change_all_the_time_never_run_as_something_else() {
+    let bench = Bench::with(&[("say.sh", "echo good\n")], "", Origin::Project).await;
+    bench.approve().await;
+    let script = bench.skill().join("scripts/say.sh");
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (theirs, ended) = (script.clone(), Arc::clone(&stop));
+    let changing = std::thread::spawn(move || {
+        while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+            for code in ["echo evil\n", "echo good\n"] {
+                let new = theirs.with_extension("new");
+                fs::write(&new, code).unwrap();
+                fs::rename(&new, &theirs).unwrap();
+            }
+        }
+    });
+    for _ in 0..30 {
+        if let Ok(answer) = bench.call("say", "{}").await {
+            assert_eq!(answer.texts().0.concat(), "good");
+        }
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    changing.join().unwrap();
+}
+
+const CLASSES: &str = r#"
+from typing import Literal, Optional
+raise_on_import = __name__ == "__never__"
+open("imported", "w") if False else None
+
+class Greeter:
+    name = "greet_someone"
+    description = "Greets somebody"
+    read_only = True
+
+    def execute(self, who: str, times: int = 1, tone: Literal["warm", "cool"] = "warm", tags: Optional[list[str]] = None):
+        """Greets.
+
+        Args:
+            who: Whom to greet
+        """
+        print("noise on stdout")
+        return {"said": f"Hello, {who}!" * times, "tone": tone}
+
+class Broken:
+    name = "break_down"
+    description = "Fails"
+    async def execute(self, params: dict):
+        raise KeyError(params["what"])
+
+class NoTool:
+    name = "no_tool"
+"#;
+
+#[tokio::test]
+async fn python_classes_are_tools_by_their_signature() {
+    let bench = Bench::new(&[("other.sh", "true\n")]).await;
+    fs::write(bench.skill().join("scripts/classes.py"), CLASSES).unwrap();
+    fs::write(bench.folder.path().join("single.py"), CLASSES.replace("greet_someone", "greet_again"))
+        .unwrap();
+    fs::write(bench.folder.path().join("broken.py"), "class A:\n  def execute(:\n").unwrap();
+    bench.book.refresh().await;
+    let tools = bench.book.tools();
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name().as_str()).collect();
+    assert_eq!(
+        names,
+        ["use_skill", "other", "greet_someone", "break_down", "greet_again", "single__break_down"]
+    );
+    let greet = &tools[2];
+    let schema = greet.definition.input_schema().value();
+    assert_eq!(
+        schema["properties"]["who"],
+        serde_json::json!({"type": "string", "description": "Whom to greet"})
+    );
+    assert_eq!(schema["properties"]["times"]["default"], 1);
+    assert_eq!(schema["properties"]["tone"]["enum"], serde_json::json!(["warm", "cool"]));
+    assert_eq!(schema["required"], serde_json::json!(["who"]));
+    assert_eq!(greet.hints().read_only, Some(true));
+    let answer = bench.call("greet_someone", r#"{"who": "阿达"}"#).await.unwrap();
+    assert_eq!(answer.structured().unwrap().value()["said"], "Hello, 阿达!");
+    assert_eq!(
+        bench
+            .call("greet_again", r#"{"who": "Eve", "times": 2}"#)
+            .await
+            .unwrap()
+            .structured()
+            .unwrap()
+            .value()["said"],
+        "Hello, Eve!Hello, Eve!"
+    );
+    let error = bench.call("break_down", r#"{"what": "paper"}"#).await.unwrap_err();
+    assert_eq!(error.say(Lang::En), "KeyError: 'paper'");
+    let shelf = bench.book.shelf();
+    let broken: Vec<String> =
+        shelf.skipped.iter().flat_map(|one| &one.faults).map(|fault| fault.say(Lang::En)).collect();
+    assert!(broken.len() == 1 && broken[0].contains("broken.py:2: Python cannot read it"), "{broken:?}");
+    // What was learned is kept: a machine without Python still knows the tools.
+    let options = SkillOptions {
+        roots: vec![Root { folder: bench.folder.path().to_owned(), origin: Origin::User }],
+        data: Some(bench.folder.path().join("data")),
+        python: Some("no-such-python".to_owned()),
+        ..SkillOptions::default()
+    };
+    let again = Arc::new(SkillBook::new(options));
+    again.refresh().await;
+    assert_eq!(again.tools().len(), tools.len());
+    let host = SkillHost::new(Arc::clone(&again), Arc::new(Nowhere));
+    let without = Bench { folder: tempfile::tempdir().unwrap(), book: again, host };
+    let error = without.call("greet_someone", r#"{"who": "x"}"#).await.unwrap_err();
+    assert!(error.say(Lang::En).contains("there is no Python to run it with: `no-such-python`"), "{error}");
+}
+
+#[tokio::test]
+async fn the_examples_work() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/skills");
+    let folder = tempfile::tempdir().unwrap();
+    let options = SkillOptions {
+        roots: vec![Root { folder: examples.clone(), origin: Origin::User }],
+        data: Some(folder.path().to_owned()),
+        ..SkillOptions::default()
+    };
+    let book = Arc::new(SkillBook::new(options));
+    book.refresh().await;
+    for looked in toolhub_skills::validate(&examples) {
+        assert!(looked.faults.is_empty(), "{looked:#?}");
+    }
+    let host = SkillHost::new(Arc::clone(&book), Arc::new(Nowhere));
+    let bench = Bench { folder, book, host };
+    let commit = bench.call("check_commit_message", r#"{"message": "更新了。\n正文"}"#).await.unwrap();
+    let found = commit.structured().unwrap().value();
+    assert_eq!(found["good"], false);
+    assert_eq!(found["problems"].as_array().unwrap().len(), 2, "{found}");
+    let good = bench.call("check_commit_message", r#"{"message": "读取空文件时不再崩溃"}"#).await.unwrap();
+    assert_eq!(good.structured().unwrap().value()["good"], true);
+    let csv = bench.book.shelf();
+    let csv = csv.named("csv-summary").unwrap();
+    assert!(!csv.is_used(), "it asks to read where the user works");
+}

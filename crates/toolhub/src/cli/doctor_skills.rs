@@ -1,0 +1,72 @@
+//! What `toolhub doctor` says of skills, and of the sandbox that their scripts run in.
+
+use toolhub::Hub;
+use toolhub_core::Say as _;
+use toolhub_sandbox::{Isolation, support};
+use toolhub_skills::serious;
+
+use super::app::App;
+use super::doctor::{Finding, Report};
+
+pub(super) fn look(app: &App, hub: &Hub, report: &mut Report<'_>) {
+    let (lang, shelf) = (app.lang(), hub.skills());
+    let used = shelf.used().count();
+    if used > 0 {
+        report.add(
+            "skills",
+            Finding::Good,
+            &lang.pick(format!("skills: {used}"), format!("技能：{used} 个")),
+        );
+    }
+    let waiting = shelf.skills.iter().filter(|known| !known.standing.may_be_used());
+    let names: Vec<String> = waiting.map(|known| format!("`{}`", known.skill.name)).collect();
+    if !names.is_empty() {
+        let names = names.join(lang.pick(", ", "、"));
+        let text = lang.pick(
+            format!("skills that wait for your approval: {names}; see `toolhub skills show NAME`, then `toolhub skills approve NAME`"),
+            format!("等待批准的技能：{names}；见 `toolhub skills show 名称`，再用 `toolhub skills approve 名称`"),
+        );
+        report.add("skills", Finding::Odd, &text);
+    }
+    for known in &shelf.skills {
+        if let Some(by) = &known.hidden_by {
+            let (place, by) = (known.skill.file.display(), by.display());
+            let text = lang.pick(
+                format!("skill `{place}` is hidden by `{by}`"),
+                format!("技能 `{place}` 被 `{by}` 遮盖"),
+            );
+            report.add("skills", Finding::Odd, &text);
+        }
+    }
+    for fault in serious(&shelf) {
+        report.add("skills", Finding::Odd, &fault.say(lang));
+    }
+    for note in &shelf.notes {
+        report.add("skills", Finding::Odd, &note.say(lang));
+    }
+    let has_scripts = shelf.skills.iter().any(|known| !known.skill.tools.is_empty());
+    if !has_scripts {
+        return;
+    }
+    let allowed = &hub.settings().skills.allow_missing;
+    let found = support();
+    let missing = found.missing(Isolation::Auto);
+    if missing.is_empty() {
+        report.add("sandbox", Finding::Good, lang.pick("sandbox: complete", "沙箱：完整"));
+    }
+    for one in missing {
+        let (name, why) = (one.protection, lang.pick(&one.english, &one.chinese));
+        let gone = allowed.iter().any(|allowed| allowed.0 == one.protection);
+        let text = match gone {
+            true => lang.pick(
+                format!("sandbox: `{name}` is missing ({why}), and you allowed that"),
+                format!("沙箱：缺少 `{name}`（{why}），已允许"),
+            ),
+            false => lang.pick(
+                format!("sandbox: `{name}` is missing ({why}), so scripts of skills are not run; to run them without it: `[skills] allow_missing = [\"{name}\"]`"),
+                format!("沙箱：缺少 `{name}`（{why}），因此不运行技能的脚本；如可不要它：`[skills] allow_missing = [\"{name}\"]`"),
+            ),
+        };
+        report.add("sandbox", Finding::Odd, &text);
+    }
+}

@@ -1,0 +1,80 @@
+//! `toolhub skills run`: one tool of a skill, and no other of the same name.
+
+use toolhub::{Mending, Source, ToolCall, ToolError};
+use toolhub_core::{RawJson, Say as _};
+use toolhub_skills::Known;
+
+use super::app::App;
+use super::arguments::{self, PairError};
+use super::call;
+use super::exit::{Exit, UsageError};
+use super::options_skills::SkillRunArgs;
+use super::skills::named;
+
+pub(crate) async fn run(app: &App, args: &SkillRunArgs) -> anyhow::Result<Exit> {
+    let lang = app.lang();
+    let given = args.args.as_deref().map(|text| arguments::given(text, lang)).transpose()?;
+    let hub = app.hub().await?;
+    let shelf = hub.skills();
+    let known = named(app, &shelf, &args.name)?;
+    // A skill with one tool need not be told which; then what stands in its place is the first argument.
+    let mut pairs = args.pairs.clone();
+    let mut tool = args.tool.clone();
+    if let Some(first) = tool.as_ref().filter(|word| word.contains('=')).cloned() {
+        pairs.insert(0, first);
+        tool = None;
+    }
+    let (name, schema) = chosen(app, known, tool.as_deref())?;
+    let arguments = match arguments::with_pairs(given.as_ref(), &pairs, &schema, lang) {
+        Ok(arguments) => arguments,
+        Err(PairError::Usage(error)) => return Err(error.into()),
+        Err(PairError::Unknown(problem)) => {
+            let error = ToolError::InvalidArguments { tool: name.as_str().into(), problems: vec![problem] };
+            app.screen.error(&error.say(lang));
+            return Ok(Exit::from(&error));
+        }
+    };
+    let mut wanted = ToolCall::new(name.as_str(), arguments);
+    wanted.mending = Mending::On;
+    wanted.among = Some([Source::Skill].into());
+    wanted.timeout = args.timeout.map(|span| span.0);
+    let outcome = app.interruptible(hub.call(wanted)).await?;
+    call::show(app, &outcome);
+    Ok(outcome.result.as_ref().err().map_or(Exit::Done, Exit::from))
+}
+
+/// The tool that is meant, under its name in the catalog, and its schema.
+fn chosen(app: &App, known: &Known, wanted: Option<&str>) -> Result<(String, RawJson), UsageError> {
+    let lang = app.lang();
+    let skill = &known.skill;
+    let name = &skill.name;
+    let all: Vec<(&str, &String, &RawJson)> = skill
+        .tools
+        .iter()
+        .zip(&known.tool_names)
+        .map(|(tool, shown)| (tool.name.as_str(), shown, &tool.schema))
+        .collect();
+    let list = all.iter().map(|(own, ..)| format!("`{own}`")).collect::<Vec<_>>().join(", ");
+    let found = match (wanted, &all[..]) {
+        (Some(wanted), _) => all.iter().find(|(own, shown, _)| *own == wanted || shown.as_str() == wanted),
+        (None, [one]) => Some(one),
+        (None, _) => None,
+    };
+    if let Some((_, shown, schema)) = found {
+        return Ok(((*shown).clone(), (*schema).clone()));
+    }
+    Err(UsageError(match (all.is_empty(), wanted) {
+        (true, _) => lang.pick(
+            format!("the skill `{name}` has no tools, only instructions: read them with `toolhub skills show {name}`"),
+            format!("技能 `{name}` 没有工具，只有说明：用 `toolhub skills show {name}` 查看"),
+        ),
+        (false, Some(wanted)) => lang.pick(
+            format!("the skill `{name}` has no tool `{wanted}`: it has {list}"),
+            format!("技能 `{name}` 没有工具 `{wanted}`：它有 {list}"),
+        ),
+        (false, None) => lang.pick(
+            format!("say which tool of `{name}`: {list}"),
+            format!("请指明 `{name}` 的哪个工具：{list}"),
+        ),
+    }))
+}

@@ -1,0 +1,250 @@
+//! Skills as clients of the gateway are served them: the hub's own and those of its servers, in one list, each file with
+//! the digest and size that it has.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use toolhub_core::{Lang, RawJson, RawObject, Say as _};
+use toolhub_mcp::Server;
+use toolhub_mcp::gateway::RpcError;
+use toolhub_mcp::skills::SkillEntry;
+use toolhub_skills::resource;
+
+use super::backend::HubBackend;
+use crate::skills::{ServedSkill, encoded, is_manifest};
+
+/// Skills on one page of the list.
+const PAGE: usize = 100;
+/// What a folder is called among kinds of files.
+const FOLDER: &str = "inode/directory";
+
+/// A skill as it is shown.
+struct Shown {
+    /// The address of its `SKILL.md` here.
+    uri: String,
+    entry: RawJson,
+    home: Home,
+}
+
+enum Home {
+    Own(Arc<ServedSkill>),
+    Server(Arc<Server>, Arc<SkillEntry>),
+}
+
+impl Shown {
+    fn root(&self) -> &str {
+        self.uri.strip_suffix("/SKILL.md").unwrap_or(&self.uri)
+    }
+
+    /// The addresses of its files here, each with its size.
+    fn files(&self) -> Vec<(String, u64)> {
+        match &self.home {
+            Home::Own(skill) => skill.files.iter().map(|file| (file.uri.clone(), file.size)).collect(),
+            Home::Server(_, entry) => {
+                let here = |uri: &str| {
+                    format!("{}{}", self.root(), uri.strip_prefix(entry.root()).unwrap_or_default())
+                };
+                entry.files.iter().flatten().map(|file| (here(&file.uri), file.size)).collect()
+            }
+        }
+    }
+}
+
+impl HubBackend {
+    /// The skills of this profile: the hub's own first. Of two with one address the later is shown under its server's
+    /// name, so that none takes another's place.
+    async fn shown_skills(&self) -> Vec<Shown> {
+        let mut shown: Vec<Shown> = self
+            .own_skills()
+            .await
+            .into_iter()
+            .map(|skill| Shown {
+                uri: skill.uri.clone(),
+                entry: skill.entry.clone(),
+                home: Home::Own(Arc::new(skill)),
+            })
+            .collect();
+        for (server, entry) in self.hub.server_skills.all(&self.servers()).await {
+            let taken = shown.iter().any(|known| known.uri == entry.uri);
+            let own = entry.uri.strip_prefix("skill://").filter(|_| taken);
+            let uri = own.map(|path| format!("skill://{}/{path}", encoded(server.id().as_str())));
+            let entry_shown = uri.as_ref().map(|uri| moved(&entry, uri));
+            let one = Shown {
+                uri: uri.unwrap_or_else(|| entry.uri.clone()),
+                entry: entry_shown.unwrap_or_else(|| entry.raw.clone()),
+                home: Home::Server(server, entry),
+            };
+            // What is taken even so, or under another scheme, cannot be told apart.
+            if !shown.iter().any(|known| known.uri == one.uri) {
+                shown.push(one);
+            }
+        }
+        shown
+    }
+
+    /// The hub's own skills, where the profile admits them.
+    async fn own_skills(&self) -> Vec<ServedSkill> {
+        match self.profile.has_source("skill") {
+            true => self.hub.served_skills().await,
+            false => Vec::new(),
+        }
+    }
+
+    /// `skills/list`
+    pub(super) async fn list_skills(&self, params: &RawObject) -> Result<RawJson, RpcError> {
+        let cursor = params.get("cursor").and_then(|cursor| cursor.decode::<String>().ok());
+        let start = match cursor {
+            None => 0,
+            Some(cursor) => cursor
+                .parse::<usize>()
+                .map_err(|_| RpcError::invalid_params(format!("`{cursor}` is no cursor of this list")))?,
+        };
+        let shown = self.shown_skills().await;
+        let page: Vec<&RawJson> = shown.iter().skip(start).take(PAGE).map(|one| &one.entry).collect();
+        let result = RawObject::default().with("skills", RawJson::of(&page));
+        let next = start.saturating_add(PAGE);
+        Ok(match next < shown.len() {
+            true => result.with("nextCursor", next.to_string()).into_raw(),
+            false => result.into_raw(),
+        })
+    }
+
+    /// `skills/get`
+    pub(super) async fn get_skill(&self, uri: &str) -> Result<RawJson, RpcError> {
+        let found = self.shown_skills().await.into_iter().find(|one| one.uri == uri);
+        if let Some(found) = found {
+            return Ok(RawObject::default().with("skill", found.entry).into_raw());
+        }
+        // A server need not list all that it has.
+        if is_manifest(uri) {
+            for server in self.servers() {
+                if server.serves_skills() == Some(true)
+                    && let Ok(entry) = server.skill(uri).await
+                {
+                    return Ok(RawObject::default().with("skill", entry.raw).into_raw());
+                }
+            }
+        }
+        Err(RpcError::invalid_params(format!("No skill is served at {uri}")))
+    }
+
+    /// A file of a skill; `None` where the address is none of a skill's.
+    pub(super) async fn read_skill_file(&self, uri: &str) -> Option<Result<RawJson, RpcError>> {
+        // Most addresses are no skill's, and are not looked for among them.
+        let wanted = uri.starts_with("skill:") || self.hub.server_skills.knows(uri);
+        if !wanted {
+            return None;
+        }
+        let shown = self.shown_skills().await;
+        let one = shown
+            .iter()
+            .find(|one| uri.strip_prefix(one.root()).is_some_and(|rest| rest.starts_with('/')))?;
+        Some(match &one.home {
+            Home::Own(skill) => own_file(skill, uri).await,
+            Home::Server(server, entry) => {
+                let theirs = format!("{}{}", entry.root(), uri.strip_prefix(one.root()).unwrap_or_default());
+                let read = self.hub.server_skills.read(server, entry, &theirs).await;
+                read.map(|result| if theirs == uri { result } else { renamed(&result, uri) })
+                    .map_err(|why| RpcError::invalid_params(why.say(Lang::En)))
+            }
+        })
+    }
+
+    /// `resources/directory/read`; `None` where the address is no folder of a skill whose files are known.
+    pub(super) async fn read_skill_folder(&self, uri: &str) -> Option<Result<RawJson, RpcError>> {
+        let folder = uri.trim_end_matches('/');
+        let shown = self.shown_skills().await;
+        let files: Vec<(String, u64)> = shown.iter().flat_map(Shown::files).collect();
+        if files.iter().any(|(file, _)| file == folder) {
+            return Some(Err(RpcError::invalid_params(format!("{uri} is not a directory resource"))));
+        }
+        let mut children: Vec<Value> = Vec::new();
+        for (file, size) in &files {
+            let Some(below) = file.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')) else {
+                continue;
+            };
+            let child = match below.split_once('/') {
+                None => {
+                    json!({"uri": file, "name": below, "mimeType": resource::mime_of(below), "size": size})
+                }
+                Some((name, _)) => {
+                    json!({"uri": format!("{folder}/{name}"), "name": name, "mimeType": FOLDER})
+                }
+            };
+            if !children.iter().any(|known| known["uri"] == child["uri"]) {
+                children.push(child);
+            }
+        }
+        if children.is_empty() {
+            return None;
+        }
+        Some(Ok(RawJson::from(json!({"resources": children}))))
+    }
+
+    /// The `SKILL.md` of each of the hub's own skills, as a resource.
+    pub(super) async fn skill_resources(&self) -> Vec<(String, RawJson)> {
+        let skills = self.own_skills().await;
+        let shown = skills.into_iter().map(|skill| {
+            let size = skill.files.iter().find(|file| file.uri == skill.uri).map_or(0, |file| file.size);
+            let item = json!({"uri": skill.uri, "name": skill.name, "description": skill.description,
+                "mimeType": "text/markdown", "size": size});
+            (skill.uri, RawJson::from(item))
+        });
+        shown.collect()
+    }
+}
+
+async fn own_file(skill: &Arc<ServedSkill>, uri: &str) -> Result<RawJson, RpcError> {
+    let unknown = || {
+        RpcError::invalid_params(format!("Resource not found: {uri}"))
+            .with_data(RawObject::default().with("uri", uri))
+    };
+    let path =
+        skill.files.iter().find(|file| file.uri == uri).map(|file| file.path.clone()).ok_or_else(unknown)?;
+    let (folder, wanted) = (skill.folder.clone(), path.clone());
+    let read = tokio::task::spawn_blocking(move || resource::read(&folder, &wanted, resource::LARGEST)).await;
+    let bytes = match read {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(error)) => return Err(RpcError::invalid_params(error.text().say(Lang::En))),
+        Err(_) => return Err(RpcError::new(-32603, "the file could not be read")),
+    };
+    let content = RawObject::default().with("uri", uri).with("mimeType", resource::mime_of(&path));
+    let content = match String::from_utf8(bytes) {
+        Ok(text) => content.with("text", text),
+        Err(error) => content.with("blob", STANDARD.encode(error.as_bytes())),
+    };
+    Ok(RawObject::default().with("contents", RawJson::of(&[content])).into_raw())
+}
+
+/// An entry under another address.
+fn moved(entry: &SkillEntry, uri: &str) -> RawJson {
+    let root = uri.strip_suffix("/SKILL.md").unwrap_or(uri);
+    let mut shown = entry.raw.object().unwrap_or_default().with("uri", uri);
+    let files = shown.get("resources").and_then(|files| files.decode::<Vec<RawJson>>().ok());
+    if let Some(files) = files {
+        let files: Vec<RawJson> = files
+            .into_iter()
+            .map(|file| {
+                let members = file.object().unwrap_or_default();
+                let theirs =
+                    members.get("uri").and_then(|uri| uri.decode::<String>().ok()).unwrap_or_default();
+                let below = theirs.strip_prefix(entry.root()).unwrap_or_default();
+                members.with("uri", format!("{root}{below}")).into_raw()
+            })
+            .collect();
+        shown.set("resources", RawJson::of(&files));
+    }
+    shown.into_raw()
+}
+
+/// What was read, under the address it was asked for by.
+fn renamed(result: &RawJson, uri: &str) -> RawJson {
+    let members = result.object().unwrap_or_default();
+    let contents = members.get("contents").and_then(|contents| contents.decode::<Vec<RawJson>>().ok());
+    let contents = contents.unwrap_or_default().into_iter();
+    let contents: Vec<RawObject> =
+        contents.map(|one| one.object().unwrap_or_default().with("uri", uri)).collect();
+    members.with("contents", RawJson::of(&contents)).into_raw()
+}

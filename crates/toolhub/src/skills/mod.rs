@@ -1,0 +1,182 @@
+//! The skills of a hub: looked up, approved by their owner, and put into the catalog.
+
+mod served;
+mod servers;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use toolhub_core::approval::Approval;
+use toolhub_core::ports::{HubStore, StoreError};
+use toolhub_core::{Event, EventKind, RawJson, RawObject, Source, ToolName};
+use toolhub_skills::{Agreed, FileSet, Mark, Shelf, Skill, SkillBook, Standing};
+
+use crate::hub::Hub;
+
+pub(crate) use served::{ServedSkill, encoded};
+pub(crate) use servers::{ServerSkills, is_manifest};
+
+/// What changed in a skill since its owner agreed to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SkillChange {
+    /// Files that are new.
+    pub added: Vec<String>,
+    /// Files that are not what they were.
+    pub changed: Vec<String>,
+    /// Files that are gone.
+    pub removed: Vec<String>,
+}
+
+impl Hub {
+    /// The skills, as they were last looked up.
+    pub fn skills(&self) -> Arc<Shelf> {
+        self.skills.shelf()
+    }
+
+    /// The book that they stand in.
+    pub fn skill_book(&self) -> &Arc<SkillBook> {
+        &self.skills
+    }
+
+    /// Looks the skills up again, and puts their tools into the catalog; whether other tools are there than before.
+    pub async fn refresh_skills(&self) -> bool {
+        let before = self.skills.tools();
+        self.skills.refresh().await;
+        self.read_agreed().await;
+        self.put_skills(&before)
+    }
+
+    /// Puts the skills' tools into the catalog; whether they are other ones than `before`.
+    pub(crate) fn put_skills(&self, before: &[toolhub_core::Tool]) -> bool {
+        let tools = self.skills.tools();
+        let same = tools.len() == before.len()
+            && tools.iter().zip(before).all(|(one, other)| {
+                one.definition.raw().get() == other.definition.raw().get() && one.trust == other.trust
+            });
+        if !same {
+            self.engine.set_tools(&Source::Skill, &tools);
+            self.lists_kept.send_modify(|count| *count += 1);
+        }
+        !same
+    }
+
+    async fn read_agreed(&self) {
+        if !waits_for_word(&self.skills.shelf()) {
+            return;
+        }
+        let store = self.store.as_deref();
+        if let Err(error) = read_agreed(&self.skills, store).await {
+            self.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
+        }
+    }
+
+    /// Reads again what owners agreed to of skills, which another program may have changed.
+    pub(crate) async fn reload_skills(&self) -> bool {
+        let before = self.skills.tools();
+        self.read_agreed().await;
+        self.put_skills(&before)
+    }
+
+    /// Agrees to a skill as it is now.
+    pub async fn approve_skill(&self, skill: &Skill, files: &FileSet) -> Result<(), StoreError> {
+        let marks: BTreeMap<&str, String> =
+            files.files.iter().map(|(path, file)| (path.as_str(), marked(&file.digest, file.mark))).collect();
+        let definition = RawObject::default()
+            .with("skill", skill.name.as_str())
+            .with("grants", RawJson::of(&skill.asked))
+            .with("files", RawJson::of(&marks));
+        let approval = Approval {
+            source: Source::Skill,
+            tool: ToolName::new(skill.key()),
+            version: files.digest(),
+            definition: definition.into_raw(),
+            at: SystemTime::now(),
+        };
+        self.kept_approvals()?.approve(approval.clone()).await?;
+        self.skills.agreed().insert(approval.tool.to_string(), approval.version.clone());
+        self.stand_again().await;
+        Ok(())
+    }
+
+    /// Takes the approval of a skill back; whether there was one.
+    pub async fn revoke_skill(&self, skill: &Skill) -> Result<bool, StoreError> {
+        let key = ToolName::new(skill.key());
+        let revoked = self.kept_approvals()?.revoke(&Source::Skill, &key).await?;
+        self.skills.agreed().remove(key.as_str());
+        self.stand_again().await;
+        Ok(revoked)
+    }
+
+    /// The skills that are served to others, with the digests of their files.
+    pub(crate) async fn served_skills(&self) -> Vec<ServedSkill> {
+        let book = Arc::clone(&self.skills);
+        tokio::task::spawn_blocking(move || served::served(&book)).await.unwrap_or_default()
+    }
+
+    /// Learns which skills the connected servers have, so that they can be activated; whether that is new.
+    pub async fn learn_server_skills(&self) -> bool {
+        let found = self.server_skills.of_connected().await;
+        if self.skills.shelf().foreign == found {
+            return false;
+        }
+        let before = self.skills.tools();
+        self.skills.set_foreign(found);
+        self.put_skills(&before)
+    }
+
+    async fn stand_again(&self) {
+        let before = self.skills.tools();
+        self.skills.stand_again().await;
+        self.put_skills(&before);
+    }
+
+    /// What changed in a skill since it was approved; `None` where it never was.
+    pub async fn skill_change(&self, skill: &Skill, files: &FileSet) -> Option<SkillChange> {
+        let approvals = self.store.as_deref()?.approvals().await.ok()?;
+        let key = skill.key();
+        let approval =
+            approvals.iter().find(|one| one.source == Source::Skill && one.tool.as_str() == key)?;
+        let before = approval.definition.object()?.get("files")?.decode::<BTreeMap<String, String>>().ok()?;
+        let mut change = SkillChange::default();
+        for (path, file) in &files.files {
+            match before.get(path) {
+                None => change.added.push(path.clone()),
+                Some(old) if *old != marked(&file.digest, file.mark) => change.changed.push(path.clone()),
+                Some(_) => {}
+            }
+        }
+        change.removed = before.into_keys().filter(|path| !files.files.contains_key(path)).collect();
+        Some(change)
+    }
+}
+
+/// A digest and what else of a file matters.
+fn marked(digest: &str, mark: Mark) -> String {
+    match mark {
+        Mark::Plain => digest.to_owned(),
+        Mark::Executable => format!("{digest} executable"),
+        Mark::Link => format!("{digest} link"),
+    }
+}
+
+/// Whether some skill cannot be used before it is known what its owner agreed to.
+pub(crate) fn waits_for_word(shelf: &Shelf) -> bool {
+    shelf.skills.iter().any(|known| known.standing != Standing::Own)
+}
+
+/// Tells a book what owners agreed to.
+pub(crate) async fn read_agreed(
+    book: &Arc<SkillBook>,
+    store: Option<&dyn HubStore>,
+) -> Result<(), StoreError> {
+    let Some(store) = store else { return Ok(()) };
+    let approvals = store.approvals().await?;
+    let of_skills = approvals.into_iter().filter(|approval| approval.source == Source::Skill);
+    let agreed: Agreed = of_skills.map(|approval| (approval.tool.to_string(), approval.version)).collect();
+    if *book.agreed() != agreed {
+        *book.agreed() = agreed;
+        book.stand_again().await;
+    }
+    Ok(())
+}

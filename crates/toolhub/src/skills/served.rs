@@ -1,0 +1,78 @@
+//! The hub's own skills as they are served to others: each file with an address, a digest and a size.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use toolhub_core::RawJson;
+use toolhub_mcp::skills::{MOST_BYTES, MOST_FILES};
+use toolhub_skills::{MANIFEST, Mark, SkillBook};
+
+/// A file of a skill, as it is served.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnFile {
+    pub(crate) uri: String,
+    /// Its path inside the skill.
+    pub(crate) path: String,
+    pub(crate) size: u64,
+}
+
+/// A skill, as it is served.
+#[derive(Debug, Clone)]
+pub(crate) struct ServedSkill {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    /// The address of its `SKILL.md`.
+    pub(crate) uri: String,
+    pub(crate) folder: PathBuf,
+    pub(crate) files: Vec<OwnFile>,
+    /// As it is listed.
+    pub(crate) entry: RawJson,
+}
+
+/// The skills that are used and can be served as they stand. Blocks: files are read for their digests.
+pub(crate) fn served(book: &SkillBook) -> Vec<ServedSkill> {
+    let shelf = book.shelf();
+    let mut all = Vec::new();
+    for known in shelf.used().filter(|known| known.skill.is_servable()) {
+        let skill = &known.skill;
+        let Ok(set) = book.files_of(skill) else { continue };
+        let root = format!("skill://{}", skill.name);
+        // A link is not followed, so there is nothing to serve.
+        let plain = set.files.iter().filter(|(_, file)| file.mark != Mark::Link);
+        let mut files = Vec::new();
+        let mut listed: Vec<Value> = Vec::new();
+        for (path, file) in plain {
+            let uri = format!("{root}/{}", encoded(path));
+            listed.push(json!({"uri": uri, "digest": format!("sha256:{}", file.digest), "size": file.size}));
+            files.push(OwnFile { uri, path: path.clone(), size: file.size });
+        }
+        if files.len() > MOST_FILES || set.size() > MOST_BYTES || !set.files.contains_key(MANIFEST) {
+            continue;
+        }
+        let uri = format!("{root}/{MANIFEST}");
+        let entry = json!({"uri": uri, "frontmatter": skill.frontmatter, "resources": listed});
+        all.push(ServedSkill {
+            name: skill.name.clone(),
+            description: skill.description.clone(),
+            uri,
+            folder: skill.folder.clone(),
+            files,
+            entry: RawJson::from(entry),
+        });
+    }
+    all
+}
+
+/// A path as an address holds it: what is no plain letter is written as its bytes.
+pub(crate) fn encoded(path: &str) -> String {
+    let mut out = String::new();
+    for byte in path.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                out.push(byte as char);
+            }
+            other => out.push_str(&format!("%{other:02X}")),
+        }
+    }
+    out
+}

@@ -1,0 +1,228 @@
+//! Skills of servers: listed when somebody wants them, fetched a file at a time, and used only where a file is what its
+//! server listed. A list that turns out to be old is asked for again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::Value;
+use tokio::time::Instant;
+use toolhub_core::lang::Text;
+use toolhub_core::{BoxFuture, RawJson, ServerId};
+use toolhub_mcp::skills::{SkillEntry, bytes_of};
+use toolhub_mcp::{McpError, Server};
+use toolhub_skills::{Fetch, ForeignSkill, MANIFEST, frontmatter_of};
+
+/// A list is asked for again after so long.
+const KEEPS: Duration = Duration::from_secs(300);
+/// How long a server may take to tell its list before it is left out.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The most bytes of files that are kept.
+const MOST_KEPT: usize = 16 << 20;
+
+type Entries = Arc<Vec<Arc<SkillEntry>>>;
+
+/// The skills of servers.
+#[derive(Debug, Default)]
+pub(crate) struct ServerSkills {
+    servers: Vec<Arc<Server>>,
+    kept: Mutex<HashMap<ServerId, (Instant, Entries)>>,
+    /// What was fetched, by server and digest.
+    files: Mutex<Files>,
+}
+
+#[derive(Debug, Default)]
+struct Files {
+    by_digest: HashMap<(ServerId, String), RawJson>,
+    bytes: usize,
+}
+
+impl ServerSkills {
+    pub(crate) fn new(servers: Vec<Arc<Server>>) -> Self {
+        Self { servers, ..Self::default() }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, HashMap<ServerId, (Instant, Entries)>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn files(&self) -> MutexGuard<'_, Files> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The skills of a server; none where it has none, or does not answer.
+    async fn of(&self, server: &Arc<Server>) -> Entries {
+        if let Some((at, list)) = self.kept().get(server.id())
+            && at.elapsed() < KEEPS
+        {
+            return Arc::clone(list);
+        }
+        match tokio::time::timeout(PATIENCE, server.skills()).await {
+            Ok(Ok(list)) => {
+                let list: Entries = Arc::new(list.into_iter().map(Arc::new).collect());
+                self.kept().insert(server.id().clone(), (Instant::now(), Arc::clone(&list)));
+                list
+            }
+            Ok(Err(_)) | Err(_) => Arc::default(),
+        }
+    }
+
+    /// The skills of these servers, in their order.
+    pub(crate) async fn all(&self, servers: &[Arc<Server>]) -> Vec<(Arc<Server>, Arc<SkillEntry>)> {
+        let lists = join_all(servers.iter().map(|server| self.of(server))).await;
+        let pairs = servers.iter().zip(&lists);
+        pairs
+            .flat_map(|(server, list)| list.iter().map(|entry| (Arc::clone(server), Arc::clone(entry))))
+            .collect()
+    }
+
+    /// What the servers that are connected say they have, for a model.
+    pub(crate) async fn of_connected(&self) -> Vec<ForeignSkill> {
+        let serve = self.servers.iter().filter(|server| server.serves_skills() == Some(true));
+        let servers: Vec<Arc<Server>> = serve.cloned().collect();
+        self.all(&servers).await.iter().map(|(server, entry)| foreign(server, entry)).collect()
+    }
+
+    /// Whether an address is one of a skill that a server listed.
+    pub(crate) fn knows(&self, uri: &str) -> bool {
+        let below = |entry: &Arc<SkillEntry>| {
+            uri.strip_prefix(entry.root()).is_some_and(|rest| rest.starts_with('/'))
+        };
+        self.kept().values().any(|(_, list)| list.iter().any(below))
+    }
+
+    /// Forgets the list of a server that changed.
+    pub(crate) fn forget(&self, server: Option<&ServerId>) {
+        self.kept().retain(|id, _| server.is_some_and(|server| server != id));
+    }
+
+    /// The answer to reading a file, once it was seen to be what is listed; where it is not, the list is asked for again
+    /// before it is given up.
+    pub(crate) async fn read(
+        &self,
+        server: &Arc<Server>,
+        entry: &Arc<SkillEntry>,
+        uri: &str,
+    ) -> Result<RawJson, Text> {
+        let id = server.id();
+        let place = |entry: &SkillEntry| entry.file(uri).map(|file| (id.clone(), file.digest.clone()));
+        let known = place(entry).and_then(|place| self.files().by_digest.get(&place).cloned());
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let mut entry = Arc::clone(entry);
+        let mut read = verified(server, &entry, uri).await;
+        if matches!(&read, Err(McpError::Unreadable { .. })) && entry.files.is_some() {
+            // It may have changed since it was listed.
+            let now = server.skill(&entry.uri).await.map_err(|error| refused(&error, id))?;
+            if now.raw.get() != entry.raw.get() {
+                entry = Arc::new(now);
+                self.replace(id, &entry);
+                read = verified(server, &entry, uri).await;
+            }
+        }
+        let result = read.map_err(|error| refused(&error, id))?;
+        if let Some(place) = place(&entry) {
+            let mut files = self.files();
+            let size = result.get().len();
+            if files.bytes + size > MOST_KEPT {
+                *files = Files::default();
+            }
+            if size <= MOST_KEPT {
+                files.bytes += size;
+                files.by_digest.insert(place, result.clone());
+            }
+        }
+        Ok(result)
+    }
+
+    fn replace(&self, server: &ServerId, new: &Arc<SkillEntry>) {
+        if let Some((_, list)) = self.kept().get_mut(server) {
+            let other = list
+                .iter()
+                .map(|entry| if entry.uri == new.uri { Arc::clone(new) } else { Arc::clone(entry) });
+            *list = Arc::new(other.collect());
+        }
+    }
+}
+
+async fn verified(server: &Arc<Server>, entry: &SkillEntry, uri: &str) -> Result<RawJson, McpError> {
+    let result = server.skill_resource(entry, uri).await?;
+    if uri == entry.uri {
+        let bytes = bytes_of(&result).unwrap_or_default();
+        let written = frontmatter_of(&String::from_utf8_lossy(&bytes)).map(Value::Object);
+        if !written.is_some_and(|written| same(&written, &entry.frontmatter.value())) {
+            let detail = format!("the frontmatter of `{uri}` is not what was listed");
+            return Err(McpError::Unreadable { detail });
+        }
+    }
+    Ok(result)
+}
+
+/// Whether two values are one, however their numbers are written.
+fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one.iter().all(|(key, value)| other.get(key).is_some_and(|other| same(value, other)))
+        }
+        _ => one == other,
+    }
+}
+
+fn refused(error: &McpError, server: &ServerId) -> Text {
+    use toolhub_core::{Lang, Say as _};
+    let error = error.clone().into_tool_error(server);
+    Text::new(error.say(Lang::En), error.say(Lang::Zh))
+}
+
+/// A skill of a server as a model is offered it.
+fn foreign(server: &Server, entry: &SkillEntry) -> ForeignSkill {
+    let below =
+        |uri: &str| uri.strip_prefix(entry.root()).map(|path| path.trim_start_matches('/').to_owned());
+    ForeignSkill {
+        server: server.id().to_string(),
+        name: entry.name.clone(),
+        description: entry.description.clone(),
+        uri: entry.uri.clone(),
+        files: entry.files.iter().flatten().filter_map(|file| below(&file.uri)).collect(),
+    }
+}
+
+impl Fetch for ServerSkills {
+    fn fetch<'a>(
+        &'a self,
+        skill: &'a ForeignSkill,
+        file: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<u8>, Text>> {
+        Box::pin(async move {
+            let gone = || {
+                let name = skill.shown();
+                Text::new(
+                    format!("the skill `{name}` is not there any more"),
+                    format!("技能 `{name}` 已不存在"),
+                )
+            };
+            let server =
+                self.servers.iter().find(|server| server.id().as_str() == skill.server).ok_or_else(gone)?;
+            let entries = self.of(server).await;
+            let entry = entries.iter().find(|entry| entry.uri == skill.uri).ok_or_else(gone)?;
+            let uri = match file {
+                None => entry.uri.clone(),
+                Some(file) => format!("{}/{}", entry.root(), file.trim_start_matches("./")),
+            };
+            let result = self.read(server, entry, &uri).await?;
+            bytes_of(&result).map_err(Text::from)
+        })
+    }
+}
+
+/// The name of the file that every skill has, as servers' addresses end.
+pub(crate) fn is_manifest(uri: &str) -> bool {
+    uri.rsplit('/').next() == Some(MANIFEST)
+}

@@ -77,10 +77,10 @@ impl SkillHost {
         let known = known.cloned().ok_or_else(|| missing(&wanted))?;
         let book = Arc::clone(&self.book);
         blocking(move || {
-            book.still(&known)?;
+            let agreed = book.still(&known)?;
             match file {
-                None => use_skill::activated(&book, &known),
-                Some(file) => use_skill::file(&known.skill, &file),
+                None => use_skill::activated(&book, &known, agreed.as_ref()),
+                Some(file) => use_skill::file(&known.skill, &file, agreed.as_ref()),
             }
         })
         .await

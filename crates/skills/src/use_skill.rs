@@ -1,7 +1,7 @@
 //! `use_skill`: gives a model the instructions of a skill when it wants them, and the skill's files one by one.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Component, Path};
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -12,7 +12,7 @@ use toolhub_core::text::cut;
 use toolhub_core::{RawJson, RawObject, Source, Tool, ToolDefinition, ToolError, ToolOutput};
 
 use crate::book::{Known, Shelf, SkillBook};
-use crate::file_set::Stamp;
+use crate::file_set::{FileSet, Stamp, sha256};
 use crate::frontmatter;
 use crate::resource;
 use crate::skill::{Shape, Skill};
@@ -104,9 +104,15 @@ pub fn instructions(book: &SkillBook, skill: &Skill) -> Result<Arc<str>, ToolErr
     if let Some(text) = book.kept_text(&skill.file, stamp) {
         return Ok(text);
     }
+    let body = body_of(skill, None)?;
+    book.keep_text(&skill.file, stamp, Arc::clone(&body));
+    Ok(body)
+}
+
+/// The same, read anew; only where its owner agreed to what is read, if to anything.
+fn body_of(skill: &Skill, agreed: Option<&FileSet>) -> Result<Arc<str>, ToolError> {
     let name = skill.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let bytes = resource::read(&skill.folder, &name, LONGEST)
-        .map_err(|error| ToolError::failed(error.text().clone()))?;
+    let bytes = bytes_of(skill, agreed, (&name, LONGEST))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let lines = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
         let line = lines.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -117,15 +123,42 @@ pub fn instructions(book: &SkillBook, skill: &Skill) -> Result<Arc<str>, ToolErr
         ))
     })?;
     let body = frontmatter::split(&text).map_or(text.as_str(), |parts| parts.body);
-    let body: Arc<str> = body.trim().into();
-    book.keep_text(&skill.file, stamp, Arc::clone(&body));
-    Ok(body)
+    Ok(body.trim().into())
+}
+
+/// The bytes of a file; where the owner agreed to certain files, only if they are those.
+fn bytes_of(
+    skill: &Skill,
+    agreed: Option<&FileSet>,
+    (path, largest): (&str, u64),
+) -> Result<Vec<u8>, ToolError> {
+    let bytes = resource::read(&skill.folder, path, largest)
+        .map_err(|error| ToolError::failed(error.text().clone()))?;
+    let Some(agreed) = agreed else { return Ok(bytes) };
+    let parts = Path::new(path).components().filter(|part| matches!(part, Component::Normal(_)));
+    let plain: Vec<String> = parts.map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
+    // It was checked a moment ago, and may have been changed since.
+    match agreed.files.get(&plain.join("/")).is_some_and(|file| file.digest == sha256(&bytes)) {
+        true => Ok(bytes),
+        false => Err(ToolError::failed(Text::new(
+            format!("`{path}` is not what was approved; see `toolhub skills show {}`", skill.name),
+            format!("`{path}` 与批准时不同；见 `toolhub skills show {}`", skill.name),
+        ))),
+    }
 }
 
 /// What a model is given when it activates a skill.
-pub(crate) fn activated(book: &SkillBook, known: &Known) -> Result<ToolOutput, ToolError> {
+pub(crate) fn activated(
+    book: &SkillBook,
+    known: &Known,
+    agreed: Option<&FileSet>,
+) -> Result<ToolOutput, ToolError> {
     let skill = &known.skill;
-    let mut text = instructions(book, skill)?.to_string();
+    let text = match agreed {
+        None => instructions(book, skill)?,
+        Some(_) => body_of(skill, agreed)?,
+    };
+    let mut text = text.to_string();
     if text.is_empty() {
         text.push_str(&skill.description);
     }
@@ -172,10 +205,8 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 /// A file of a skill as a model is given it.
-pub(crate) fn file(skill: &Skill, path: &str) -> Result<ToolOutput, ToolError> {
-    let bytes = resource::read(&skill.folder, path, LARGEST_FILE)
-        .map_err(|error| ToolError::failed(error.text().clone()))?;
-    Ok(as_output(path, bytes))
+pub(crate) fn file(skill: &Skill, path: &str, agreed: Option<&FileSet>) -> Result<ToolOutput, ToolError> {
+    Ok(as_output(path, bytes_of(skill, agreed, (path, LARGEST_FILE))?))
 }
 
 /// Bytes as an output: text where they are text, an image where they are one, else a resource.

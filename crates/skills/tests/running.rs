@@ -220,6 +220,18 @@ async fn what_is_run_is_what_was_approved() {
     assert!(bench.call("use_skill", r#"{"skill": "bench"}"#).await.is_err());
     fs::write(bench.skill().join("data"), "a").unwrap();
     assert!(bench.call("say", "{}").await.is_ok());
+    assert!(
+        bench
+            .call("use_skill", r#"{"skill": "bench"}"#)
+            .await
+            .unwrap()
+            .texts()
+            .0
+            .concat()
+            .starts_with("Do it.")
+    );
+    let data = bench.call("use_skill", r#"{"skill": "bench", "file": "./data"}"#).await.unwrap();
+    assert_eq!(data.texts().0.concat(), "a");
     #[cfg(unix)]
     {
         std::os::unix::fs::symlink("/etc/hostname", bench.skill().join("link")).unwrap();

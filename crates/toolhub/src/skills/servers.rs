@@ -16,6 +16,8 @@ use toolhub_skills::{Fetch, ForeignSkill, MANIFEST, frontmatter_of};
 
 /// A list is asked for again after so long.
 const KEEPS: Duration = Duration::from_secs(300);
+/// One that failed is asked again after so long.
+const AGAIN: Duration = Duration::from_secs(30);
 /// How long a server may take to tell its list before it is left out.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The most bytes of files that are kept.
@@ -64,7 +66,12 @@ impl ServerSkills {
                 self.kept().insert(server.id().clone(), (Instant::now(), Arc::clone(&list)));
                 list
             }
-            Ok(Err(_)) | Err(_) => Arc::default(),
+            // Whoever fails is left alone for a while, and asked again before its list would have been old.
+            Ok(Err(_)) | Err(_) => {
+                let at = Instant::now().checked_sub(KEEPS - AGAIN).unwrap_or_else(Instant::now);
+                self.kept().insert(server.id().clone(), (at, Arc::default()));
+                Arc::default()
+            }
         }
     }
 

@@ -91,11 +91,11 @@ pub(super) fn put_in_front(draft: Draft<'_>, command: &mut Command) -> Result<Pl
     front.arg("--").arg(command.get_program()).args(command.get_args());
     *command = front;
     let limits = limits::of(&draft.policy.limits, None);
-    let Draft { mark, births, mut without, .. } = draft;
+    let Draft { mark, births, entrance, mut without, .. } = draft;
     // It needs what it may do to build the fence, and gives it up itself.
     without.push(Protection::Capabilities);
     let keep = filter.into_iter().collect();
-    Ok(Plan { mark, mounts: None, limits, ruleset: None, births, filter: None, keep, without })
+    Ok(Plan { mark, mounts: None, limits, ruleset: None, births, entrance, filter: None, keep, without })
 }
 
 fn variables(command: &Command) -> Vec<(OsString, OsString)> {

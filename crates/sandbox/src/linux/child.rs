@@ -7,6 +7,7 @@ use libc::{c_ulong, sock_filter};
 
 use super::births::Asking;
 use super::calls::{self, Resource};
+use super::group::Entrance;
 use super::landlock::Ruleset;
 use super::mark::Mark;
 use super::mounts::Mounts;
@@ -23,6 +24,7 @@ pub(super) struct Plan {
     pub(super) limits: Vec<Limit>,
     pub(super) ruleset: Option<Ruleset>,
     pub(super) births: Option<Asking>,
+    pub(super) entrance: Option<Entrance>,
     pub(super) filter: Option<Vec<sock_filter>>,
     /// Descriptors that the program in front is to find open.
     pub(super) keep: Vec<OwnedFd>,
@@ -38,6 +40,10 @@ impl Plan {
             && !calls::leads_group()
         {
             return Err(error);
+        }
+        // Before the mounts, behind which it could not be written any more.
+        if let Some(entrance) = &self.entrance {
+            entrance.enter()?;
         }
         if let Some(mounts) = &self.mounts {
             mounts.enter()?;

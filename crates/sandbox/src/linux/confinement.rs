@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::ExitStatus;
 
+use super::group::Group;
 use super::mark::Mark;
 use super::private::PrivateFolder;
 use super::watch::{Subject, Watch};
@@ -19,6 +20,7 @@ pub struct Confinement {
     isolation: Isolation,
     mark: Mark,
     watch: Watch,
+    _group: Option<Group>,
     // Removed last, when nobody writes to it any more.
     temporary: PrivateFolder,
 }
@@ -28,12 +30,12 @@ impl Confinement {
         policy: &Policy,
         isolation: Isolation,
         subject: Subject,
-        temporary: PrivateFolder,
+        (temporary, group): (PrivateFolder, Option<Group>),
     ) -> Result<Self, SandboxError> {
         let mark = subject.mark;
         let watch = Watch::start(subject)
             .map_err(|source| SandboxError::Prepare { step: "a thread that watches", source })?;
-        Ok(Self { policy: policy.clone(), isolation, mark, watch, temporary })
+        Ok(Self { policy: policy.clone(), isolation, mark, watch, _group: group, temporary })
     }
 
     /// The process runs.

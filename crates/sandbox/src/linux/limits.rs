@@ -1,5 +1,6 @@
 //! The limits of a policy as the kernel takes them, for each process; what concerns all together is watched.
 
+use super::SLACK;
 use super::calls::{self, Resource};
 use super::child::Limit;
 use super::mounts::Way;
@@ -23,7 +24,7 @@ pub(super) fn of(limits: &Limits, way: Option<Way>) -> Vec<Limit> {
     // In a user namespace its processes are counted apart from the user's others. The kernel never refuses the
     // administrator a process.
     if way == Some(Way::UserNamespace) {
-        all.push(limit(libc::RLIMIT_NPROC as Resource, limits.processes));
+        all.push(limit(libc::RLIMIT_NPROC as Resource, limits.processes.saturating_add(SLACK)));
     }
     all
 }

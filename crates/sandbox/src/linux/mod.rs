@@ -6,6 +6,7 @@ mod bubblewrap;
 mod calls;
 mod child;
 mod confinement;
+mod group;
 mod landlock;
 mod limits;
 mod mark;
@@ -23,9 +24,10 @@ use std::process::Command;
 
 use self::births::{Asking, Hearing};
 use self::child::Plan;
+use self::group::{Entrance, Group};
 use self::landlock::Ruleset;
 use self::mark::Mark;
-use self::mounts::Mounts;
+use self::mounts::{Mounts, Way};
 use self::private::PrivateFolder;
 use self::seccomp::Changes;
 use self::watch::Subject;
@@ -36,6 +38,9 @@ use crate::protection::{Missing, Protection};
 
 pub use self::confinement::Confinement;
 pub use self::probe::support;
+
+/// The kernel's own count stands so much above the policy's, so that the watcher sees who goes past it.
+const SLACK: u64 = 8;
 
 /// Prepares `command` (program, arguments and folder are set) so that spawning it confines the child. Its streams are
 /// to be set afterwards: another program may have been put in front. An error names the protections that are missing
@@ -59,8 +64,14 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
     }
     // Where Bubblewrap was wanted and may be missing, this crate does it alone.
     let isolation = if without.contains(&Protection::Bubblewrap) { Isolation::Builtin } else { isolation };
-    let (asking, hearing) = births()?;
-    let draft = Draft { policy, private: temporary.path(), mark, births: asking, without };
+    let spare = if isolation == Isolation::Bubblewrap { bubblewrap::OWN_PROCESSES } else { 0 };
+    let most = policy.limits.processes.saturating_add(spare);
+    let (group, entrance) = Group::new(most.saturating_add(SLACK)).unzip();
+    // To be asked costs a signal its moment: a program that hears of the end of a child just then finds that it cannot have
+    // another, which shells tell as a failure. So it is done where the kernel does not count by itself.
+    let counted = group.is_some() || (isolation != Isolation::Bubblewrap && counts_in_namespace());
+    let (asking, hearing) = if counted { (None, Hearing::Closed) } else { births()? };
+    let draft = Draft { policy, private: temporary.path(), mark, births: asking, entrance, without };
     let plan = match isolation {
         Isolation::Bubblewrap => bubblewrap::put_in_front(draft, command)?,
         _ => builtin(draft, command)?,
@@ -69,12 +80,17 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
         mark,
         limits: policy.limits,
         folder: temporary.path().to_path_buf(),
-        spare: if isolation == Isolation::Bubblewrap { bubblewrap::OWN_PROCESSES } else { 0 },
+        spare,
         births: hearing,
     };
-    let confinement = Confinement::new(policy, isolation, subject, temporary)?;
+    let confinement = Confinement::new(policy, isolation, subject, (temporary, group))?;
     calls::in_child(command, move || plan.enter());
     Ok(confinement)
+}
+
+/// Whether the kernel counts the processes of a namespace of the program's own.
+fn counts_in_namespace() -> bool {
+    matches!(probe::kernel().mounts, Ok(Way::UserNamespace))
 }
 
 fn births() -> Result<(Option<Asking>, Hearing), SandboxError> {
@@ -91,6 +107,7 @@ struct Draft<'a> {
     private: &'a Path,
     mark: Mark,
     births: Option<Asking>,
+    entrance: Option<Entrance>,
     without: Vec<Protection>,
 }
 
@@ -113,6 +130,6 @@ fn builtin(draft: Draft<'_>, command: &Command) -> Result<Plan, SandboxError> {
     let changes = if mounts.is_some() { Changes::HeldByMounts } else { Changes::Refused };
     let filter = draft.has(Protection::Seccomp).then(|| seccomp::filter(draft.policy, changes));
     let limits = limits::of(&draft.policy.limits, way);
-    let Draft { mark, births, without, .. } = draft;
-    Ok(Plan { mark, mounts, limits, ruleset, births, filter, keep: Vec::new(), without })
+    let Draft { mark, births, entrance, without, .. } = draft;
+    Ok(Plan { mark, mounts, limits, ruleset, births, entrance, filter, keep: Vec::new(), without })
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use super::mounts::{Mounts, Way};
-use super::{bubblewrap, calls, landlock, seccomp};
+use super::{bubblewrap, calls, group, landlock, seccomp};
 use crate::policy::{Isolation, Policy};
 use crate::protection::{Missing, Protection};
 use crate::support::Support;
@@ -50,7 +50,10 @@ pub fn support() -> Support {
 /// What `Auto` comes to.
 pub(super) fn chosen(wanted: Isolation) -> Isolation {
     match wanted {
-        Isolation::Auto if bubblewrap().is_ok() => Isolation::Bubblewrap,
+        // In front of Bubblewrap, an ordinary user's processes cannot be counted by the kernel.
+        Isolation::Auto if bubblewrap().is_ok() && (group::can_be_made() || !kernel().missing.is_empty()) => {
+            Isolation::Bubblewrap
+        }
         Isolation::Auto => Isolation::Builtin,
         other => other,
     }

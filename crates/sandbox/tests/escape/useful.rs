@@ -53,6 +53,20 @@ worker.on('message', (n) => console.log(n));
     }
 }
 
+/// A shell hears of the ends of its children while it asks for others, and must find each it asks for.
+#[test]
+fn shells_find_every_process_they_ask_for() {
+    let code =
+        "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do x=$(echo a | cat | wc -l); printf '%s,' $x; done";
+    for isolation in WAYS.into_iter().chain([Isolation::Auto]) {
+        for _ in 0..4 {
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", code]);
+            run(&policy(isolation), command).said("1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,");
+        }
+    }
+}
+
 #[test]
 fn shells_work() {
     let code = r#"set -euo pipefail

@@ -263,11 +263,34 @@ impl Agent<'_> {
         if let Some(problem) = too_much(request, plan.steps.len()).or(against) {
             return Plan { problems: vec![problem], ..Plan::default() };
         }
+        if let Some(problem) = plan.steps.iter().find_map(|step| self.would_replace(step)) {
+            return Plan { problems: vec![problem], ..Plan::default() };
+        }
         // Nothing is changed by halves.
         if changes && !plan.problems.is_empty() {
             plan.steps.clear();
         }
         self.in_order(plan)
+    }
+
+    /// Why a step that makes a new file is not run: the file is there, and would be gone.
+    fn would_replace(&self, step: &Step) -> Option<Text> {
+        let name = step.tool.as_ref()?;
+        let tool = &self.desk.tool(name.as_str())?.tool;
+        let makes =
+            ["create", "new", "make", "新建", "创建"].iter().any(|word| name.as_str().starts_with(word));
+        let schema = tool.definition.input_schema().value();
+        let wanted = schema["required"].as_array().map(Vec::len);
+        let [(_, Slot::Value(path))] = &step.arguments[..] else { return None };
+        let path = path.decode::<String>().ok()?;
+        let there =
+            std::path::Path::new(&path).extension().is_some() && self.desk.folder.join(&path).exists();
+        (makes && wanted == Some(1) && there).then(|| {
+            Text::new(
+                format!("nothing was run: `{path}` exists already, and `{name}` would replace it; name a file that does not exist, or use `toolhub call {name}`"),
+                format!("没有执行：`{path}` 已经存在，`{name}` 会覆盖它；请给出不存在的文件名，或使用 `toolhub call {name}`"),
+            )
+        })
     }
 
     fn changes(&self, step: &Step) -> bool {

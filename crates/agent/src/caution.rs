@@ -25,9 +25,61 @@ const NEGATIONS: [&str; 12] = [
 const HOW: [&str; 9] =
     ["how do", "how can i", "how to", "how would", "how should", "怎么", "如何", "怎样", "what happens if"];
 
+/// Words of a question whether something should be done, of a condition, and of a choice.
+const OPEN: [&str; 22] = [
+    "should i",
+    "shall i",
+    "should we",
+    "is it safe",
+    "is it ok",
+    "is it okay",
+    "if",
+    "unless",
+    "except",
+    "only when",
+    "or",
+    "要不要",
+    "该不该",
+    "应不应该",
+    "是否应该",
+    "是否需要",
+    "如果",
+    "假如",
+    "要是",
+    "除非",
+    "除了",
+    "或者",
+];
+
+/// The request without what stands in quotes or in formulas: that is only handed on.
+fn own_words(request: &str) -> String {
+    let mut left = String::with_capacity(request.len());
+    let mut until: Option<char> = None;
+    let mut before = ' ';
+    for letter in request.chars() {
+        match until {
+            Some(end) if letter == end => until = None,
+            Some(_) => {}
+            // An apostrophe within a word is none.
+            None if letter == '\'' && before.is_alphanumeric() => left.push(letter),
+            None => match letter {
+                '"' | '\'' | '`' => until = Some(letter),
+                '“' => until = Some('”'),
+                '‘' => until = Some('’'),
+                '「' => until = Some('」'),
+                '《' => until = Some('》'),
+                '=' => until = Some(' '),
+                _ => left.push(letter),
+            },
+        }
+        before = letter;
+    }
+    left
+}
+
 /// Why a plan that changes something must not be run for this request.
 pub(crate) fn against(request: &str) -> Option<Text> {
-    let request = request.to_lowercase();
+    let request = own_words(&request.to_lowercase());
     let has = |word: &&&str| match word.is_ascii() {
         true => has_word(&request, word),
         false => request.contains(**word),
@@ -50,6 +102,16 @@ pub(crate) fn against(request: &str) -> Option<Text> {
                 "nothing was run: the request says `{word}`, and what would be run changes something; say only what is to be done"
             ),
             format!("没有执行：请求中有“{word}”，而要执行的操作会改变数据；请只说要做的事"),
+        ));
+    }
+    if let Some(word) = OPEN.iter().find(has) {
+        return Some(Text::new(
+            format!(
+                "nothing was run: `{word}` leaves something to be decided, which needs a language model, and what would be run changes something; say only what is to be done"
+            ),
+            format!(
+                "没有执行：“{word}”表示还需要判断，这要用到语言模型，而要执行的操作会改变数据；请只说要做的事"
+            ),
         ));
     }
     HOW.iter().find(has).map(|_| {
@@ -98,12 +160,23 @@ mod tests {
             "怎么删除第一行",
             "read it but do not delete row 1",
             "别删第一行",
+            "should I delete sheet Old from m.xlsx?",
+            "if Old is empty, delete sheet Old from m.xlsx",
+            "如果 Old 是空的就删除 m.xlsx 的 Old 工作表",
+            "delete the sheet Old or Sheet1",
+            "delete everything in Sheet1 except the header",
         ] {
             assert!(against(request).is_some(), "{request}");
         }
-        for request in
-            ["delete row 1 in sheet Data", "删除类别工作表", "write 'however' into A1", "分别写入 1 和 2"]
-        {
+        for request in [
+            "delete row 1 in sheet Data",
+            "删除类别工作表",
+            "write 'however' into A1",
+            "分别写入 1 和 2",
+            "write \"do it or don't\" into A1",
+            "put =IF(A1>0,1,0) into B1",
+            "在 B1 写入“如果”",
+        ] {
             assert!(against(request).is_none(), "{request}");
         }
         assert!(

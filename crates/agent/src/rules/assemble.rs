@@ -59,7 +59,16 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
         let calls: Vec<(usize, Choice)> = drafts.iter().flat_map(|draft| draft.calls(text, today)).collect();
         let parts: Vec<Part<'_>> =
             calls.iter().map(|(start, choice)| Part { start: *start, choice }).collect();
-        plan.doubts.extend(coverage::doubt(text, &parts, &reading).filter(|_| !parts.is_empty()));
+        if !parts.is_empty() {
+            let unused = coverage::unused(text, &parts, &reading);
+            let mut against = parts.iter().filter_map(|part| {
+                unused.objection(part.choice.tool.name().as_str(), chooser.trace(part.choice))
+            });
+            match against.next() {
+                Some(objection) => plan = Plan { problems: vec![objection], ..Plan::default() },
+                None => plan.doubts.extend(unused.doubt()),
+            }
+        }
     }
     if plan.steps.is_empty() && plan.problems.is_empty() {
         plan.problems.push(problem::no_tool(text.trim()));

@@ -9,6 +9,7 @@ use toolhub_core::finder::{Found, Search};
 
 use super::candidate::{Candidate, Given, Scene};
 use super::candidates::Candidates;
+use super::coverage::Trace;
 use super::deed::{Agreement, Profile, Wish};
 use super::fill::{Filling, fill};
 use super::inherit;
@@ -111,6 +112,16 @@ pub(super) struct Chooser<'a> {
 }
 
 impl Chooser<'_> {
+    /// What the tool's name says of what it leaves behind.
+    pub(super) fn trace(&mut self, choice: &Choice) -> Trace {
+        let profile = self.schemas.profile(&choice.tool);
+        match (profile.destroys, profile.changes) {
+            (true, _) => Trace::Destroyed,
+            (false, true) => Trace::Changed,
+            (false, false) => Trace::None,
+        }
+    }
+
     /// The tool for a text, with what the text says of its arguments. `part` is what was searched for, a part of the text.
     pub(super) fn choose(
         &mut self,

@@ -23,12 +23,23 @@ const SHOWN: usize = 8;
 /// Words of politeness and of asking, which no argument takes.
 const SMALL: &str = " please thanks thank hello hi hey ok okay kindly quickly quick now currently right exactly only whole entire \
 new name named called much long many everything something anything content contents value values data number numbers one two \
-first second finally later again back says say put set add use using work out look take go going want wanna gonna pls plz \
+first second finally later again back says say put set add use using work out look take go going left rest remaining afterwards afterward same starting begin completely permanently immediately thru want wanna gonna pls plz \
 current today day days date time it's what's that's there's i'm word words text line lines inside within so well ";
 /// The same in Chinese, by characters.
 const SMALL_HAN: &str = "的了吗呢吧啊呀哦嘛我你您他她它们咱请帮下一个这那是有在把将给用和与及或就都也还再先后到从里中上面内为成做要想能可以\
 麻烦谢多少几什么怎样么哪现时间今天看得着过去来让叫名字值数据内容结果所全整份张条次第些点儿该其之于以并且然接同另外最一二三四五六七八九十两百千万号日月年周星期\
-不会需应当如果那么只新好行列表格单元件夹出入写读改加查找告诉知道起来掉成进";
+不会需应当如果那么只新好行列表格单元件夹出入写读改加查找告诉知道起来掉成进开始往块边左右按对分马立刻彻底剩余移除删区域";
+
+/// What is not as it was before, once a step has run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trace {
+    /// Nothing.
+    None,
+    /// Something has changed, or come.
+    Changed,
+    /// Something is gone.
+    Destroyed,
+}
 
 /// A part of a request, and the step that was made of it.
 pub(super) struct Part<'a> {
@@ -36,8 +47,61 @@ pub(super) struct Part<'a> {
     pub(super) choice: &'a Choice,
 }
 
-/// What speaks against a plan: the words of the request that no step takes up, where they are many.
-pub(super) fn doubt(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> Option<Text> {
+/// What no step takes up of a request.
+pub(super) struct Unused {
+    /// What words, each as it stands in the request.
+    words: Vec<String>,
+    /// Files, cells and quoted texts.
+    literals: Vec<String>,
+    /// How much that is, and how much there is to take up.
+    lost: f32,
+    all: f32,
+}
+
+impl Unused {
+    /// What speaks against a plan: words that no step takes up, where they are many.
+    pub(super) fn doubt(&self) -> Option<Text> {
+        let shown = shown(if self.is_much() { &self.words } else { &self.literals })?;
+        Some(Text::new(
+            format!("this may not be what was meant: {} of the request was not used", shown.0),
+            format!("这可能不是您的意思：请求中的 {} 没有用到", shown.1),
+        ))
+    }
+
+    fn is_much(&self) -> bool {
+        self.lost >= LEAST && self.lost >= self.all * SHARE
+    }
+
+    /// Why a step that leaves this behind is not run: it cannot be undone, and the request says more than that. Of what
+    /// destroys, one word that it does not take up is too much.
+    pub(super) fn objection(&self, tool: &str, trace: Trace) -> Option<Text> {
+        let too_much = match trace {
+            Trace::None => false,
+            Trace::Changed => self.is_much(),
+            Trace::Destroyed => self.lost >= WORD,
+        };
+        let shown = shown(if too_much { &self.words } else { &[] })?;
+        Some(Text::new(
+            format!(
+                "nothing was run: `{tool}` changes something, and {} of the request was not understood; say it in other words, or use `toolhub call {tool}`",
+                shown.0
+            ),
+            format!(
+                "没有执行：`{tool}` 会改变数据，而请求中的 {} 没有看懂；请换个说法，或使用 `toolhub call {tool}`",
+                shown.1
+            ),
+        ))
+    }
+}
+
+/// Some words as they are shown in either language; nothing where there are none.
+fn shown(words: &[String]) -> Option<(String, String)> {
+    let words: Vec<String> = words.iter().take(SHOWN).map(|word| format!("`{word}`")).collect();
+    (!words.is_empty()).then(|| (words.join(", "), words.join("、")))
+}
+
+/// What the steps leave unused.
+pub(super) fn unused(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> Unused {
     let mut used: Vec<(usize, usize)> = Vec::new();
     let mut own: Vec<String> = Vec::new();
     for part in parts {
@@ -97,20 +161,10 @@ pub(super) fn doubt(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> Op
         })
         .map(|mention| (mention.start, mention.end))
         .collect();
-    let many = lost >= LEAST && lost >= all * SHARE;
-    let shown = if many { unused } else { literals };
-    let shown: Vec<String> = shown
-        .iter()
-        .take(SHOWN)
-        .filter_map(|(start, end)| text.get(*start..*end))
-        .map(|word| format!("`{word}`"))
-        .collect();
-    (!shown.is_empty()).then(|| {
-        Text::new(
-            format!("this may not be what was meant: {} of the request was not used", shown.join(", ")),
-            format!("这可能不是您的意思：请求中的 {} 没有用到", shown.join("、")),
-        )
-    })
+    let texts = |places: &[(usize, usize)]| -> Vec<String> {
+        places.iter().filter_map(|(start, end)| text.get(*start..*end)).map(str::to_owned).collect()
+    };
+    Unused { words: texts(&unused), literals: texts(&literals), lost, all }
 }
 
 fn covers(used: &[(usize, usize)], start: usize, end: usize) -> bool {
@@ -121,6 +175,7 @@ fn covers(used: &[(usize, usize)], start: usize, end: usize) -> bool {
 fn words_of(choice: &Choice) -> Vec<String> {
     let described = choice.tool.definition.description();
     let mut words = super::parameter::words(choice.tool.name().as_str());
+    words.push(choice.tool.name().as_str().to_owned());
     words.extend(described.split(|c: char| !c.is_alphanumeric()).map(str::to_owned));
     words.extend(choice.parameters.iter().flat_map(|parameter| parameter.words.iter().cloned()));
     words.iter().filter(|word| word.len() > 2).map(|word| labels::stem(word)).collect()

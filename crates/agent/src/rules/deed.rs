@@ -35,6 +35,8 @@ pub(super) struct Profile {
     all_things: Vec<usize>,
     /// Whether its name says that it changes something.
     pub(super) changes: bool,
+    /// Whether its name says that something is gone afterwards.
+    pub(super) destroys: bool,
     pub(super) searches: bool,
     /// Whether it searches among tools.
     finds_tools: bool,
@@ -163,6 +165,7 @@ impl Profile {
         }
         let has = |names: &[&str]| profile.deeds.iter().any(|row| names.contains(&lexicon::deed(*row).name));
         profile.changes = has(&CHANGING) && !has(&HARMLESS);
+        profile.destroys = has(&["delete"]);
         profile.reads_text =
             has(&["read"]) && ["text file", "文本文件"].iter().any(|words| description.contains(words));
         let of_tools = |row: &usize| lexicon::thing(*row).name == "tool";

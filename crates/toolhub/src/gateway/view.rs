@@ -100,6 +100,14 @@ impl Target {
     }
 }
 
+/// What tells of everybody's calls and of the owner's own conversations: clients are shown it only where the owner says so.
+/// They are given results whole, and need no pages of them.
+const THE_OWNERS: [&str; 2] = ["read_result", "get_conversation_history"];
+
+fn is_the_owners(tool: &Tool) -> bool {
+    tool.source == Source::Native && THE_OWNERS.contains(&tool.name().as_str())
+}
+
 fn is_finder(tool: &Tool) -> bool {
     tool.source == Source::Native && FINDERS.contains(&tool.name().as_str())
 }
@@ -179,6 +187,7 @@ impl Shown {
 fn groups<'a>(catalog: &'a Catalog, policy: &Policy, profile: &ProfileSettings) -> Vec<Vec<&'a Arc<Entry>>> {
     let admitted = |entry: &&Arc<Entry>| {
         entry.tool.trust != Trust::Quarantined
+            && !(is_the_owners(&entry.tool) && !profile.names_tool(entry.tool.name().as_str()))
             && profile.has_source(&entry.tool.source.to_string())
             && profile.has_tool(
                 entry.tool.name().as_str(),

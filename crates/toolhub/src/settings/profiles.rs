@@ -70,6 +70,11 @@ impl ProfileSettings {
         !self.deny.is_empty() && Allowed::new(self.deny.clone()).has(name)
     }
 
+    /// Whether the owner names the tool, and not only some among which it is.
+    pub fn names_tool(&self, name: &str) -> bool {
+        self.tools.iter().chain(&self.allow).chain(&self.pinned).any(|named| named == name)
+    }
+
     /// Whether the tool of that name, good for these, is offered.
     pub fn has_tool(&self, name: &str, tags: &[String]) -> bool {
         let wanted: Vec<String> = self.tools.iter().chain(&self.allow).cloned().collect();

@@ -193,6 +193,27 @@ async fn who_must_search_can() {
     );
 }
 
+/// Results of others and the owner's conversations are not for whoever comes.
+#[tokio::test]
+async fn what_is_the_owners_is_shown_only_where_the_owner_says_so() {
+    let settings = "[profiles.default]\nexpose = \"all\"\n[profiles.own]\ntools = [\"read_result\", \"calculate\"]\nexpose = \"all\"\n";
+    let serving = Serving::start(hub(settings));
+    for era in ERAS {
+        let client = at(&serving, "default", era).await;
+        let tools = shown(&client).await;
+        assert!(tools.contains(&"calculate".to_owned()), "{tools:?}");
+        for hidden in ["read_result", "get_conversation_history"] {
+            assert!(!tools.contains(&hidden.to_owned()), "{tools:?}");
+            assert_eq!(client.call(hidden, r#"{"handle":"x"}"#).await.error(), -32602, "{hidden}");
+            let detour = format!(r#"{{"name":"{hidden}","arguments":{{"handle":"x"}}}}"#);
+            let answer = client.call("call_tool", &detour).await;
+            assert!(answer.result().contains("\"isError\":true"), "{}", answer.result());
+            assert!(!answer.result().contains("is no longer kept"), "{}", answer.result());
+        }
+        assert_eq!(shown(&at(&serving, "own", era).await).await, ["calculate", "read_result"], "{era:?}");
+    }
+}
+
 /// A profile with few tools is searched through them, however many others fit better.
 #[tokio::test]
 async fn what_a_profile_hides_does_not_stand_before_what_it_shows() {

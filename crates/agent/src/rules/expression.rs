@@ -109,6 +109,20 @@ const AFTER: [(&[&str], &str); 7] = [
     (&["!"], "!"),
 ];
 
+/// Whether something is written as a day, though there may be none of that number: 2026-02-30 is no subtraction.
+fn is_dated(written: &str) -> bool {
+    let is = |part: &str, longest: usize| {
+        (1..=longest).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    ['-', '/'].iter().any(|mark| match written.split(*mark).collect::<Vec<_>>()[..] {
+        [year, month, day] => {
+            (year.len() == 4 && is(year, 4) && is(month, 2) && is(day, 2))
+                || (*mark == '/' && is(year, 2) && is(month, 2) && day.len() == 4 && is(day, 4))
+        }
+        _ => false,
+    })
+}
+
 /// The expressions of a text, in order. `free` says which tokens are not taken by something else.
 pub(super) fn find(text: &str, tokens: &[Token<'_>], free: &dyn Fn(usize) -> bool) -> Vec<Expression> {
     let mut found = Vec::new();
@@ -127,7 +141,9 @@ pub(super) fn find(text: &str, tokens: &[Token<'_>], free: &dyn Fn(usize) -> boo
         {
             Some(begun) => {
                 let (expression, after) = continuation::chained(tokens, begun, free);
-                found.push(expression);
+                if !is_dated(text.get(expression.start..expression.end).unwrap_or_default()) {
+                    found.push(expression);
+                }
                 at = after;
             }
             None => at += 1,
@@ -437,6 +453,9 @@ mod tests {
             assert_eq!(found, expect, "{text}");
         };
         check("23*47 等于多少？", &["23 * 47"]);
+        check("2026-02-30 是星期几", &[]);
+        check("what weekday is 13/25/2026", &[]);
+        check("2026 - 2 - 30", &["2026 - 2 - 30"]);
         check("what is 15% of 80", &["15% of 80"]);
         check("80的15%是多少", &["15% of 80"]);
         check("2 的 10 次方", &["2^10"]);

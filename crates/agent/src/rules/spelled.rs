@@ -159,6 +159,25 @@ pub(super) fn numeral(text: &str) -> Option<u8> {
 /// A number as an expression has it, in digits or spelled out, and how many tokens it takes.
 pub(super) fn operand(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
     let token = tokens.get(at)?;
+    // 负五
+    if token.is("负") {
+        let (value, length) = operand(tokens, at + 1)?;
+        return Some((format!("(-{value})"), length + 1));
+    }
+    let (value, length) = plain_operand(tokens, at)?;
+    // 三分之一; but 百分之十五 is a share of something.
+    let parts = tokens.get(at + length).zip(tokens.get(at + length + 1));
+    if parts.is_some_and(|(one, other)| one.is("分") && other.is("之"))
+        && !["百", "千", "万"].iter().any(|share| token.is(share))
+        && let Some((above, more)) = plain_operand(tokens, at + length + 2)
+    {
+        return Some((format!("({above} / {value})"), length + 2 + more));
+    }
+    Some((value, length))
+}
+
+fn plain_operand(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
+    let token = tokens.get(at)?;
     let spelled = match token.kind {
         Kind::Number => return Some((token.text.replace(',', ""), 1)),
         Kind::Word => words(tokens, at).map(|(value, after, _)| scaled(tokens, value, after)),
@@ -193,6 +212,9 @@ mod tests {
         check("two thousand three hundred and forty", "2340");
         check("three million", "3000000");
         check("二十三", "23");
+        check("三分之一", "(1 / 3)");
+        check("4分之3", "(3 / 4)");
+        check("负五", "(-5)");
         check("三千五", "3500");
         check("三千零五", "3005");
         check("一百五", "150");

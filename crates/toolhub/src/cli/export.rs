@@ -180,6 +180,12 @@ fn in_our_words(spec: &ServerSpec, extras: Option<&ServerExtras>) -> ClientServe
     if spec.era.is_some() {
         left_out.push("era".to_owned());
     }
+    if !spec.tags.is_empty() {
+        left_out.push("tags".to_owned());
+    }
+    if matches!(&spec.transport, TransportSpec::Stdio(stdio) if stdio.fence.is_some()) {
+        left_out.push("sandbox".to_owned());
+    }
     ClientServer {
         id: spec.id.as_str().to_owned(),
         transport: spec.transport.clone(),

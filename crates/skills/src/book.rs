@@ -16,7 +16,7 @@ use crate::fault::{Fault, Weight};
 use crate::file_set::{Digests, FileSet, Stamp};
 use crate::foreign::ForeignSkill;
 use crate::grants::Grants;
-use crate::python::Python;
+use crate::python::{Look, Python};
 use crate::skill::{Root, Shape, Skill};
 use crate::standing::{Agreed, Standing, standing};
 use crate::use_skill;
@@ -168,12 +168,14 @@ impl SkillBook {
 
     /// Adds the tools that Python files hold: single ones in the roots, and those in `scripts/`.
     async fn with_classes(&self, mut found: Found) -> Found {
-        let mut files: Vec<PathBuf> = found.python_files.iter().map(|(file, _)| file.clone()).collect();
+        // A single file with a slip in it may have been meant as a skill, and is named.
+        let mut files: Vec<(PathBuf, Look)> =
+            found.python_files.iter().map(|(file, _)| (file.clone(), Look::Every)).collect();
         let mut inside: Vec<(usize, String, PathBuf)> = Vec::new();
         for (at, skill) in found.skills.iter().enumerate() {
             for name in python_scripts(skill) {
                 let file = skill.folder.join(&name);
-                files.push(file.clone());
+                files.push((file.clone(), Look::Likely));
                 inside.push((at, name, file));
             }
         }
@@ -274,6 +276,14 @@ impl SkillBook {
         standing(skill, given, (&self.agreed(), &self.digests))
     }
 
+    /// The files of a skill as they are now, if it may be used as it is now.
+    pub fn files_if_usable(&self, skill: &Skill) -> Option<FileSet> {
+        match self.check(skill) {
+            (standing, Some(files)) => standing.may_be_used().then_some(files),
+            (standing, None) => self.files_of(skill).ok().filter(|_| standing.may_be_used()),
+        }
+    }
+
     /// A text that was read before and has not changed since.
     pub(crate) fn kept_text(&self, file: &Path, stamp: Stamp) -> Option<Arc<str>> {
         let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -286,7 +296,7 @@ impl SkillBook {
 }
 
 /// The Python files in a skill's `scripts/` that are not declared as tools themselves.
-fn python_scripts(skill: &Skill) -> Vec<String> {
+pub(crate) fn python_scripts(skill: &Skill) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(skill.folder.join("scripts")) else { return Vec::new() };
     let names = entries.flatten().take(200).filter_map(|entry| entry.file_name().into_string().ok());
     let python = names.filter(|name| name.ends_with(".py")).map(|name| format!("scripts/{name}"));
@@ -297,7 +307,7 @@ fn python_scripts(skill: &Skill) -> Vec<String> {
 }
 
 /// The skill that a single Python file is.
-fn single(file: &Path, origin: crate::skill::Origin, tools: Vec<SkillTool>) -> Skill {
+pub(crate) fn single(file: &Path, origin: crate::skill::Origin, tools: Vec<SkillTool>) -> Skill {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let description = tools.iter().map(|tool| tool.description.as_str()).collect::<Vec<_>>().join("; ");

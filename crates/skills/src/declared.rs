@@ -1,5 +1,6 @@
 //! Tools that a skill declares in its metadata: scripts of its own, each with a name, a description and a schema.
 
+use std::borrow::Cow;
 use std::path::{Component, Path};
 
 use serde_json::{Map, Value, json};
@@ -8,7 +9,7 @@ use toolhub_core::{Hints, RawJson};
 
 use crate::fault::{Fault, Weight};
 use crate::grants::{GRANT_KEYS, Grants};
-use crate::yaml::{self, Member, Node, Part};
+use crate::yaml::{self, Broken, Member, Node, Part};
 
 /// The member of `metadata` that is ours.
 const OURS: &str = "toolhub";
@@ -58,24 +59,13 @@ pub(crate) struct Declared {
 /// Reads what is ours in the metadata of the skill in `folder`.
 pub(crate) fn read(file: &Path, tree: &Node, folder: &Path) -> Declared {
     let mut reader = Reader { file, folder, declared: Declared::default() };
-    let Some(ours) = tree.get("metadata").and_then(|metadata| metadata.node.get(OURS)) else {
-        return reader.declared;
-    };
-    // Where values of metadata must be texts, the same can stand in one.
-    let inner = ours.node.text().map(|text| {
-        let mut node = yaml::parse(text);
-        if let Ok(node) = &mut node {
-            flatten(node, ours.line);
-        }
-        node
-    });
-    let node = match &inner {
-        None => &ours.node,
-        Some(Ok(node)) => node,
-        Some(Err(broken)) => {
+    match found(tree) {
+        None => {}
+        Some(Ok(node)) => reader.ours(&node),
+        Some(Err((line, broken))) => {
             let what = &broken.what;
             reader.wrong(
-                ours.line,
+                line,
                 (
                     Text::new(
                         format!("`{OURS}` cannot be read: {what}"),
@@ -84,11 +74,28 @@ pub(crate) fn read(file: &Path, tree: &Node, folder: &Path) -> Declared {
                     Text::new("write it as YAML or JSON", "请写成 YAML 或 JSON"),
                 ),
             );
-            return reader.declared;
         }
-    };
-    reader.ours(node);
+    }
     reader.declared
+}
+
+/// What is ours in the metadata, where it can be read.
+pub(crate) fn ours(tree: &Node) -> Option<Cow<'_, Node>> {
+    found(tree)?.ok()
+}
+
+/// The same, or the line on which it cannot be read, and why.
+fn found(tree: &Node) -> Option<Result<Cow<'_, Node>, (usize, Broken)>> {
+    let ours = tree.get("metadata").and_then(|metadata| metadata.node.get(OURS))?;
+    // Where values of metadata must be texts, the same can stand in one.
+    let Some(text) = ours.node.text() else { return Some(Ok(Cow::Borrowed(&ours.node))) };
+    Some(match yaml::parse(text) {
+        Ok(mut node) => {
+            flatten(&mut node, ours.line);
+            Ok(Cow::Owned(node))
+        }
+        Err(broken) => Err((ours.line, broken)),
+    })
 }
 
 /// All lines of a text inside a text are the line where that stands.

@@ -101,16 +101,21 @@ impl Look<'_> {
         };
         let line = member.map(|member| member.line);
         if !is_name(&name) {
-            let near = as_name(&name).unwrap_or_else(|| proper.clone());
             self.add(Weight::Wrong, line, (
                 Text::new(
                     format!("`{}` is no name for a skill: 1 to 64 lower-case letters, digits and single hyphens", short(&name)),
                     format!("`{}` 不能作技能名：应为 1 到 64 个小写字母、数字和单个连字符", short(&name)),
                 ),
-                Text::new(format!("write `name: {near}`"), format!("请写 `name: {near}`")),
+                // One piece of advice for both: the name has to be the folder's in any case.
+                match is_name(folder) {
+                    true => Text::new(format!("write `name: {proper}`"), format!("请写 `name: {proper}`")),
+                    false => Text::new(
+                        format!("write `name: {proper}`, and rename the folder to `{proper}`"),
+                        format!("请写 `name: {proper}`，并把文件夹改名为 `{proper}`"),
+                    ),
+                },
             ));
-        }
-        if name != folder {
+        } else if name != folder {
             self.add(
                 Weight::Wrong,
                 line,
@@ -125,8 +130,8 @@ impl Look<'_> {
                             format!("请写 `name: {folder}`，或重命名文件夹"),
                         ),
                         false => Text::new(
-                            format!("rename the folder to `{proper}` and write `name: {proper}`"),
-                            format!("请把文件夹改名为 `{proper}`，并写 `name: {proper}`"),
+                            format!("rename the folder to `{name}`"),
+                            format!("请把文件夹改名为 `{name}`"),
                         ),
                     },
                 ),
@@ -367,7 +372,13 @@ mod tests {
             "my-tool",
             &[
                 "SKILL.md:2: `My Tool` is no name for a skill: 1 to 64 lower-case letters, digits and single hyphens; write `name: my-tool`",
-                "SKILL.md:2: the name is not that of its folder, `my-tool`; write `name: my-tool`, or rename the folder",
+            ],
+        );
+        check(
+            "name: Big Kitchen\ndescription: d\n",
+            "The Kitchen",
+            &[
+                "SKILL.md:2: `Big Kitchen` is no name for a skill: 1 to 64 lower-case letters, digits and single hyphens; write `name: the-kitchen`, and rename the folder to `the-kitchen`",
             ],
         );
         check(

@@ -17,6 +17,7 @@ use crate::declared::{Runner, SkillTool};
 use crate::file_set::{FileSet, Mark, sha256};
 use crate::foreign::Fetch;
 use crate::grants::absolute;
+use crate::interpreter::{self, RunBy};
 use crate::run::{self, Job, RunError};
 use crate::skill::Shape;
 use crate::standing::Standing;
@@ -195,72 +196,20 @@ impl SkillHost {
         file: &Path,
         runner: &Runner,
     ) -> Result<(PathBuf, Vec<OsString>, Vec<PathBuf>), Text> {
-        let own = || vec![file.as_os_str().to_owned()];
         let (interpreter, arguments) = match runner {
             Runner::PythonClass(class) => self.book.python.run_class(file, class).await?,
-            Runner::Script => match language_of(file) {
-                // What is called `python3` may be a script that leads to it, out of the sandbox.
-                Language::Python => self.book.python.run_script(file).await?,
-                Language::Shell => return Ok(("/bin/sh".into(), own(), Vec::new())),
-                Language::Node => {
-                    let node = on_path("node").ok_or_else(|| {
-                        Text::new(
-                            "there is no `node` to run it with: install Node.js",
-                            "没有 `node`：请安装 Node.js",
-                        )
-                    })?;
-                    let needs = toolchain(&node);
-                    return Ok((node, own(), needs));
+            Runner::Script => match interpreter::of(file).map_err(|why| why.text())? {
+                RunBy::Python => self.book.python.run_script(file).await?,
+                RunBy::Program(program, mut words) => {
+                    let needs = toolchain(&program);
+                    words.push(file.as_os_str().to_owned());
+                    return Ok((program, words, needs));
                 }
-                Language::Own => return Ok((file.to_owned(), Vec::new(), Vec::new())),
-                Language::Unknown => {
-                    let shown =
-                        file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-                    return Err(Text::new(
-                        format!(
-                            "`{shown}` may not be run: make it executable (`chmod +x`), or end its name in .py, .sh or .js"
-                        ),
-                        format!("`{shown}` 不可执行：请 `chmod +x`，或以 .py、.sh、.js 结尾命名"),
-                    ));
-                }
+                RunBy::Itself => return Ok((file.to_owned(), Vec::new(), Vec::new())),
             },
         };
         Ok((interpreter.program, arguments, interpreter.needs))
     }
-}
-
-enum Language {
-    Python,
-    Shell,
-    Node,
-    /// It says itself who runs it.
-    Own,
-    Unknown,
-}
-
-/// Who runs a script: whoever its first line names, else whoever its name does.
-fn language_of(file: &Path) -> Language {
-    let first = std::fs::read(file).unwrap_or_default();
-    let first =
-        first.strip_prefix(b"#!").map(|line| line.split(|byte| *byte == b'\n').next().unwrap_or_default());
-    let named = first.map(|line| String::from_utf8_lossy(line).into_owned()).unwrap_or_default();
-    let end = file.extension().and_then(|end| end.to_str()).unwrap_or_default();
-    let executable = std::fs::metadata(file).is_ok_and(|found| crate::file_set::is_executable(&found));
-    match (named.as_str(), end) {
-        (line, _) if line.contains("python") => Language::Python,
-        (line, _) if line.contains("node") => Language::Node,
-        (line, _) if !line.is_empty() && executable => Language::Own,
-        ("", "py") => Language::Python,
-        ("", "js" | "mjs" | "cjs") => Language::Node,
-        (line, end) if end == "sh" || line.contains("sh") => Language::Shell,
-        _ if executable => Language::Own,
-        _ => Language::Unknown,
-    }
-}
-
-fn on_path(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
 /// Where a script is run from: the skill's own folder; a copy, where its owner agreed to certain files.
@@ -322,6 +271,13 @@ fn held_back(known: &Known, standing: &Standing) -> ToolError {
     use toolhub_core::{Lang, Say as _};
     let name = &known.skill.name;
     let (en, zh) = (standing.say(Lang::En), standing.say(Lang::Zh));
+    // What cannot be read cannot be approved either: what to do is said by why.
+    if matches!(standing, Standing::Unreadable(_)) {
+        return not_run(Text::new(
+            format!("the skill `{name}` is held back: {en}"),
+            format!("技能 `{name}` 已被搁置：{zh}"),
+        ));
+    }
     not_run(Text::new(
         format!(
             "the skill `{name}` is held back: {en}; read it with `toolhub skills show {name}`, then `toolhub skills approve {name}`"

@@ -12,6 +12,8 @@ mod foreign;
 mod frontmatter;
 mod grants;
 mod host;
+mod inputs;
+mod interpreter;
 mod mend;
 mod python;
 pub mod resource;
@@ -35,7 +37,7 @@ pub use host::SkillHost;
 pub use skeleton::{Kind, NotMade, make};
 pub use skill::{MANIFEST, Origin, Root, Shape, Skill};
 pub use standing::{Agreed, Standing};
-pub use validate::{Looked, validate};
+pub use validate::{Looked, validate, validate_with_python};
 
 /// The fields of a `SKILL.md`'s frontmatter, as a strict reader reads them; `None` where it has none.
 pub fn frontmatter_of(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {

@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 
 use toolhub_core::lang::Text;
 
-use crate::declared::Runner;
+use crate::book::{python_scripts, single};
+use crate::declared::{Runner, SkillTool};
 use crate::fault::{Fault, Weight};
-use crate::file_set::is_executable;
 use crate::frontmatter;
+use crate::inputs;
+use crate::interpreter::{self, NotRun};
+use crate::python::{Look, Python};
 use crate::resource;
 use crate::skill::{MANIFEST, Origin, Skill, manifest_in};
 
@@ -16,10 +19,13 @@ const MOST_LINES: usize = 500;
 /// The longest `SKILL.md`.
 const LONGEST: u64 = 1 << 20;
 
+/// Files and folders of a skill that are looked at.
+const MOST_ENTRIES: usize = 5_000;
+
 /// What a look at a path came to.
 #[derive(Debug)]
 pub struct Looked {
-    /// The `SKILL.md` that was looked at.
+    /// The `SKILL.md`, or the single Python file, that was looked at.
     pub file: PathBuf,
     /// The skill, where it can be used.
     pub skill: Option<Skill>,
@@ -54,6 +60,100 @@ pub fn validate(path: &Path) -> Vec<Looked> {
     }
 }
 
+/// The same, and what Python says of the skills' Python files; also of single ones.
+pub async fn validate_with_python(path: &Path, python: Option<&str>) -> Vec<Looked> {
+    let python = Python::new(python, None);
+    let is_python = |file: &Path| file.is_file() && file.extension().is_some_and(|end| end == "py");
+    if is_python(path) && !inside_skill(path) {
+        return vec![look_at_single(&python, path).await];
+    }
+    let mut all = validate(path);
+    let mut single: Vec<PathBuf> = match path.is_dir() && manifest_in(path).is_none() {
+        true => std::fs::read_dir(path)
+            .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+            .unwrap_or_default(),
+        false => Vec::new(),
+    };
+    single.retain(|file| is_python(file));
+    single.sort();
+    // A folder of single files needs no `SKILL.md`.
+    all.retain(|looked| single.is_empty() || looked.file.exists());
+    for looked in &mut all {
+        look_at_scripts(&python, looked).await;
+    }
+    for file in &single {
+        let looked = look_at_single(&python, file).await;
+        // A file without tools may lie there for others.
+        if looked.skill.is_some() || looked.faults.iter().any(|fault| fault.line.is_some()) {
+            all.push(looked);
+        }
+    }
+    all
+}
+
+/// Whether a Python file is a script of a skill, and none by itself.
+fn inside_skill(file: &Path) -> bool {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let above = folder.canonicalize().ok();
+    let above = above.as_deref().and_then(Path::parent);
+    manifest_in(folder).is_some() || above.is_some_and(|above| manifest_in(above).is_some())
+}
+
+async fn look_at_single(python: &Python, file: &Path) -> Looked {
+    let found = python.classes(&[(file.to_owned(), Look::Every)]).await.remove(file).unwrap_or_default();
+    let mut faults = found.faults;
+    if found.tools.is_empty() {
+        if faults.is_empty() {
+            let said = (
+                Text::new("no class in it is a tool", "其中没有可用作工具的类"),
+                Text::new(
+                    "write a class with `name`, `description` and a method `execute`",
+                    "请写一个含有 `name`、`description` 和 `execute` 方法的类",
+                ),
+            );
+            faults.push(Fault::new(file, Weight::Fatal, said));
+        }
+        return Looked { file: file.to_owned(), skill: None, faults };
+    }
+    faults.extend(schemas_of(file, &found.tools));
+    Looked { file: file.to_owned(), skill: Some(single(file, Origin::User, found.tools)), faults }
+}
+
+/// Adds the tools that the Python files of a skill hold, and what is wrong with any of those files.
+async fn look_at_scripts(python: &Python, looked: &mut Looked) {
+    let Some(skill) = &mut looked.skill else { return };
+    let declared: Vec<&SkillTool> = skill.tools.iter().filter(|tool| tool.file.ends_with(".py")).collect();
+    let mut names: Vec<String> = declared.into_iter().map(|tool| tool.file.clone()).collect();
+    let classes = python_scripts(skill);
+    names.extend(classes.iter().cloned());
+    let files: Vec<(PathBuf, Look)> =
+        names.iter().map(|name| (skill.folder.join(name), Look::Every)).collect();
+    let mut found = python.classes(&files).await;
+    for name in names {
+        let file = skill.folder.join(&name);
+        let Some(found) = found.remove(&file) else { continue };
+        looked.faults.extend(found.faults);
+        if classes.contains(&name) {
+            looked.faults.extend(schemas_of(&file, &found.tools));
+            skill.tools.extend(found.tools.into_iter().map(|tool| SkillTool { file: name.clone(), ..tool }));
+        }
+    }
+}
+
+/// What is wrong with schemas that classes write out.
+fn schemas_of(file: &Path, tools: &[SkillTool]) -> Vec<Fault> {
+    let broken = tools.iter().filter_map(|tool| {
+        let (name, why) = (&tool.name, inputs::is_no_schema(&tool.schema.value())?);
+        let what = Text::new(
+            format!("the `input_schema` of the tool `{name}` is no JSON Schema: {why}"),
+            format!("工具 `{name}` 的 `input_schema` 不是 JSON Schema：{why}"),
+        );
+        let instead = Text::new("mend it, or leave it to the signature", "请改正，或删去而由签名推断");
+        Some(Fault::new(file, Weight::Wrong, (what, instead)))
+    });
+    broken.collect()
+}
+
 fn look(folder: &Path) -> Looked {
     // `.` has no name of its own, and a skill's folder must have one.
     let named = folder.file_name().is_none().then(|| folder.canonicalize().ok()).flatten();
@@ -81,6 +181,7 @@ fn look(folder: &Path) -> Looked {
     if let Some(skill) = &skill {
         faults.extend(scripts(skill));
     }
+    faults.extend(no_files(folder));
     faults.sort_by_key(|fault| fault.line.unwrap_or(usize::MAX));
     Looked { file, skill, faults }
 }
@@ -108,6 +209,9 @@ fn body(folder: &Path, file: &Path) -> Vec<Fault> {
         }
     };
     let mut faults = comments(file, &text);
+    if let Ok(front) = frontmatter::read(file, &text) {
+        faults.extend(inputs::faults(file, &front.tree));
+    }
     let Ok(parts) = frontmatter::split(&text) else { return faults };
     let first = text.len() - parts.body.len();
     let before = text.get(..first).unwrap_or_default().lines().count();
@@ -209,26 +313,51 @@ fn links(line: &str) -> Vec<&str> {
     found
 }
 
+/// What lies in the folder and is no file: links are not followed, and with anything else nobody can agree to the skill.
+fn no_files(folder: &Path) -> Vec<Fault> {
+    let (mut faults, mut waiting, mut seen) = (Vec::new(), vec![folder.to_owned()], 0);
+    while let Some(folder) = waiting.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        let mut entries: Vec<_> = entries.flatten().filter(|entry| entry.file_name() != ".git").collect();
+        entries.sort_by_key(std::fs::DirEntry::file_name);
+        for entry in entries {
+            seen += 1;
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() && seen < MOST_ENTRIES {
+                waiting.push(entry.path());
+            } else if kind.is_symlink() {
+                let said = (
+                    Text::new("it is a link, and links are not followed", "这是链接，不会跟随"),
+                    Text::new("put the file itself into the skill", "请把文件本身放入技能"),
+                );
+                faults.push(Fault::new(&entry.path(), Weight::Advice, said));
+            } else if !kind.is_file() && !kind.is_dir() {
+                let said = (
+                    Text::new(
+                        "it is no file, so the skill cannot be approved",
+                        "这不是普通文件，技能无法批准",
+                    ),
+                    Text::new("remove it", "请删除"),
+                );
+                faults.push(Fault::new(&entry.path(), Weight::Wrong, said));
+            }
+        }
+    }
+    faults
+}
+
 /// Scripts that could not be run.
 fn scripts(skill: &Skill) -> Vec<Fault> {
     let mut faults = Vec::new();
     for tool in skill.tools.iter().filter(|tool| tool.runner == Runner::Script) {
         let path = skill.folder.join(&tool.file);
-        let known = [".py", ".sh", ".js", ".mjs", ".cjs"].iter().any(|end| tool.file.ends_with(end));
-        let runs = known || std::fs::metadata(&path).is_ok_and(|found| is_executable(&found));
-        if !runs {
-            faults.push(Fault::new(
-                &path,
-                Weight::Wrong,
-                (
-                    Text::new("it may not be run", "不可执行"),
-                    Text::new(
-                        format!("make it executable: `chmod +x {}`", tool.file),
-                        format!("请加上执行权限：`chmod +x {}`", tool.file),
-                    ),
-                ),
-            ));
-        }
+        let (weight, said) = match interpreter::of(&path) {
+            Ok(_) => continue,
+            Err(NotRun::Nobody(what, instead)) => (Weight::Wrong, (what, instead)),
+            // It may be there where the skill is used.
+            Err(NotRun::Missing(what, instead)) => (Weight::Advice, (what, instead)),
+        };
+        faults.push(Fault::new(&path, weight, said));
     }
     faults
 }

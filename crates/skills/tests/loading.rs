@@ -62,9 +62,7 @@ async fn five_skills_of_other_agents_load() {
     assert_eq!(told("yue-bao").len(), 3, "{:?}", told("yue-bao"));
     assert_eq!(
         told("kubernetes-debug"),
-        [
-            "2: the name is not that of its folder, `Kube_Debug`; rename the folder to `kube-debug` and write `name: kube-debug`"
-        ]
+        ["2: the name is not that of its folder, `Kube_Debug`; rename the folder to `kubernetes-debug`"]
     );
     let described = |name: &str| shelf.named(name).unwrap().skill.description.clone();
     assert!(described("pdf-forms").ends_with("says \"fill this form\", or wants the values of one"));
@@ -301,8 +299,7 @@ fn a_broken_skill_is_told_line_by_line() {
         })
         .collect();
     let expect = [
-        "2 wrong `Other` is no name for a skill",
-        "2 wrong the name is not that of its folder, `broken`; write `name: broken`, or rename the folder",
+        "2 wrong `Other` is no name for a skill: 1 to 64 lower-case letters, digits and single hyphens; write `name: broken`",
         "3 wrong this line is not valid YAML, and was read as it was probably meant; write `description: \"Use it: now #1\"`",
         "3 advice what follows ` #` is a comment",
         "4 wrong `compatibility` must be a text; write `compatibility: \"…\"`",

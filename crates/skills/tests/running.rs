@@ -118,6 +118,8 @@ async fn scripts_are_given_json_and_answer_with_json_or_text() {
         ("echo.sh", "cat\n"),
         ("where.sh", "echo \"$PWD|$SKILL_DIR\"; cat \"$SKILL_DIR/SKILL.md\" | head -2 | tail -1\n"),
         ("beside.py", "import helper\nprint(helper.WORD)\n"),
+        ("bash.sh", "#!/bin/bash\nwords=(one two)\necho \"${words[1]} $BASH_VERSION\" | cut -c1-3\n"),
+        ("python.sh", "#!/usr/bin/env python3\nprint(6 * 7)\n"),
     ])
     .await;
     fs::write(bench.skill().join("scripts/helper.py"), "WORD = '你好'\n").unwrap();
@@ -129,6 +131,9 @@ async fn scripts_are_given_json_and_answer_with_json_or_text() {
     let said = bench.call("where", "{}").await.unwrap().texts().0.concat();
     assert_eq!(said, format!("{here}|{here}\nname: bench"));
     assert_eq!(bench.call("beside", "{}").await.unwrap().texts().0.concat(), "你好");
+    // Their first lines say who runs them, though nobody made them executable.
+    assert_eq!(bench.call("bash", "{}").await.unwrap().texts().0.concat(), "two");
+    assert_eq!(bench.call("python", "{}").await.unwrap().texts().0.concat(), "42");
     assert!(!bench.skill().join("scripts/__pycache__").exists(), "nothing is written beside scripts");
 }
 
@@ -139,6 +144,7 @@ async fn failures_say_why() {
         ("raises.py", "raise ValueError('too small')\n"),
         ("binary.sh", "printf '\\377\\376'\n"),
         ("strange", "x\n"),
+        ("nobody.sh", "#!/usr/bin/env no-such-shell\n"),
     ])
     .await;
     assert_eq!(
@@ -150,6 +156,8 @@ async fn failures_say_why() {
     let error = bench.call("strange", "{}").await.unwrap_err();
     assert!(error.say(Lang::En).contains("`strange` may not be run"), "{error}");
     assert_eq!(error.effect(), Effect::None);
+    let nobody = bench.call("nobody", "{}").await.unwrap_err().say(Lang::En);
+    assert!(nobody.contains("names `no-such-shell`, which is not on this machine"), "{nobody}");
 }
 
 #[tokio::test]
@@ -289,6 +297,12 @@ class Broken:
     async def execute(self, params: dict):
         raise KeyError(params["what"])
 
+class Strange:
+    name = "be_strange"
+    description = "Returns what is no JSON"
+    def execute(self, what: str):
+        return {"object": object(), "nan": float("nan"), "keys": {(1, 2): 3}, "path": __import__("pathlib").Path("/a")}[what]
+
 class NoTool:
     name = "no_tool"
 "#;
@@ -305,7 +319,16 @@ async fn python_classes_are_tools_by_their_signature() {
     let names: Vec<&str> = tools.iter().map(|tool| tool.name().as_str()).collect();
     assert_eq!(
         names,
-        ["use_skill", "other", "greet_someone", "break_down", "greet_again", "single__break_down"]
+        [
+            "use_skill",
+            "other",
+            "greet_someone",
+            "break_down",
+            "be_strange",
+            "greet_again",
+            "single__break_down",
+            "single__be_strange"
+        ]
     );
     let greet = &tools[2];
     let schema = greet.definition.input_schema().value();
@@ -331,10 +354,37 @@ async fn python_classes_are_tools_by_their_signature() {
     );
     let error = bench.call("break_down", r#"{"what": "paper"}"#).await.unwrap_err();
     assert_eq!(error.say(Lang::En), "KeyError: 'paper'");
+    for what in ["object", "nan", "keys"] {
+        let error = bench.call("be_strange", &format!(r#"{{"what": "{what}"}}"#)).await.unwrap_err();
+        let said = error.say(Lang::En);
+        assert!(
+            said.starts_with("execute returned what is no JSON (") && said.contains("return a text"),
+            "{said}"
+        );
+    }
+    assert_eq!(bench.call("be_strange", r#"{"what": "path"}"#).await.unwrap().texts().0.concat(), "/a");
     let shelf = bench.book.shelf();
     let broken: Vec<String> =
         shelf.skipped.iter().flat_map(|one| &one.faults).map(|fault| fault.say(Lang::En)).collect();
     assert!(broken.len() == 1 && broken[0].contains("broken.py:2: Python cannot read it"), "{broken:?}");
+    // So is one that has not come as far as a tool, and what is no tool at all is left alone.
+    fs::write(bench.folder.path().join("slip.py"), "\nclss Greeter:\n  pass\n").unwrap();
+    fs::write(bench.folder.path().join("plain.py"), "X = 1\n").unwrap();
+    bench.book.refresh().await;
+    let skipped: Vec<String> =
+        bench.book.shelf().skipped.iter().map(|one| one.faults[0].say(Lang::En)).collect();
+    assert!(skipped.len() == 2 && skipped[1].contains("slip.py:2: Python cannot read it"), "{skipped:?}");
+    let look = async |name: &str| {
+        let looked = toolhub_skills::validate_with_python(&bench.folder.path().join(name), None).await;
+        let said: Vec<String> =
+            looked.iter().flat_map(|one| &one.faults).map(|fault| fault.say(Lang::En)).collect();
+        (looked.first().and_then(|one| one.skill.as_ref()).map_or(0, |skill| skill.tools.len()), said)
+    };
+    assert_eq!(look("single.py").await, (3, Vec::new()));
+    assert_eq!(look("bench").await, (4, Vec::new()));
+    assert!(look("slip.py").await.1[0].contains("slip.py:2: Python cannot read it"));
+    assert!(look("plain.py").await.1[0].contains("no class in it is a tool"));
+    fs::remove_file(bench.folder.path().join("slip.py")).unwrap();
     // What was learned is kept: a machine without Python still knows the tools.
     let options = SkillOptions {
         roots: vec![Root { folder: bench.folder.path().to_owned(), origin: Origin::User }],

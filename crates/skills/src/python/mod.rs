@@ -1,6 +1,6 @@
 //! Python files whose classes are tools: told apart without importing them, remembered by file, run by a small runner.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -73,14 +73,25 @@ pub(crate) struct Classes {
     pub(crate) faults: Vec<Fault>,
 }
 
+/// Which files are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Those that may hold tools.
+    Likely,
+    /// All of them, as what cannot be read may have been meant for a tool.
+    Every,
+}
+
 impl Python {
     /// The Python of that name; what is learned of files is kept in `folder`.
     pub(crate) fn new(wanted: Option<&str>, folder: Option<&Path>) -> Self {
         let kept_in = folder.map(|folder| folder.join("python-skills.json"));
         let read = |file: &PathBuf| serde_json::from_slice(&std::fs::read(file).ok()?).ok();
         let known = kept_in.as_ref().and_then(read).unwrap_or_default();
+        let wanted = wanted.unwrap_or("python3");
+        let home = || Some(std::env::home_dir()?.join(Path::new(wanted).strip_prefix("~").ok()?));
         Self {
-            wanted: wanted.unwrap_or("python3").to_owned(),
+            wanted: home().map_or_else(|| wanted.to_owned(), |place| place.display().to_string()),
             found: OnceCell::new(),
             kept_in,
             known: Mutex::new(known),
@@ -98,15 +109,20 @@ impl Python {
     }
 
     /// What the classes of these files are; each is looked at once, for as long as it stays as it is.
-    pub(crate) async fn classes(&self, files: &[PathBuf]) -> HashMap<PathBuf, Classes> {
-        let mut texts = HashMap::new();
-        for file in files {
-            if let Some(digest) = candidate(file) {
+    pub(crate) async fn classes(&self, files: &[(PathBuf, Look)]) -> HashMap<PathBuf, Classes> {
+        let (mut texts, mut likely) = (HashMap::new(), HashSet::new());
+        for (file, look) in files {
+            let Some((digest, is_likely)) = candidate(file) else { continue };
+            if is_likely {
+                likely.insert(file.clone());
+            }
+            if is_likely || *look == Look::Every {
                 texts.insert(file.clone(), digest);
             }
         }
         let new: Vec<&PathBuf> = files
             .iter()
+            .map(|(file, _)| file)
             .filter(|file| texts.get(*file).is_some_and(|digest| !self.known().contains_key(digest)))
             .collect();
         let mut trouble = None;
@@ -119,6 +135,10 @@ impl Python {
         let mut found = HashMap::new();
         for (file, digest) in &texts {
             let looked = self.known().get(digest).cloned();
+            // Without Python nobody can tell, and most such files are no tools.
+            if looked.is_none() && !likely.contains(file) {
+                continue;
+            }
             found.insert(file.clone(), classes_of(file, looked, trouble.as_ref()));
         }
         found
@@ -126,10 +146,13 @@ impl Python {
 
     async fn look(&self, files: &[&PathBuf], digests: &HashMap<PathBuf, String>) -> Result<(), Text> {
         let interpreter = self.interpreter().await?;
+        // It runs elsewhere, so what is relative would lead elsewhere.
+        let whole = |file: &&PathBuf| std::path::absolute(file).unwrap_or_else(|_| (*file).clone());
+        let places: Vec<PathBuf> = files.iter().map(whole).collect();
         let mut read = interpreter.needs.clone();
-        read.extend(files.iter().map(|file| (*file).clone()));
+        read.extend(places.iter().cloned());
         let mut arguments: Vec<OsString> = ["-I", "-B", "-c", RUNNER, "list"].map(Into::into).to_vec();
-        arguments.extend(files.iter().map(|file| file.as_os_str().to_owned()));
+        arguments.extend(places.into_iter().map(PathBuf::into_os_string));
         let job = Job {
             program: interpreter.program.clone(),
             arguments,
@@ -196,13 +219,13 @@ impl Python {
     }
 }
 
-/// The digest of a file that may hold tools: most Python files do not.
-fn candidate(file: &Path) -> Option<String> {
+/// The digest of a file, and whether it may hold tools: most Python files do not.
+fn candidate(file: &Path) -> Option<(String, bool)> {
     let found =
         std::fs::symlink_metadata(file).ok().filter(|found| found.is_file() && found.len() <= LARGEST)?;
     let bytes = std::fs::read(file).ok().filter(|bytes| bytes.len() as u64 <= found.len().max(LARGEST))?;
     let has = |word: &[u8]| bytes.windows(word.len()).any(|part| part == word);
-    (has(b"class ") && has(b"def execute")).then(|| sha256(&bytes))
+    Some((sha256(&bytes), has(b"class ") && has(b"def execute")))
 }
 
 fn classes_of(file: &Path, looked: Option<Looked>, trouble: Option<&Text>) -> Classes {

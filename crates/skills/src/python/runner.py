@@ -259,15 +259,27 @@ def run(path, wanted):
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     try:
-        result = {"result": call(path, wanted)}
+        result = written(call(path, wanted))
     except SystemExit as error:
-        result = {"error": "it ended itself with " + repr(error.code)}
+        result = json.dumps({"error": "it ended itself with " + repr(error.code)})
+    except Failed as error:
+        result = json.dumps({"error": str(error)}, ensure_ascii=False)
     except BaseException as error:
         import traceback
         traceback.print_exc()
-        result = {"error": type(error).__name__ + (": " + str(error) if str(error) else "")}
-    json.dump(result, answer, ensure_ascii=False, default=plain)
+        result = json.dumps({"error": type(error).__name__ + (": " + str(error) if str(error) else "")},
+                            ensure_ascii=False)
+    answer.write(result)
     answer.flush()
+
+
+def written(value):
+    """A result as JSON; whole or not at all."""
+    try:
+        return json.dumps({"result": value}, ensure_ascii=False, allow_nan=False, default=plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Failed("execute returned what is no JSON (" + str(error) + "): return a text, a number, a list, "
+                     "or a dict with texts as keys") from None
 
 
 def plain(value):
@@ -282,7 +294,18 @@ def plain(value):
     if hasattr(value, "__dataclass_fields__"):
         import dataclasses
         return dataclasses.asdict(value)
-    return str(value)
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if hasattr(value, "__fspath__"):
+        return os.fspath(value)
+    import decimal
+    import enum
+    import uuid
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, (decimal.Decimal, uuid.UUID)):
+        return str(value)
+    raise TypeError("an object of the class " + type(value).__name__)
 
 
 def call(path, wanted):

@@ -45,7 +45,7 @@ pub(crate) struct SkillShowArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArgs {
-    /// Folders of skills, or their SKILL.md files
+    /// Folders of skills, their SKILL.md files, or single Python files
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 }
@@ -69,7 +69,7 @@ pub(crate) struct SkillRunArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SkillApproveArgs {
-    /// The skills, or tools of theirs
+    /// The skills, their paths, or tools of theirs
     #[arg(required_unless_present = "all")]
     pub(crate) names: Vec<String>,
     /// All skills that wait for it
@@ -78,6 +78,9 @@ pub(crate) struct SkillApproveArgs {
     /// Take the approval back
     #[arg(long, conflicts_with = "all")]
     pub(crate) revoke: bool,
+    /// Without being asked, also to what is suspicious or reaches out
+    #[arg(long, conflicts_with = "revoke")]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]

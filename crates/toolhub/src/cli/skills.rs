@@ -1,13 +1,16 @@
 //! `toolhub skills`: what was found, and one skill of it.
 
+use std::path::{Path, PathBuf};
+
 use toolhub::Hub;
 use toolhub_core::{Lang, RawJson, RawObject, Say as _};
 use toolhub_engine::near_names;
 use toolhub_engine::suspicion::visible;
-use toolhub_skills::{Fault, Known, Shape, Shelf, Skipped, Weight, use_skill};
+use toolhub_skills::{Fault, Known, Shape, Shelf, Skipped, Standing, Weight, use_skill};
 
 use super::app::App;
 use super::exit::{Exit, UsageError};
+use super::findings;
 use super::options_skills::{SkillListArgs, SkillShowArgs, SkillsArgs, SkillsCommand};
 use super::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
 use super::table::{Cell, fold, lines};
@@ -18,8 +21,8 @@ pub(crate) async fn run(app: &App, args: SkillsArgs) -> anyhow::Result<Exit> {
         None => list(app, &SkillListArgs::default()).await,
         Some(SkillsCommand::List(args)) => list(app, &args).await,
         Some(SkillsCommand::Show(args)) => show(app, &args).await,
-        Some(SkillsCommand::Validate(args)) => skills_make::validate(app, &args),
-        Some(SkillsCommand::New(args)) => skills_make::new(app, &args),
+        Some(SkillsCommand::Validate(args)) => skills_make::validate(app, &args).await,
+        Some(SkillsCommand::New(args)) => skills_make::new(app, &args).await,
         Some(SkillsCommand::Run(args)) => skills_run::run(app, &args).await,
         Some(SkillsCommand::Approve(args)) => skills_approve::run(app, &args).await,
     }
@@ -45,7 +48,7 @@ async fn list(app: &App, args: &SkillListArgs) -> anyhow::Result<Exit> {
     }
     let shelf = hub.skills();
     if app.screen.json {
-        app.screen.json(&as_json(&shelf, app.lang()));
+        app.screen.json(&as_json(hub, &shelf, app.lang()));
         return Ok(Exit::Done);
     }
     print(app, &shelf);
@@ -137,12 +140,32 @@ fn tell(app: &App, hub: &Hub, shelf: &Shelf) {
                 format!("`{place}` 中的 `{name}` 被 `{by}` 遮盖"),
             ));
         }
-        if !known.standing.may_be_used() {
-            let why = known.standing.say(lang);
-            app.screen.warn(&lang.pick(
-                format!("`{name}` is not used: {why}; see `toolhub skills show {name}`, then `toolhub skills approve {name}`"),
-                format!("`{name}` 未启用：{why}；见 `toolhub skills show {name}`，再用 `toolhub skills approve {name}`"),
-            ));
+        match &known.standing {
+            Standing::Own | Standing::Approved => {}
+            // What cannot be read cannot be approved either: what to do is said by why.
+            Standing::Unreadable(why) => {
+                let why = why.say(lang);
+                let why = visible(&why);
+                app.screen.warn(
+                    &lang.pick(format!("`{name}` is not used: {why}"), format!("`{name}` 未启用：{why}")),
+                );
+            }
+            Standing::Unapproved | Standing::Changed => {
+                let why = known.standing.say(lang);
+                // Of two with one name only their paths tell which is meant.
+                let named = |other: &&Known| other.skill.name == known.skill.name;
+                let word = match shelf.skills.iter().filter(named).count() > 1 {
+                    true => skills_approve::place(known).display().to_string(),
+                    false => name.clone().into_owned(),
+                };
+                app.screen.warn(&lang.pick(
+                    format!("`{name}` is not used: {why}; see `toolhub skills show {word}`, then `toolhub skills approve {word}`"),
+                    format!("`{name}` 未启用：{why}；见 `toolhub skills show {word}`，再用 `toolhub skills approve {word}`"),
+                ));
+            }
+        }
+        for tool in hub.shadowed_by(known.tool_names.iter().map(String::as_str)) {
+            app.screen.warn(&format!("`{name}`: {}", shadows(&tool, lang)));
         }
         for fault in known.skill.faults.iter().filter(|fault| fault.weight > Weight::Advice) {
             app.screen.warn(&visible(&fault.say(lang)));
@@ -161,8 +184,11 @@ fn tell(app: &App, hub: &Hub, shelf: &Shelf) {
     }
 }
 
-fn as_json(shelf: &Shelf, lang: Lang) -> RawJson {
-    let skills = shelf.skills.iter().map(|known| described(known, lang));
+fn as_json(hub: &Hub, shelf: &Shelf, lang: Lang) -> RawJson {
+    let skills = shelf.skills.iter().map(|known| {
+        let shadows = hub.shadowed_by(known.tool_names.iter().map(String::as_str));
+        described(known, lang).with("shadows", RawJson::of(&shadows))
+    });
     let foreign = shelf.foreign.iter().map(|skill| {
         RawObject::default()
             .with("name", skill.shown())
@@ -215,9 +241,36 @@ fn described(known: &Known, lang: Lang) -> RawObject {
         .with("faults", faults_json(&skill.faults, lang))
 }
 
-/// The skill of that name, or the one whose tool has it.
+/// What is said of a tool that has the name of a built-in one.
+pub(super) fn shadows(tool: &str, lang: Lang) -> String {
+    lang.pick(
+        format!("its tool `{tool}` shadows the native tool `{tool}`, and is called in its place"),
+        format!("其工具 `{tool}` 遮盖了同名的内置工具 `{tool}`，会代替它被调用"),
+    )
+}
+
+/// A path as it was typed, where the shell left `~` to us.
+pub(super) fn expanded(path: &Path) -> PathBuf {
+    let home = || Some(std::env::home_dir()?.join(path.strip_prefix("~").ok()?));
+    home().unwrap_or_else(|| path.to_owned())
+}
+
+/// The skill at a path: its folder, its `SKILL.md` or its single file.
+pub(super) fn at_path<'a>(shelf: &'a Shelf, word: &str) -> Option<&'a Known> {
+    let place = expanded(Path::new(word)).canonicalize().ok()?;
+    let is = |path: &Path| path.canonicalize().is_ok_and(|path| path == place);
+    shelf
+        .skills
+        .iter()
+        .find(|known| is(&known.skill.file) || known.skill.shape == Shape::Folder && is(&known.skill.folder))
+}
+
+/// The skill of that name, or the one whose tool has it, or that lies there.
 pub(super) fn named<'a>(app: &App, shelf: &'a Shelf, name: &str) -> Result<&'a Known, UsageError> {
-    let found = shelf.named(name).or_else(|| shelf.with_tool(name).map(|(known, _)| known));
+    let found = shelf
+        .named(name)
+        .or_else(|| at_path(shelf, name))
+        .or_else(|| shelf.with_tool(name).map(|(known, _)| known));
     found.ok_or_else(|| {
         let lang = app.lang();
         let names = shelf.skills.iter().map(|known| known.skill.name.as_str());
@@ -252,6 +305,8 @@ async fn show(app: &App, args: &SkillShowArgs) -> anyhow::Result<Exit> {
     if app.screen.json {
         let frontmatter = RawJson::of(&known.skill.frontmatter);
         let files = hub.skill_book().files_of(&known.skill).unwrap_or_default();
+        let suspicious = findings::as_json(&Hub::suspicious_in_skill(&known.skill, &files), app.lang());
+        let shadows = hub.shadowed_by(known.tool_names.iter().map(String::as_str));
         let files: Vec<RawObject> = files
             .files
             .iter()
@@ -266,11 +321,18 @@ async fn show(app: &App, args: &SkillShowArgs) -> anyhow::Result<Exit> {
             .with("frontmatter", frontmatter)
             .with("asked", RawJson::of(&known.skill.asked))
             .with("files", RawJson::of(&files))
+            .with("suspicious", suspicious)
+            .with("shadows", RawJson::of(&shadows))
             .with("instructions", RawJson::of(&text.as_deref().ok()));
         app.screen.json(&shown.into_raw());
         return Ok(Exit::Done);
     }
     present(app, hub, known).await;
+    let others = shelf.skills.iter().filter(|other| other.skill.name == known.skill.name);
+    for other in others.filter(|other| other.skill.file != known.skill.file) {
+        let place = other.skill.file.display().to_string();
+        app.screen.warn(&another_of_its_name(&visible(&place), app.lang()));
+    }
     match text {
         Ok(text) if text.is_empty() => {}
         Ok(text) => {
@@ -280,6 +342,13 @@ async fn show(app: &App, args: &SkillShowArgs) -> anyhow::Result<Exit> {
         Err(error) => app.screen.error(&error),
     }
     Ok(Exit::Done)
+}
+
+fn another_of_its_name(place: &str, lang: Lang) -> String {
+    lang.pick(
+        format!("another skill of this name is in `{place}`; name it by its path"),
+        format!("`{place}` 中还有同名技能；请用路径指明"),
+    )
 }
 
 /// A text with what cannot be seen made visible, line by line.
@@ -326,7 +395,21 @@ pub(super) async fn present(app: &App, hub: &Hub, known: &Known) {
             field(app, lang.pick("of that it asks for", "其中由它请求"), &skill.asked.say(lang));
         }
     }
+    for tool in hub.shadowed_by(known.tool_names.iter().map(String::as_str)) {
+        app.screen.line(&format!("  {ODD}!{ODD:#} {}", shadows(&tool, lang)));
+    }
     if let Ok(files) = hub.skill_book().files_of(skill) {
+        let runs = |path: &&String| path.starts_with("scripts/") || skill.shape == Shape::PythonFile;
+        let count = skills_approve::counted(&files, lang);
+        let count = match files.files.keys().filter(runs).count() {
+            0 => count,
+            scripts => lang.pick(
+                format!("{count}, of them scripts: {scripts}"),
+                format!("{count}，其中脚本 {scripts} 个"),
+            ),
+        };
+        field(app, lang.pick("in all", "共"), &count);
+        findings::show(app, &Hub::suspicious_in_skill(skill, &files), "  ");
         let others: Vec<String> =
             files.files.keys().filter(|path| *path != "SKILL.md").take(20).cloned().collect();
         let more = files.files.len().saturating_sub(others.len() + 1);

@@ -1,14 +1,20 @@
 //! `toolhub skills approve`: agreeing to skills as they are now, after showing what one agrees to.
 
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::path::Path;
+
+use tokio::sync::oneshot;
 use toolhub::Hub;
-use toolhub_core::{RawJson, RawObject, Say as _};
-use toolhub_skills::{Known, Standing};
+use toolhub_core::{Lang, RawJson, RawObject, Say as _};
+use toolhub_engine::suspicion::{Finding, visible};
+use toolhub_skills::{FileSet, Known, Shape, Shelf, Standing};
 
 use super::app::App;
-use super::exit::Exit;
+use super::exit::{Exit, UsageError};
+use super::findings;
 use super::options_skills::SkillApproveArgs;
 use super::screen::GOOD;
-use super::skills::{named, present};
+use super::skills::{at_path, named, present};
 
 pub(crate) async fn run(app: &App, args: &SkillApproveArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
@@ -18,21 +24,14 @@ pub(crate) async fn run(app: &App, args: &SkillApproveArgs) -> anyhow::Result<Ex
         wanted.extend(shelf.skills.iter().filter(|known| !known.standing.may_be_used()).cloned());
     }
     for name in &args.names {
-        // Of two with one name, the one that waits is meant.
-        let waiting =
-            shelf.skills.iter().find(|known| known.skill.name == *name && known.standing != Standing::Own);
-        let found = match waiting {
-            Some(known) => known,
-            None => named(app, &shelf, name)?,
-        };
-        wanted.push(found.clone());
+        wanted.push(meant(app, &shelf, (name, args.revoke))?.clone());
     }
     let mut shown = Vec::new();
     let mut worst = Exit::Done;
     for known in &wanted {
         let (done, exit) = match args.revoke {
             true => revoke(app, hub, known).await?,
-            false => approve(app, hub, known).await?,
+            false => approve(app, hub, (known, args.yes)).await?,
         };
         shown.push(done);
         if exit != Exit::Done {
@@ -47,6 +46,43 @@ pub(crate) async fn run(app: &App, args: &SkillApproveArgs) -> anyhow::Result<Ex
     Ok(worst)
 }
 
+/// The skill that is meant by a name or a path. Of several with one name, the one that the word can change something of.
+fn meant<'a>(app: &App, shelf: &'a Shelf, (word, revoke): (&str, bool)) -> Result<&'a Known, UsageError> {
+    if let Some(known) = at_path(shelf, word) {
+        return Ok(known);
+    }
+    let changes = |known: &&Known| match revoke {
+        true => matches!(known.standing, Standing::Approved | Standing::Changed),
+        false => !known.standing.may_be_used(),
+    };
+    let of_name = || shelf.skills.iter().filter(|known| known.skill.name == word);
+    let meant: Vec<&Known> = of_name().filter(changes).collect();
+    match &meant[..] {
+        [one] => Ok(one),
+        [] => match of_name().find(|known| known.standing != Standing::Own) {
+            Some(known) => Ok(known),
+            None => named(app, shelf, word),
+        },
+        several => {
+            let places = several.iter().map(|known| format!("`{}`", place(known).display()));
+            let places = places.collect::<Vec<_>>().join(app.lang().pick(", ", "、"));
+            let word = visible(word);
+            Err(UsageError(app.lang().pick(
+                format!("`{word}` is in {places}: say which by its path"),
+                format!("`{word}` 在 {places} 中都有：请用路径指明"),
+            )))
+        }
+    }
+}
+
+/// Where a skill lies, as one would name it.
+pub(super) fn place(known: &Known) -> &Path {
+    match known.skill.shape {
+        Shape::Folder => &known.skill.folder,
+        Shape::PythonFile => &known.skill.file,
+    }
+}
+
 fn told(known: &Known, approved: bool) -> RawObject {
     RawObject::default()
         .with("skill", known.skill.name.as_str())
@@ -56,7 +92,7 @@ fn told(known: &Known, approved: bool) -> RawObject {
         .with("grants", RawJson::of(&known.skill.asked))
 }
 
-async fn approve(app: &App, hub: &Hub, known: &Known) -> anyhow::Result<(RawObject, Exit)> {
+async fn approve(app: &App, hub: &Hub, (known, yes): (&Known, bool)) -> anyhow::Result<(RawObject, Exit)> {
     let (lang, name) = (app.lang(), &known.skill.name);
     if known.standing == Standing::Own {
         if !app.screen.json {
@@ -77,24 +113,87 @@ async fn approve(app: &App, hub: &Hub, known: &Known) -> anyhow::Result<(RawObje
     if !app.screen.json {
         present(app, hub, known).await;
     }
+    let suspicious = Hub::suspicious_in_skill(&known.skill, &files);
+    let shown = |approved: bool| {
+        told(known, approved)
+            .with("files", files.files.len() as u64)
+            .with("suspicious", findings::as_json(&suspicious, lang))
+            .with("shadows", RawJson::of(&hub.shadowed_by(known.tool_names.iter().map(String::as_str))))
+    };
+    if !yes && let Err(refused) = consent(app, known, &suspicious).await? {
+        app.screen.error(&refused);
+        return Ok((shown(false), Exit::Failed));
+    }
     hub.approve_skill(&known.skill, &files).await?;
     if !app.screen.json {
-        let count = files.files.len();
+        let with = counted(&files, lang);
         app.screen.note(&lang.pick(
-            format!("{GOOD}✓{GOOD:#} approved `{name}` with its {count} files; a change to any of them takes that back"),
-            format!("{GOOD}✓{GOOD:#} 已批准 `{name}` 及其 {count} 个文件；任何改动都会使批准失效"),
+            format!(
+                "{GOOD}✓{GOOD:#} approved `{name}` with its {with}; a change to any of them takes that back"
+            ),
+            format!("{GOOD}✓{GOOD:#} 已批准 `{name}` 及其 {with}；任何改动都会使批准失效"),
         ));
     }
-    Ok((told(known, true).with("digest", files.digest()), Exit::Done))
+    Ok((shown(true).with("digest", files.digest()), Exit::Done))
+}
+
+/// How many files, in words.
+pub(super) fn counted(files: &FileSet, lang: Lang) -> String {
+    match files.files.len() {
+        1 => lang.pick("1 file".to_owned(), "1 个文件".to_owned()),
+        many => lang.pick(format!("{many} files"), format!("{many} 个文件")),
+    }
+}
+
+/// Whether its owner agrees: asked, where there is somebody to ask. Else only to what reads, and is not suspicious; why
+/// not, where not.
+async fn consent(app: &App, known: &Known, suspicious: &[Finding]) -> anyhow::Result<Result<(), String>> {
+    let (lang, asked) = (app.lang(), &known.skill.asked);
+    let name = visible(&known.skill.name);
+    if !app.screen.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+        return Ok(match ask(app, &name).await? {
+            true => Ok(()),
+            false => Err(lang.pick(format!("`{name}` is not approved"), format!("未批准 `{name}`"))),
+        });
+    }
+    let reaches_out = !asked.write.is_empty() || !asked.environment.is_empty() || asked.network;
+    let why = match (suspicious.is_empty(), reaches_out) {
+        (true, false) => return Ok(Ok(())),
+        (false, _) => lang.pick("something in it is suspicious".to_owned(), "内容可疑".to_owned()),
+        (true, true) => {
+            let asked = asked.say(lang);
+            lang.pick(format!("it asks to {asked}"), format!("它请求{asked}"))
+        }
+    };
+    Ok(Err(lang.pick(
+        format!("`{name}` is not approved, as {why}: read it, then add `--yes` if you agree"),
+        format!("未批准 `{name}`：{why}；看过之后如果同意，请加 `--yes`"),
+    )))
+}
+
+async fn ask(app: &App, name: &str) -> anyhow::Result<bool> {
+    let question =
+        app.lang().pick(format!("approve `{name}`? [y/N] "), format!("要批准 `{name}` 吗？[y/N] "));
+    let _ = write!(std::io::stderr().lock(), "{question}");
+    let (tell, answer) = oneshot::channel();
+    // A thread of its own: nothing can end a read from a terminal, and the program must be able to end without it.
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let _ = std::io::stdin().lock().read_line(&mut line);
+        let _ = tell.send(line);
+    });
+    let line = app.interruptible(answer).await?.unwrap_or_default();
+    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes" | "是" | "同意"))
 }
 
 async fn revoke(app: &App, hub: &Hub, known: &Known) -> anyhow::Result<(RawObject, Exit)> {
     let (lang, name) = (app.lang(), &known.skill.name);
     let revoked = hub.revoke_skill(&known.skill).await?;
     match revoked {
-        true => app
-            .screen
-            .note(&lang.pick(format!("`{name}` is no longer approved"), format!("已撤销对 `{name}` 的批准"))),
+        true => app.screen.note(&lang.pick(
+            format!("`{name}` is no longer approved; a `toolhub serve` that runs knows within 5 seconds"),
+            format!("已撤销对 `{name}` 的批准；正在运行的 `toolhub serve` 会在 5 秒内得知"),
+        )),
         false => app.screen.error(lang.pick("there is no such approval", "没有这样的批准")),
     }
     let exit = if revoked { Exit::Done } else { Exit::Failed };

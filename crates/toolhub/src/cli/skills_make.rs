@@ -1,22 +1,24 @@
 //! `toolhub skills new` and `toolhub skills validate`: for whoever writes skills.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use toolhub::Hub;
 use toolhub_core::{RawJson, RawObject, Say as _};
-use toolhub_engine::suspicion::visible;
-use toolhub_skills::{Kind, Looked, Weight, make};
+use toolhub_engine::suspicion::{Finding, visible};
+use toolhub_skills::{Kind, Looked, SkillBook, SkillOptions, Weight, make};
 
 use super::app::App;
 use super::exit::{Exit, UsageError};
+use super::findings;
 use super::options_skills::{NewArgs, ValidateArgs};
 use super::screen::{BAD, GOOD, ODD};
-use super::skills::faults_json;
+use super::skills::{at_path, expanded, faults_json, shadows};
 
-pub(crate) fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let beside = || app.places().map(|places| places.config.with_file_name("skills"));
     let place = match &args.place {
-        Some(place) => place.clone(),
+        Some(place) => expanded(place),
         None => beside()?,
     };
     let kind = if args.tool { Kind::WithTool } else { Kind::Instructions };
@@ -37,6 +39,23 @@ pub(crate) fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
         format!("write what it does into `description`, and how into the text; then `toolhub skills validate {shown}`"),
         format!("在 `description` 中写明用途，在正文中写明做法；然后运行 `toolhub skills validate {shown}`"),
     ));
+    // It is made, whatever may be wrong with the config.
+    let Ok(hub) = app.hub().await else { return Ok(Exit::Done) };
+    let shelf = hub.skills();
+    let Some(known) = at_path(&shelf, &folder.display().to_string()) else {
+        let place = place.display();
+        app.screen.note(&lang.pick(
+            format!("skills are not looked for in `{place}`: add `folders = [\"{place}\"]` below `[skills]` to use it"),
+            format!("不会在 `{place}` 中查找技能：如要使用，请在 `[skills]` 下加上 `folders = [\"{place}\"]`"),
+        ));
+        return Ok(Exit::Done);
+    };
+    if !known.standing.may_be_used() {
+        app.screen.note(&lang.pick(
+            format!("it is the project's, so approve it when it is done: `toolhub skills approve {shown}`"),
+            format!("它属于项目，写好后请批准：`toolhub skills approve {shown}`"),
+        ));
+    }
     if args.tool {
         let tool = name.replace('-', "_");
         app.screen.note(&lang.pick(
@@ -47,38 +66,79 @@ pub(crate) fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-pub(crate) fn validate(app: &App, args: &ValidateArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn validate(app: &App, args: &ValidateArgs) -> anyhow::Result<Exit> {
+    let lang = app.lang();
     let mut looked: Vec<Looked> = Vec::new();
+    // A skill can be looked over where the config is broken; then nothing is known of other tools.
+    let hub = app.hub().await.ok();
+    let python = hub.and_then(|hub| hub.settings().skills.python.as_deref());
     for path in &args.paths {
-        if !path.exists() {
-            return Err(UsageError(missing(app, path)).into());
-        }
-        looked.extend(toolhub_skills::validate(path));
+        let Some(place) = place_of(app, path) else { return Err(UsageError(missing(app, path)).into()) };
+        looked.extend(toolhub_skills::validate_with_python(&place, python).await);
     }
     let wrong = looked.iter().filter(|one| one.is_wrong()).count();
+    let odd: Vec<Odd> = looked.iter().map(|one| Odd::of(hub, one)).collect();
     if app.screen.json {
         let shown: Vec<RawObject> = looked
             .iter()
-            .map(|one| {
+            .zip(&odd)
+            .map(|(one, odd)| {
                 RawObject::default()
                     .with("path", one.file.display().to_string())
                     .with("name", RawJson::of(&one.skill.as_ref().map(|skill| &skill.name)))
                     .with("valid", !one.is_wrong())
-                    .with("faults", faults_json(&one.faults, app.lang()))
+                    .with("faults", faults_json(&one.faults, lang))
+                    .with("suspicious", findings::as_json(&odd.suspicious, lang))
+                    .with("shadows", RawJson::of(&odd.shadows))
             })
             .collect();
         app.screen.json(&RawJson::of(&shown));
     } else {
-        looked.iter().for_each(|one| print(app, one));
+        for (one, odd) in looked.iter().zip(&odd) {
+            print(app, one);
+            findings::show(app, &odd.suspicious, "");
+            for tool in &odd.shadows {
+                app.screen.line(&format!("{ODD}!{ODD:#} {}", shadows(tool, lang)));
+            }
+        }
     }
     Ok(if wrong == 0 { Exit::Done } else { Exit::Failed })
+}
+
+/// What breaks no rule, and should make one look twice.
+struct Odd {
+    suspicious: Vec<Finding>,
+    shadows: Vec<String>,
+}
+
+impl Odd {
+    fn of(hub: Option<&Hub>, looked: &Looked) -> Self {
+        let Some(skill) = &looked.skill else { return Self { suspicious: Vec::new(), shadows: Vec::new() } };
+        let files = SkillBook::new(SkillOptions::default()).files_of(skill).unwrap_or_default();
+        let names = skill.tools.iter().map(|tool| tool.name.as_str());
+        Self {
+            suspicious: Hub::suspicious_in_skill(skill, &files),
+            shadows: hub.map(|hub| hub.shadowed_by(names)).unwrap_or_default(),
+        }
+    }
+}
+
+/// Where a path leads: from here, else from the config file's folder, where skills are made.
+fn place_of(app: &App, path: &Path) -> Option<PathBuf> {
+    let here = expanded(path);
+    if here.exists() {
+        return Some(here);
+    }
+    let config = app.places().ok()?.config;
+    let beside = config.parent()?;
+    [beside.join(&here), beside.join("skills").join(&here)].into_iter().find(|place| place.exists())
 }
 
 fn missing(app: &App, path: &Path) -> String {
     let path = path.display();
     app.lang().pick(
-        format!("there is nothing at `{path}`: name a skill's folder or its `SKILL.md`"),
-        format!("`{path}` 不存在：请给出技能文件夹或其 `SKILL.md`"),
+        format!("there is nothing at `{path}`: name a skill's folder, its `SKILL.md` or its Python file"),
+        format!("`{path}` 不存在：请给出技能文件夹、其 `SKILL.md` 或 Python 文件"),
     )
 }
 

@@ -187,7 +187,7 @@ impl Shown {
 fn groups<'a>(catalog: &'a Catalog, policy: &Policy, profile: &ProfileSettings) -> Vec<Vec<&'a Arc<Entry>>> {
     let admitted = |entry: &&Arc<Entry>| {
         entry.tool.trust != Trust::Quarantined
-            && !(is_the_owners(&entry.tool) && !profile.names_tool(entry.tool.name().as_str()))
+            && (!is_the_owners(&entry.tool) || profile.names_tool(entry.tool.name().as_str()))
             && profile.has_source(&entry.tool.source.to_string())
             && profile.has_tool(
                 entry.tool.name().as_str(),

@@ -2,6 +2,7 @@
 
 mod served;
 mod servers;
+mod suspicion;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -110,6 +111,8 @@ impl Hub {
 
     /// The skills that are served to others, with the digests of their files.
     pub(crate) async fn served_skills(&self) -> Vec<ServedSkill> {
+        // Another program may have taken an approval back since.
+        self.reload_skills().await;
         let book = Arc::clone(&self.skills);
         tokio::task::spawn_blocking(move || served::served(&book)).await.unwrap_or_default()
     }

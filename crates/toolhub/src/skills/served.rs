@@ -35,7 +35,8 @@ pub(crate) fn served(book: &SkillBook) -> Vec<ServedSkill> {
     let mut all = Vec::new();
     for known in shelf.used().filter(|known| known.skill.is_servable()) {
         let skill = &known.skill;
-        let Ok(set) = book.files_of(skill) else { continue };
+        // What was approved a while ago may have been changed since, and then it is nobody's to read.
+        let Some(set) = book.files_if_usable(skill) else { continue };
         let root = format!("skill://{}", skill.name);
         // A link is not followed, so there is nothing to serve.
         let plain = set.files.iter().filter(|(_, file)| file.mark != Mark::Link);
@@ -75,4 +76,38 @@ pub(crate) fn encoded(path: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Arc;
+
+    use toolhub_skills::{Origin, Root, SkillOptions};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_not_what_was_approved_is_not_served_though_nobody_looked_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("weed");
+        fs::create_dir_all(&own).unwrap();
+        fs::write(own.join("SKILL.md"), "---\nname: weed\ndescription: How to weed\n---\nWeed.\n").unwrap();
+        fs::write(own.join("more.md"), "more").unwrap();
+        let roots = vec![Root { folder: folder.path().to_owned(), origin: Origin::Project }];
+        let book = Arc::new(SkillBook::new(SkillOptions { roots, ..SkillOptions::default() }));
+        book.refresh().await;
+        assert!(served(&book).is_empty());
+        let skill = Arc::clone(&book.shelf().skills[0].skill);
+        let digest = book.files_of(&skill).unwrap().digest();
+        book.agreed().insert(skill.key(), digest);
+        book.stand_again().await;
+        assert_eq!(served(&book)[0].files.len(), 2);
+        fs::write(own.join("more.md"), "changed").unwrap();
+        assert!(served(&book).is_empty());
+        fs::write(own.join("more.md"), "more").unwrap();
+        assert_eq!(served(&book).len(), 1);
+        book.agreed().clear();
+        assert!(served(&book).is_empty());
+    }
 }

@@ -1,0 +1,108 @@
+//! Whether the schemas that a skill declares for its tools are schemas at all, and on which line they are not.
+
+use std::path::Path;
+
+use jsonschema::PatternOptions;
+use serde_json::{Value, json};
+use toolhub_core::lang::Text;
+use toolhub_core::text::cut;
+
+use crate::declared;
+use crate::fault::{Fault, Weight};
+use crate::yaml::{Node, Part};
+
+/// A complaint is told this far.
+const LONGEST: usize = 200;
+
+/// What is wrong with the `input` of each tool that the frontmatter declares.
+pub(crate) fn faults(file: &Path, tree: &Node) -> Vec<Fault> {
+    let Some(ours) = declared::ours(tree) else { return Vec::new() };
+    let Some(Part::List(tools)) = ours.get("tools").map(|tools| &tools.node.part) else { return Vec::new() };
+    let inputs = tools.iter().filter_map(|tool| Some((tool, tool.get("input")?)));
+    let broken = inputs.filter_map(|(tool, input)| {
+        let (place, why) = broken(&input.node.value())?;
+        let name = tool.get("name").and_then(|name| name.node.text()).unwrap_or("?");
+        let what = Text::new(
+            format!("the `input` of the tool `{name}` is no JSON Schema{}: {why}", at(&place, " at")),
+            format!("工具 `{name}` 的 `input` 不是 JSON Schema{}：{why}", at(&place, "，位于")),
+        );
+        let instead = Text::new(
+            "write each argument as `NAME: {type: string, description: …}` below `properties`",
+            "请在 `properties` 下把每个参数写成 `名称: {type: string, description: …}`",
+        );
+        Some(Fault::new(file, Weight::Wrong, (what, instead)).at(line_at(input.line, &input.node, &place)))
+    });
+    broken.collect()
+}
+
+/// The same of a schema that stands in no frontmatter.
+pub(crate) fn is_no_schema(schema: &Value) -> Option<String> {
+    broken(schema).map(|(place, why)| format!("{why}{}", at(&place, " at")))
+}
+
+fn at(place: &str, word: &str) -> String {
+    if place.is_empty() { String::new() } else { format!("{word} `{place}`") }
+}
+
+/// Where and why a value is no schema.
+fn broken(schema: &Value) -> Option<(String, String)> {
+    // What is no mapping is told elsewhere.
+    let mut schema = schema.as_object()?.clone();
+    schema.entry("type").or_insert_with(|| json!("object"));
+    let patterns = PatternOptions::fancy_regex().backtrack_limit(100_000).size_limit(1 << 20);
+    let options = jsonschema::options().offline().should_validate_formats(false);
+    let error = options.with_pattern_options(patterns).build(&Value::Object(schema)).err()?;
+    let why = error.to_string();
+    Some((error.instance_path().as_str().to_owned(), cut(&why, LONGEST).unwrap_or(why)))
+}
+
+/// The line of what a JSON pointer leads to, as far as it leads.
+fn line_at(line: usize, node: &Node, place: &str) -> usize {
+    let (mut line, mut node) = (line, node);
+    for step in place.split('/').skip(1) {
+        let key = step.replace("~1", "/").replace("~0", "~");
+        let next = match &node.part {
+            Part::Map(_) => node.get(&key).map(|member| (member.line, &member.node)),
+            Part::List(items) => {
+                key.parse::<usize>().ok().and_then(|at| items.get(at)).map(|item| (item.line, item))
+            }
+            Part::Scalar(_) => None,
+        };
+        let Some(next) = next else { break };
+        (line, node) = next;
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use toolhub_core::lang::{Lang, Say as _};
+
+    use super::*;
+
+    #[test]
+    fn a_slip_in_a_schema_is_told_by_its_line() {
+        let check = |input: &str, line: usize, words: &str| {
+            let text =
+                format!("metadata:\n  toolhub:\n    tools:\n      - name: cut\n        input:\n{input}");
+            let found = faults(Path::new("SKILL.md"), &crate::yaml::parse(&text).unwrap());
+            let said: Vec<String> = found.iter().map(|fault| fault.say(Lang::En)).collect();
+            assert_eq!(found.first().and_then(|fault| fault.line), Some(line), "{said:?}");
+            assert!(said[0].contains(words), "{said:?}");
+        };
+        check("          properties:\n            a: {type: strin}\n", 7, "`/properties/a/type`");
+        check(
+            "          properties:\n            a: {type: string}\n          required: a\n",
+            8,
+            "`/required`",
+        );
+        check(
+            "          properties:\n            b: {}\n            a: {type: string, pattern: \"(\"}\n",
+            8,
+            "the `input` of the tool `cut` is no JSON Schema",
+        );
+        let good =
+            "metadata:\n  toolhub:\n    tools:\n      - {name: a, input: {properties: {b: {type: string}}}}";
+        assert_eq!(faults(Path::new("SKILL.md"), &crate::yaml::parse(good).unwrap()), []);
+    }
+}

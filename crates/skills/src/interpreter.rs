@@ -1,0 +1,189 @@
+//! Who runs a script: whoever its first line names, whether or not the file is executable; without such a line, whoever
+//! the end of its name stands for.
+
+use std::ffi::OsString;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use toolhub_core::lang::Text;
+
+use crate::file_set::is_executable;
+
+/// A first line is looked at this far; systems read less.
+const LONGEST_LINE: u64 = 4 << 10;
+
+/// Who runs a script.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum RunBy {
+    /// The machine's Python, as the owner names it.
+    Python,
+    /// This program, with these words before the script.
+    Program(PathBuf, Vec<OsString>),
+    /// The system itself.
+    Itself,
+}
+
+/// Why nobody runs it: what is wrong, and what to do.
+#[derive(Debug)]
+pub(crate) enum NotRun {
+    /// Nothing says who is to run it.
+    Nobody(Text, Text),
+    /// Who is named is not on this machine.
+    Missing(Text, Text),
+}
+
+impl NotRun {
+    /// Both in one sentence.
+    pub(crate) fn text(&self) -> Text {
+        use toolhub_core::lang::{Lang, Say as _};
+        let (Self::Nobody(what, instead) | Self::Missing(what, instead)) = self;
+        let (en, zh) = (Lang::En, Lang::Zh);
+        Text::new(
+            format!("{}: {}", what.say(en), instead.say(en)),
+            format!("{}：{}", what.say(zh), instead.say(zh)),
+        )
+    }
+}
+
+/// Who runs a script.
+pub(crate) fn of(file: &Path) -> Result<RunBy, NotRun> {
+    let shown = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if let Some(line) = first_line(file) {
+        return named(&line).map_err(|program| missing(&shown, &program));
+    }
+    let end = file.extension().and_then(|end| end.to_str()).unwrap_or_default();
+    match end {
+        "py" => Ok(RunBy::Python),
+        "sh" => Ok(RunBy::Program("/bin/sh".into(), Vec::new())),
+        "js" | "mjs" | "cjs" => match on_path("node") {
+            Some(node) => Ok(RunBy::Program(node, Vec::new())),
+            None => Err(NotRun::Missing(
+                Text::new("there is no `node` to run it with", "没有 `node`"),
+                Text::new("install Node.js", "请安装 Node.js"),
+            )),
+        },
+        _ if std::fs::metadata(file).is_ok_and(|found| is_executable(&found)) => Ok(RunBy::Itself),
+        _ => Err(NotRun::Nobody(
+            Text::new(format!("`{shown}` may not be run"), format!("`{shown}` 不可执行")),
+            Text::new(
+                "name who runs it in its first line (`#!/bin/bash`), or end its name in .py, .sh or .js",
+                "请在首行指明解释器（`#!/bin/bash`），或以 .py、.sh、.js 结尾命名",
+            ),
+        )),
+    }
+}
+
+/// What follows `#!` in the first line, if anything does.
+fn first_line(file: &Path) -> Option<String> {
+    let mut start = Vec::new();
+    std::fs::File::open(file).ok()?.take(LONGEST_LINE).read_to_end(&mut start).ok()?;
+    let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let line = String::from_utf8_lossy(line).trim().to_owned();
+    (!line.is_empty()).then_some(line)
+}
+
+/// Who such a line names; the name, where there is no such program.
+fn named(line: &str) -> Result<RunBy, String> {
+    let (program, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim();
+    if base(program) != "env" {
+        // As systems have it, all that follows is one word.
+        let words = Some(rest).filter(|rest| !rest.is_empty()).map(Into::into).into_iter().collect();
+        return found(program, words);
+    }
+    let mut words = rest.split_whitespace().peekable();
+    // With and without `-S`, each word is meant as one.
+    words.next_if(|word| matches!(*word, "-S" | "--split-string"));
+    match words.next() {
+        None => Err("env".to_owned()),
+        // Other options, and variables, are for `env` itself to understand.
+        Some(first) if first.starts_with('-') || first.contains('=') => {
+            found(program, std::iter::once(first).chain(words).map(Into::into).collect())
+        }
+        Some(first) => found(first, words.map(Into::into).collect()),
+    }
+}
+
+fn found(program: &str, words: Vec<OsString>) -> Result<RunBy, String> {
+    // What is called `python3` may be a script that leads to it, out of the sandbox; and the owner may have named another.
+    if is_python(base(program)) {
+        return Ok(RunBy::Python);
+    }
+    let place = match program.contains('/') {
+        true => Some(PathBuf::from(program)).filter(|place| place.is_absolute() && place.is_file()),
+        false => on_path(program),
+    };
+    place.map(|place| RunBy::Program(place, words)).ok_or_else(|| program.to_owned())
+}
+
+fn base(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+/// `python`, `python3`, `python3.12`, and not `python2`.
+fn is_python(name: &str) -> bool {
+    let Some(version) = name.strip_prefix("python") else { return false };
+    version.is_empty() || version == "3" || version.starts_with("3.")
+}
+
+fn missing(script: &str, program: &str) -> NotRun {
+    NotRun::Missing(
+        Text::new(
+            format!("the first line of `{script}` names `{program}`, which is not on this machine"),
+            format!("`{script}` 的首行指明的 `{program}` 不在这台机器上"),
+        ),
+        Text::new("install it, or mend the line", "请安装它，或改正首行"),
+    )
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let runs = |file: &PathBuf| std::fs::metadata(file).is_ok_and(|at| at.is_file() && is_executable(&at));
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(runs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run_by(name: &str, text: &str) -> Result<RunBy, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        use toolhub_core::lang::{Lang, Say as _};
+        of(&file).map_err(|why| why.text().say(Lang::En))
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_first_line_says_who_runs_it_and_else_the_end_of_its_name() {
+        let program = |place: &str, words: &[&str]| {
+            Ok(RunBy::Program(place.into(), words.iter().map(|word| OsString::from(*word)).collect()))
+        };
+        let sh = on_path("sh").unwrap();
+        let sh = sh.to_str().unwrap();
+        for (name, text, expect) in [
+            ("a.sh", "echo", program("/bin/sh", &[])),
+            ("a.sh", "#!/usr/bin/env\tsh\necho", program(sh, &[])),
+            ("a.py", "#!/bin/sh -e -u\n", program("/bin/sh", &["-e -u"])),
+            ("a", "#! /bin/sh\r\necho", program("/bin/sh", &[])),
+            ("a.js", "#!/usr/bin/env -S sh -e -u\n", program(sh, &["-e", "-u"])),
+            ("a.sh", "#!/usr/bin/env A=1 sh\n", program("/usr/bin/env", &["A=1", "sh"])),
+            ("a.sh", "#!\necho", program("/bin/sh", &[])),
+            ("a.sh", "#!/usr/bin/env python3\n", Ok(RunBy::Python)),
+            ("a", "#!/usr/local/bin/python3.12 -u\n", Ok(RunBy::Python)),
+            ("a.py", "print()", Ok(RunBy::Python)),
+        ] {
+            assert_eq!(run_by(name, text), expect, "{name} {text}");
+        }
+        for (name, text, expect) in [
+            ("a.sh", "#!/usr/bin/env no-such-shell\n", "the first line of `a.sh` names `no-such-shell`"),
+            ("a.sh", "#!/no/such/bash\n", "names `/no/such/bash`, which is not on this machine: install it"),
+            ("a.py", "#!/usr/bin/env\n", "names `env`"),
+            ("a", "echo", "`a` may not be run: name who runs it in its first line"),
+        ] {
+            let said = run_by(name, text).unwrap_err();
+            assert!(said.contains(expect), "{said}");
+        }
+    }
+}

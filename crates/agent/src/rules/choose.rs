@@ -267,6 +267,13 @@ impl Chooser<'_> {
             let covered: usize = asked.expressions.iter().map(|found| found.end - found.start).sum();
             score -= if covered * 2 > asked.text.len() { WORKED_OUT * 3.0 } else { WORKED_OUT };
         }
+        // Nor is what a clock tells.
+        let for_a_clock = || {
+            probe::needs(asked).iter().any(|need| matches!(need, probe::Need::Clock | probe::Need::Countdown))
+        };
+        if profile.searches && !wish.searches() && for_a_clock() {
+            score -= WORKED_OUT;
+        }
         if is_about_tools(tool) && !speaks_of_tools(asked.text) {
             score -= ABOUT_TOOLS;
         }

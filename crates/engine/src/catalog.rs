@@ -75,9 +75,12 @@ pub struct Catalog {
     entries: Vec<Arc<Entry>>,
     by_name: HashMap<ToolName, Vec<usize>>,
     /// Made when it is first asked for: most runs never do.
-    by_tag: OnceLock<HashMap<String, Vec<usize>>>,
+    by_tag: OnceLock<HashMap<String, Vec<Group>>>,
     tagger: Arc<Tagger>,
 }
+
+/// The places of the tools of one source, in their order. Never empty.
+type Group = Vec<usize>;
 
 impl Catalog {
     /// A catalog of these tools, in this order.
@@ -108,10 +111,17 @@ impl Catalog {
         self.by_name.get(name).into_iter().flatten().filter_map(|index| self.entries.get(*index))
     }
 
-    /// The tools that are good for `capability`.
-    pub fn tagged<'a>(&'a self, capability: &str) -> impl Iterator<Item = &'a Arc<Entry>> {
-        let found = self.by_tag().get(capability);
-        found.into_iter().flatten().filter_map(|index| self.entries.get(*index))
+    /// The tools that are good for `capability`: of each source that has any, the source, how many, and which.
+    pub fn tagged<'a>(
+        &'a self,
+        capability: &str,
+    ) -> impl Iterator<Item = (&'a Source, usize, impl Iterator<Item = &'a Arc<Entry>>)> {
+        let groups = self.by_tag().get(capability).into_iter().flatten();
+        groups.filter_map(|group| {
+            let first = self.entries.get(*group.first()?)?;
+            let entries = group.iter().filter_map(|index| self.entries.get(*index));
+            Some((&first.tool.source, group.len(), entries))
+        })
     }
 
     /// Every capability that some tool has, sorted.
@@ -121,12 +131,18 @@ impl Catalog {
         tags
     }
 
-    fn by_tag(&self) -> &HashMap<String, Vec<usize>> {
+    fn by_tag(&self) -> &HashMap<String, Vec<Group>> {
         self.by_tag.get_or_init(|| {
-            let mut by_tag: HashMap<String, Vec<usize>> = HashMap::new();
+            let mut by_tag: HashMap<String, Vec<Group>> = HashMap::new();
+            let mut places: HashMap<(&str, &Source), usize> = HashMap::new();
             for (index, entry) in self.entries.iter().enumerate() {
                 for tag in entry.tags() {
-                    by_tag.entry(tag.clone()).or_default().push(index);
+                    let groups = by_tag.entry(tag.clone()).or_default();
+                    let place = *places.entry((tag, &entry.tool.source)).or_insert(groups.len());
+                    match groups.get_mut(place) {
+                        Some(group) => group.push(index),
+                        None => groups.push(vec![index]),
+                    }
                 }
             }
             by_tag

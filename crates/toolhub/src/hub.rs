@@ -17,7 +17,7 @@ use toolhub_core::{
     BoxFuture, CallBy, EventSink, NativeTool, Outcome, ServerId, Source, Tool, ToolCall, ToolDefinition,
     ToolError,
 };
-use toolhub_engine::{Catalog, Engine, Entry, Request, Route};
+use toolhub_engine::{Catalog, Engine, Request, Route};
 use toolhub_mcp::config::ServerSpec;
 use toolhub_mcp::{McpError, Server, ServerState};
 use toolhub_native::NativeHost;
@@ -120,10 +120,10 @@ impl Hub {
     fn knows(&self, request: Request<'_>) -> bool {
         let catalog = self.catalog();
         let only = request.source.filter(|id| self.servers.iter().any(|server| server.id().as_str() == *id));
-        let there = |entry: &Arc<Entry>| only.is_none_or(|id| entry.tool.source.to_string() == id);
+        let there = |source: &Source| only.is_none_or(|id| source.to_string() == id);
         match request.by {
-            CallBy::Name => catalog.named(request.tool).any(there),
-            CallBy::Capability => catalog.tagged(request.tool).any(there),
+            CallBy::Name => catalog.named(request.tool).any(|entry| there(&entry.tool.source)),
+            CallBy::Capability => catalog.tagged(request.tool).any(|(source, ..)| there(source)),
         }
     }
 

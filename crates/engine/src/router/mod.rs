@@ -174,13 +174,19 @@ fn by_capability<'a>(
     known: Known<'a>,
     (only, reasons): (Option<&ServerId>, &mut Vec<Text>),
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
-    let tagged = known.catalog.tagged(capability).filter(|entry| match (only, &entry.tool.source) {
+    // Whole sources are put in order, so that it does not matter how many tools each of them has.
+    let admitted = |source: &Source| match (only, source) {
         (Some(id), Source::Server(server)) => server == id,
         (Some(_), _) => false,
         (None, source) => request.admits(source),
-    });
-    let group = ordered(tagged, known.policy);
-    let have = group.len();
+    };
+    let tagged = known.catalog.tagged(capability).filter(|(source, ..)| admitted(source));
+    let mut groups: Vec<_> = tagged
+        .filter_map(|(source, count, entries)| Some((known.policy.rank(source)?, count, entries)))
+        .collect();
+    groups.sort_by_key(|(rank, ..)| *rank);
+    let have = groups.iter().map(|(_, count, _)| count).sum();
+    let group = groups.into_iter().flat_map(|(.., entries)| entries);
     let fits = |entry: &Arc<Entry>| {
         request.arguments.is_none_or(|given| match suited(entry, request) {
             Ok(mended) => entry.knows_all(mended.as_ref().map_or(given, |mended| &mended.arguments)),
@@ -195,7 +201,7 @@ fn by_capability<'a>(
         }
         usable
     };
-    let fitting = group.into_iter().filter(|entry| fits(entry));
+    let fitting = group.filter(|entry| fits(entry));
     let fitting: Vec<_> = fitting.filter(|entry| usable(entry)).take(ENOUGH).collect();
     if let (true, Some((tool, place))) = (fitting.is_empty(), held_back) {
         return Err(ToolError::Quarantined { tool, place });
@@ -288,13 +294,8 @@ fn only_server<'a>(
 
 /// The tools that policy allows, in its order.
 fn ordered<'a>(tools: impl Iterator<Item = &'a Arc<Entry>>, policy: &Policy) -> Vec<&'a Arc<Entry>> {
-    // Tools of one source follow one another, so its rank is looked up once.
-    let mut last = None;
-    let mut rank = |source: &'a Source| match last {
-        Some((known, rank)) if known == source => rank,
-        _ => last.insert((source, policy.rank(source))).1,
-    };
-    let mut ranked: Vec<_> = tools.filter_map(|entry| Some((rank(&entry.tool.source)?, entry))).collect();
+    let mut ranked: Vec<_> =
+        tools.filter_map(|entry| Some((policy.rank(&entry.tool.source)?, entry))).collect();
     ranked.sort_by_key(|(rank, _)| *rank);
     ranked.into_iter().map(|(_, entry)| entry).collect()
 }

@@ -1,8 +1,9 @@
 //! A fence around a child process, of the operating system's own making: what it may read, write, reach and use up.
 //!
 //! [`confine`] prepares a command, spawning it confines the child from its first instruction on, and the
-//! [`Confinement`] that comes back watches it, says why it was stopped, and leaves nothing of it behind. Where the
-//! system lacks a protection the command is refused, unless its owner allowed exactly that protection to be missing.
+//! [`Confinement`] that comes back watches it, says why it was stopped, and leaves nothing of it behind; nothing is left
+//! either where the program itself is killed, if its `main` begins with [`stood_guard`]. Where the system
+//! lacks a protection the command is refused, unless its owner allowed exactly that protection to be missing.
 //!
 //! ```no_run
 //! use std::process::{Command, Stdio};
@@ -47,5 +48,5 @@ pub use policy::{Isolation, Limits, Network, Policy};
 pub use protection::{Missing, Protection, UnknownProtection};
 pub use stop::Stop;
 pub use support::Support;
-pub use system::{Confinement, confine, support};
+pub use system::{Confinement, confine, stood_guard, support};
 pub use toolchain::toolchain;

@@ -126,6 +126,37 @@ fn what_a_killed_hub_left_is_swept_up() {
     }
 }
 
+/// Scripts of skills are ended at once: a guard outlives the hub.
+#[test]
+fn a_skills_script_does_not_outlive_a_killed_hub() {
+    let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    let own = cli.folder().join("skills/sleeper");
+    std::fs::create_dir_all(own.join("scripts")).unwrap();
+    let text = "---\nname: sleeper\ndescription: Sleeps. Use it to wait.\nmetadata:\n  toolhub:\n    tools:\n      - {name: sleep_long, description: Sleeps long, script: scripts/sleep.sh}\n---\n";
+    std::fs::write(own.join("SKILL.md"), text).unwrap();
+    // Seconds that no other program asks for, so that it is known by them.
+    let seconds = format!("60.{}", std::process::id());
+    std::fs::write(own.join("scripts/sleep.sh"), format!("sleep {seconds} &\nsleep {seconds}\n")).unwrap();
+    let sleepers = || {
+        let listed = std::process::Command::new("ps").args(["-eo", "pid=,stat=,args="]).output().unwrap();
+        let listed = String::from_utf8(listed.stdout).unwrap();
+        let asleep = format!("sleep {seconds}");
+        listed.lines().filter(|line| line.ends_with(&asleep) && !line.contains('Z')).count()
+    };
+    let wait_for = |count: usize| {
+        let begun = std::time::Instant::now();
+        while sleepers() != count {
+            assert!(begun.elapsed() < PATIENCE, "{} of them are there", sleepers());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let mut child = cli.command(&["call", "sleep_long"]).spawn().unwrap();
+    wait_for(2);
+    signal(&child, "-KILL");
+    child.wait().unwrap();
+    wait_for(0);
+}
+
 /// A program that reads the answer gets its shape, with what was begun.
 #[test]
 fn an_answer_for_programs_keeps_its_shape() {

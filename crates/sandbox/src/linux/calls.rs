@@ -30,6 +30,13 @@ pub(super) fn prctl(option: c_int, first: c_ulong, second: c_ulong) -> io::Resul
     checked(answer.into())
 }
 
+/// What the caller is called in lists of processes.
+pub(super) fn name_process(name: &'static CStr) -> io::Result<()> {
+    // SAFETY: the name ends with a zero byte and outlives the call, which copies it.
+    let answer = unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
+    checked(answer.into()).map(drop)
+}
+
 /// Begins a session, and a process group with it.
 pub(super) fn setsid() -> io::Result<()> {
     // SAFETY: takes nothing.

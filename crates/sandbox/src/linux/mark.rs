@@ -2,8 +2,11 @@
 //! does not use for anything (the number of file locks). It cannot be raised, and the filter forbids lowering it, so that
 //! neither a new session, nor another environment, nor a double fork gets rid of it.
 
+use std::fmt;
 use std::io;
 use std::os::fd::AsFd as _;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::calls::{self, Resource};
@@ -13,6 +16,47 @@ pub(super) const RESOURCE: Resource = libc::RLIMIT_LOCKS as Resource;
 /// How long is spent at most on ending what is left.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How many marks a program has; then it begins anew.
+const MARKS: u64 = 1 << 24;
+
+/// The marks of all confinements of one program, which follow one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Family(u64);
+
+impl Family {
+    /// This program's: marks that nobody else has.
+    pub(super) fn own() -> io::Result<Self> {
+        static FIRST: OnceLock<u64> = OnceLock::new();
+        let (_, hard) = calls::limit_of(0, RESOURCE)?;
+        let most = hard.min(1 << 62);
+        // Somebody has bounded what nobody uses, so that there is no room for marks.
+        if most < 1 << 32 {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Ok(Self(*FIRST.get_or_init(|| fastrand::u64(most / 2..most - MARKS))))
+    }
+
+    /// As `Display` writes it.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        text.parse().ok().map(Self)
+    }
+
+    fn is_on(self, pid: i32) -> bool {
+        limit_of(pid).and_then(|limit| limit.checked_sub(self.0)).is_some_and(|nth| nth < MARKS)
+    }
+
+    /// Ends all that bear one of the marks, and all that they start meanwhile; whether none is left.
+    pub(super) fn end_all(self) -> bool {
+        end_all(|pid| self.is_on(pid))
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// The mark of one confinement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark(u64);
@@ -20,13 +64,8 @@ pub(super) struct Mark(u64);
 impl Mark {
     /// A mark that nobody else has.
     pub(super) fn new() -> io::Result<Self> {
-        let (_, hard) = calls::limit_of(0, RESOURCE)?;
-        let most = hard.min(1 << 62);
-        // Somebody has bounded what nobody uses, so that there is no room for marks.
-        if most < 1 << 32 {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        Ok(Self(fastrand::u64(most / 2..most)))
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Ok(Self(Family::own()?.0 + NEXT.fetch_add(1, Ordering::Relaxed) % MARKS))
     }
 
     /// Puts the mark on the caller.
@@ -35,7 +74,7 @@ impl Mark {
     }
 
     fn is_on(self, pid: i32) -> bool {
-        calls::limit_of(pid, RESOURCE).is_ok_and(|(_, hard)| hard == self.0)
+        limit_of(pid) == Some(self.0)
     }
 
     /// All processes that bear the mark; also those that have ended and are not yet waited for.
@@ -45,25 +84,33 @@ impl Mark {
 
     /// Ends all that bear the mark, and all that they start meanwhile; whether none is left.
     pub(super) fn end_all(self) -> bool {
-        let begun = Instant::now();
-        loop {
-            let mut alive = false;
-            for pid in self.bearers() {
-                // The handle is taken before the last look, so that a number that has become another's is not hit.
-                let Ok(process) = calls::open_process(pid) else { continue };
-                if self.is_on(pid) && is_alive(pid) {
-                    alive = true;
-                    let _ = calls::kill(process.as_fd());
-                }
+        end_all(|pid| self.is_on(pid))
+    }
+}
+
+fn limit_of(pid: i32) -> Option<u64> {
+    calls::limit_of(pid, RESOURCE).ok().map(|(_, hard)| hard)
+}
+
+fn end_all(is_meant: impl Fn(i32) -> bool) -> bool {
+    let begun = Instant::now();
+    loop {
+        let mut alive = false;
+        for pid in pids().filter(|pid| is_meant(*pid)) {
+            // The handle is taken before the last look, so that a number that has become another's is not hit.
+            let Ok(process) = calls::open_process(pid) else { continue };
+            if is_meant(pid) && is_alive(pid) {
+                alive = true;
+                let _ = calls::kill(process.as_fd());
             }
-            if !alive {
-                return true;
-            }
-            if begun.elapsed() > PATIENCE {
-                return false;
-            }
-            std::thread::sleep(Duration::from_millis(1));
         }
+        if !alive {
+            return true;
+        }
+        if begun.elapsed() > PATIENCE {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

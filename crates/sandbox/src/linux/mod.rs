@@ -7,6 +7,7 @@ mod calls;
 mod child;
 mod confinement;
 mod group;
+mod guard;
 mod landlock;
 mod limits;
 mod mark;
@@ -37,6 +38,7 @@ use crate::policy::{Isolation, Policy};
 use crate::protection::{Missing, Protection};
 
 pub use self::confinement::Confinement;
+pub use self::guard::stood_guard;
 pub use self::probe::support;
 
 /// The kernel's own count stands so much above the policy's, so that the watcher sees who goes past it.
@@ -54,6 +56,10 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
         return Err(SandboxError::Missing(refused));
     }
     let without: Vec<Protection> = without.into_iter().map(|one| one.protection).collect();
+    // Without a view of processes there is nothing that a guard could do.
+    if !without.contains(&Protection::ProcessCount) {
+        guard::stand().map_err(|source| SandboxError::Prepare { step: "its guard", source })?;
+    }
     let folder = std::env::temp_dir();
     let temporary = PrivateFolder::new(&folder)
         .map_err(|source| SandboxError::Temporary { path: folder.clone(), source })?;

@@ -7,6 +7,7 @@ mod degraded;
 mod exhaustion;
 mod fence;
 mod files;
+mod killed;
 mod network;
 mod ordinary_user;
 mod processes;

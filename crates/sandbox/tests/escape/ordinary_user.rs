@@ -41,8 +41,8 @@ impl Setting {
         self.folder.path().join("sandbox-load")
     }
 
-    /// What the program says, run as an ordinary user.
-    fn run(&self, isolation: &str, code: &str, arguments: &[&str]) -> String {
+    /// The program, to be run as an ordinary user, with a Python program in the sandbox.
+    pub(crate) fn command(&self, isolation: &str, code: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.program());
         command
             .arg("run")
@@ -54,7 +54,12 @@ impl Setting {
         if is_root() {
             command.uid(NOBODY).gid(NOBODY);
         }
-        let output = command.output().unwrap();
+        command
+    }
+
+    /// What the program says.
+    fn run(&self, isolation: &str, code: &str, arguments: &[&str]) -> String {
+        let output = self.command(isolation, code, arguments).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(said.contains("verdict: "), "{said}{}", String::from_utf8_lossy(&output.stderr));
         said

@@ -1,0 +1,60 @@
+//! The program that confines others is killed outright: what it confined ends all the same, whatever that has started.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::fence::{interpreter, left_with, token};
+use crate::ordinary_user::Setting;
+
+/// A daemon with a session of its own, and a first process that sleeps beside it.
+const CODE: &str = r#"
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execve(sys.executable, [sys.executable, "-I", "-c", "import time\ntime.sleep(60)", sys.argv[1]], {})
+    os._exit(0)
+os.wait()
+print("sleeps", flush=True)
+time.sleep(60)
+"#;
+
+/// The program, once what it confines has begun.
+fn started(mut command: Command) -> Child {
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "sleeps\n");
+    child
+}
+
+fn check(command: Command, token: &str) {
+    let mut child = started(command);
+    assert!(left_with(token).len() > 2, "{:?}", left_with(token));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let begun = Instant::now();
+    while !left_with(token).is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", left_with(token));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn nothing_outlives_it() {
+    for isolation in ["builtin", "bubblewrap"] {
+        let token = token();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sandbox-load"));
+        command.args(["run", isolation]).arg(interpreter("python3")).args(["-I", "-c", CODE, &token]);
+        check(command, &token);
+    }
+}
+
+#[test]
+fn nor_that_of_an_ordinary_user() {
+    for isolation in ["builtin", "bubblewrap"] {
+        let (setting, token) = (Setting::new(), token());
+        check(setting.command(isolation, CODE, &[&token]), &token);
+    }
+}

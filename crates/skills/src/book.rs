@@ -1,6 +1,6 @@
 //! All skills that were found, and how each stands: what is used, what waits for its owner's word, what another hides.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +17,7 @@ use crate::file_set::{Digests, FileSet, Stamp};
 use crate::foreign::ForeignSkill;
 use crate::grants::Grants;
 use crate::python::{Look, Python};
-use crate::skill::{Root, Shape, Skill};
+use crate::skill::{Origin, Root, Shape, Skill};
 use crate::standing::{Agreed, Standing, standing};
 use crate::use_skill;
 
@@ -34,6 +34,9 @@ pub struct SkillOptions {
     pub python: Option<String>,
     /// Where what was learned of files is kept.
     pub data: Option<PathBuf>,
+    /// The names of built-in tools. A project's skill does not take one of them, approved or not: whoever asks for such a
+    /// tool means the one that every project has.
+    pub builtin: BTreeSet<String>,
 }
 
 /// A skill and how it stands.
@@ -240,7 +243,7 @@ impl SkillBook {
             foreign,
             by_tool: HashMap::new(),
         };
-        name_tools(&mut shelf);
+        name_tools(&mut shelf, &self.options.builtin);
         shelf
     }
 
@@ -307,7 +310,7 @@ pub(crate) fn python_scripts(skill: &Skill) -> Vec<String> {
 }
 
 /// The skill that a single Python file is.
-pub(crate) fn single(file: &Path, origin: crate::skill::Origin, tools: Vec<SkillTool>) -> Skill {
+pub(crate) fn single(file: &Path, origin: Origin, tools: Vec<SkillTool>) -> Skill {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let description = tools.iter().map(|tool| tool.description.as_str()).collect::<Vec<_>>().join("; ");
@@ -327,7 +330,7 @@ pub(crate) fn single(file: &Path, origin: crate::skill::Origin, tools: Vec<Skill
 }
 
 /// Gives each tool its name in the catalog: its own where that is free, else with its skill's before it.
-fn name_tools(shelf: &mut Shelf) {
+fn name_tools(shelf: &mut Shelf, builtin: &BTreeSet<String>) {
     let order = |known: &Known| !known.is_used();
     let mut places: Vec<usize> = (0..shelf.skills.len()).collect();
     // What is used comes first, so that nothing that only waits takes a name from it.
@@ -339,23 +342,31 @@ fn name_tools(shelf: &mut Shelf) {
         let mut names = Vec::new();
         let mut renamed = Vec::new();
         for (number, tool) in known.skill.tools.iter().enumerate() {
-            let free = |name: &str| name != use_skill::NAME && !shelf.by_tool.contains_key(name);
+            let kept = |name: &str| known.skill.origin == Origin::Project && builtin.contains(name);
+            let free =
+                |name: &str| name != use_skill::NAME && !shelf.by_tool.contains_key(name) && !kept(name);
             let whole = format!("{}__{}", known.skill.name, tool.name);
             let name = [tool.name.clone(), whole].into_iter().find(|name| free(name));
             let name = name.unwrap_or_else(|| format!("{}__{}_{at}", known.skill.name, tool.name));
             if name != tool.name {
-                renamed.push((tool.name.clone(), name.clone()));
+                renamed.push((tool.name.clone(), name.clone(), kept(&tool.name)));
             }
             shelf.by_tool.insert(name.clone(), (at, number));
             names.push(name);
         }
         known.tool_names = names;
         let skill = &known.skill.name;
-        for (own, shown) in renamed {
-            shelf.notes.push(Text::new(
-                format!("the tool `{own}` of the skill `{skill}` is called `{shown}`, as the name is taken"),
-                format!("技能 `{skill}` 的工具 `{own}` 因重名而称为 `{shown}`"),
-            ));
+        for (own, shown, kept) in renamed {
+            shelf.notes.push(match kept {
+                true => Text::new(
+                    format!("the tool `{own}` of the skill `{skill}` is called `{shown}`: a built-in tool has its name, which a project's skill does not take"),
+                    format!("技能 `{skill}` 的工具 `{own}` 称为 `{shown}`：与内置工具同名，项目的技能不能取代它"),
+                ),
+                false => Text::new(
+                    format!("the tool `{own}` of the skill `{skill}` is called `{shown}`, as the name is taken"),
+                    format!("技能 `{skill}` 的工具 `{own}` 因重名而称为 `{shown}`"),
+                ),
+            });
         }
     }
 }

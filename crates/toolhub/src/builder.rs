@@ -17,7 +17,7 @@ use toolhub_mcp::config::{ConfigError, ServerSpec, TransportSpec};
 use toolhub_mcp::oauth::TokenStore;
 use toolhub_mcp::{ClientHandler, McpHost, Refusal, Server, ServerContext};
 use toolhub_native::{Caller, Finder as NativeFinder, Folders, Memory, NativeHost, Rooms, builtin};
-use toolhub_skills::{Fetch, SkillBook, SkillHost};
+use toolhub_skills::{Fetch, SkillBook, SkillHost, SkillOptions};
 
 use toolhub_store::{OpenError, StorePlace};
 
@@ -229,7 +229,9 @@ impl HubBuilder {
             let call = server.spec().call_timeout.unwrap_or(limits.call);
             engine.add_host(&host, Deadlines { call, cap: limits.cap.max(call) });
         }
-        let skills = skills_of(&settings, &places, (store.as_deref(), &mut notes)).await;
+        let mut options = settings.skills.options(&places);
+        options.builtin = native.tools().iter().map(|tool| tool.name().to_string()).collect();
+        let skills = skills_of(&settings, options, (store.as_deref(), &mut notes)).await;
         let server_skills = Arc::new(ServerSkills::new(servers.clone()));
         let fetch = Arc::clone(&server_skills) as Arc<dyn Fetch>;
         let host: Arc<dyn ToolHost> = Arc::new(SkillHost::new(Arc::clone(&skills), fetch));
@@ -261,10 +263,10 @@ impl HubBuilder {
 /// The skills of these places, and how each stands to what its owner agreed to.
 async fn skills_of(
     settings: &Settings,
-    places: &Places,
+    options: SkillOptions,
     (store, notes): (Option<&dyn HubStore>, &mut Vec<Text>),
 ) -> Arc<SkillBook> {
-    let book = Arc::new(SkillBook::new(settings.skills.options(places)));
+    let book = Arc::new(SkillBook::new(options));
     if settings.skills.enabled {
         book.refresh().await;
         // Most hubs have no skill that waits for a word, and are spared the look.

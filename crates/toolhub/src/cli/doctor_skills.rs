@@ -7,6 +7,7 @@ use toolhub_skills::serious;
 
 use super::app::App;
 use super::doctor::{Finding, Report};
+use super::skills::shadows;
 
 pub(super) fn look(app: &App, hub: &Hub, report: &mut Report<'_>) {
     let (lang, shelf) = (app.lang(), hub.skills());
@@ -34,6 +35,16 @@ pub(super) fn look(app: &App, hub: &Hub, report: &mut Report<'_>) {
             let text = lang.pick(
                 format!("skill `{place}` is hidden by `{by}`"),
                 format!("技能 `{place}` 被 `{by}` 遮盖"),
+            );
+            report.add("skills", Finding::Odd, &text);
+        }
+    }
+    for known in shelf.used() {
+        for tool in hub.shadowed_by(known.tool_names.iter().map(String::as_str)) {
+            let name = &known.skill.name;
+            let text = lang.pick(
+                format!("skill `{name}`: {}", shadows(&tool, lang)),
+                format!("技能 `{name}`：{}", shadows(&tool, lang)),
             );
             report.add("skills", Finding::Odd, &text);
         }

@@ -1,8 +1,9 @@
 //! `toolhub explain`: the route of a call and its reasons, without running it.
 
-use toolhub::{Request, Route};
-use toolhub_core::{CallBy, RawJson, RawObject, Say as _};
-use toolhub_engine::Strategy;
+use toolhub::{Hub, Request, Route};
+use toolhub_core::lang::Text;
+use toolhub_core::{CallBy, RawJson, RawObject, Say as _, Source};
+use toolhub_engine::{Candidate, Strategy};
 
 use super::app::App;
 use super::arguments;
@@ -21,8 +22,13 @@ pub(crate) async fn run(app: &App, args: ExplainArgs) -> anyhow::Result<Exit> {
     let source = args.source.as_deref();
     let request = Request { by, source, arguments: given.as_ref(), ..Request::named(tool) };
     match app.interruptible(hub.explain(request)).await? {
-        Ok(route) if app.screen.json => app.screen.json(&as_json(app, tool, &route)),
-        Ok(route) => show(app, tool, &route),
+        Ok(mut route) => {
+            route.reasons.extend(in_place_of_builtin(hub, &route));
+            match app.screen.json {
+                true => app.screen.json(&as_json(app, tool, &route)),
+                false => show(app, tool, &route),
+            }
+        }
         Err(error) => {
             let exit = Exit::from(&error);
             if app.screen.json {
@@ -39,6 +45,23 @@ pub(crate) async fn run(app: &App, args: ExplainArgs) -> anyhow::Result<Exit> {
         }
     }
     Ok(Exit::Done)
+}
+
+/// What is said where a skill's tool goes before the built-in one of its name.
+fn in_place_of_builtin(hub: &Hub, route: &Route) -> Option<Text> {
+    let first = route.candidates.first().filter(|first| *first.source() == Source::Skill)?;
+    let name = first.entry.tool.name();
+    let native =
+        |candidate: &Candidate| *candidate.source() == Source::Native && candidate.entry.tool.name() == name;
+    route.candidates.iter().find(|candidate| native(candidate))?;
+    let shelf = hub.skills();
+    let skill = &shelf.with_tool(name.as_str())?.0.skill.name;
+    Some(Text::new(
+        format!(
+            "`{name}` of the skill `{skill}` is called in place of the native tool; `[routing] order` can change that"
+        ),
+        format!("技能 `{skill}` 的 `{name}` 代替同名的内置工具被调用；可用 `[routing] order` 改变"),
+    ))
 }
 
 fn as_json(app: &App, tool: &str, route: &Route) -> RawJson {

@@ -98,7 +98,12 @@ pub(crate) async fn validate(app: &App, args: &ValidateArgs) -> anyhow::Result<E
             print(app, one);
             findings::show(app, &odd.suspicious, "");
             for tool in &odd.shadows {
-                app.screen.line(&format!("{ODD}!{ODD:#} {}", shadows(tool, lang)));
+                let (shown, name) = (shadows(tool, lang), one.skill.as_ref().map_or("", |skill| &skill.name));
+                let elsewhere = lang.pick(
+                    format!("in a project's skill it is called `{name}__{tool}` instead"),
+                    format!("若在项目的技能中，则称为 `{name}__{tool}`"),
+                );
+                app.screen.line(&format!("{ODD}!{ODD:#} {shown}; {elsewhere}"));
             }
         }
     }

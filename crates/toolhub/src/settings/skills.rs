@@ -1,6 +1,6 @@
 //! `[skills]` of `toolhub.toml`: where skills are looked for, what their scripts may do, and whether they are used.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -51,6 +51,7 @@ impl SkillSettings {
             allow_missing: self.allow_missing.iter().map(|name| name.0).collect(),
             python: self.python.clone(),
             data: Some(places.home.clone()),
+            builtin: BTreeSet::new(),
         }
     }
 

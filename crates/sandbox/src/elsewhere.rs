@@ -5,7 +5,7 @@ use std::process::{Command, ExitStatus};
 
 use crate::environment;
 use crate::error::SandboxError;
-use crate::policy::Policy;
+use crate::policy::{Isolation, Policy};
 use crate::protection::{Missing, Protection};
 use crate::stop::Stop;
 use crate::support::Support;
@@ -20,7 +20,14 @@ pub fn support() -> Support {
         .map(|protection| Missing::new(protection, "the sandbox needs Linux", "沙箱需要 Linux"))
         .collect();
     let builtin = missing.iter().filter(|one| one.protection != Protection::Bubblewrap).cloned().collect();
-    Support { builtin, bubblewrap: missing, bubblewrap_program: None, landlock: 0, mount_namespace: false }
+    Support {
+        builtin,
+        bubblewrap: missing,
+        auto: Isolation::Builtin,
+        bubblewrap_program: None,
+        landlock: 0,
+        mount_namespace: false,
+    }
 }
 
 /// Never: there are no guards here.

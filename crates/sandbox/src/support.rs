@@ -12,6 +12,8 @@ pub struct Support {
     pub builtin: Vec<Missing>,
     /// What is missing where Bubblewrap builds it.
     pub bubblewrap: Vec<Missing>,
+    /// Who builds it where that is not said.
+    pub auto: Isolation,
     /// Where Bubblewrap was found.
     pub bubblewrap_program: Option<PathBuf>,
     /// The generation of Landlock; 0 where there is none.
@@ -23,12 +25,21 @@ pub struct Support {
 impl Support {
     /// Which isolation `wanted` comes to here.
     pub fn chosen(&self, wanted: Isolation) -> Isolation {
-        let works = self.bubblewrap.iter().all(|missing| missing.protection != Protection::Bubblewrap);
         match wanted {
-            Isolation::Auto if works => Isolation::Bubblewrap,
-            Isolation::Auto => Isolation::Builtin,
+            Isolation::Auto => self.auto,
             other => other,
         }
+    }
+
+    /// Each protection that is there.
+    pub fn present(&self, isolation: Isolation) -> impl Iterator<Item = Protection> {
+        let chosen = self.chosen(isolation);
+        let missing = self.missing(chosen);
+        // Without Bubblewrap nothing is missing, where it was not asked for.
+        let asked_for =
+            move |one: &Protection| *one != Protection::Bubblewrap || chosen == Isolation::Bubblewrap;
+        let there = |one: &Protection| missing.iter().all(|missing| missing.protection != *one);
+        Protection::ALL.into_iter().filter(asked_for).filter(there)
     }
 
     /// Each protection that is not there, and why.

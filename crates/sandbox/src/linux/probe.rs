@@ -41,6 +41,7 @@ pub fn support() -> Support {
     Support {
         builtin: missing(Isolation::Builtin),
         bubblewrap: missing(Isolation::Bubblewrap),
+        auto: chosen(Isolation::Auto),
         bubblewrap_program: bubblewrap().as_ref().ok().cloned(),
         landlock: kernel().landlock,
         mount_namespace: kernel().mounts.is_ok(),

@@ -7,6 +7,7 @@ use toolhub_engine::Entry;
 
 use super::app::App;
 use super::doctor_model;
+use super::doctor_sandbox;
 use super::doctor_skills;
 use super::exit::Exit;
 use super::findings;
@@ -113,6 +114,7 @@ async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::
         report.problem("native", &text, Exit::Usage);
     }
     doctor_skills::look(app, hub, report);
+    doctor_sandbox::look(app, hub, report);
     let enabled = hub.servers().into_iter().filter(|server| server.spec.enabled);
     let ids: Vec<String> = enabled.map(|server| server.spec.id.as_str().to_owned()).collect();
     if ids.is_empty() {

@@ -1,8 +1,7 @@
-//! What `toolhub doctor` says of skills, and of the sandbox that their scripts run in.
+//! What `toolhub doctor` says of skills.
 
 use toolhub::Hub;
 use toolhub_core::Say as _;
-use toolhub_sandbox::{Isolation, support};
 use toolhub_skills::serious;
 
 use super::app::App;
@@ -54,30 +53,5 @@ pub(super) fn look(app: &App, hub: &Hub, report: &mut Report<'_>) {
     }
     for note in &shelf.notes {
         report.add("skills", Finding::Odd, &note.say(lang));
-    }
-    let has_scripts = shelf.skills.iter().any(|known| !known.skill.tools.is_empty());
-    if !has_scripts {
-        return;
-    }
-    let allowed = &hub.settings().skills.allow_missing;
-    let found = support();
-    let missing = found.missing(Isolation::Auto);
-    if missing.is_empty() {
-        report.add("sandbox", Finding::Good, lang.pick("sandbox: complete", "沙箱：完整"));
-    }
-    for one in missing {
-        let (name, why) = (one.protection, lang.pick(&one.english, &one.chinese));
-        let gone = allowed.iter().any(|allowed| allowed.0 == one.protection);
-        let text = match gone {
-            true => lang.pick(
-                format!("sandbox: `{name}` is missing ({why}), and you allowed that"),
-                format!("沙箱：缺少 `{name}`（{why}），已允许"),
-            ),
-            false => lang.pick(
-                format!("sandbox: `{name}` is missing ({why}), so scripts of skills are not run; to run them without it: `[skills] allow_missing = [\"{name}\"]`"),
-                format!("沙箱：缺少 `{name}`（{why}），因此不运行技能的脚本；如可不要它：`[skills] allow_missing = [\"{name}\"]`"),
-            ),
-        };
-        report.add("sandbox", Finding::Odd, &text);
     }
 }

@@ -10,6 +10,7 @@ mod chat;
 mod completions;
 mod doctor;
 mod doctor_model;
+mod doctor_sandbox;
 mod doctor_skills;
 mod eval_files;
 mod eval_model;

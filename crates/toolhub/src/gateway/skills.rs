@@ -201,16 +201,14 @@ async fn own_file(skill: &Arc<ServedSkill>, uri: &str) -> Result<RawJson, RpcErr
         RpcError::invalid_params(format!("Resource not found: {uri}"))
             .with_data(RawObject::default().with("uri", uri))
     };
-    let path =
-        skill.files.iter().find(|file| file.uri == uri).map(|file| file.path.clone()).ok_or_else(unknown)?;
-    let (folder, wanted) = (skill.folder.clone(), path.clone());
-    let read = tokio::task::spawn_blocking(move || resource::read(&folder, &wanted, resource::LARGEST)).await;
-    let bytes = match read {
+    let file = skill.files.iter().find(|file| file.uri == uri).cloned().ok_or_else(unknown)?;
+    let (skill, wanted) = (Arc::clone(skill), file.clone());
+    let bytes = match tokio::task::spawn_blocking(move || skill.read(&wanted)).await {
         Ok(Ok(bytes)) => bytes,
-        Ok(Err(error)) => return Err(RpcError::invalid_params(error.text().say(Lang::En))),
+        Ok(Err(why)) => return Err(RpcError::invalid_params(why.say(Lang::En))),
         Err(_) => return Err(RpcError::new(-32603, "the file could not be read")),
     };
-    let content = RawObject::default().with("uri", uri).with("mimeType", resource::mime_of(&path));
+    let content = RawObject::default().with("uri", uri).with("mimeType", resource::mime_of(&file.path));
     let content = match String::from_utf8(bytes) {
         Ok(text) => content.with("text", text),
         Err(error) => content.with("blob", STANDARD.encode(error.as_bytes())),

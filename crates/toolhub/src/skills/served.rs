@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use toolhub_core::RawJson;
+use toolhub_core::lang::Text;
 use toolhub_mcp::skills::{MOST_BYTES, MOST_FILES};
-use toolhub_skills::{MANIFEST, Mark, SkillBook};
+use toolhub_skills::{MANIFEST, Mark, Names, SkillBook, resource, sha256};
 
 /// A file of a skill, as it is served.
 #[derive(Debug, Clone)]
@@ -14,6 +15,8 @@ pub(crate) struct OwnFile {
     /// Its path inside the skill.
     pub(crate) path: String,
     pub(crate) size: u64,
+    /// The SHA-256 that it is listed with.
+    digest: String,
 }
 
 /// A skill, as it is served.
@@ -29,6 +32,23 @@ pub(crate) struct ServedSkill {
     pub(crate) entry: RawJson,
 }
 
+impl ServedSkill {
+    /// The bytes of one of its files, if they are those that it is listed with. Blocks. The file is opened once, and what
+    /// was read is what is looked at: another that was put in its place since the list was made is never handed out.
+    pub(crate) fn read(&self, file: &OwnFile) -> Result<Vec<u8>, Text> {
+        let read = resource::read(&self.folder, &file.path, resource::LARGEST);
+        let bytes = read.map_err(|error| error.text().clone())?;
+        if sha256(&bytes) == file.digest {
+            return Ok(bytes);
+        }
+        let path = &file.path;
+        Err(Text::new(
+            format!("`{path}` has just been changed, so it is not what is listed; read it again"),
+            format!("`{path}` 刚被改动，与列出的不符；请重新读取"),
+        ))
+    }
+}
+
 /// The skills that are used and can be served as they stand. Blocks: files are read for their digests.
 pub(crate) fn served(book: &SkillBook) -> Vec<ServedSkill> {
     let shelf = book.shelf();
@@ -38,14 +58,15 @@ pub(crate) fn served(book: &SkillBook) -> Vec<ServedSkill> {
         // What was approved a while ago may have been changed since, and then it is nobody's to read.
         let Some(set) = book.files_if_usable(skill) else { continue };
         let root = format!("skill://{}", skill.name);
-        // A link is not followed, so there is nothing to serve.
-        let plain = set.files.iter().filter(|(_, file)| file.mark != Mark::Link);
+        // A link is not followed, so there is nothing to serve; nor is what another user's file is linked to.
+        let plain =
+            set.files.iter().filter(|(_, file)| file.mark != Mark::Link && file.names != Names::Foreign);
         let mut files = Vec::new();
         let mut listed: Vec<Value> = Vec::new();
         for (path, file) in plain {
             let uri = format!("{root}/{}", encoded(path));
             listed.push(json!({"uri": uri, "digest": format!("sha256:{}", file.digest), "size": file.size}));
-            files.push(OwnFile { uri, path: path.clone(), size: file.size });
+            files.push(OwnFile { uri, path: path.clone(), size: file.size, digest: file.digest.clone() });
         }
         if files.len() > MOST_FILES || set.size() > MOST_BYTES || !set.files.contains_key(MANIFEST) {
             continue;
@@ -83,6 +104,7 @@ mod tests {
     use std::fs;
     use std::sync::Arc;
 
+    use toolhub_core::{Lang, Say as _};
     use toolhub_skills::{Origin, Root, SkillOptions};
 
     use super::*;
@@ -102,9 +124,20 @@ mod tests {
         let digest = book.files_of(&skill).unwrap().digest();
         book.agreed().insert(skill.key(), digest);
         book.stand_again().await;
-        assert_eq!(served(&book)[0].files.len(), 2);
+        let listed = served(&book).remove(0);
+        let [_, more] = &listed.files[..] else { panic!("{listed:?}") };
+        assert_eq!(listed.read(more).unwrap(), b"more");
         fs::write(own.join("more.md"), "changed").unwrap();
         assert!(served(&book).is_empty());
+        // Changed between the look and the reading: by its contents, or by what stands in its place.
+        assert!(listed.read(more).unwrap_err().say(Lang::En).contains("has just been changed"));
+        #[cfg(unix)]
+        {
+            fs::remove_file(own.join("more.md")).unwrap();
+            std::os::unix::fs::symlink("SKILL.md", own.join("more.md")).unwrap();
+            assert!(listed.read(more).is_err());
+            fs::remove_file(own.join("more.md")).unwrap();
+        }
         fs::write(own.join("more.md"), "more").unwrap();
         assert_eq!(served(&book).len(), 1);
         book.agreed().clear();

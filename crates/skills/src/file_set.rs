@@ -27,6 +27,46 @@ pub struct SkillFile {
     pub size: u64,
     /// Whether it may be run, or is a link: what else of it matters.
     pub mark: Mark,
+    /// Whether it is this skill's alone.
+    pub names: Names,
+}
+
+/// The names that a file has: by a hard link, one and the same file lies in a skill and elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// This one.
+    One,
+    /// Others, too.
+    Several,
+    /// Others, too, and it belongs to another user than the skill's folder does: it may be one that whoever made the
+    /// skill could not read. It is not read for anybody.
+    Foreign,
+}
+
+impl Names {
+    #[cfg(unix)]
+    pub(crate) fn new((count, user): (u64, u32), folder_user: u32) -> Self {
+        match count {
+            0 | 1 => Self::One,
+            _ if user == folder_user => Self::Several,
+            _ => Self::Foreign,
+        }
+    }
+
+    /// The names of a file that was found in a skill's folder.
+    fn of(found: &std::fs::Metadata, folder: &Path) -> Self {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt as _;
+            let user = std::fs::metadata(folder).map_or(u32::MAX, |folder| folder.uid());
+            Self::new((found.nlink(), found.uid()), user)
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = (found, folder);
+            Self::One
+        }
+    }
 }
 
 /// What a file is beside its bytes.
@@ -105,7 +145,7 @@ impl Digests {
         if skill.shape == Shape::PythonFile {
             let name =
                 skill.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            self.add(&mut set, (name, &skill.file))?;
+            self.add(&mut set, (name, &skill.file), &skill.folder)?;
             return Ok(set);
         }
         let mut waiting = vec![(skill.folder.clone(), String::new())];
@@ -129,22 +169,23 @@ impl Digests {
                 if kind.is_dir() {
                     waiting.push((entry.path(), path));
                 } else {
-                    self.add(&mut set, (path, &entry.path()))?;
+                    self.add(&mut set, (path, &entry.path()), &skill.folder)?;
                 }
             }
         }
         Ok(set)
     }
 
-    fn add(&self, set: &mut FileSet, (path, file): (String, &Path)) -> Result<(), Text> {
+    fn add(&self, set: &mut FileSet, (path, file): (String, &Path), folder: &Path) -> Result<(), Text> {
         let found = std::fs::symlink_metadata(file).map_err(|error| unreadable(file, &error))?;
         let one = if found.is_symlink() {
             let target = std::fs::read_link(file).map_err(|error| unreadable(file, &error))?;
             let digest = hexadecimal(&Sha256::digest(target.as_os_str().as_encoded_bytes()));
-            SkillFile { digest, size: 0, mark: Mark::Link }
+            SkillFile { digest, size: 0, mark: Mark::Link, names: Names::One }
         } else if found.is_file() {
             let mark = if is_executable(&found) { Mark::Executable } else { Mark::Plain };
-            SkillFile { digest: self.digest(file, &found)?, size: found.len(), mark }
+            let names = Names::of(&found, folder);
+            SkillFile { digest: self.digest(file, &found)?, size: found.len(), mark, names }
         } else {
             // A pipe or a socket has no contents to agree to.
             let shown = file.display();

@@ -30,7 +30,7 @@ pub use declared::{Runner, SkillTool};
 pub use discover::Skipped;
 pub use fault::{Fault, Weight};
 pub use fields::{as_name, is_name};
-pub use file_set::{FileSet, Mark, SkillFile, sha256};
+pub use file_set::{FileSet, Mark, Names, SkillFile, sha256};
 pub use foreign::{Fetch, ForeignSkill};
 pub use grants::{GRANT_KEYS, Grants};
 pub use host::SkillHost;

@@ -7,6 +7,9 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use toolhub_core::lang::Text;
 
+#[cfg(unix)]
+use crate::file_set::Names;
+
 /// The most bytes of a file that is read at once.
 pub const LARGEST: u64 = 16 << 20;
 
@@ -100,8 +103,15 @@ pub fn read(folder: &Path, path: &str, largest: u64) -> Result<Vec<u8>, Resource
     }
     // What was a file a moment ago may be a link now: then this leads nowhere outside the folder either.
     let open = dir.open(&parts).map_err(unreadable)?;
-    if !open.metadata().map_err(unreadable)?.is_file() {
+    let found = open.metadata().map_err(unreadable)?;
+    if !found.is_file() {
         return Err(missing(path));
+    }
+    if is_foreign(&found, &dir).map_err(unreadable)? {
+        return Err(ResourceError::Refused(Text::new(
+            format!("`{path}` is another user's file, linked into the skill; put a copy into the skill"),
+            format!("`{path}` 是硬链接进来的他人文件；请把副本放入技能"),
+        )));
     }
     let mut bytes = Vec::new();
     open.take(largest + 1).read_to_end(&mut bytes).map_err(unreadable)?;
@@ -109,6 +119,19 @@ pub fn read(folder: &Path, path: &str, largest: u64) -> Result<Vec<u8>, Resource
         true => Err(too_large(path, largest)),
         false => Ok(bytes),
     }
+}
+
+/// Whether a file is another user's that also has names elsewhere.
+#[cfg(unix)]
+fn is_foreign(found: &cap_std::fs::Metadata, dir: &Dir) -> std::io::Result<bool> {
+    use cap_std::fs::MetadataExt as _;
+    let user = dir.dir_metadata()?.uid();
+    Ok(Names::new((found.nlink(), found.uid()), user) == Names::Foreign)
+}
+
+#[cfg(not(unix))]
+fn is_foreign(_: &cap_std::fs::Metadata, _: &Dir) -> std::io::Result<bool> {
+    Ok(false)
 }
 
 fn missing(path: &str) -> ResourceError {
@@ -180,6 +203,13 @@ mod tests {
             std::os::unix::fs::symlink("references", root.join("within")).unwrap();
             for path in ["link", "up/secret", "within/a.md"] {
                 assert!(refused(path), "{path}");
+            }
+            // Another name of a file elsewhere: read where both are one user's, refused where not.
+            std::fs::hard_link(folder.path().join("secret"), root.join("hard")).unwrap();
+            assert_eq!(read(&root, "hard", 10).unwrap(), b"secret");
+            // Only an administrator can give files away.
+            if std::os::unix::fs::chown(root.join("hard"), Some(65534), None).is_ok() {
+                assert!(refused("hard"));
             }
         }
     }

@@ -397,6 +397,42 @@ fn what_was_made_can_be_checked_as_the_documents_say() {
     );
 }
 
+/// A file that is in a skill and elsewhere at once may be one that nobody meant to hand out.
+#[cfg(unix)]
+#[test]
+fn hard_links_are_told_and_nobody_agrees_to_them_by_accident() {
+    let cli = cli();
+    let skills = cli.folder().join("project/.claude/skills");
+    let own = put(
+        &skills,
+        "weed",
+        "---\nname: weed\ndescription: Tells how to weed. Use it in spring.\n---\nWeed.\n",
+    );
+    fs::create_dir_all(own.join("references")).unwrap();
+    fs::write(cli.folder().join("elsewhere.md"), "elsewhere").unwrap();
+    fs::hard_link(cli.folder().join("elsewhere.md"), own.join("references/more.md")).unwrap();
+    let path = own.to_str().unwrap();
+    for command in ["validate", "show", "approve"] {
+        let ran = in_project(&cli, &["skills", command, path]);
+        assert!(
+            ran.stdout.contains("it is a hard link") && ran.stdout.contains("references/more.md"),
+            "{ran:?}"
+        );
+        assert_eq!(ran.code, Some(i32::from(command == "approve")), "{ran:?}");
+    }
+    let chinese = in_project(&cli, &["skills", "show", path, "--lang", "zh"]).stdout;
+    assert!(chinese.contains("这是硬链接"), "{chinese}");
+    assert_eq!(in_project(&cli, &["skills", "approve", path, "--yes"]).code, Some(0));
+    let read = ["call", "use_skill", "skill=weed", "file=references/more.md"];
+    assert_eq!(in_project(&cli, &read).stdout, "elsewhere\n");
+    // Only an administrator can give files away.
+    if std::os::unix::fs::chown(cli.folder().join("elsewhere.md"), Some(65534), None).is_ok() {
+        let refused = in_project(&cli, &read);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains("is another user's file, linked into the skill"), "{refused:?}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn slips_in_schemas_and_what_is_no_file_are_told() {

@@ -1,11 +1,12 @@
 //! What in a skill should make its owner look twice before agreeing to it: texts that a model reads and a person does not
-//! see, words that are not meant for the owner, and names that built-in tools have.
+//! see, words that are not meant for the owner, files that lie elsewhere too, and names that built-in tools have.
 
 use std::collections::BTreeMap;
 
+use toolhub_core::lang::Text;
 use toolhub_core::{RawJson, RawObject, Source, ToolDefinition};
 use toolhub_engine::suspicion::{Finding, Kind, look_through};
-use toolhub_skills::{FileSet, MANIFEST, Mark, Shape, Skill, resource};
+use toolhub_skills::{FileSet, MANIFEST, Mark, Names, Shape, Skill, resource};
 
 use crate::hub::Hub;
 
@@ -22,6 +23,9 @@ impl Hub {
     /// What is suspicious in the texts of a skill, each with the file it stands in. Blocks: files are read.
     pub fn suspicious_in_skill(skill: &Skill, files: &FileSet) -> Vec<Finding> {
         let mut all: Vec<Finding> = Vec::new();
+        for (path, file) in &files.files {
+            add(&mut all, path, linked(path, file.names).into_iter());
+        }
         // The manifest first: it is what every model is given.
         let mut paths: Vec<&String> =
             files.files.iter().filter(|(_, file)| file.mark != Mark::Link).map(|(path, _)| path).collect();
@@ -53,6 +57,22 @@ impl Hub {
         let native = |name: &&str| catalog.named(name).any(|entry| entry.tool.source == Source::Native);
         names.into_iter().filter(native).map(str::to_owned).collect()
     }
+}
+
+/// What is said of a file that also lies elsewhere.
+fn linked(path: &str, names: Names) -> Option<Finding> {
+    let why = match names {
+        Names::One => return None,
+        Names::Several => Text::new(
+            "it is a hard link: the same file lies elsewhere too, and can be changed there",
+            "这是硬链接：同一文件还在别处，可在那里被改动",
+        ),
+        Names::Foreign => Text::new(
+            "it is a hard link to another user's file, and is neither read nor served",
+            "这是指向他人文件的硬链接，不会被读取或提供",
+        ),
+    };
+    Some(Finding { field: path.to_owned(), kind: Kind::Secret, quote: path.to_owned(), why })
 }
 
 fn add(all: &mut Vec<Finding>, path: &str, found: impl Iterator<Item = Finding>) {

@@ -9,12 +9,18 @@ use toolhub_core::lang::Text;
 use toolhub_mcp::{Enclosure, Fence};
 use toolhub_sandbox::{Confinement, Policy, SandboxError, confine, toolchain};
 
+/// The variable by which the children of a hub are marked.
+const HUB: &str = "TOOLHUB_HUB";
+
 /// Confines a server's program by its owner's policy.
 #[derive(Debug)]
 pub(crate) struct Sandbox(pub(crate) Policy);
 
 impl Fence for Sandbox {
     fn enclose(&self, command: &mut Command) -> Result<Box<dyn Enclosure>, Text> {
+        // The mark by which servers are found again that outlived their hub; what is confined bears another, and need not
+        // know whose it is.
+        command.env_remove(HUB);
         let mut policy = self.0.clone();
         policy.read.extend(named_by(command));
         let confinement = confine(&policy, command).map_err(|error| refusal(&error))?;

@@ -24,6 +24,7 @@ def tool(name, **properties):
 text = {"type": "string"}
 TOOLS = [tool("peek", path=text), tool("reach", port={"type": "integer"}), tool("keep", path=text, text=text)]
 def call(name, arguments):
+    if name == "peek" and arguments["path"] == "environment": return " ".join(sorted(os.environ))
     if name == "peek": return open(arguments["path"]).read()
     if name == "keep":
         open(arguments["path"], "w").write(arguments["text"]); return os.getcwd()
@@ -107,6 +108,8 @@ fn a_server_works_and_does_not_get_out() {
         let (code, said) = setting.call("reach", &json!({"port": port}));
         assert!(code != Some(0) && said.contains("Network is unreachable"), "{isolation}: {said}");
         assert!(listener.accept().is_err());
+        let (_, said) = setting.call("peek", &json!({"path": "environment"}));
+        assert!(said.contains("PATH") && !said.contains("TOOLHUB_HUB"), "{isolation}: {said}");
         // Its own folder is there for it, and gone afterwards.
         let (code, said) = setting.call("keep", &json!({"path": "own", "text": "x"}));
         assert_eq!(code, Some(0), "{isolation}: {said}");

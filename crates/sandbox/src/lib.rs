@@ -48,5 +48,5 @@ pub use policy::{Isolation, Limits, Network, Policy};
 pub use protection::{Missing, Protection, UnknownProtection};
 pub use stop::Stop;
 pub use support::Support;
-pub use system::{Confinement, confine, stood_guard, support};
+pub use system::{Confinement, confine, dismiss_guard, stood_guard, support};
 pub use toolchain::toolchain;

@@ -23,6 +23,7 @@ fn main() -> ExitCode {
             let exit = runtime.block_on(cli::run(std::env::args_os().collect()));
             // What still runs is dropped, which ends children; a thread that waits for the keyboard is not waited for.
             runtime.shutdown_timeout(LAST_WAIT);
+            toolhub_sandbox::dismiss_guard();
             exit
         }
         Err(_) => ExitCode::FAILURE,

@@ -54,6 +54,15 @@ pub(super) fn stand() -> io::Result<()> {
     Ok(())
 }
 
+/// To be called last in `main`: lets the guard go, and waits for its end, so that nothing is left for others to collect.
+pub fn dismiss_guard() {
+    let guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(mut guard) = guard {
+        // Its input ends with that.
+        let _ = guard.wait();
+    }
+}
+
 fn start() -> io::Result<Child> {
     let mut command = Command::new(PROGRAM);
     command.arg0(NAME).arg(Family::own()?.to_string()).env_clear().current_dir("/");

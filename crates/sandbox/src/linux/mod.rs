@@ -38,7 +38,7 @@ use crate::policy::{Isolation, Policy};
 use crate::protection::{Missing, Protection};
 
 pub use self::confinement::Confinement;
-pub use self::guard::stood_guard;
+pub use self::guard::{dismiss_guard, stood_guard};
 pub use self::probe::support;
 
 /// The kernel's own count stands so much above the policy's, so that the watcher sees who goes past it.

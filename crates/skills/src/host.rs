@@ -186,6 +186,7 @@ impl SkillHost {
             arguments: arguments_of,
             folder,
             policy,
+            skill: Some(known.skill.name.clone()),
             input: arguments.get().as_bytes().to_vec(),
         })
     }

@@ -9,7 +9,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Child;
 use toolhub_core::lang::Text;
-use toolhub_sandbox::{Confinement, Policy, SandboxError, confine};
+use toolhub_sandbox::{Confinement, Policy, SandboxError, Stop, confine};
+
+use crate::fields::is_name;
 
 /// The most that a script may answer.
 pub(crate) const MOST_OUTPUT: usize = 1 << 20;
@@ -28,6 +30,8 @@ pub(crate) struct Job {
     /// Where it runs.
     pub(crate) folder: PathBuf,
     pub(crate) policy: Policy,
+    /// The skill whose script it is, if it is one.
+    pub(crate) skill: Option<String>,
     /// What it is given.
     pub(crate) input: Vec<u8>,
 }
@@ -133,7 +137,7 @@ pub(crate) async fn run(job: Job, sending: impl FnOnce() + Send) -> Result<Ended
     let complaint = tail(&complaint);
     let stopped =
         running.confinement.as_ref().and_then(|confinement| confinement.verdict(status, &complaint));
-    let stopped = stopped.map(|stop| Text::new(stop.english(), stop.chinese()));
+    let stopped = stopped.map(|stop| explained(&stop, job.skill.as_deref()));
     Ok(Ended { success: status.success(), how: how(status), output, complaint, stopped })
 }
 
@@ -150,6 +154,28 @@ fn start(job: &Job) -> Result<Running, RunError> {
         confinement.started(pid);
     }
     Ok(Running { child, confinement: Some(confinement) })
+}
+
+/// Why it was stopped, and where its owner grants what it wanted.
+fn explained(stop: &Stop, skill: Option<&str>) -> Text {
+    let paths = |key: &str, path: &Option<PathBuf>| {
+        let path = path.as_ref().map_or_else(|| "…".to_owned(), |path| path.display().to_string());
+        format!("{key} = [{path:?}]")
+    };
+    let grant = match stop {
+        Stop::File(path) => Some(paths("read", path)),
+        Stop::ReadOnly(path) => Some(paths("write", path)),
+        Stop::Network => Some("network = true".to_owned()),
+        _ => None,
+    };
+    let Some((grant, skill)) = grant.zip(skill) else {
+        return Text::new(stop.english(), stop.chinese());
+    };
+    let table = if is_name(skill) { skill.to_owned() } else { format!("{skill:?}") };
+    Text::new(
+        format!("{}, with `{grant}` below `[skills.grants.{table}]`", stop.english()),
+        format!("{}（在 `[skills.grants.{table}]` 下写 `{grant}`）", stop.chinese()),
+    )
 }
 
 /// Of what there was too much.

@@ -77,6 +77,12 @@ fn write(folder: &Path, name: &str, (kind, lang): (Kind, Lang)) -> std::io::Resu
     Ok(())
 }
 
+/// Whether a description is the one that a new skill has, which nobody has written yet.
+pub(crate) fn is_unwritten(description: &str) -> bool {
+    let of = |text: &'static str| text.lines().find_map(|line| line.strip_prefix("description: "));
+    [MANIFEST, MANIFEST_ZH].into_iter().filter_map(of).any(|unwritten| unwritten == description)
+}
+
 const MANIFEST: &str = "---
 name: NAME
 description: Says in a sentence what this skill does. Use it when the user asks for that, or names it.

@@ -12,6 +12,7 @@ use crate::inputs;
 use crate::interpreter::{self, NotRun};
 use crate::python::{Look, Python};
 use crate::resource;
+use crate::skeleton::is_unwritten;
 use crate::skill::{MANIFEST, Origin, Skill, manifest_in};
 
 /// The most lines of instructions that a model should have to read at once.
@@ -209,6 +210,7 @@ fn body(folder: &Path, file: &Path) -> Vec<Fault> {
         }
     };
     let mut faults = comments(file, &text);
+    faults.extend(unwritten(file, &text));
     if let Ok(front) = frontmatter::read(file, &text) {
         faults.extend(inputs::faults(file, &front.tree));
     }
@@ -294,6 +296,22 @@ fn comments(file: &Path, text: &str) -> Vec<Fault> {
         .at(parts.before + at + 1)
     })
     .collect()
+}
+
+/// A description that was made with the skill, and that nobody has written since.
+fn unwritten(file: &Path, text: &str) -> Option<Fault> {
+    let parts = frontmatter::split(text).ok()?;
+    let is_it =
+        |line: &str| line.strip_prefix("description:").is_some_and(|value| is_unwritten(value.trim()));
+    let at = parts.yaml.lines().position(is_it)?;
+    let said = (
+        Text::new("the description is still that of every new skill", "描述仍是新建时的样子"),
+        Text::new(
+            "write what the skill does and when to use it: a model sees nothing else before it uses it",
+            "请写明它做什么、何时使用：模型在使用之前只看得到这些",
+        ),
+    );
+    Some(Fault::new(file, Weight::Advice, said).at(parts.before + at + 1))
 }
 
 /// The targets of links in a line of Markdown that mean files of the skill.

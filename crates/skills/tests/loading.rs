@@ -271,7 +271,11 @@ fn a_new_skill_is_a_good_one() {
     ] {
         let made = make(folder.path(), name, (kind, lang)).unwrap();
         let looked = validate(&made);
-        assert!(looked.iter().all(|one| one.faults.is_empty()), "{looked:#?}");
+        // All that is left to do is to say what it is for.
+        assert_eq!(looked[0].faults.len(), 1, "{looked:#?}");
+        let fault = &looked[0].faults[0];
+        assert_eq!((fault.weight, fault.line), (Weight::Advice, Some(3)), "{fault:?}");
+        assert!(fault.say(Lang::En).contains("the description is still that of every new skill"));
         assert_eq!(looked[0].skill.as_ref().unwrap().tools.len(), usize::from(kind == Kind::WithTool));
         let text = fs::read_to_string(made.join("SKILL.md")).unwrap();
         assert_eq!(frontmatter_of(&text).unwrap()["name"], name);

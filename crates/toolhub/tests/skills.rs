@@ -105,6 +105,18 @@ fn a_broken_skill_is_told_by_file_and_line_and_a_new_one_is_good() {
     let cli = cli();
     let made = cli.run(&["skills", "new", "word-count", "--tool"]);
     assert_eq!(made.code, Some(0), "{made:?}");
+    let manifest = cli.folder().join("skills/word-count/SKILL.md");
+    for (lang, expect) in [
+        ("en", "SKILL.md:3: the description is still that of every new skill"),
+        ("zh", "描述仍是新建时的样子"),
+    ] {
+        let unwritten = cli.run(&["skills", "validate", "skills/word-count", "--lang", lang]);
+        assert_eq!(unwritten.code, Some(0), "{unwritten:?}");
+        assert!(unwritten.stdout.contains(expect), "{unwritten:?}");
+    }
+    let text = fs::read_to_string(&manifest).unwrap();
+    let text = text.replace("Says in a sentence what this skill does.", "Counts words.");
+    fs::write(&manifest, text).unwrap();
     let good = cli.run(&["skills", "validate", "skills/word-count"]);
     assert_eq!(
         (good.code, good.stdout.as_str()),
@@ -115,6 +127,23 @@ fn a_broken_skill_is_told_by_file_and_line_and_a_new_one_is_good() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "{\"words\": 3, \"characters\": 13}\n"), "{ran:?}");
     let called = cli.run(&["call", "word_count", "text=one", "--json"]).json();
     assert_eq!(called["_meta"]["source"], "skill");
+    let script = cli.folder().join("skills/word-count/scripts/word_count.py");
+    fs::write(&script, "open('/etc/hub-secret')\n").unwrap();
+    let kept = cli.run(&["skills", "run", "word-count", "text=one"]).stderr;
+    assert!(
+        kept.contains("grant it if that is right, with `read = [\"/etc/hub-secret\"]` below `[skills.grants.word-count]`"),
+        "{kept}"
+    );
+    fs::remove_file(script).unwrap();
+    let gone = cli.run(&["skills", "run", "word-count", "text=one"]);
+    assert_eq!(gone.code, Some(2), "{gone:?}");
+    assert!(
+        gone.stderr.contains("has no tool that can be run: ") && gone.stderr.contains(":9: there is no"),
+        "{gone:?}"
+    );
+    fs::write(&manifest, "---\nname: counter\ndescription: Counts. Use it to count.\n---\n").unwrap();
+    let named = cli.run(&["skills", "show", "word-count"]).stderr;
+    assert!(named.contains("there is no skill `word-count`; did you mean `counter`?"), "{named}");
     put(cli.folder(), "broken", "---\nname: Broken\ndescription: Use it: now\n---\n");
     let broken = cli.run(&["skills", "validate", "broken"]);
     assert_eq!(broken.code, Some(1));

@@ -158,6 +158,7 @@ impl Python {
             arguments,
             folder: PathBuf::from("/"),
             policy: Policy { read, ..Policy::default() },
+            skill: None,
             input: Vec::new(),
         };
         let slow = || Text::new("Python took too long", "Python 用时过长");

@@ -274,7 +274,9 @@ pub(super) fn named<'a>(app: &App, shelf: &'a Shelf, name: &str) -> Result<&'a K
     found.ok_or_else(|| {
         let lang = app.lang();
         let names = shelf.skills.iter().map(|known| known.skill.name.as_str());
-        let near = near_names(name, names, 1).pop();
+        let lies_in = |known: &&Known| known.skill.folder.file_name().is_some_and(|own| own == name);
+        let by_folder = shelf.skills.iter().find(lies_in).map(|known| known.skill.name.clone());
+        let near = by_folder.or_else(|| near_names(name, names, 1).pop());
         let name = visible(name);
         UsageError(match near {
             Some(near) => lang.pick(

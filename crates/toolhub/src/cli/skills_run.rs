@@ -2,7 +2,7 @@
 
 use toolhub::{Mending, Source, ToolCall, ToolError};
 use toolhub_core::{RawJson, Say as _};
-use toolhub_skills::Known;
+use toolhub_skills::{Known, Weight};
 
 use super::app::App;
 use super::arguments::{self, PairError};
@@ -62,6 +62,15 @@ fn chosen(app: &App, known: &Known, wanted: Option<&str>) -> Result<(String, Raw
     };
     if let Some((_, shown, schema)) = found {
         return Ok(((*shown).clone(), (*schema).clone()));
+    }
+    // A tool that it means to have, and cannot.
+    let broken = skill.faults.iter().find(|fault| all.is_empty() && fault.weight > Weight::Advice);
+    if let Some(fault) = broken {
+        let fault = fault.say(lang);
+        return Err(UsageError(lang.pick(
+            format!("the skill `{name}` has no tool that can be run: {fault}"),
+            format!("技能 `{name}` 没有可运行的工具：{fault}"),
+        )));
     }
     Err(UsageError(match (all.is_empty(), wanted) {
         (true, _) => lang.pick(

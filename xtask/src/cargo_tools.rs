@@ -16,25 +16,43 @@ pub(crate) struct CargoTool {
 
 impl CargoTool {
     pub(crate) fn find_or_install(&self, workspace: &Workspace) -> Result<PathBuf> {
-        let Self { name, version } = self;
-        let on_path = PathBuf::from(name);
+        let on_path = PathBuf::from(self.name);
         if run::read(program(&on_path).arg("--version")).is_ok() {
             return Ok(on_path);
         }
-        let tools = workspace.target.join("tools");
-        let ours = tools.join("bin").join(name).with_extension(std::env::consts::EXE_EXTENSION);
-        let right_version =
-            run::read(program(&ours).arg("--version")).is_ok_and(|said| said.trim().ends_with(version));
-        if !right_version {
-            println!("installing {name} {version}, once: this takes some minutes");
-            let build = tools.join("build");
-            let mut install = cargo(&workspace.root);
-            install.args(["install", name, "--version", version, "--locked", "--no-default-features"]);
-            install.arg("--root").arg(&tools).env("CARGO_TARGET_DIR", &build);
-            run::check(&mut install).with_context(|| format!("{name} could not be installed"))?;
-            // Hundreds of megabytes that nothing needs again; an interrupted install goes on from them.
-            fs::remove_dir_all(&build).ok();
+        match self.installed(workspace) {
+            Some(ours) => Ok(ours),
+            None => self.install(workspace, &["--no-default-features"]),
         }
-        Ok(ours)
     }
+
+    /// The program under the target folder, where it is of that version. Cargo is asked: not every program tells its own.
+    pub(crate) fn installed(&self, workspace: &Workspace) -> Option<PathBuf> {
+        let mut list = cargo(&workspace.root);
+        let said = run::read(list.args(["install", "--list", "--root"]).arg(tools(workspace))).ok()?;
+        let wanted = format!("{} v{}:", self.name, self.version);
+        said.lines().any(|line| line == wanted).then(|| self.place(workspace))
+    }
+
+    fn place(&self, workspace: &Workspace) -> PathBuf {
+        tools(workspace).join("bin").join(self.name).with_extension(std::env::consts::EXE_EXTENSION)
+    }
+
+    pub(crate) fn install(&self, workspace: &Workspace, more: &[&str]) -> Result<PathBuf> {
+        let Self { name, version } = self;
+        println!("installing {name} {version}, once: this takes some minutes");
+        let tools = tools(workspace);
+        let build = tools.join("build");
+        let mut install = cargo(&workspace.root);
+        install.args(["install", name, "--version", version, "--locked"]).args(more);
+        install.arg("--root").arg(&tools).env("CARGO_TARGET_DIR", &build);
+        run::check(&mut install).with_context(|| format!("{name} could not be installed"))?;
+        // Hundreds of megabytes that nothing needs again; an interrupted install goes on from them.
+        fs::remove_dir_all(&build).ok();
+        Ok(self.place(workspace))
+    }
+}
+
+fn tools(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("tools")
 }

@@ -1,17 +1,22 @@
 //! What the gateway costs: the same calls straight to a server, through a bare pass-through, through the gateway, and
 //! through other gateways where they are installed, side by side in one run.
+mod peers;
+
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, Stdio},
+    rc::Rc,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
+use self::peers::Found;
 use crate::{
+    commands::only_flag,
     run::{self, Profile, build, program},
     table::Table,
     workspace::Workspace,
@@ -22,12 +27,15 @@ const ROUNDS: usize = 5;
 const SECONDS: f64 = 2.0;
 const TOOLS: usize = 1_000;
 const LISTS: usize = 50;
+const STARTS: usize = 20;
 
-pub(super) fn run(workspace: &Workspace) -> Result<()> {
+pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
+    let install = only_flag(args, "--peers")?;
     let programs = Programs {
         toolhub: build(workspace, "toolhub", "toolhub", Profile::Release)?,
         load: build(workspace, "toolhub-testkit", "gateway-load", Profile::Release)?,
         folder: workspace.target.join("bench/gateway"),
+        peers: peers::found(workspace, install)?,
     };
     if programs.folder.exists() {
         fs::remove_dir_all(&programs.folder)?;
@@ -42,7 +50,11 @@ struct Programs {
     toolhub: PathBuf,
     load: PathBuf,
     folder: PathBuf,
+    peers: Vec<Found>,
 }
+
+/// A session as `gateway-load` begins one with ours.
+const SESSION: [&str; 3] = ["session", "2025-11-25", "echo_0"];
 
 /// A program that serves an address, until it is dropped.
 struct Served {
@@ -117,23 +129,31 @@ struct Turn {
 
 /// One that is measured.
 struct Subject {
-    name: &'static str,
-    served: Served,
+    name: String,
+    served: Rc<Served>,
+    /// How it is spoken to, where requests do not stand alone.
+    manner: Vec<&'static str>,
     alone: Vec<Turn>,
     together: Vec<Turn>,
 }
 
 impl Subject {
-    fn new(name: &'static str, served: Served) -> Self {
-        Self { name, served, alone: Vec::new(), together: Vec::new() }
+    fn new(name: impl Into<String>, served: Rc<Served>) -> Self {
+        Self { name: name.into(), served, manner: Vec::new(), alone: Vec::new(), together: Vec::new() }
+    }
+
+    fn spoken_to(mut self, manner: &[&'static str]) -> Self {
+        self.manner = manner.to_vec();
+        self
     }
 
     fn turn(&self, load: &Path, callers: usize) -> Result<Turn> {
         let pid = self.served.child.id();
         let before = processor_time(pid)?;
         let (callers, seconds) = (callers.to_string(), SECONDS.to_string());
-        let said = run::read(program(load).args(["load", &self.served.url, &callers, &seconds]))
-            .with_context(|| self.name)?;
+        let mut loading = program(load);
+        loading.args(["load", &self.served.url, &callers, &seconds]).args(&self.manner);
+        let said = run::read(&mut loading).with_context(|| self.name.clone())?;
         turn(&said, processor_time(pid)? - before)
     }
 }
@@ -152,14 +172,27 @@ fn turn(said: &str, processor: Duration) -> Result<Turn> {
 fn over_http(programs: &Programs) -> Result<()> {
     let upstream = programs.upstream(1)?;
     let floor = programs.floor(&upstream)?;
-    let to_http = programs.gateway("http", &json!({"type": "http", "url": upstream.url}))?;
-    let to_stdio = programs.gateway("stdio", &programs.stdio_server())?;
+    let behind = [("http", json!({"type": "http", "url": upstream.url})), ("stdio", programs.stdio_server())];
     let mut subjects = vec![
-        Subject::new("direct", upstream),
-        Subject::new("floor (bare pass-through)", floor),
-        Subject::new("toolhub, server over http", to_http),
-        Subject::new("toolhub, server over stdio", to_stdio),
+        Subject::new("direct", Rc::new(upstream)),
+        Subject::new("floor (bare pass-through)", Rc::new(floor)),
     ];
+    for (way, server) in &behind {
+        let gateway = Rc::new(programs.gateway(way, server)?);
+        subjects.push(Subject::new(format!("toolhub, server over {way}"), Rc::clone(&gateway)));
+        // As the others are spoken to.
+        if !programs.peers.is_empty() {
+            let name = format!("toolhub, in a session, server over {way}");
+            subjects.push(Subject::new(name, gateway).spoken_to(&SESSION));
+        }
+    }
+    for peer in &programs.peers {
+        for (way, server) in &behind {
+            let name = format!("{}, in a session, server over {way}", peer.name());
+            let served = peer.serve(&programs.folder.join(peer.name()).join(way), server)?;
+            subjects.push(Subject::new(name, Rc::new(served)).spoken_to(&peer.manner()));
+        }
+    }
     for subject in &subjects {
         // The first call meets the server.
         subject.turn(&programs.load, 1)?;
@@ -172,7 +205,12 @@ fn over_http(programs: &Programs) -> Result<()> {
         }
     }
     println!("calls over HTTP");
-    show(&subjects.iter().map(|one| (one.name, &one.alone[..], &one.together[..])).collect::<Vec<_>>());
+    show(
+        &subjects
+            .iter()
+            .map(|one| (one.name.as_str(), &one.alone[..], &one.together[..]))
+            .collect::<Vec<_>>(),
+    );
     Ok(())
 }
 
@@ -248,50 +286,83 @@ fn show(subjects: &[(&str, &[Turn], &[Turn])]) {
 }
 
 fn median(turns: &[Turn], of: impl Fn(&Turn) -> f64) -> f64 {
-    let mut all: Vec<f64> = turns.iter().map(of).collect();
-    all.sort_by(f64::total_cmp);
-    all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
+    middle(&mut turns.iter().map(of).collect::<Vec<_>>())
+}
+
+/// One whose list of many tools is looked at.
+struct Lister<'a> {
+    name: &'static str,
+    start: Box<dyn Fn() -> Result<Served> + 'a>,
+    manner: Vec<&'static str>,
 }
 
 fn with_many_tools(programs: &Programs) -> Result<()> {
     let upstream = programs.upstream(TOOLS)?;
     let server = json!({"type": "http", "url": upstream.url});
-    let gateway = programs.gateway("many", &server)?;
-    let list = |url: &str| -> Result<f64> {
-        let said = run::read(program(&programs.load).args(["list", url, &LISTS.to_string()]))?;
+    let start = Box::new(|| programs.gateway("many", &server));
+    let mut listers = vec![Lister { name: "toolhub", start, manner: Vec::new() }];
+    for peer in &programs.peers {
+        let folder = programs.folder.join(peer.name()).join("many");
+        let start = Box::new({
+            let server = &server;
+            move || peer.serve(&folder, server)
+        });
+        listers.push(Lister { name: peer.name(), start, manner: peer.manner() });
+    }
+    let list = |url: &str, times: usize, manner: &[&str]| -> Result<f64> {
+        let mut listing = program(&programs.load);
+        let said = run::read(listing.args(["list", url, &times.to_string()]).args(manner))?;
         let found: Value = serde_json::from_str(said.trim())?;
         found["p50"].as_f64().context("no figure")
     };
-    list(&gateway.url)?;
-    let (mut direct, mut through) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        direct.push(list(&upstream.url)?);
-        through.push(list(&gateway.url)?);
+    let served: Vec<Served> = listers.iter().map(|lister| (lister.start)()).collect::<Result<_>>()?;
+    // The direct one first.
+    let mut times = vec![Vec::new(); 1 + listers.len()];
+    for round in 0..=ROUNDS {
+        let direct = list(&upstream.url, LISTS, &[])?;
+        let through = listers.iter().zip(&served);
+        let through = through.map(|(lister, served)| list(&served.url, LISTS, &lister.manner));
+        let all: Vec<f64> = std::iter::once(Ok(direct)).chain(through).collect::<Result<_>>()?;
+        // The first round meets the server.
+        if round > 0 {
+            times.iter_mut().zip(all).for_each(|(times, took)| times.push(took));
+        }
     }
-    for times in [&mut direct, &mut through] {
-        times.sort_by(f64::total_cmp);
+    let memory: Vec<f64> = served.iter().map(|served| resident(served.child.id())).collect::<Result<_>>()?;
+    drop(served);
+
+    let mut table = Table::default();
+    table.row(["", "tools/list", "of direct", "memory", "ready after", "at most"].map(str::to_owned));
+    let direct = middle(&mut times[0]);
+    let none = String::new;
+    table.row(["direct".to_owned(), format!("{direct:.0} µs"), "1.00".to_owned(), none(), none(), none()]);
+    for (place, lister) in listers.iter().enumerate() {
+        // With its lists known from before where it knows them, as every start but the first.
+        let mut starts = Vec::new();
+        for _ in 0..STARTS {
+            let began = Instant::now();
+            let served = (lister.start)()?;
+            starts.push(began.elapsed().as_secs_f64() * 1e3);
+            list(&served.url, 1, &lister.manner)?;
+        }
+        let (took, ready) = (middle(&mut times[place + 1]), middle(&mut starts));
+        table.row([
+            lister.name.to_owned(),
+            format!("{took:.0} µs"),
+            format!("{:.2}", took / direct),
+            format!("{:.1} MB", memory[place] / 1e6),
+            format!("{ready:.0} ms"),
+            format!("{:.0} ms", starts[STARTS - 1]),
+        ]);
     }
-    let (direct, through) = (direct[ROUNDS / 2], through[ROUNDS / 2]);
-    println!(
-        "`tools/list` with {TOOLS} tools: {through:.0} µs, direct {direct:.0} µs, ratio {:.2}",
-        through / direct
-    );
-    println!("memory with {TOOLS} tools: {:.1} MB", resident(gateway.child.id())? / 1e6);
-    drop(gateway);
-    // With its lists known from before, as every start but the first.
-    let mut starts: Vec<f64> = (0..20).map(|_| cold_start(programs, &server)).collect::<Result<_>>()?;
-    starts.sort_by(f64::total_cmp);
-    println!("ready after its start: {:.0} ms (median of 20), {:.0} ms at most", starts[10], starts[19]);
+    println!("with {TOOLS} tools; ready: median of {STARTS} starts\n{table}");
     Ok(())
 }
 
-/// From the start of the program to the first answer with all tools, in milliseconds.
-fn cold_start(programs: &Programs, server: &Value) -> Result<f64> {
-    let began = Instant::now();
-    let gateway = programs.gateway("many", server)?;
-    let took = began.elapsed().as_secs_f64() * 1e3;
-    run::read(program(&programs.load).args(["list", &gateway.url, "1"]))?;
-    Ok(took)
+/// The middle one; they are put in order.
+fn middle(figures: &mut [f64]) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// Processor time that a program has used.

@@ -12,17 +12,22 @@ use crate::wire;
 /// Calls by so many callers for so long; prints calls per second, and the median and the 99th percentile in
 /// microseconds.
 #[expect(clippy::print_stdout, reason = "the figures are for the benchmark that started it")]
-pub(crate) async fn run(url: &str, callers: usize, seconds: f64) -> Result<()> {
+pub(crate) async fn run(url: &str, (callers, seconds): (usize, f64), manner: Manner<'_>) -> Result<()> {
+    let mut all = Vec::new();
+    for _ in 0..callers {
+        all.push(Caller::of(url, manner).await?);
+    }
     let began = Instant::now();
     let until = began + Duration::from_secs_f64(seconds);
     let mut tasks = JoinSet::new();
-    for _ in 0..callers {
-        let mut caller = Caller::new(url).await?;
+    let tool = manner.tool();
+    for mut caller in all {
+        let tool = tool.to_owned();
         tasks.spawn(async move {
             let mut times = Vec::new();
             while Instant::now() < until {
                 let started = Instant::now();
-                caller.call().await?;
+                caller.call(&tool).await?;
                 times.push(started.elapsed());
             }
             anyhow::Ok(times)
@@ -56,18 +61,56 @@ pub(crate) fn report(times: &mut [Duration], took: Duration) -> Result<String> {
 
 /// Lists the tools so many times; prints the same.
 #[expect(clippy::print_stdout, reason = "the figures are for the benchmark that started it")]
-pub(crate) async fn list(url: &str, times: usize) -> Result<()> {
-    let mut caller = Caller::new(url).await?;
+pub(crate) async fn list(url: &str, times: usize, manner: Manner<'_>) -> Result<()> {
+    let mut caller = Caller::of(url, manner).await?;
     let began = Instant::now();
     let mut taken = Vec::new();
     for _ in 0..times {
         let started = Instant::now();
-        let body = caller.ask("tools/list", None, &wire::list(1)).await?;
+        let wish = if caller.session.is_some() { wire::list_in_session(1) } else { wire::list(1) };
+        let body = caller.ask("tools/list", None, &wish).await?;
         ensure!(memchr(body, b"echo_9"), "the list has no tools");
         taken.push(started.elapsed());
     }
     println!("{}", report(&mut taken, began.elapsed())?);
     Ok(())
+}
+
+/// In which manner of the protocol the calls are made.
+#[derive(Clone, Copy)]
+pub(crate) enum Manner<'a> {
+    /// Requests that stand alone (2026-07-28).
+    Alone,
+    /// A session of each caller, for gateways that know no other way.
+    Session {
+        /// The revision that is asked for.
+        version: &'a str,
+        /// What the tool is called there.
+        tool: &'a str,
+    },
+}
+
+impl<'a> Manner<'a> {
+    pub(crate) fn of(words: &[&'a str]) -> Result<Self> {
+        match words {
+            [] => Ok(Self::Alone),
+            ["session", version, tool] => Ok(Self::Session { version, tool }),
+            _ => bail!("{words:?} is no manner: nothing, or `session VERSION TOOL`"),
+        }
+    }
+
+    fn tool(self) -> &'a str {
+        match self {
+            Self::Alone => wire::TOOL,
+            Self::Session { tool, .. } => tool,
+        }
+    }
+}
+
+/// What was agreed on at the beginning.
+struct Agreed {
+    version: String,
+    id: Option<String>,
 }
 
 fn memchr(text: &[u8], wanted: &[u8]) -> bool {
@@ -81,6 +124,9 @@ pub(crate) struct Caller {
     path: String,
     count: u64,
     buffer: Vec<u8>,
+    /// The head of the last answer.
+    head: String,
+    session: Option<Agreed>,
 }
 
 impl Caller {
@@ -90,49 +136,98 @@ impl Caller {
         let stream = TcpStream::connect(host).await?;
         stream.set_nodelay(true)?;
         let (host, path) = (host.to_owned(), format!("/{path}"));
-        Ok(Self { stream, host, path, count: 0, buffer: Vec::with_capacity(1 << 16) })
+        Ok(Self {
+            stream,
+            host,
+            path,
+            count: 0,
+            buffer: Vec::with_capacity(1 << 16),
+            head: String::new(),
+            session: None,
+        })
     }
 
-    async fn call(&mut self) -> Result<()> {
+    async fn of(url: &str, manner: Manner<'_>) -> Result<Self> {
+        let mut caller = Self::new(url).await?;
+        if let Manner::Session { version, .. } = manner {
+            caller.session = Some(Agreed { version: version.to_owned(), id: None });
+            caller.ask("initialize", None, &wire::initialize(version)).await?;
+            let id = field(&caller.head, "mcp-session-id").map(str::to_owned);
+            caller.session = Some(Agreed { version: version.to_owned(), id });
+            caller.ask("notifications/initialized", None, wire::INITIALIZED).await?;
+        }
+        Ok(caller)
+    }
+
+    async fn call(&mut self, tool: &str) -> Result<()> {
         self.count += 1;
         let id = self.count;
-        let body = self.ask("tools/call", Some(wire::TOOL), &wire::call(id)).await?;
-        let expected = format!(r#""id":{id},"#);
+        let wish = if self.session.is_some() { wire::call_in_session(id, tool) } else { wire::call(id) };
+        let body = self.ask("tools/call", Some(tool), &wish).await?;
+        // Whatever comes after it: not every gateway keeps the order of members.
+        let expected = [format!(r#""id":{id},"#), format!(r#""id":{id}}}"#)];
         ensure!(
-            memchr(body, b"hello hello hello") && memchr(body, expected.as_bytes()),
+            memchr(body, b"hello hello hello")
+                && expected.iter().any(|expected| memchr(body, expected.as_bytes())),
             "wrong answer: {}",
             String::from_utf8_lossy(body)
         );
         Ok(())
     }
 
+    /// Sends a message and reads what it is answered with; a frame of chunks or events is left as it is.
     pub(crate) async fn ask(&mut self, method: &str, name: Option<&str>, body: &str) -> Result<&[u8]> {
         let (host, path, length) = (&self.host, &self.path, body.len());
-        let name = name.map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
+        let about = match &self.session {
+            None => {
+                let name = name.map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
+                format!("mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n{name}")
+            }
+            Some(Agreed { id: None, .. }) => String::new(),
+            Some(Agreed { version, id: Some(id) }) => {
+                format!("mcp-protocol-version: {version}\r\nmcp-session-id: {id}\r\n")
+            }
+        };
         let request = format!(
             "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\naccept: application/json, \
-             text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n{name}content-length: \
-             {length}\r\n\r\n{body}"
+             text/event-stream\r\n{about}content-length: {length}\r\n\r\n{body}"
         );
         self.stream.write_all(request.as_bytes()).await?;
         self.buffer.clear();
-        loop {
+        let end = loop {
             ensure!(self.stream.read_buf(&mut self.buffer).await? > 0, "the connection was closed");
-            let Some(end) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
-            let head = std::str::from_utf8(&self.buffer[..end])?;
-            if !head.starts_with("HTTP/1.1 200") {
-                bail!("refused: {}", String::from_utf8_lossy(&self.buffer));
+            if let Some(end) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
+                break end + 4;
             }
-            let length = head
-                .lines()
-                .filter_map(|line| line.split_once(':'))
-                .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
-                .context("no content-length")?;
-            let whole = end + 4 + length.1.trim().parse::<usize>()?;
-            while self.buffer.len() < whole {
-                ensure!(self.stream.read_buf(&mut self.buffer).await? > 0, "the answer broke off");
-            }
-            return Ok(&self.buffer[end + 4..whole]);
+        };
+        let head = std::str::from_utf8(&self.buffer[..end])?;
+        if !head.starts_with("HTTP/1.1 20") {
+            bail!("refused: {}", String::from_utf8_lossy(&self.buffer));
         }
+        self.head.clear();
+        self.head.push_str(head);
+        match field(&self.head, "content-length") {
+            Some(length) => {
+                let whole = end + length.parse::<usize>()?;
+                while self.buffer.len() < whole {
+                    ensure!(self.stream.read_buf(&mut self.buffer).await? > 0, "the answer broke off");
+                }
+            }
+            None if field(&self.head, "transfer-encoding").is_some() => {
+                while !self.buffer[end..].ends_with(b"0\r\n\r\n") {
+                    ensure!(self.stream.read_buf(&mut self.buffer).await? > 0, "the answer broke off");
+                }
+            }
+            None => {
+                ensure!(self.head.starts_with("HTTP/1.1 202"), "neither a length nor chunks: {}", self.head);
+            }
+        }
+        Ok(&self.buffer[end..])
     }
+}
+
+/// A header of an answer.
+fn field<'h>(head: &'h str, name: &str) -> Option<&'h str> {
+    let mut fields = head.lines().filter_map(|line| line.split_once(':'));
+    fields.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
 }

@@ -11,9 +11,11 @@ mod wire;
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::load::Manner;
+
 const USAGE: &str = "usage: gateway-load upstream-http TOOLS | upstream-stdio TOOLS | floor URL | \
-                     load URL CALLERS SECONDS | list URL TIMES | pipe CALLERS SECONDS PROGRAM [ARGUMENT…] | \
-                     soak PROGRAM FOLDER SECONDS SEED";
+                     load URL CALLERS SECONDS [MANNER] | list URL TIMES [MANNER] | pipe CALLERS SECONDS PROGRAM [ARGUMENT…] | \
+                     soak PROGRAM FOLDER SECONDS SEED; MANNER is `session VERSION TOOL`";
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Result<()> {
@@ -23,8 +25,10 @@ async fn main() -> Result<()> {
         ["upstream-http", tools] => upstream::http(tools.parse()?).await,
         ["upstream-stdio", tools] => upstream::stdio(tools.parse()?),
         ["floor", url] => floor::run(url).await,
-        ["load", url, callers, seconds] => load::run(url, callers.parse()?, seconds.parse()?).await,
-        ["list", url, times] => load::list(url, times.parse()?).await,
+        ["load", url, callers, seconds, manner @ ..] => {
+            load::run(url, (callers.parse()?, seconds.parse()?), Manner::of(manner)?).await
+        }
+        ["list", url, times, manner @ ..] => load::list(url, times.parse()?, Manner::of(manner)?).await,
         ["pipe", callers, seconds, program, arguments @ ..] => {
             pipe::run((program, arguments), callers.parse()?, seconds.parse()?).await
         }

@@ -37,6 +37,11 @@ async fn respond(State(tools): State<Arc<String>>, request: Request) -> Response
     let mut response = Response::new(Body::from(answer));
     let kind = header::HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    if message.method == "initialize" {
+        // Whoever is told no session may begin one for each call.
+        let session = header::HeaderValue::from_static("one-for-all");
+        response.headers_mut().insert("mcp-session-id", session);
+    }
     response
 }
 

@@ -24,6 +24,28 @@ pub(crate) fn call(id: u64) -> String {
     )
 }
 
+/// A call in a session, where nothing is said of the revision any more.
+pub(crate) fn call_in_session(id: u64, tool: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"hello","count":3}}}}}}"#
+    )
+}
+
+/// A wish for the list of tools in a session.
+pub(crate) fn list_in_session(id: u64) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{}}}}"#)
+}
+
+/// How a session begins.
+pub(crate) fn initialize(version: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{version}","capabilities":{{}},"clientInfo":{{"name":"load","version":"1"}}}}}}"#
+    )
+}
+
+/// What is said once it has begun.
+pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
 /// A wish for the list of tools.
 pub(crate) fn list(id: u64) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{{META}}}}}"#)

@@ -1,0 +1,142 @@
+//! Other gateways, measured beside ours where they are installed: how each is found, configured and spoken to.
+use std::{
+    fs,
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use super::Served;
+use crate::{
+    cargo_tools::CargoTool,
+    run::{self, program},
+    workspace::Workspace,
+};
+
+/// A peer may take so long until it listens.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A gateway of others. Both take clients over HTTP alone, in sessions, and servers over HTTP and over stdio.
+struct Peer {
+    tool: CargoTool,
+    /// Other programs have these names too: what this one's help says of it.
+    help: &'static str,
+    /// The revision that it speaks with clients.
+    version: &'static str,
+    /// What it calls the tool that is called.
+    called: &'static str,
+    path: &'static str,
+    /// The program with its configuration, in that folder, in front of that server, at that port.
+    command: fn(&Path, (&Path, &Value, u16)) -> Result<Command>,
+}
+
+const PEERS: &[Peer] = &[
+    Peer {
+        tool: CargoTool { name: "mcp-aggregator", version: "0.1.0" },
+        help: "An aggregator that merges multiple MCP servers",
+        version: "2025-06-18",
+        called: "echo_0",
+        path: "/mcp",
+        command: aggregator,
+    },
+    Peer {
+        tool: CargoTool { name: "mcp-proxy", version: "0.6.0" },
+        help: "Standalone MCP proxy",
+        version: "2025-11-25",
+        called: "up/echo_0",
+        path: "/",
+        command: proxy,
+    },
+];
+
+/// A peer that is installed here.
+pub(super) struct Found {
+    peer: &'static Peer,
+    program: PathBuf,
+}
+
+/// The peers that are here, after those that are not were installed where that is wanted. A missing one is told of.
+pub(super) fn found(workspace: &Workspace, install: bool) -> Result<Vec<Found>> {
+    let mut all = Vec::new();
+    for peer in PEERS {
+        let CargoTool { name, version } = peer.tool;
+        let known = |program: &PathBuf| {
+            run::read(run::program(program).arg("--help")).is_ok_and(|said| said.contains(peer.help))
+        };
+        let program = match peer.tool.installed(workspace) {
+            Some(ours) => Some(ours),
+            None if install => Some(peer.tool.install(workspace, &[])?),
+            None => Some(PathBuf::from(name)).filter(known),
+        };
+        match program {
+            Some(program) => all.push(Found { peer, program }),
+            None => println!("{name} {version} is not installed: `--peers` installs it"),
+        }
+    }
+    Ok(all)
+}
+
+impl Found {
+    pub(super) fn name(&self) -> &'static str {
+        self.peer.tool.name
+    }
+
+    /// How `gateway-load` is to speak to it.
+    pub(super) fn manner(&self) -> Vec<&'static str> {
+        vec!["session", self.peer.version, self.peer.called]
+    }
+
+    /// Starts it in front of a server, which `mcp.json` would describe so.
+    pub(super) fn serve(&self, folder: &Path, server: &Value) -> Result<Served> {
+        fs::create_dir_all(folder)?;
+        // It does not tell which port it was given: one is looked for that is free.
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let mut command = (self.peer.command)(&self.program, (folder, server, port))?;
+        let said = fs::File::create(folder.join("said"))?;
+        command.current_dir(folder).stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
+        let child = command.spawn().with_context(|| format!("{} does not start", self.name()))?;
+        let mut served = Served { child, url: format!("http://127.0.0.1:{port}{}", self.peer.path) };
+        let (address, since) = (SocketAddr::from((Ipv4Addr::LOCALHOST, port)), Instant::now());
+        while TcpStream::connect(address).is_err() {
+            if served.child.try_wait()?.is_some() || since.elapsed() > PATIENCE {
+                let said = fs::read_to_string(folder.join("said")).unwrap_or_default();
+                bail!("{} does not serve:\n{said}", self.name());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(served)
+    }
+}
+
+fn aggregator(peer: &Path, (folder, server, port): (&Path, &Value, u16)) -> Result<Command> {
+    let mut server = server.clone();
+    if server["command"].is_string() {
+        server["type"] = json!("stdio");
+    }
+    let file = folder.join("mcp.config.json");
+    fs::write(&file, json!({"servers": {"up": server}}).to_string())?;
+    let mut command = program(peer);
+    command.arg("--config").arg(file).arg("--addr").arg(format!("127.0.0.1:{port}"));
+    Ok(command)
+}
+
+fn proxy(peer: &Path, (folder, server, port): (&Path, &Value, u16)) -> Result<Command> {
+    // JSON's texts and lists of texts are TOML's as well.
+    let backend = match server["command"].is_string() {
+        true => format!("transport = \"stdio\"\ncommand = {}\nargs = {}", server["command"], server["args"]),
+        false => format!("transport = \"http\"\nurl = {}", server["url"]),
+    };
+    let file = folder.join("proxy.toml");
+    let text = format!(
+        "[proxy]\nname = \"bench\"\nseparator = \"/\"\n\n[proxy.listen]\nhost = \"127.0.0.1\"\nport = {port}\n\n\
+         [observability]\nlog_level = \"error\"\n\n[[backends]]\nname = \"up\"\n{backend}\n"
+    );
+    fs::write(&file, text)?;
+    let mut command = program(peer);
+    command.arg("--config").arg(file);
+    Ok(command)
+}

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, HttpBody as _, to_bytes};
@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     old_clients: Arc<OldClients>,
     body_bytes: usize,
     connections: Arc<Connections>,
+    /// Whether it is ending: what runs is answered, and nothing new is taken.
+    draining: AtomicBool,
     /// Who hears of requests once they are answered.
     pub(crate) events: Arc<dyn EventSink>,
     /// Who gives them their places in traces.
@@ -83,10 +85,16 @@ impl Shared {
             old_clients: Arc::default(),
             body_bytes,
             connections: Arc::clone(connections),
+            draining: AtomicBool::new(false),
             events: Arc::new(Silence),
             sampler: None,
             losses: Vec::new(),
         }
+    }
+
+    /// From here on nothing new is taken, and whoever asks is told so.
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
     }
 
     /// Answers one request of a client.
@@ -119,6 +127,9 @@ impl Shared {
         if let Some(probe) = probe {
             // Probes come without a token, and then hear no more than they must.
             return self.health(probe, self.door.admit(headers).is_ok());
+        }
+        if self.draining.load(Ordering::Acquire) {
+            return ending();
         }
         let admitted = match method {
             // A browser asks whether its page may ask, and shows no token for that.
@@ -166,7 +177,7 @@ impl Shared {
         let place = match self.turnstile.enter(&who) {
             Ok(place) => place,
             Err(TooMuch(wait)) => {
-                let mut response = text(StatusCode::TOO_MANY_REQUESTS, "too many requests: wait a little");
+                let mut response = later(StatusCode::TOO_MANY_REQUESTS, "too many requests: wait a little");
                 let seconds = HeaderValue::from(wait.as_secs().max(1));
                 response.headers_mut().insert(header::RETRY_AFTER, seconds);
                 return response;
@@ -221,12 +232,14 @@ impl Shared {
 
     fn health(&self, probe: Probe, in_full: bool) -> Response<Body> {
         let health = self.site.health();
+        let draining = self.draining.load(Ordering::Acquire);
         let fine = match probe {
             Probe::Alive => true,
-            Probe::Ready => health.ready,
+            Probe::Ready => health.ready && !draining,
         };
         let status = if fine { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         let word = match (fine, health.degraded.is_empty()) {
+            _ if draining => "draining",
             (false, _) => "not ready",
             (true, false) => "degraded",
             (true, true) => "ok",
@@ -235,7 +248,11 @@ impl Shared {
         if in_full {
             body["degraded"] = health.degraded.into();
         }
-        typed(status, "application/json", body.to_string())
+        let mut response = typed(status, "application/json", body.to_string());
+        if draining {
+            last(&mut response);
+        }
+        response
     }
 
     fn metrics(&self) -> Response<Body> {
@@ -289,6 +306,25 @@ fn typed(status: StatusCode, kind: &'static str, body: String) -> Response<Body>
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response
+}
+
+/// What whoever comes too late is told.
+fn ending() -> Response<Body> {
+    let mut response = later(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending and takes nothing new");
+    last(&mut response);
+    response
+}
+
+/// A refusal that need not be one in a second.
+fn later(status: StatusCode, why: &str) -> Response<Body> {
+    let mut response = text(status, why);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+/// Nothing follows over the connection of this answer.
+fn last(response: &mut Response<Body>) {
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
 }
 
 fn refused(refusal: Refusal) -> Response<Body> {

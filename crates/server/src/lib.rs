@@ -21,7 +21,7 @@ pub use access_log::{AccessLog, LogPlace, Trouble};
 pub use door::{Door, Token, hash_of};
 pub use error::ServeError;
 pub use measures::Measures;
-pub use serve::{ServeOptions, Serving};
+pub use serve::{ServeOptions, Serving, Unfinished};
 pub use site::{Health, Site};
 pub use stream_account::StreamAccount;
 pub use telemetry::{Sampler, Telemetry, TelemetryOptions};

@@ -13,6 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_core::EventSink;
@@ -117,29 +118,20 @@ impl Serving {
         Ok(self.listener.local_addr()?)
     }
 
-    /// Serves until `stop`; then what runs is finished, within limits. `closing` ends what would never end by itself.
+    /// Serves until `stop`; then what runs is finished, within limits. `closing` ends what would never end by itself, and
+    /// what is given back waits for those whose time was up.
     pub async fn run(
         self,
         stop: CancellationToken,
         closing: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<(), ServeError> {
+    ) -> Result<Unfinished, ServeError> {
         let Self { listener, shared, connections, drain } = self;
         let (shared, tasks) = (Arc::new(shared), TaskTracker::new());
+        let attend = |(stream, client)| attend(stream, client, Arc::clone(&shared), Arc::clone(&connections));
         let taking = async {
             loop {
-                match listener.accept().await {
-                    Ok((stream, client)) => {
-                        // An answer is one small write, and is not to wait for another.
-                        let _ = stream.set_nodelay(true);
-                        tasks.spawn(attend(stream, client, Arc::clone(&shared), Arc::clone(&connections)));
-                    }
-                    Err(error) if is_theirs(&error) => {}
-                    // No descriptor is left, or no memory. Who comes now waits until somebody goes.
-                    Err(_) => {
-                        connections.make_room();
-                        tokio::time::sleep(NO_ROOM).await;
-                    }
-                }
+                let come = take(&listener, &connections).await;
+                tasks.spawn(attend(come));
             }
         };
         tokio::select! {
@@ -147,19 +139,58 @@ impl Serving {
             () = connections.look_after() => {}
             () = taking => {}
         }
-        // Nobody new is let in from here on.
-        drop(listener);
+        // Nothing new is taken from here on. Who comes is told so, probes above all, and holds nothing up.
+        shared.drain();
         tasks.close();
         connections.finish();
+        let mut late = JoinSet::new();
+        let telling = async {
+            loop {
+                let come = take(&listener, &connections).await;
+                while late.try_join_next().is_some() {}
+                late.spawn(attend(come));
+            }
+        };
         let for_ever = async {
             closing.await;
             std::future::pending::<()>().await;
         };
         tokio::select! {
             () = tasks.wait() => {}
+            () = telling => {}
             _ = tokio::time::timeout(drain, for_ever) => {}
         }
-        Ok(())
+        Ok(Unfinished(tasks))
+    }
+}
+
+/// Connections over which something was still being answered when the time for it was up.
+#[derive(Debug)]
+pub struct Unfinished(TaskTracker);
+
+impl Unfinished {
+    /// Waits until they are answered, at most so long.
+    pub async fn wait(self, patience: Duration) {
+        let _ = tokio::time::timeout(patience, self.0.wait()).await;
+    }
+}
+
+/// The next who comes.
+async fn take(listener: &TcpListener, connections: &Connections) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, client)) => {
+                // An answer is one small write, and is not to wait for another.
+                let _ = stream.set_nodelay(true);
+                return (stream, client);
+            }
+            Err(error) if is_theirs(&error) => {}
+            // No descriptor is left, or no memory. Who comes now waits until somebody goes.
+            Err(_) => {
+                connections.make_room();
+                tokio::time::sleep(NO_ROOM).await;
+            }
+        }
     }
 }
 

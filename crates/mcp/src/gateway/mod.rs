@@ -19,7 +19,7 @@ mod words;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -42,6 +42,7 @@ use crate::listing::Offer;
 
 /// Said to who waits still when everything ends.
 const ENDING: i64 = -32000;
+const CUT: &str = "the gateway was stopped before this was done; what had begun may have had its effect";
 
 /// Who is calling: nobody in particular on this machine, or whom a token names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -69,6 +70,8 @@ pub struct Gateway {
     closing: CancellationToken,
     /// What still runs is given up.
     ending: CancellationToken,
+    /// How many requests were.
+    cut: AtomicUsize,
 }
 
 impl fmt::Debug for Gateway {
@@ -95,6 +98,7 @@ impl Gateway {
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             ending: CancellationToken::new(),
+            cut: AtomicUsize::new(0),
         }
     }
 
@@ -114,7 +118,12 @@ impl Gateway {
     /// still listens.
     pub fn give_up(&self) {
         self.ending.cancel();
-        self.rounds.clear();
+        self.cut.fetch_add(self.rounds.clear(), Ordering::Relaxed);
+    }
+
+    /// How many requests were given up so.
+    pub fn cut(&self) -> usize {
+        self.cut.load(Ordering::Relaxed)
     }
 
     fn new_client(&self) -> u64 {
@@ -125,14 +134,17 @@ impl Gateway {
     fn start(self: &Arc<Self>, request: Request, params: Params, client: Client) -> Running {
         let link = ClientLink::new(client.facts.clone(), &params);
         let caller = CallerLink::new(Arc::clone(&link) as Arc<dyn toolhub_core::Caller>);
-        let gateway = Arc::clone(self);
+        let (gateway, cut) = (Arc::clone(self), Arc::clone(self));
         let Request { id, method, .. } = request;
         let ending = self.ending.clone();
         let work = async move {
             tokio::select! {
                 biased;
                 served = gateway.serve(method, params.members, (client, caller)) => served,
-                () = ending.cancelled() => Err(RpcError::new(ENDING, "the gateway has ended")),
+                () = ending.cancelled() => {
+                    cut.cut.fetch_add(1, Ordering::Relaxed);
+                    Err(RpcError::new(ENDING, CUT))
+                }
             }
         };
         Running::new(id, link, Box::pin(work))

@@ -61,10 +61,10 @@ impl Rounds {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives up all that waits.
-    pub(crate) fn clear(&self) {
+    /// Gives up all that waits; how many that were.
+    pub(crate) fn clear(&self) -> usize {
         let gone = std::mem::take(&mut *self.all());
-        drop(gone);
+        gone.len()
     }
 
     /// Lets a request wait for answers; the result that asks for them.

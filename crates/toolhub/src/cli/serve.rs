@@ -72,6 +72,12 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     // What could not be answered in time must not keep its server, and so the program, any longer.
     gateways.give_up();
     gateways.close(FAREWELL).await;
+    if let cut @ 1.. = gateways.cut() {
+        app.screen.warn(&app.lang().pick(
+            format!("requests that were not done in time and were cut off: {cut}"),
+            format!("未能及时完成而被中断的请求：{cut} 个"),
+        ));
+    }
     hub.shutdown().await;
     outlook.close().await;
     ended
@@ -142,8 +148,8 @@ async fn http(
     let closing = Arc::clone(gateways);
     let run = serving.run(stop.clone(), async move { closing.close(FAREWELL).await });
     tokio::pin!(run);
-    tokio::select! {
-        ended = &mut run => ended.map_err(|error| anyhow::anyhow!(error.say(lang)))?,
+    let unfinished = tokio::select! {
+        ended = &mut run => Some(ended),
         () = stop_signal() => {
             app.screen.warn(lang.pick(
                 "finishing what runs; Ctrl-C again ends it at once",
@@ -151,11 +157,16 @@ async fn http(
             ));
             stop.cancel();
             tokio::select! {
-                ended = &mut run => ended.map_err(|error| anyhow::anyhow!(error.say(lang)))?,
+                ended = &mut run => Some(ended),
                 // A second time: at once.
-                () = stop_signal() => {}
+                () = stop_signal() => None,
             }
         }
+    };
+    // Whoever waits still is told that it waits in vain.
+    gateways.give_up();
+    if let Some(unfinished) = unfinished {
+        unfinished.map_err(|error| anyhow::anyhow!(error.say(lang)))?.wait(FAREWELL).await;
     }
     Ok(Exit::Done)
 }

@@ -45,8 +45,19 @@ pub(super) async fn stdio(gateways: &Arc<Gateways>, outlook: &Outlook) -> anyhow
         while let Some(line) = heard.recv().await {
             account.hears(&line).takes(duplex.receive(&line)).await;
         }
-        // The client is done; what it asked for is still answered.
-        let _ = tokio::time::timeout(FAREWELL, duplex.drain()).await;
+    };
+    let until_the_end = async {
+        tokio::select! {
+            () = talking => {}
+            () = stop_signal() => {}
+        }
+        // What was asked for is still answered, if only with the word that it was given up.
+        let drained = tokio::time::timeout(FAREWELL, duplex.drain());
+        let ((), drained) = tokio::join!(gateways.close(FAREWELL), drained);
+        if drained.is_err() {
+            gateways.give_up();
+            let _ = tokio::time::timeout(FAREWELL, duplex.drain()).await;
+        }
     };
     let saying = async {
         while let Some(text) = messages.recv().await {
@@ -57,9 +68,8 @@ pub(super) async fn stdio(gateways: &Arc<Gateways>, outlook: &Outlook) -> anyhow
         }
     };
     tokio::select! {
-        () = talking => {}
+        () = until_the_end => {}
         () = saying => {}
-        () = stop_signal() => {}
     }
     while let Ok(text) = messages.try_recv() {
         account.says(&text);

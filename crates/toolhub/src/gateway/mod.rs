@@ -165,6 +165,11 @@ impl Gateways {
         self.profiles.values().for_each(|(_, gateway)| gateway.give_up());
     }
 
+    /// How many requests were given up.
+    pub fn cut(&self) -> usize {
+        self.profiles.values().map(|(_, gateway)| gateway.cut()).sum()
+    }
+
     /// Ends what would stay open for ever, and waits for the rest at most so long.
     pub async fn close(&self, patience: Duration) {
         let closing = self.profiles.values().map(|(_, gateway)| gateway.close(patience));

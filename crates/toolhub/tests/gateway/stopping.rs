@@ -6,20 +6,28 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tokio::net::TcpStream;
 use toolhub_testkit::scripted::{HttpServer, Journal, Script};
 
 use crate::raw_client::{ERAS, Era, RawClient, Stream, http};
 use crate::serving::{PATIENCE, Serving, await_cancelled, cancelled_calls, holding, hub};
 
-/// Waits until nobody listens there any more.
-async fn await_refusal(root: &str) {
-    let address = root.strip_prefix("http://").unwrap();
+/// Waits until nothing new is taken there, and sees that probes are told so.
+async fn await_refusal(serving: &Serving) {
+    let probe = async |path: &str| {
+        let answer = http().get(format!("{}{path}", serving.root)).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
     let since = Instant::now();
-    while TcpStream::connect(address).await.is_ok() {
-        assert!(since.elapsed() < PATIENCE, "new connections are still taken");
+    while probe("/readyz").await.0 == 200 {
+        assert!(since.elapsed() < PATIENCE, "it is still ready");
         tokio::task::yield_now().await;
     }
+    for (path, status) in [("/readyz", 503), ("/healthz", 200)] {
+        let (found, text) = probe(path).await;
+        assert!(found == status && text.contains(r#""status":"draining""#), "{path}: {found} {text}");
+    }
+    let late = http().post(serving.url()).body("{}").send().await.unwrap();
+    assert_eq!((late.status().as_u16(), late.headers()["retry-after"].to_str().unwrap()), (503, "1"));
 }
 
 async fn await_calls(journal: &std::path::Path, count: usize) {
@@ -48,7 +56,7 @@ async fn what_runs_is_answered_and_nothing_new_is_taken() {
     let ending = async {
         await_calls(&journal, 2).await;
         serving.terminate();
-        await_refusal(&serving.root).await;
+        await_refusal(&serving).await;
     };
     let (answers, ()) = tokio::join!(calls, ending);
     for answer in &answers {
@@ -65,22 +73,36 @@ async fn what_runs_is_answered_and_nothing_new_is_taken() {
     assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
 }
 
-/// A call that never ends does not keep the gateway from ending, and its server is told.
+/// A call that never ends does not keep the gateway from ending; its server is told, its client too, and the owner how
+/// many there were.
 #[tokio::test]
 async fn the_end_has_a_deadline() {
     for era in ERAS {
         let folder = tempfile::tempdir().unwrap();
         let journal = folder.path().join("journal");
-        let mut serving = Serving::before(&holding(&journal), "[serve]\ndrain = \"200ms\"\n");
+        let script =
+            holding(&journal).plain_tool("silent").on("tools/call:silent", json!([{"ignore": true}]));
+        let mut serving = Serving::before(&script, "[serve]\ndrain = \"200ms\"\n");
         let client = RawClient::connect(&serving.url(), era).await;
         let params = r#""name":"hold","arguments":{}"#;
         let mut held = Stream::open(client.request("1", "tools/call", params)).await;
         held.until("notifications/progress").await;
+        let ending = async {
+            await_calls(&journal, 2).await;
+            serving.terminate();
+        };
         let since = Instant::now();
-        serving.terminate();
+        let (silent, ()) = tokio::join!(client.call("silent", "{}"), ending);
+        assert_eq!(silent.error(), -32000, "{era:?}: {silent:?}");
+        let mut last = None;
+        while let Some(message) = held.message().await {
+            last = message.error;
+        }
+        assert_eq!(last.unwrap_or_else(|| panic!("{era:?}: no error"))["code"], -32000);
         assert_eq!(serving.ended().await, Some(0), "{}", serving.words());
         assert!(since.elapsed() < Duration::from_secs(8), "{era:?}: {:?}", since.elapsed());
-        await_cancelled(&journal, 1).await;
+        await_cancelled(&journal, 2).await;
+        assert!(serving.words().contains("cut off: 2"), "{}", serving.words());
     }
 }
 

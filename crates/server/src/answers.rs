@@ -138,7 +138,7 @@ impl Shared {
         };
         let mut response = match (admitted, path) {
             (Err(refusal @ (Refusal::Host | Refusal::Origin)), _) => return refused(refusal),
-            (Err(refusal @ Refusal::Token), _) => refused(refusal),
+            (Err(refusal @ (Refusal::NoToken | Refusal::WrongToken)), _) => refused(refusal),
             (Ok(None), _) => plain(StatusCode::NO_CONTENT),
             (Ok(Some(_)), "/metrics") if method == Method::GET => self.metrics(),
             (Ok(Some(who)), _) => self.mcp(&parts, (body, who), account).await,
@@ -330,7 +330,11 @@ fn last(response: &mut Response<Body>) {
 fn refused(refusal: Refusal) -> Response<Body> {
     let mut response = text(refusal.status(), refusal.why());
     if refusal.status() == StatusCode::UNAUTHORIZED {
-        let challenge = HeaderValue::from_static("Bearer realm=\"toolhub\"");
+        // RFC 6750, 3.1: who showed no token is told of no error.
+        let challenge = HeaderValue::from_static(match refusal {
+            Refusal::WrongToken => "Bearer realm=\"toolhub\", error=\"invalid_token\"",
+            _ => "Bearer realm=\"toolhub\"",
+        });
         response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     }
     response

@@ -38,14 +38,15 @@ pub struct Door {
 pub(crate) enum Refusal {
     Host,
     Origin,
-    Token,
+    NoToken,
+    WrongToken,
 }
 
 impl Refusal {
     pub(crate) fn status(self) -> StatusCode {
         match self {
             Self::Host | Self::Origin => StatusCode::FORBIDDEN,
-            Self::Token => StatusCode::UNAUTHORIZED,
+            Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
         }
     }
 
@@ -53,7 +54,11 @@ impl Refusal {
         match self {
             Self::Host => "this host is not known here: add it to `hosts` in `[serve]`",
             Self::Origin => "this origin is not allowed: add it to `origins` in `[serve]`",
-            Self::Token => "a token is needed: `Authorization: Bearer TOKEN`",
+            Self::NoToken => "a token is needed: `Authorization: Bearer TOKEN`",
+            Self::WrongToken => {
+                "this token is not known here: its hash must stand in `[[auth.tokens]]`; `toolhub serve --new-token \
+                 NAME` makes one"
+            }
         }
     }
 }
@@ -85,7 +90,7 @@ impl Door {
         }
         let shown = text(headers, header::AUTHORIZATION).and_then(|value| value.split_once(' '));
         let shown = shown.filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
-        let hash = shown.map(|(_, token)| hash_of(token.trim())).ok_or(Refusal::Token)?;
+        let hash = shown.map(|(_, token)| hash_of(token.trim())).ok_or(Refusal::NoToken)?;
         // Every token is compared, so that the time tells nothing.
         let mut found = None;
         for token in &self.tokens {
@@ -93,7 +98,7 @@ impl Door {
                 found = Some(Principal::new(token.name.as_str()));
             }
         }
-        found.ok_or(Refusal::Token)
+        found.ok_or(Refusal::WrongToken)
     }
 
     fn knows_host(&self, host: &str) -> bool {
@@ -182,8 +187,8 @@ mod tests {
         };
         check("Bearer one", Ok("ci"));
         check("bearer two", Ok("ann"));
-        check("Bearer three", Err(Refusal::Token));
-        check("Basic one", Err(Refusal::Token));
-        assert_eq!(admit(&door, &[]), Err(Refusal::Token));
+        check("Bearer three", Err(Refusal::WrongToken));
+        check("Basic one", Err(Refusal::NoToken));
+        assert_eq!(admit(&door, &[]), Err(Refusal::NoToken));
     }
 }

@@ -11,7 +11,7 @@ use toolhub_core::{RawJson, RawObject};
 
 use super::backend::{INVALID_REQUEST, News, RpcError};
 use super::listen::{Wanted, farewell};
-use super::message::{self, Message, Params, Request, one_line, refusal, response};
+use super::message::{self, Message, ONE_AT_A_TIME, Params, Request, one_line, refusal, response};
 use super::rounds::{About, Resumed};
 use super::running::{Running, Step};
 use super::session::Session;
@@ -70,6 +70,10 @@ impl Duplex {
                 if let Some(session) = self.session().as_ref() {
                     session.facts.questions.settle(id, answer);
                 }
+            }
+            // One line is one message: several in one were never read here.
+            Err((_, error)) if error.code == INVALID_REQUEST && text.trim_start().starts_with('[') => {
+                self.say(refusal(None, &RpcError::new(INVALID_REQUEST, ONE_AT_A_TIME))).await;
             }
             Err((id, error)) => self.say(refusal(id.as_ref(), &error)).await,
         }

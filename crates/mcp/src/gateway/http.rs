@@ -15,7 +15,7 @@ use super::backend::{INVALID_REQUEST, METHOD_NOT_FOUND, News, PARSE_ERROR, RpcEr
 use super::event_log::{ALIVE, EventLog, KEEP_ALIVE, event, place};
 use super::link::VERSION;
 use super::listen::{Wanted, farewell};
-use super::message::{self, Message, Params, Request, one_line, pieces, refusal, response};
+use super::message::{self, Message, ONE_AT_A_TIME, Params, Request, one_line, pieces, refusal, response};
 use super::rounds::{About, Resumed};
 use super::running::{Running, Served, Step};
 use super::session::{Entered, Session};
@@ -102,6 +102,11 @@ impl Gateway {
             other => return self.told(headers, other, principal),
         };
         let params = Params::of(&request);
+        if !params.meta.contains(VERSION)
+            && let Err(error) = known_revision(headers)
+        {
+            return Reply::refused(400, Some(&request.id), &error);
+        }
         if is_modern(headers, Some(&params)) {
             return self.modern(headers, request, (params, principal)).await;
         }
@@ -124,6 +129,9 @@ impl Gateway {
 
     /// Opens the stream of what belongs to no request, or takes one up again that broke off.
     pub async fn get(self: &Arc<Self>, headers: &HeaderMap, principal: &Principal) -> Reply {
+        if let Err(error) = known_revision(headers) {
+            return Reply::refused(400, None, &error);
+        }
         if is_modern(headers, None) {
             return Reply::empty(405);
         }
@@ -159,6 +167,9 @@ impl Gateway {
 
     /// Ends a session.
     pub async fn delete(self: &Arc<Self>, headers: &HeaderMap, principal: &Principal) -> Reply {
+        if let Err(error) = known_revision(headers) {
+            return Reply::refused(400, None, &error);
+        }
         if is_modern(headers, None) {
             return Reply::empty(405);
         }
@@ -191,6 +202,9 @@ impl Gateway {
 
     /// Hears what is no request.
     fn told(&self, headers: &HeaderMap, message: Message, principal: &Principal) -> Reply {
+        if let Err(error) = known_revision(headers) {
+            return Reply::refused(400, None, &error);
+        }
         if is_modern(headers, None) {
             return match message {
                 Message::Notification { .. } => Reply::empty(202),
@@ -214,19 +228,31 @@ impl Gateway {
         Reply::empty(202)
     }
 
-    /// Several messages at once (2025-03-26); each is answered as if it came alone, without a stream.
+    /// Several messages at once, which revisions before 2025-06-18 know; each is answered as if it came alone, without a
+    /// stream.
     async fn batch(self: &Arc<Self>, headers: &HeaderMap, text: &str, principal: &Principal) -> Reply {
         let refuse = |why: &str| Reply::refused(400, None, &RpcError::new(INVALID_REQUEST, why));
+        // What is no JSON is that, whoever sends it.
+        let items = match RawJson::parse(text).map(|all| all.decode::<Vec<RawJson>>()) {
+            Ok(Ok(items)) => items,
+            Ok(Err(error)) | Err(error) => {
+                let error = RpcError::new(PARSE_ERROR, format!("the body is no JSON: {error}"));
+                return Reply::refused(400, None, &error);
+            }
+        };
+        if let Err(error) = known_revision(headers) {
+            return Reply::refused(400, None, &error);
+        }
         if is_modern(headers, None) {
-            return refuse("a modern client sends one message at a time");
+            return refuse(ONE_AT_A_TIME);
         }
         let session = match self.session(headers, principal) {
             Ok(session) => session,
             Err((status, error)) => return Reply::refused(status, None, &error),
         };
-        let Ok(items) = RawJson::parse(text).and_then(|all| all.decode::<Vec<RawJson>>()) else {
-            return Reply::refused(400, None, &RpcError::new(PARSE_ERROR, "the batch is no JSON"));
-        };
+        if session.version >= "2025-06-18" {
+            return refuse(ONE_AT_A_TIME);
+        }
         if items.is_empty() || items.len() > 100 {
             return refuse("a batch has 1 to 100 messages");
         }
@@ -455,6 +481,14 @@ fn is_modern(headers: &HeaderMap, params: Option<&Params>) -> bool {
     let named = header(headers, "mcp-protocol-version");
     named.is_some_and(|version| !LEGACY.contains(&version))
         || params.is_some_and(|params| params.meta.contains(VERSION))
+}
+
+/// Refuses a header that names a revision that nobody knows (2025-11-25, transports: an invalid one is answered with 400).
+fn known_revision(headers: &HeaderMap) -> Result<(), RpcError> {
+    match header(headers, "mcp-protocol-version") {
+        Some(version) if !LEGACY.contains(&version) => modern::supported(version),
+        _ => Ok(()),
+    }
 }
 
 /// The HTTP status of an error (2026-07-28, transports/streamable-http).

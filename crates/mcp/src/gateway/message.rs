@@ -76,6 +76,10 @@ struct Failure {
     message: String,
 }
 
+/// What is said of several messages in one.
+pub(crate) const ONE_AT_A_TIME: &str =
+    "send one message at a time: batches were removed from the protocol with revision 2025-06-18";
+
 /// Why a message was refused, and the id it came under, where it shows one.
 pub(crate) type Refused = (Option<RawJson>, RpcError);
 

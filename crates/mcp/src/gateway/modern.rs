@@ -142,6 +142,7 @@ pub(super) fn supported(version: &str) -> Result<(), RpcError> {
     }
     let versions: Vec<&str> = MODERN.iter().chain(&LEGACY).copied().collect();
     let data = RawObject::default().with("supported", RawJson::of(&versions)).with("requested", version);
-    Err(RpcError::new(UNSUPPORTED_VERSION, format!("revision `{version}` is not spoken here"))
-        .with_data(data))
+    let spoken = versions.join(", ");
+    let why = format!("revision `{version}` is not spoken here; spoken are {spoken}");
+    Err(RpcError::new(UNSUPPORTED_VERSION, why).with_data(data))
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use toolhub::settings::{DEFAULT_PROFILE, ServerExtras, Settings, load_servers};
+use toolhub::settings::{ServerExtras, Settings, load_servers};
 use toolhub_core::lang::Text;
 use toolhub_core::{RawJson, Say as _};
 use toolhub_mcp::config::clients::{
@@ -13,6 +13,7 @@ use toolhub_mcp::config::{ServerSpec, StdioSpec, TransportSpec};
 use super::app::App;
 use super::exit::{Exit, UsageError};
 use super::options::ExportArgs;
+use super::serve::known_profile;
 use super::transfer::{Report, Row, summary};
 
 pub(crate) fn run(app: &App, args: &ExportArgs) -> anyhow::Result<Exit> {
@@ -133,18 +134,8 @@ fn gateway(app: &App, args: &ExportArgs) -> anyhow::Result<ClientServer> {
     let absolute = |path: &PathBuf| std::path::absolute(path).map(|path| path.display().to_string());
     let places = app.places()?;
     let settings = Settings::read(&places.config)?;
-    if let Some(profile) = &args.profile
-        && profile != DEFAULT_PROFILE
-        && !settings.profiles.contains_key(profile)
-    {
-        let lang = app.lang();
-        let (file, known) =
-            (places.config.display(), settings.profiles.keys().cloned().collect::<Vec<_>>().join(", "));
-        return Err(UsageError(lang.pick(
-            format!("there is no profile `{profile}` in `{file}`; there are: {known}"),
-            format!("`{file}` 中没有配置档 `{profile}`；现有：{known}"),
-        ))
-        .into());
+    if let Some(profile) = &args.profile {
+        known_profile(app, &settings, profile)?;
     }
     let mut words = Vec::new();
     // The client starts it in a folder of its own, where another config would be found.

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
-use toolhub::settings::Settings;
+use toolhub::settings::{DEFAULT_PROFILE, Settings};
 use toolhub::{Gateways, Hub, Lang, Say as _, Tidings};
+use toolhub_engine::near_names;
 use toolhub_mcp::gateway::secret;
 use toolhub_server::{ServeError, Serving, hash_of};
 
@@ -45,16 +46,8 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
         app.screen.warn(&note.say(app.lang()));
     }
     let mut gateways = Gateways::new(Arc::clone(&hub), tidings, app.lang());
-    if let Some(profile) = &args.profile
-        && gateways.profile(Some(profile)).is_none()
-    {
-        let known = gateways.names().collect::<Vec<_>>().join(", ");
-        let lang = app.lang();
-        return Err(UsageError(lang.pick(
-            format!("there is no profile `{profile}`; there are: {known}"),
-            format!("没有配置档 `{profile}`；现有：{known}"),
-        ))
-        .into());
+    if let Some(profile) = &args.profile {
+        known_profile(app, hub.settings(), profile)?;
     }
     if let Some(profile) = &args.profile {
         gateways = gateways.by_default(profile);
@@ -81,6 +74,25 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     hub.shutdown().await;
     outlook.close().await;
     ended
+}
+
+/// Refuses a profile that the settings do not have.
+pub(super) fn known_profile(app: &App, settings: &Settings, profile: &str) -> Result<(), UsageError> {
+    let mut names: Vec<&str> = settings.profiles.keys().map(String::as_str).collect();
+    if !names.contains(&DEFAULT_PROFILE) {
+        names.insert(0, DEFAULT_PROFILE);
+    }
+    if names.contains(&profile) {
+        return Ok(());
+    }
+    let (en, zh) = match near_names(profile, names.iter().copied(), 1).first() {
+        Some(near) => (format!("did you mean `{near}`?"), format!("是否想用 `{near}`？")),
+        None => (format!("there are: {}", names.join(", ")), format!("现有：{}", names.join(", "))),
+    };
+    Err(UsageError(
+        app.lang()
+            .pick(format!("there is no profile `{profile}`; {en}"), format!("没有配置档 `{profile}`；{zh}")),
+    ))
 }
 
 /// Says once what is wrong with a server, as it becomes known.

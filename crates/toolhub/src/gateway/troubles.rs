@@ -2,6 +2,7 @@
 
 use toolhub_agent::Allowed;
 use toolhub_core::lang::Text;
+use toolhub_engine::near_names;
 
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
@@ -19,11 +20,17 @@ impl Hub {
                 ["native", "skill"].contains(&name)
                     || self.servers.iter().any(|server| server.id().as_str() == name)
             };
+            let sources = self.servers.iter().map(|server| server.id().as_str()).chain(["native", "skill"]);
+            let sources: Vec<&str> = sources.collect();
             let strange = settings.servers.iter().filter(|name| !is_source(name)).map(String::as_str);
             found.extend(strange.map(|name| {
+                let hint = hint(name, &sources, ("toolhub servers list", "列出所有服务器"));
                 Text::new(
-                    format!("`[profiles.{profile}] servers` names `{name}`, and no server is called that; `toolhub servers list` shows them"),
-                    format!("`[profiles.{profile}] servers` 中的 `{name}` 不是任何服务器的名称；`toolhub servers list` 列出所有服务器"),
+                    format!(
+                        "`[profiles.{profile}] servers` names `{name}`, and no server is called that; {}",
+                        hint.0
+                    ),
+                    format!("`[profiles.{profile}] servers` 中的 `{name}` 不是任何服务器的名称；{}", hint.1),
                 )
             }));
             if all_listed {
@@ -31,6 +38,18 @@ impl Hub {
             }
         }
         found
+    }
+}
+
+/// What may have been meant, in both languages; where nothing is near, the command that lists all.
+fn hint(name: &str, names: &[&str], (command, lists): (&str, &str)) -> (String, String) {
+    // What stands for anything is near to nothing.
+    match near_names(name.trim_matches('*'), names.iter().copied(), 3) {
+        near if near.is_empty() => (format!("`{command}` lists them"), format!("`{command}` {lists}")),
+        near => {
+            let near: Vec<String> = near.iter().map(|near| format!("`{near}`")).collect();
+            (format!("near to it: {}", near.join(", ")), format!("相近的名称：{}", near.join("、")))
+        }
     }
 }
 
@@ -55,9 +74,13 @@ fn strange_tools(profile: &str, settings: &ProfileSettings, names: &[&str]) -> V
     for (key, list) in lists {
         let is_there = |name: &String| fits(name) || (key == "pinned" && renamed(name));
         for name in list.iter().filter(|name| !is_there(name)) {
+            let hint = hint(name, names, ("toolhub tools", "列出所有工具"));
             found.push(Text::new(
-                format!("`[profiles.{profile}] {key}` names `{name}`, and no tool is called that; `toolhub tools` lists them"),
-                format!("`[profiles.{profile}] {key}` 中的 `{name}` 不是任何工具的名称；`toolhub tools` 列出所有工具"),
+                format!(
+                    "`[profiles.{profile}] {key}` names `{name}`, and no tool is called that; {}",
+                    hint.0
+                ),
+                format!("`[profiles.{profile}] {key}` 中的 `{name}` 不是任何工具的名称；{}", hint.1),
             ));
         }
     }

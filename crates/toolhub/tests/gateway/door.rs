@@ -60,10 +60,17 @@ fn an_open_address_without_a_token_is_refused() {
 #[test]
 fn a_profile_that_is_not_there_cannot_be_the_default() {
     let cli = hub("[profiles.work]\n");
-    for stdio in [&["serve", "--profile", "play"][..], &["serve", "--stdio", "--profile", "play"]] {
-        let ran = cli.run(stdio);
-        assert_eq!(ran.code, Some(2), "{ran:?}");
-        assert!(ran.stderr.contains("there is no profile `play`; there are: default, work"), "{ran:?}");
+    for words in [
+        &["serve", "--profile"][..],
+        &["serve", "--stdio", "--profile"],
+        &["servers", "export", "cursor", "--file", "mcp.json", "--gateway", "--profile"],
+    ] {
+        for (name, hint) in [("play", "there are: default, work"), ("wrok", "did you mean `work`?")] {
+            let ran = cli.run(&[words, &[name]].concat());
+            assert_eq!(ran.code, Some(2), "{ran:?}");
+            let expected = format!("there is no profile `{name}`; {hint}");
+            assert!(ran.stderr.contains(&expected), "{ran:?}");
+        }
     }
 }
 
@@ -99,6 +106,10 @@ async fn without_the_right_token_nothing_is_served() {
         assert_eq!(response.status(), 401, "{wrong}");
         let challenge = response.headers()["www-authenticate"].to_str().unwrap().to_owned();
         assert!(challenge.starts_with("Bearer"), "{challenge}");
+        let (shown, text) = (wrong == "Bearer wrong", response.text().await.unwrap());
+        assert_eq!(challenge.contains("invalid_token"), shown, "{wrong}: {challenge}");
+        assert_eq!(text.contains("this token is not known here"), shown, "{wrong}: {text}");
+        assert_eq!(text.contains("a token is needed"), !shown, "{wrong}: {text}");
         for path in ["sse", "mcp", "metrics"] {
             let refused = get(&format!("{}/{path}", serving.root), &[("authorization", wrong)]).await;
             assert_eq!(refused.status(), 401, "/{path} {wrong}");

@@ -20,6 +20,7 @@ mod many_clients;
 mod profiles;
 mod raw_client;
 mod real_clients;
+mod refusals;
 mod rust_sdk;
 mod secrets;
 mod serving;

@@ -13,6 +13,7 @@ mod access_log;
 mod collector;
 mod conformance;
 mod door;
+mod examples;
 mod hub_faults;
 mod lossless;
 mod manners;

@@ -1,0 +1,50 @@
+//! The examples of `docs/gateway.md`, run as they stand there.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::serving::{Serving, hub};
+
+/// The blocks of that kind, in order, with the place of each in the text.
+fn blocks<'t>(text: &'t str, kind: &str) -> Vec<(usize, &'t str)> {
+    let fence = format!("```{kind}\n");
+    let begins = text.match_indices(&fence).map(|(place, _)| place + fence.len());
+    begins.map(|begin| (begin, text[begin..].split("```").next().unwrap())).collect()
+}
+
+#[test]
+fn the_examples_of_the_documents_answer_what_is_written_there() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/gateway.md");
+    let text = fs::read_to_string(file).unwrap();
+    let text = text.split("# The gateway, asked by hand").nth(1).unwrap();
+    let text = text.split("# The gateway, seen from outside").next().unwrap();
+    let cli = hub(blocks(text, "toml")[0].1);
+    let skill = cli.folder().join("skills/greeting");
+    fs::create_dir_all(&skill).unwrap();
+    fs::write(skill.join("SKILL.md"), "---\nname: greeting\ndescription: How to greet.\n---\nSay hello.\n")
+        .unwrap();
+    let serving = Serving::start(cli);
+
+    // Each block with the answers that follow it; those before it stand, as on a terminal.
+    let (commands, answers) = (blocks(text, "sh"), blocks(text, "text"));
+    let mut before = String::new();
+    let mut seen = 0;
+    for (number, (place, block)) in commands.iter().enumerate() {
+        let block = block.replace("http://127.0.0.1:7460", &serving.root);
+        let next = commands.get(number + 1).map_or(usize::MAX, |(next, _)| *next);
+        let expected = answers.iter().find(|(answer, _)| answer > place && *answer < next);
+        let script = format!("{{ {before}\n}} > /dev/null\n{block}");
+        if let Some((_, expected)) = expected {
+            let ran = Command::new("bash").args(["-c", &script]).env("no_proxy", "*").output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&ran.stdout), *expected, "{block}");
+            seen += 1;
+        } else {
+            before.push_str(&block);
+        }
+        // What is set stays set; what was asked need not be asked again.
+        let sets = block.lines().filter(|line| line.starts_with("META="));
+        sets.for_each(|line| before.push_str(&format!("{line}\n")));
+    }
+    assert_eq!(seen, answers.len());
+}

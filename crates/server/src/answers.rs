@@ -22,6 +22,7 @@ use crate::connection::{Answering, Connections};
 use crate::door::{Door, Refusal};
 use crate::mcp::{self, not_so, plain};
 use crate::measures::Measures;
+use crate::room::Room;
 use crate::site::Site;
 use crate::sse::OldClients;
 use crate::telemetry::Sampler;
@@ -32,12 +33,16 @@ const ARRIVAL: Duration = Duration::from_secs(60);
 /// What is read of a message that is too large before it is refused, and for how long.
 const DISCARDED: usize = 64 << 20;
 const DISCARDING: Duration = Duration::from_secs(5);
+/// Messages as long as may be that are under way at a time; more shorter ones.
+const LONGEST_AT_ONCE: usize = 16;
 
 /// What all connections share.
 pub(crate) struct Shared {
     site: Arc<dyn Site>,
     door: Door,
     turnstile: Turnstile,
+    /// For messages that are long.
+    room: Room,
     measures: Measures,
     old_clients: Arc<OldClients>,
     body_bytes: usize,
@@ -81,6 +86,7 @@ impl Shared {
             site,
             door,
             turnstile: Turnstile::new(quota),
+            room: Room::new(body_bytes.saturating_mul(LONGEST_AT_ONCE)),
             measures: Measures::default(),
             old_clients: Arc::default(),
             body_bytes,
@@ -191,6 +197,12 @@ impl Shared {
             discard(body).await;
             return too_large();
         }
+        // One that does not say how long it is may be as long as any.
+        let length = body.size_hint().upper().map_or(self.body_bytes, |upper| upper as usize);
+        let Ok(_room) = self.room.take(length) else {
+            discard(body).await;
+            return later(StatusCode::SERVICE_UNAVAILABLE, "too many long messages at once: wait a little");
+        };
         // Whoever sends nothing more does not keep its place for ever.
         let Ok(body) = tokio::time::timeout(ARRIVAL, to_bytes(body, self.body_bytes)).await else {
             return text(StatusCode::REQUEST_TIMEOUT, "the message did not arrive in time");

@@ -10,6 +10,7 @@ mod error;
 mod mcp;
 mod measures;
 mod pieces;
+mod room;
 mod serve;
 mod site;
 mod sse;

@@ -1,5 +1,5 @@
-//! Faults of the hub itself while it serves, made for real: a server that dies, a kill, a full disk, no descriptors left, a
-//! clock that jumps, an end under load.
+//! Faults of the hub itself while it serves, made for real: a server that dies, a kill, a full disk, no descriptors left, no
+//! memory left, a clock that jumps, an end under load.
 
 use std::collections::HashSet;
 use std::fs;
@@ -320,6 +320,74 @@ async fn without_descriptors_it_sheds_load_and_recovers() {
 
 /// The clock goes on by a day and back by two while calls run: none of them is given up for that, and one that never
 /// ends is given up in its time.
+/// Requests that together would need far more than the system gives are refused as far as they must be, and all is well
+/// again when they are gone.
+#[tokio::test]
+async fn more_than_memory_can_hold_is_refused() {
+    let slow = json!([{"delay_ms": 300}, {"text": "done"}]);
+    let mut cli = hub("");
+    cli.server("s", &Script::both().plain_tool("slow").on("tools/call:slow", slow));
+    let serving = Serving::start_after(cli, &format!("ulimit -d {}", MEMORY >> 10));
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    assert_eq!(client.call("slow", "{}").await.text(), "done");
+    let long = format!(r#"{{"text":"{}"}}"#, "x".repeat(3 << 20));
+    let asked = (0..80).map(|number| {
+        let params = format!(r#""name":"slow","arguments":{long}"#);
+        let request = client.request(&number.to_string(), "tools/call", &params);
+        async move { request.send().await.unwrap().status().as_u16() }
+    });
+    let statuses = join_all(asked).await;
+    let count = |wanted: u16| statuses.iter().filter(|status| **status == wanted).count();
+    assert!(count(200) > 0 && count(503) > 0 && count(200) + count(503) == 80, "{statuses:?}");
+    // There is room again.
+    assert_eq!(client.call("slow", &long).await.text(), "done");
+    assert!(serving.get("/healthz").await.contains(r#""status":"ok""#));
+}
+
+/// What the hub may have in these tests. One request that is as long as may be is there a few times over.
+const MEMORY: u64 = 768 << 20;
+
+/// Where results that are allowed, each for itself, need more than there is, the program ends as one that was killed:
+/// what was answered is there when it serves again, what was under way reads `unknown`, and no child is left.
+#[tokio::test]
+async fn out_of_memory_it_ends_and_is_whole_when_it_serves_again() {
+    let mut cli = hub("");
+    let journal = cli.folder().join("journal");
+    cli.server("mails", &Script::both().plain_tool("send_mail").journal(&journal));
+    let text = "x".repeat(24 << 20);
+    let script = Script::both().plain_tool("large").on("tools/call:large", json!([{"text": text}]));
+    let server = HttpServer::start(&script);
+    cli.entry("large", json!({"url": server.url}));
+    let serving = Serving::start_after(cli, "ulimit -d 131072");
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    for number in 0..5 {
+        assert_eq!(client.call("send_mail", &number_of(number)).await.text(), number_of(number));
+    }
+    // Nobody reads the answers, so that all are there at once.
+    let asked = (0..12).map(|number| {
+        let request = client.request(&number.to_string(), "tools/call", r#""name":"large","arguments":{}"#);
+        async move { request.send().await.ok() }
+    });
+    let answers = join_all(asked).await;
+    let (words, cli) = serving.died();
+    drop(answers);
+    assert!(words.contains("memory allocation of"), "{words}");
+
+    let serving = Serving::start(cli);
+    for pid in Journal::read(&journal).pids() {
+        assert!(processes::gone_within(pid, Duration::from_secs(5)), "{pid} is still there");
+    }
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    assert_eq!(client.call("send_mail", &number_of(5)).await.text(), number_of(5));
+    let history = serving.cli().run(&["history", "--limit", "100", "--json"]).json();
+    let of = |tool: &str, status: &str| {
+        let calls = history.as_array().unwrap().iter();
+        calls.filter(|call| call["tool"] == tool && call["status"] == status).count()
+    };
+    assert_eq!(of("send_mail", "succeeded"), 6, "{history}");
+    assert!(of("large", "unknown") > 0 && of("large", "running") == 0, "{history}");
+}
+
 #[tokio::test]
 async fn a_clock_that_jumps_moves_no_deadline() {
     let mut cli = hub("[limits]\ncall = \"5s\"\n");

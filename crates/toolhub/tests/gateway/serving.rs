@@ -105,6 +105,14 @@ impl Serving {
         self.cli.take().unwrap()
     }
 
+    /// Waits until it has died by itself; what it wrote, and what it had in its folder.
+    pub(crate) fn died(mut self) -> (String, CommandLine) {
+        let code = self.wait();
+        assert_eq!(code, None, "it has ended as if all were well: {}", self.words());
+        self.killed = true;
+        (self.words(), self.cli.take().unwrap())
+    }
+
     /// Its process.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()

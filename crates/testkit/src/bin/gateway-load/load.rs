@@ -155,8 +155,21 @@ impl Caller {
             let id = field(&caller.head, "mcp-session-id").map(str::to_owned);
             caller.session = Some(Agreed { version: version.to_owned(), id });
             caller.ask("notifications/initialized", None, wire::INITIALIZED).await?;
+            caller.await_tools().await?;
         }
         Ok(caller)
+    }
+
+    /// Lists the tools, as clients do first, until there are any: a gateway may serve before its servers do.
+    async fn await_tools(&mut self) -> Result<()> {
+        for _ in 0..100 {
+            let listed = self.ask("tools/list", None, &wire::list_in_session(0)).await?;
+            if memchr(listed, wire::TOOL.as_bytes()) {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        bail!("its list of tools stays empty")
     }
 
     async fn call(&mut self, tool: &str) -> Result<()> {

@@ -19,12 +19,12 @@ pub(crate) fn absolute(outcome: &Outcome, arguments: &RawJson, folder: &Path) ->
         let text = match value.value() {
             Value::String(text) if is_relative(&text, &complaint) => text,
             _ => {
-                whole.set(name, value.clone());
+                whole.set(name.to_owned(), value.clone());
                 continue;
             }
         };
         changed = true;
-        whole.set(name, folder.join(text.trim_start_matches("./")).to_string_lossy().into_owned());
+        whole.set(name.to_owned(), folder.join(text.trim_start_matches("./")).to_string_lossy().into_owned());
     }
     changed.then(|| whole.into_raw())
 }

@@ -208,7 +208,7 @@ fn filled(
 ) -> Result<RawJson, Text> {
     let mut arguments = RawObject::default();
     for (name, slot) in slots {
-        arguments.set(name, fill_in(name, slot, results, schema)?);
+        arguments.set(name.clone(), fill_in(name, slot, results, schema)?);
     }
     Ok(arguments.into_raw())
 }

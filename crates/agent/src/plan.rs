@@ -77,7 +77,7 @@ impl Step {
     /// The arguments as an object, where all are known by now.
     pub fn known_arguments(&self) -> Option<RawObject> {
         self.arguments.iter().try_fold(RawObject::default(), |object, (name, slot)| match slot {
-            Slot::Value(value) => Some(object.with(name, value.clone())),
+            Slot::Value(value) => Some(object.with(name.clone(), value.clone())),
             Slot::ResultOf(_) | Slot::Template(_) => None,
         })
     }

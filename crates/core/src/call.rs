@@ -1,8 +1,8 @@
 //! Calls: a request to run a tool. What becomes of it is an outcome.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::caller::CallerLink;
@@ -23,9 +23,18 @@ impl CallId {
     /// A new id: unique on this machine, sorted by time.
     pub fn fresh() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
+        // The system would be asked for it anew every time.
+        static PROCESS: LazyLock<u32> = LazyLock::new(std::process::id);
+        const ROOM: usize = 48;
         let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        Self(format!("call_{millis:x}_{pid:x}_{count:x}", pid = std::process::id()).into())
+        let mut text = String::with_capacity(ROOM);
+        text.push_str("call");
+        for part in [millis as u64, u64::from(*PROCESS), count] {
+            text.push('_');
+            push_hex(&mut text, part);
+        }
+        Self(text.into())
     }
 
     /// The id as text.
@@ -38,6 +47,14 @@ impl fmt::Display for CallId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Writes a number in hexadecimal digits, without zeros before it.
+fn push_hex(text: &mut String, number: u64) {
+    let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
+    text.extend(
+        (0..digits).rev().filter_map(|place| char::from_digit((number >> (place * 4)) as u32 & 15, 16)),
+    );
 }
 
 /// What a call goes by.

@@ -18,7 +18,7 @@ fn main() {
         for (key, value) in tool.iter() {
             match key {
                 "name" | "description" | "title" | "inputSchema" | "outputSchema" | "annotations" => {
-                    definition.set(key, value.clone());
+                    definition.set(key.to_owned(), value.clone());
                 }
                 "parameters" if value.is_object() => definition.set("inputSchema", value.clone()),
                 _ => {}

@@ -59,6 +59,8 @@ impl Attempt<'_> {
         // In a box: a timer wants more room around it than whatever holds it should have to give.
         let expiry = Box::pin(self.expiry(&watch));
         let finished = tokio::select! {
+            // The work first: when it leaves its time changes, and who waited for that would be woken for nothing.
+            biased;
             finished = work => finished,
             after = expiry => return Err(self.timed_out(after, &watch)),
         };

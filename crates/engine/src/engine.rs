@@ -8,7 +8,9 @@ use arc_swap::ArcSwap;
 use tokio::time::Instant;
 use toolhub_core::memory::CallLog;
 use toolhub_core::ports::Synthesizer;
-use toolhub_core::{Event, EventKind, EventSink, Outcome, Source, Tool, ToolCall, ToolError, ToolHost};
+use toolhub_core::{
+    CallBy, Event, EventKind, EventSink, Outcome, Source, Tool, ToolCall, ToolError, ToolHost,
+};
 
 use crate::attempt::Deadlines;
 use crate::catalog::{Catalog, CatalogCell};
@@ -146,7 +148,7 @@ impl Engine {
             arguments: Some(&call.arguments),
             mending: call.mending,
             among: call.among.as_deref(),
-            seed: seed(call),
+            seed: if call.by == CallBy::Capability { seed(call) } else { 0 },
             explained: heard,
         });
         let mut record = Record::new(call, route.as_ref().ok(), self.log.as_deref(), &*self.events);
@@ -168,7 +170,8 @@ impl Engine {
             }
         };
         let took = started.elapsed();
-        let outcome = record.finish(ran, took).await;
+        record.end_safely(&ran, took).await;
+        let outcome = record.finish(ran, took);
         emit(EventKind::CallFinished { success: outcome.success(), took });
         outcome
     }

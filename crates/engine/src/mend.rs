@@ -48,7 +48,7 @@ impl<'s> Mender<'s> {
         for (name, value) in given.iter() {
             let place = join(path, name);
             let Some(property) = properties.get(name) else {
-                mended.set(name, value.clone());
+                mended.set(name.to_owned(), value.clone());
                 continue;
             };
             if value.get() == "null" && !required(schema, name) && !self.wants(property).accepts("null") {
@@ -59,7 +59,7 @@ impl<'s> Mender<'s> {
                 );
                 continue;
             }
-            mended.set(name, self.value(property, value, &place));
+            mended.set(name.to_owned(), self.value(property, value, &place));
         }
         mended
     }
@@ -89,9 +89,9 @@ impl<'s> Mender<'s> {
                         &format!("taken as `{parameter}`"),
                         &format!("视为 `{parameter}`"),
                     );
-                    renamed.set(*parameter, value.clone());
+                    renamed.set((*parameter).to_owned(), value.clone());
                 }
-                None => renamed.set(name, value.clone()),
+                None => renamed.set(name.to_owned(), value.clone()),
             }
         }
         renamed

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use toolhub_core::lang::{Lang, Text};
 use toolhub_core::memory::{AttemptNote, AttemptStatus, CallEnd, CallLog, CallStart, RecordId, Status};
 use toolhub_core::outcome::{AttemptEnd, AttemptRecord};
-use toolhub_core::{Event, EventKind, EventSink, Outcome, Say as _, ToolCall, ToolError};
+use toolhub_core::{Event, EventKind, EventSink, Outcome, Say as _, ToolCall, ToolError, ToolOutput};
 
 use crate::router::Route;
 use crate::strategy::Ran;
@@ -16,20 +16,13 @@ pub(crate) struct Record<'a> {
     call: &'a ToolCall,
     log: Option<&'a dyn CallLog>,
     events: &'a dyn EventSink,
-    start: CallStart,
+    /// Taken when all is written.
+    start: Option<CallStart>,
+    may_change: bool,
     /// What was mended in the arguments.
     repaired: Vec<Text>,
-    state: State,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// Nothing is written yet.
-    New,
-    /// That it began is written; that it ended must be.
-    Begun,
-    /// All is written.
-    Done,
+    /// Whether it is written that it began; then that it ended must be.
+    begun: bool,
 }
 
 impl<'a> Record<'a> {
@@ -55,41 +48,43 @@ impl<'a> Record<'a> {
             at: SystemTime::now(),
         };
         let repaired = mended.map(|mended| mended.notes.clone()).unwrap_or_default();
-        Self { call, log, events, start, repaired, state: State::New }
+        let may_change = start.may_change;
+        Self { call, log, events, start: Some(start), may_change, repaired, begun: false }
     }
 
     /// Writes that the call begins, where it may change something, and waits until that is safe.
     pub(crate) async fn begin(&mut self) -> Result<(), ToolError> {
-        let Some(log) = self.log.filter(|_| self.start.may_change) else { return Ok(()) };
-        match log.begin(self.start.clone()).await {
+        let (Some(log), Some(start)) = (self.log.filter(|_| self.may_change), &self.start) else {
+            return Ok(());
+        };
+        match log.begin(start.clone()).await {
             Ok(()) => {
-                self.state = State::Begun;
+                self.begun = true;
                 Ok(())
             }
             Err(error) => Err(ToolError::NotRecorded { cause: error.to_string() }),
         }
     }
 
-    /// Writes what came of it, and makes the outcome.
-    pub(crate) async fn finish(mut self, ran: Ran, took: Duration) -> Outcome {
-        let end = self.end(&ran, took);
-        let kept = self.log.is_some() && end.output.is_some();
-        match (self.log, self.state) {
-            (None, _) => {}
-            (Some(log), State::Begun) => {
-                if let Err(error) = log.finish(end).await {
-                    // It ran, and the caller must hear of that; but nobody will find it later.
-                    self.events.emit(Event::now(
-                        Some(self.call.id.clone()),
-                        EventKind::Fault {
-                            detail: format!("the end of the call could not be written: {error}"),
-                        },
-                    ));
-                }
-            }
-            (Some(log), _) => log.note(self.start.clone(), end),
+    /// Writes what came of it where it is written that it began, and waits until that is safe.
+    pub(crate) async fn end_safely(&mut self, ran: &Ran, took: Duration) {
+        let (Some(log), Some(start)) = (self.log.filter(|_| self.begun), &self.start) else { return };
+        if let Err(error) = log.finish(self.end(&start.record, ran, took)).await {
+            // It ran, and the caller must hear of that; but nobody will find it later.
+            let detail = format!("the end of the call could not be written: {error}");
+            self.events.emit(Event::now(Some(self.call.id.clone()), EventKind::Fault { detail }));
         }
-        self.state = State::Done;
+    }
+
+    /// Makes the outcome. Where nothing was written yet, what came of it is noted, and nobody waits for that.
+    pub(crate) fn finish(mut self, ran: Ran, took: Duration) -> Outcome {
+        let start = self.start.take();
+        let record = start.as_ref().map(|start| start.record.clone());
+        let kept = self.log.is_some() && output_of(&ran).is_some();
+        if let (Some(log), Some(start)) = (self.log.filter(|_| !self.begun), start) {
+            let end = self.end(&start.record, &ran, took);
+            log.note(start, end);
+        }
         let truncated = ran.merged.as_ref().is_some_and(|merged| merged.whole.is_some());
         Outcome {
             result: ran.result,
@@ -97,29 +92,23 @@ impl<'a> Record<'a> {
             synthesis: ran.merged.map(|merged| merged.synthesis),
             attempts: ran.attempts,
             took,
-            handle: kept.then(|| self.start.record.clone()),
+            handle: record.filter(|_| kept),
             truncated,
             repaired: std::mem::take(&mut self.repaired),
             ..Outcome::refused(self.call.id.clone(), self.call.tool.clone(), ToolError::Internal)
         }
     }
 
-    fn end(&self, ran: &Ran, took: Duration) -> CallEnd {
+    fn end(&self, record: &RecordId, ran: &Ran, took: Duration) -> CallEnd {
         let error = ran.result.as_ref().err();
-        let whole = ran.merged.as_ref().and_then(|merged| merged.whole.as_ref());
-        let output = whole.or(match &ran.result {
-            Ok(output) => Some(output),
-            Err(ToolError::Failed { output, .. }) => output.as_deref(),
-            Err(_) => None,
-        });
         CallEnd {
-            record: self.start.record.clone(),
-            status: Status::of(error, self.start.may_change),
+            record: record.clone(),
+            status: Status::of(error, self.may_change),
             took,
             error: error.map(told),
             sources: ran.sources.clone(),
             attempts: ran.attempts.iter().map(note).collect(),
-            output: output.map(|output| output.raw().clone()),
+            output: output_of(ran).map(|output| output.raw().clone()),
         }
     }
 }
@@ -128,24 +117,30 @@ impl Drop for Record<'_> {
     /// A call that was dropped half-way is written down too, without waiting.
     fn drop(&mut self) {
         // One that may change something and was not written down before was not run either.
-        let ran = match self.state {
-            State::New => !self.start.may_change,
-            State::Begun => true,
-            State::Done => false,
-        };
-        let Some(log) = self.log.filter(|_| ran) else { return };
+        let ran = self.begun || !self.may_change;
+        let Some((log, start)) = self.log.filter(|_| ran).zip(self.start.take()) else { return };
         let error = ToolError::Cancelled;
         let end = CallEnd {
-            record: self.start.record.clone(),
-            status: Status::of(Some(&error), self.start.may_change),
-            took: self.start.at.elapsed().unwrap_or_default(),
+            record: start.record.clone(),
+            status: Status::of(Some(&error), self.may_change),
+            took: start.at.elapsed().unwrap_or_default(),
             error: Some(told(&error)),
             sources: Vec::new(),
             attempts: Vec::new(),
             output: None,
         };
-        log.note(self.start.clone(), end);
+        log.note(start, end);
     }
+}
+
+/// What is remembered as the output: all of it, where less is handed on.
+fn output_of(ran: &Ran) -> Option<&ToolOutput> {
+    let whole = ran.merged.as_ref().and_then(|merged| merged.whole.as_ref());
+    whole.or(match &ran.result {
+        Ok(output) => Some(output),
+        Err(ToolError::Failed { output, .. }) => output.as_deref(),
+        Err(_) => None,
+    })
 }
 
 fn told(error: &ToolError) -> (String, Text) {

@@ -12,7 +12,7 @@ use crate::doorman::Doorman;
 use crate::era::{Era, with_modern_meta};
 use crate::error::McpError;
 use crate::headers;
-use crate::transport::{OnLeaving, OnProgress, OutgoingRequest, StderrRing, Transport};
+use crate::transport::{Listener, OutgoingRequest, StderrRing, Transport};
 use crate::wire;
 
 /// How often one request may be answered with a question.
@@ -30,10 +30,10 @@ pub(crate) struct Channel {
 pub(crate) struct Ask {
     pub(crate) method: Cow<'static, str>,
     pub(crate) params: RawObject,
-    pub(crate) name: Option<String>,
+    pub(crate) name: Option<Arc<str>>,
     pub(crate) headers: Vec<(String, String)>,
-    pub(crate) on_leaving: Option<OnLeaving>,
-    pub(crate) on_progress: Option<OnProgress>,
+    /// Who hears of it on its way.
+    pub(crate) listener: Option<Arc<dyn Listener>>,
     /// Who wants it, where they can be asked.
     pub(crate) asker: Option<Asker>,
 }
@@ -45,9 +45,9 @@ impl Channel {
 
     /// Asks as it stands; `meta` is what the era adds.
     pub(crate) async fn ask(&self, ask: &Ask, mut meta: RawObject) -> Result<RawJson, McpError> {
-        let Ask { method, params, name, headers, on_leaving, on_progress, asker } = ask;
+        let Ask { method, params, name, headers, listener, asker } = ask;
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
-        if on_progress.is_some() {
+        if listener.is_some() {
             meta.set("progressToken", id);
         }
         let _known = asker.clone().map(|asker| self.askers.enter(id, asker));
@@ -57,8 +57,7 @@ impl Channel {
             name: name.clone(),
             body: wire::request(id, method, params, &meta),
             headers: headers.clone(),
-            on_leaving: on_leaving.clone(),
-            on_progress: on_progress.clone(),
+            listener: listener.clone(),
         };
         self.transport.request(request).await
     }
@@ -115,24 +114,22 @@ impl Connection {
 
     /// Asks in the form the server's era wants, and answers what a modern server asks back.
     pub(crate) async fn ask(&self, mut ask: Ask) -> Result<RawJson, McpError> {
-        let mut given = RawObject::default();
-        if let Some(Asker { link, trace, .. }) = &ask.asker {
-            given = link.meta();
-            if let Some(trace) = trace {
-                ask.headers.extend(joined(&mut given, trace));
-            }
+        if let Some(Asker { link, .. }) = &ask.asker {
             for (key, value) in link.extras().iter() {
-                ask.params.set(key, value.clone());
+                ask.params.set(key.to_owned(), value.clone());
             }
         }
+        if let Some(trace) = ask.asker.as_ref().and_then(|asker| asker.trace.as_ref()) {
+            ask.headers.extend(said_of(trace).map(|(key, value)| (key.to_owned(), value)));
+        }
         let Era::Modern = self.greeting.era else {
-            return self.channel.ask(&ask, without_protocol(given)).await;
+            return self.channel.ask(&ask, without_protocol(given(&ask))).await;
         };
         let hands_on = ask.asker.as_ref().is_some_and(|asker| asker.link.takes_questions_as_results());
         for _ in 0..MAX_ROUNDS {
             let can = ask.asker.as_ref().map(|asker| asker.link.capabilities());
             let can = can.unwrap_or_else(|| self.doorman.capabilities());
-            let meta = with_modern_meta(given.clone(), &self.greeting.version, &can);
+            let meta = with_modern_meta(given(&ask), &self.greeting.version, &can);
             let result = self.channel.ask(&ask, meta).await?;
             let Some(wanted) = InputRequired::of(&result).filter(|_| !hands_on) else { return Ok(result) };
             ask.params.remove("inputResponses");
@@ -155,7 +152,7 @@ impl Connection {
         &self,
         tool: &ToolDefinition,
         arguments: &RawJson,
-        Heard { on_leaving, on_progress, asker }: Heard,
+        Heard { listener, asker }: Heard,
     ) -> Result<RawJson, McpError> {
         let name = tool.name().as_str();
         let headers = match self.greeting.era {
@@ -168,10 +165,9 @@ impl Connection {
         self.ask(Ask {
             method: "tools/call".into(),
             params,
-            name: Some(name.to_owned()),
+            name: Some(tool.name().shared()),
             headers,
-            on_leaving: Some(on_leaving),
-            on_progress: Some(on_progress),
+            listener: Some(listener),
             asker,
         })
         .await
@@ -181,22 +177,28 @@ impl Connection {
 /// Who hears of a call on its way.
 #[derive(Clone)]
 pub(crate) struct Heard {
-    pub(crate) on_leaving: OnLeaving,
-    pub(crate) on_progress: OnProgress,
+    pub(crate) listener: Arc<dyn Listener>,
     pub(crate) asker: Option<Asker>,
 }
 
-/// Says which trace the request is part of, in `_meta` (2026-07-28, basic: trace context) and as HTTP has it.
-fn joined(meta: &mut RawObject, trace: &TraceContext) -> Vec<(String, String)> {
+/// What goes along with a request: what its client sent, and which trace it is part of (2026-07-28, basic: trace context).
+fn given(ask: &Ask) -> RawObject {
+    let Some(Asker { link, trace, .. }) = &ask.asker else { return RawObject::default() };
+    let mut meta = link.meta();
+    if let Some(trace) = trace {
+        // What was added to another trace is not for this one.
+        meta.remove("tracestate");
+        for (key, value) in said_of(trace) {
+            meta.set(key, value);
+        }
+    }
+    meta
+}
+
+/// A trace as requests name it, in `_meta` and in the headers of HTTP.
+fn said_of(trace: &TraceContext) -> impl Iterator<Item = (&'static str, String)> {
     let state = trace.state().map(|state| ("tracestate", state.to_owned()));
-    // What was added to another trace is not for this one.
-    meta.remove("tracestate");
-    let said = [("traceparent", trace.to_string())].into_iter().chain(state);
-    said.map(|(key, value)| {
-        meta.set(key, value.as_str());
-        (key.to_owned(), value)
-    })
-    .collect()
+    [("traceparent", trace.to_string())].into_iter().chain(state)
 }
 
 /// What a client sent along, without what it said of itself to us.

@@ -55,7 +55,7 @@ impl Doorman {
             let answer = answer.map_err(|(_, why)| {
                 McpError::unreadable(format!("it asks for `{method}`, which nobody here can give: {why}"))
             })?;
-            responses.set(key, answer);
+            responses.set(key.to_owned(), answer);
         }
         Ok(responses)
     }

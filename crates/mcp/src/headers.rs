@@ -1,5 +1,6 @@
 //! The headers that mirror a modern request's body (2026-07-28, transports/streamable-http: request metadata).
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use base64::Engine as _;
@@ -8,15 +9,19 @@ use serde_json::Value;
 use toolhub_core::RawJson;
 use toolhub_core::lang::Text;
 
+/// Whether a text can be the value of a header as it is.
+pub(crate) fn is_plain(value: &str) -> bool {
+    value.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'))
+}
+
 /// A value as a header carries it: plain where that is safe, else in the base64 form the spec gives.
-pub(crate) fn encode(value: &str) -> String {
-    let plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
+pub(crate) fn encode(value: &str) -> Cow<'_, str> {
     let padded = value.starts_with([' ', '\t']) || value.ends_with([' ', '\t']);
     let sentinel = value.starts_with("=?base64?") && value.ends_with("?=");
-    if plain && !padded && !sentinel {
-        value.to_owned()
+    if is_plain(value) && !padded && !sentinel {
+        value.into()
     } else {
-        format!("=?base64?{}?=", STANDARD.encode(value))
+        format!("=?base64?{}?=", STANDARD.encode(value)).into()
     }
 }
 
@@ -133,8 +138,9 @@ pub(crate) fn of_arguments(mirrored: &[Mirrored], arguments: &RawJson) -> Vec<(S
         return Vec::new();
     }
     let arguments = arguments.value();
-    let header =
-        |mirrored: &Mirrored| Some((mirrored.header_name(), encode(&mirrored.value_in(&arguments)?)));
+    let header = |mirrored: &Mirrored| {
+        Some((mirrored.header_name(), encode(&mirrored.value_in(&arguments)?).into_owned()))
+    };
     mirrored.iter().filter_map(header).collect()
 }
 

@@ -12,7 +12,7 @@ use crate::asker::Asker;
 use crate::connection::{Connection, Heard};
 use crate::error::McpError;
 use crate::supervisor::{Purpose, Server};
-use crate::transport::{OnLeaving, OnProgress};
+use crate::transport::Listener;
 
 /// Calls tools of one server, connecting it when that is needed.
 #[derive(Debug)]
@@ -34,10 +34,10 @@ impl McpHost {
     ) -> Result<RawJson, McpError> {
         let _in_use = self.server.hold(Purpose::Work);
         let mut connection = self.server.connection().await?;
-        let (on_leaving, on_progress) = (announcer(context), reporter(context));
         let asker = context.caller.clone().map(|link| Asker::new(link, Some(context.clone())));
         let asker = asker.map(|asker| asker.at(|| self.source()));
-        let (began, heard) = (Instant::now(), Heard { on_leaving, on_progress, asker });
+        let listener = Arc::new(Follower { context: context.clone(), left: Once::new() });
+        let (began, heard) = (Instant::now(), Heard { listener, asker });
         let call = |connection: Arc<Connection>| {
             let heard = heard.clone();
             async move { connection.call_tool(&tool.definition, arguments, heard).await }
@@ -64,22 +64,26 @@ struct Progress {
     message: Option<String>,
 }
 
-/// Says once that the call leaves, however many requests it takes.
-fn announcer(context: &CallContext) -> OnLeaving {
-    let (context, once) = (context.clone(), Once::new());
-    Arc::new(move || once.call_once(|| context.sending()))
+/// Hears of one call for its caller and for whoever follows it.
+struct Follower {
+    context: CallContext,
+    /// That it leaves is said once, however many requests it takes.
+    left: Once,
 }
 
-fn reporter(context: &CallContext) -> OnProgress {
-    let context = context.clone();
-    Arc::new(move |params: &RawJson| {
-        if let Some(caller) = &context.caller {
+impl Listener for Follower {
+    fn leaves(&self) {
+        self.left.call_once(|| self.context.sending());
+    }
+
+    fn progress(&self, params: &RawJson) {
+        if let Some(caller) = &self.context.caller {
             caller.progress(params);
         }
         if let Ok(Progress { progress, total, message }) = params.decode() {
-            context.emit(EventKind::Progress { progress, total, message });
+            self.context.emit(EventKind::Progress { progress, total, message });
         }
-    })
+    }
 }
 
 impl ToolHost for McpHost {

@@ -11,6 +11,7 @@ use crate::connection::{Ask, Connection};
 use crate::era::Era;
 use crate::error::McpError;
 use crate::supervisor::{Purpose, Server};
+use crate::transport::Listener;
 
 /// A request that is handed on.
 #[derive(Debug, Clone)]
@@ -76,15 +77,23 @@ impl Server {
     }
 }
 
+/// Tells whoever asked how it gets on.
+struct Back(CallerLink);
+
+impl Listener for Back {
+    fn leaves(&self) {}
+
+    fn progress(&self, params: &RawJson) {
+        self.0.progress(params);
+    }
+}
+
 async fn pass_over(connection: &Arc<Connection>, passage: &Passage) -> Result<RawJson, McpError> {
     let Passage { method, params, name, caller, patience } = passage.clone();
     let asker = caller.map(|link| Asker::new(link, None));
-    let on_progress = asker.clone().map(|asker| {
-        let hear: Arc<dyn Fn(&RawJson) + Send + Sync> =
-            Arc::new(move |params: &RawJson| asker.link.progress(params));
-        hear
-    });
-    let ask = Ask { method: method.into(), params, name, on_progress, asker, ..Ask::default() };
+    let listener = asker.as_ref().map(|asker| Arc::new(Back(asker.link.clone())) as Arc<dyn Listener>);
+    let name = name.map(Arc::from);
+    let ask = Ask { method: method.into(), params, name, listener, asker, ..Ask::default() };
     match tokio::time::timeout(patience, connection.ask(ask)).await {
         Ok(result) => result,
         Err(_) => Err(McpError::TimedOut(patience)),

@@ -1,5 +1,7 @@
 //! JSON-RPC with raw payloads: the envelope is parsed, params and results stay as they were sent.
 
+use bytes::Bytes;
+use bytestring::ByteString;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolhub_core::json::MAX_DEPTH;
@@ -52,22 +54,23 @@ struct RpcError {
 }
 
 /// Reads one message.
-pub(crate) fn read(bytes: &[u8]) -> Result<Incoming, NotAMessage> {
+pub(crate) fn read(bytes: &Bytes) -> Result<Incoming, NotAMessage> {
     let looks_like_json = bytes.trim_ascii_start().first() == Some(&b'{');
     let noise = |detail: String| {
         if looks_like_json { NotAMessage::Odd { id: guess_id(bytes), detail } } else { NotAMessage::Noise }
     };
-    let text = std::str::from_utf8(bytes).map_err(|error| noise(format!("not UTF-8: {error}")))?;
-    let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|error| noise(error.to_string()))?;
-    let raw = |value: Option<&RawValue>| value.map(RawJson::from);
+    let text = ByteString::try_from(bytes.clone()).map_err(|error| noise(format!("not UTF-8: {error}")))?;
+    let envelope: Envelope<'_> = serde_json::from_str(&text).map_err(|error| noise(error.to_string()))?;
+    let part = |value: &RawValue| RawJson::part(&text, value);
+    let raw = |value: Option<&RawValue>| value.map(part);
     match (envelope.method, envelope.id) {
         (Some(method), Some(id)) => {
-            Ok(Incoming::Request { id: id.into(), method, params: raw(envelope.params) })
+            Ok(Incoming::Request { id: part(id), method, params: raw(envelope.params) })
         }
         (Some(method), None) => Ok(Incoming::Notification { method, params: raw(envelope.params) }),
         (None, id) => {
             let outcome = match (envelope.result, envelope.error) {
-                (Some(result), _) => checked(result.into()),
+                (Some(result), _) => checked(part(result)),
                 (None, Some(error)) => Err(rpc_error(error)),
                 (None, None) => {
                     let detail = "neither `method`, `result` nor `error`".to_owned();
@@ -177,7 +180,14 @@ fn write_members<'a>(
         if std::mem::replace(comma, true) {
             text.push(b',');
         }
-        write_into(text, key);
+        // Hardly any name needs escapes, and most of the text of a call is names.
+        if !key.bytes().fold(false, |odd, byte| odd | (byte < b' ') | (byte == b'"') | (byte == b'\\')) {
+            text.push(b'"');
+            text.extend_from_slice(key.as_bytes());
+            text.push(b'"');
+        } else {
+            write_into(text, key);
+        }
         text.push(b':');
         text.extend_from_slice(value.get().as_bytes());
     }
@@ -202,7 +212,7 @@ fn write(message: &Outgoing<'_>) -> String {
 }
 
 /// A newline inside a raw value would end the line too early on stdio; in JSON it can only be white space.
-fn on_one_line(text: String) -> String {
+pub(crate) fn on_one_line(text: String) -> String {
     let bytes = text.as_bytes();
     if bytes.contains(&b'\n') || bytes.contains(&b'\r') { text.replace(['\n', '\r'], " ") } else { text }
 }
@@ -215,20 +225,22 @@ mod tests {
     fn results_are_kept_as_sent() {
         let text =
             r#"{"jsonrpc":"2.0","id":7,"result":{"z":1e2,"big":1234567890123456789012345678901234567890}}"#;
-        let Ok(Incoming::Response { id: 7, outcome: Ok(result) }) = read(text.as_bytes()) else { panic!() };
+        let Ok(Incoming::Response { id: 7, outcome: Ok(result) }) = read(&Bytes::from(text)) else {
+            panic!()
+        };
         assert_eq!(result.get(), r#"{"z":1e2,"big":1234567890123456789012345678901234567890}"#);
     }
 
     #[test]
     fn what_is_no_message_is_told_apart() {
-        let odd = |id, text: &[u8]| match read(text) {
+        let odd = |id, text: &[u8]| match read(&Bytes::copy_from_slice(text)) {
             Err(NotAMessage::Odd { id: found, .. }) => {
                 assert_eq!(found, id, "{}", String::from_utf8_lossy(text));
             }
             other => panic!("{other:?}"),
         };
-        assert_eq!(read(b"INFO starting").unwrap_err(), NotAMessage::Noise);
-        assert_eq!(read(b"\xff\xfe").unwrap_err(), NotAMessage::Noise);
+        assert_eq!(read(&Bytes::from_static(b"INFO starting")).unwrap_err(), NotAMessage::Noise);
+        assert_eq!(read(&Bytes::from_static(b"\xff\xfe")).unwrap_err(), NotAMessage::Noise);
         odd(Some(3), b"{\"id\": 3, \"result\": \"\xff\"}");
         odd(Some(4), br#"{"jsonrpc":"2.0","id":4,"result":{"cut":"#);
         odd(Some(5), br#"{"jsonrpc":"2.0","id":5}"#);
@@ -250,7 +262,9 @@ mod tests {
     #[test]
     fn absurd_nesting_fails_the_call_it_answers() {
         let deep = format!(r#"{{"id":1,"result":{}{}}}"#, "[".repeat(200_000), "]".repeat(200_000));
-        let Ok(Incoming::Response { id: 1, outcome: Err(error) }) = read(deep.as_bytes()) else { panic!() };
+        let Ok(Incoming::Response { id: 1, outcome: Err(error) }) = read(&Bytes::from(deep)) else {
+            panic!()
+        };
         assert!(error.to_string().contains("nested 200000 deep"));
     }
 

@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, HttpBody as _, to_bytes};
+use axum::body::{Body, HttpBody as _};
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
@@ -18,6 +19,7 @@ use toolhub_core::served::ServedRequest;
 use toolhub_mcp::gateway::{Asking, Principal, secret};
 
 use crate::account::{Account, Outgoing};
+use crate::arrival;
 use crate::connection::{Answering, Connections};
 use crate::door::{Door, Refusal};
 use crate::mcp::{self, not_so, plain};
@@ -194,17 +196,22 @@ impl Shared {
             text(StatusCode::PAYLOAD_TOO_LARGE, &most)
         };
         if body.size_hint().lower() > self.body_bytes as u64 {
-            discard(body).await;
+            Box::pin(discard(body)).await;
             return too_large();
         }
         // One that does not say how long it is may be as long as any.
         let length = body.size_hint().upper().map_or(self.body_bytes, |upper| upper as usize);
         let Ok(_room) = self.room.take(length) else {
-            discard(body).await;
+            Box::pin(discard(body)).await;
             return later(StatusCode::SERVICE_UNAVAILABLE, "too many long messages at once: wait a little");
         };
-        // Whoever sends nothing more does not keep its place for ever.
-        let Ok(body) = tokio::time::timeout(ARRIVAL, to_bytes(body, self.body_bytes)).await else {
+        let mut reading = pin!(arrival::whole(body, self.body_bytes));
+        // Most have come with their heads, and need no timer. Whoever sends nothing more does not keep its place for ever.
+        let arrived = match reading.as_mut().now_or_never() {
+            Some(body) => Ok(body),
+            None => Box::pin(tokio::time::timeout(ARRIVAL, reading)).await,
+        };
+        let Ok(body) = arrived else {
             return text(StatusCode::REQUEST_TIMEOUT, "the message did not arrive in time");
         };
         let Ok(body) = body else { return too_large() };
@@ -226,7 +233,7 @@ impl Shared {
                 Route::Messages if method == Method::POST => {
                     let name = query
                         .and_then(|query| query.split('&').find_map(|one| one.strip_prefix("sessionId=")));
-                    self.old_clients.take(name.unwrap_or_default(), &who, &body).await
+                    Box::pin(self.old_clients.take(name.unwrap_or_default(), &who, &body)).await
                 }
                 Route::Sse => {
                     not_so("GET", "a stream of the old HTTP+SSE is opened with GET; newer clients want /mcp")

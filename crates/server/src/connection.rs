@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Wake};
 use std::time::{Duration, Instant};
 
 use futures_util::task::AtomicWaker;
@@ -36,9 +36,29 @@ pub(crate) struct Standing {
     phase: AtomicU64,
     order: AtomicU64,
     waker: AtomicWaker,
+    /// Whether there is something to do for the request that is being answered.
+    called: AtomicBool,
+}
+
+/// Wakes the connection for the sake of the request that is being answered. The connection is woken for its own sake, too,
+/// at least once for each request; what answers it is a deep nest, which need not be looked through then.
+impl Wake for Standing {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.called.store(true, Ordering::Release);
+        self.waker.wake();
+    }
 }
 
 impl Standing {
+    /// Whether the request that is being answered has something to do.
+    pub(crate) fn was_called(&self) -> bool {
+        self.called.swap(false, Ordering::AcqRel)
+    }
+
     fn now(&self) -> u64 {
         u64::try_from(self.beginning.elapsed().as_millis()).unwrap_or(u64::MAX) << 2
     }
@@ -46,6 +66,7 @@ impl Standing {
     /// A request is being answered, until what is given back is dropped.
     pub(crate) fn answering(self: &Arc<Self>) -> Answering {
         self.phase.store(ANSWERING, Ordering::Release);
+        self.called.store(true, Ordering::Release);
         Answering(Arc::clone(self))
     }
 
@@ -133,6 +154,7 @@ impl Connections {
             phase: AtomicU64::new(0),
             order: AtomicU64::new(GO_ON),
             waker: AtomicWaker::new(),
+            called: AtomicBool::new(false),
         };
         standing.phase.store(standing.now() | HEADING, Ordering::Release);
         let (standing, number) = (Arc::new(standing), self.count.fetch_add(1, Ordering::Relaxed));

@@ -3,6 +3,7 @@
 mod access_log;
 mod account;
 mod answers;
+mod arrival;
 mod connection;
 mod door;
 mod envelope;

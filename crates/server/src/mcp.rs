@@ -23,7 +23,7 @@ pub(crate) async fn answer(
             if let Some(unfit) = unfit(headers) {
                 return unfit;
             }
-            gateway.post(headers, &body, who).await
+            gateway.post(headers, body, who).await
         }
         Method::GET => {
             if !accepts(headers, "text/event-stream") {

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -205,9 +205,17 @@ async fn attend(stream: TcpStream, client: SocketAddr, shared: Arc<Shared>, conn
     let entered = connections.enter();
     let standing = &entered.standing;
     let stream = TokioIo::new(Heard { stream, standing: Arc::clone(standing) });
+    let waker = Waker::from(Arc::clone(standing));
     let service = service_fn(|request| {
-        let (shared, answering) = (Arc::clone(&shared), standing.answering());
-        async move { Ok::<_, Infallible>(shared.answer(request, client, answering).await) }
+        let (shared, answering, waker) = (Arc::clone(&shared), standing.answering(), &waker);
+        async move {
+            let mut answer = pin!(shared.answer(request, client, answering));
+            let answer = poll_fn(|_| match standing.was_called() {
+                true => answer.as_mut().poll(&mut Context::from_waker(waker)),
+                false => Poll::Pending,
+            });
+            Ok::<_, Infallible>(answer.await)
+        }
     });
     let mut served = pin!(http1::Builder::new().serve_connection(stream, service));
     let mut finishing = false;

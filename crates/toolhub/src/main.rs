@@ -12,12 +12,17 @@ static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// How long threads that cannot be interrupted may take to end.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
+/// Threads: one that waits must not hold up the rest, and more than these would find little to do.
+const LEAST: usize = 2;
+const MOST: usize = 8;
+
 fn main() -> ExitCode {
     stay_small();
     if toolhub_sandbox::stood_guard() {
         return ExitCode::SUCCESS;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let threads = std::thread::available_parallelism().map_or(LEAST, usize::from).clamp(LEAST, MOST);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
     match runtime {
         Ok(runtime) => {
             let exit = runtime.block_on(cli::run(std::env::args_os().collect()));

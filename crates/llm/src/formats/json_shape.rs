@@ -301,7 +301,7 @@ pub(super) fn arguments_in_text(text: &str, name: &Name<'_>, repairs: &mut Repai
     }
     let parameter = name.tool?.only_parameter()?;
     repairs.add(Repair::BareArgument);
-    Some(RawObject::default().with(parameter, text).into_raw())
+    Some(RawObject::default().with(parameter.to_owned(), text).into_raw())
 }
 
 /// Values without names, given to the parameters in their order.
@@ -314,7 +314,7 @@ pub(super) fn positional(values: &[RawJson], name: &Name<'_>, repairs: &mut Repa
     let members = tool
         .names()
         .zip(values)
-        .fold(RawObject::default(), |object, (name, value)| object.with(name, value.clone()));
+        .fold(RawObject::default(), |object, (name, value)| object.with(name.to_owned(), value.clone()));
     Some(members.into_raw())
 }
 
@@ -334,7 +334,7 @@ fn flat(
     };
     let mut members = RawObject::default();
     for (member, value) in object.iter().filter(|(member, _)| !beside(member)) {
-        members.set(member, value.clone());
+        members.set(member.to_owned(), value.clone());
     }
     if members.is_empty() {
         return (!bare || name.is_known()).then(RawJson::empty_object);

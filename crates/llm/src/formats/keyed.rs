@@ -18,7 +18,7 @@ impl<'s, 't> Context<'s, 't> {
             let Some((value, after)) = self.part(after, "arg_value") else { break };
             let key = key.trim();
             let takes = name.tool.and_then(|tool| tool.takes(key));
-            members.set(key, typed(value, takes, &mut repairs));
+            members.set(key.to_owned(), typed(value, takes, &mut repairs));
             end = after;
         }
         if members.is_empty() {

@@ -60,7 +60,7 @@ fn mixed(values: &[String], named: (usize, &str), name: &Name<'_>, repairs: &mut
         if members.contains(key) {
             return None;
         }
-        members.set(key, value.clone());
+        members.set(key.to_owned(), value.clone());
     }
     Some(members.into_raw())
 }

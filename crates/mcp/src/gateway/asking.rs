@@ -20,8 +20,8 @@ pub struct Asking {
 
 impl Asking {
     /// Takes a message in as this one's.
-    pub async fn takes<T>(self, taking: impl Future<Output = T>) -> T {
-        ASKING.scope(self, taking).await
+    pub fn takes<T>(self, taking: impl Future<Output = T>) -> impl Future<Output = T> {
+        ASKING.scope(self, taking)
     }
 
     /// Whose message is being taken in.

@@ -63,8 +63,8 @@ impl Duplex {
 
     /// Takes one message in.
     pub async fn receive(&self, text: &str) {
-        match message::read(text) {
-            Ok(Message::Request(request)) => self.request(request).await,
+        match message::read(&text.into()) {
+            Ok(Message::Request(request, params)) => self.request(request, params).await,
             Ok(Message::Notification { method, params }) => self.hear(&method, params.as_ref()),
             Ok(Message::Answer { id, answer }) => {
                 if let Some(session) = self.session().as_ref() {
@@ -100,8 +100,7 @@ impl Duplex {
         }
     }
 
-    async fn request(&self, request: Request) {
-        let params = Params::of(&request);
+    async fn request(&self, request: Request, params: Params) {
         if modern::version_in(&params).is_some() || request.method == "server/discover" {
             return self.modern(request, params).await;
         }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use futures_util::stream::{self, Stream};
-use http::HeaderMap;
+use http::header::{AsHeaderName, HeaderMap, HeaderName};
 use tokio::sync::broadcast::error::RecvError;
 use toolhub_core::RawJson;
 
@@ -27,6 +28,9 @@ const GRACE: Duration = Duration::from_secs(60);
 /// A result that is longer than this is sent from where it lies.
 const LONG: usize = 16 << 10;
 const CANCELLED: i64 = -32800;
+// Names that are known need not be read and hashed as texts.
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// Events as they are sent, each with its frame.
 pub type Events = Pin<Box<dyn Stream<Item = String> + Send>>;
@@ -80,28 +84,27 @@ impl Reply {
 }
 
 /// Reads a header.
-fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+pub(super) fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 impl Gateway {
     /// Takes one message, or a batch of an old client.
-    pub async fn post(self: &Arc<Self>, headers: &HeaderMap, body: &[u8], principal: &Principal) -> Reply {
-        let Ok(text) = std::str::from_utf8(body) else {
+    pub async fn post(self: &Arc<Self>, headers: &HeaderMap, body: Bytes, principal: &Principal) -> Reply {
+        let Ok(text) = ByteString::try_from(body) else {
             return Reply::refused(400, None, &RpcError::new(PARSE_ERROR, "the body is not UTF-8"));
         };
         if text.trim_start().starts_with('[') {
-            return self.batch(headers, text, principal).await;
+            return Box::pin(self.batch(headers, &text, principal)).await;
         }
-        let message = match message::read(text) {
+        let message = match message::read(&text) {
             Ok(message) => message,
             Err((id, error)) => return Reply::refused(400, id.as_ref(), &error),
         };
-        let request = match message {
-            Message::Request(request) => request,
+        let (request, params) = match message {
+            Message::Request(request, params) => (request, params),
             other => return self.told(headers, other, principal),
         };
-        let params = Params::of(&request);
         if !params.meta.contains(VERSION)
             && let Err(error) = known_revision(headers)
         {
@@ -192,7 +195,7 @@ impl Gateway {
     }
 
     fn session(&self, headers: &HeaderMap, principal: &Principal) -> Result<Arc<Session>, (u16, RpcError)> {
-        let Some(id) = header(headers, "mcp-session-id") else {
+        let Some(id) = header(headers, &SESSION_ID) else {
             let how = "`Mcp-Session-Id` is missing: begin with `initialize`";
             return Err((400, RpcError::new(INVALID_REQUEST, how)));
         };
@@ -208,7 +211,7 @@ impl Gateway {
         if is_modern(headers, None) {
             return match message {
                 Message::Notification { .. } => Reply::empty(202),
-                Message::Request(_) | Message::Answer { .. } => {
+                Message::Request(..) | Message::Answer { .. } => {
                     let wrong = RpcError::new(INVALID_REQUEST, "a modern client sends requests alone");
                     Reply::refused(400, None, &wrong)
                 }
@@ -223,7 +226,7 @@ impl Gateway {
             Message::Answer { id, answer } => {
                 session.facts.questions.settle(id, answer);
             }
-            Message::Request(_) => {}
+            Message::Request(..) => {}
         }
         Reply::empty(202)
     }
@@ -258,9 +261,8 @@ impl Gateway {
         }
         let mut answers = Vec::new();
         for item in items {
-            match message::read(item.get()) {
-                Ok(Message::Request(request)) => {
-                    let params = Params::of(&request);
+            match message::read(&item.get().into()) {
+                Ok(Message::Request(request, params)) => {
                     let client = client_of(&session);
                     let (id, mut running) = (request.id.clone(), self.start(request, params, client));
                     let served = loop {
@@ -312,7 +314,7 @@ impl Gateway {
         (params, principal): (Params, &Principal),
     ) -> Reply {
         let checked = self.modern_facts(&params).and_then(|facts| {
-            self.check_headers(&request, &params, |name| header(headers, name))?;
+            self.check_headers(&request, &params, headers)?;
             modern::supported(&modern::version_in(&params).unwrap_or_default())?;
             Ok(facts)
         });
@@ -478,14 +480,14 @@ fn client_of(session: &Arc<Session>) -> Client {
 
 /// Whether a request speaks as modern clients do: its header names no legacy revision, or its body a revision at all.
 fn is_modern(headers: &HeaderMap, params: Option<&Params>) -> bool {
-    let named = header(headers, "mcp-protocol-version");
+    let named = header(headers, &PROTOCOL_VERSION);
     named.is_some_and(|version| !LEGACY.contains(&version))
         || params.is_some_and(|params| params.meta.contains(VERSION))
 }
 
 /// Refuses a header that names a revision that nobody knows (2025-11-25, transports: an invalid one is answered with 400).
 fn known_revision(headers: &HeaderMap) -> Result<(), RpcError> {
-    match header(headers, "mcp-protocol-version") {
+    match header(headers, &PROTOCOL_VERSION) {
         Some(version) if !LEGACY.contains(&version) => modern::supported(version),
         _ => Ok(()),
     }

@@ -103,27 +103,24 @@ pub(crate) struct ClientLink {
 }
 
 impl ClientLink {
-    /// The way back to the client that made a request with these params.
-    pub(crate) fn new(facts: ClientFacts, params: &Params) -> Arc<Self> {
-        let mut meta = params.meta.clone();
+    /// The way back to the client that made a request with these params, and what they say beside that.
+    pub(crate) fn new(facts: ClientFacts, Params { members, mut meta }: Params) -> (Arc<Self>, RawObject) {
         let progress = Mutex::new(meta.get("progressToken").cloned());
         // A legacy client hears logs unless it says otherwise, and a modern server is silent unless it is asked.
         if facts.era == Era::Legacy {
             meta.set(LOG_LEVEL, facts.level.name());
         }
         let hears_log = meta.contains(LOG_LEVEL);
-        for own in ["progressToken", VERSION, CAPABILITIES, INFO] {
-            meta.remove(own);
-        }
+        meta.retain(|name| !["progressToken", VERSION, CAPABILITIES, INFO].contains(&name));
         let mut extras = RawObject::default();
         for name in ["inputResponses", "requestState"] {
-            if let Some(value) = params.members.get(name) {
+            if let Some(value) = members.get(name) {
                 extras.set(name, value.clone());
             }
         }
         let (lacking, words) = (Mutex::default(), Words::default());
         let asking = Asking::current();
-        Arc::new(Self { facts, asking, meta, extras, progress, hears_log, lacking, words })
+        (Arc::new(Self { facts, asking, meta, extras, progress, hears_log, lacking, words }), members)
     }
 
     /// Waits for an answer, as long as the client is there and people may think.
@@ -159,7 +156,7 @@ impl ClientLink {
         if !failed {
             return served;
         }
-        let wanted = RawObject::default().with(part.as_str(), RawObject::default());
+        let wanted = RawObject::default().with(part.clone(), RawObject::default());
         let data = RawObject::default().with("requiredCapabilities", wanted);
         Err(RpcError::new(MISSING_CAPABILITY, format!("the request needs `{part}` of its client"))
             .with_data(data))

@@ -17,6 +17,7 @@ mod running;
 mod session;
 mod words;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -132,7 +133,7 @@ impl Gateway {
 
     /// Begins a request.
     fn start(self: &Arc<Self>, request: Request, params: Params, client: Client) -> Running {
-        let link = ClientLink::new(client.facts.clone(), &params);
+        let (link, members) = ClientLink::new(client.facts.clone(), params);
         let caller = CallerLink::new(Arc::clone(&link) as Arc<dyn toolhub_core::Caller>);
         let (gateway, cut) = (Arc::clone(self), Arc::clone(self));
         let Request { id, method, .. } = request;
@@ -140,7 +141,7 @@ impl Gateway {
         let work = async move {
             tokio::select! {
                 biased;
-                served = gateway.serve(method, params.members, (client, caller)) => served,
+                served = gateway.serve(method, members, (client, caller)) => served,
                 () = ending.cancelled() => {
                     cut.cut.fetch_add(1, Ordering::Relaxed);
                     Err(RpcError::new(ENDING, CUT))
@@ -192,7 +193,7 @@ impl Gateway {
     }
 
     async fn call(&self, params: &RawObject, caller: CallerLink) -> Served {
-        let name = params.get("name").and_then(|name| name.decode::<String>().ok());
+        let name = params.get("name").and_then(RawJson::text).map(Cow::into_owned);
         let name = name.ok_or_else(|| RpcError::invalid_params("`name` must be the name of a tool"))?;
         let arguments = match params.get("arguments") {
             None => RawJson::empty_object(),
@@ -244,7 +245,7 @@ impl Gateway {
 fn completed(result: RawJson, era: Era) -> RawJson {
     match era {
         Era::Legacy => result,
-        Era::Modern => with_member(result, "resultType", "\"complete\""),
+        Era::Modern => result.with_last("resultType", &RawJson::from("complete")),
     }
 }
 
@@ -254,19 +255,11 @@ fn cacheable(result: RawJson, era: Era) -> RawJson {
     // A text that only speaks of it is no question.
     let asks = result.get().contains("input_required") && kind().as_deref() == Some("input_required");
     match era {
-        Era::Modern if !asks => with_member(with_member(result, "ttlMs", "0"), "cacheScope", "\"private\""),
+        Era::Modern if !asks => {
+            result.with_last("ttlMs", &RawJson::from(0)).with_last("cacheScope", &RawJson::from("private"))
+        }
         Era::Modern | Era::Legacy => result,
     }
-}
-
-/// The same object with one member more at its end, unless it has it.
-fn with_member(result: RawJson, key: &str, value: &str) -> RawJson {
-    if result.has_member(key) {
-        return result;
-    }
-    let Some(inside) = result.get().trim_end().strip_suffix('}') else { return result };
-    let comma = if inside.trim_end().ends_with('{') { "" } else { "," };
-    RawJson::parse(format!(r#"{inside}{comma}"{key}":{value}}}"#)).unwrap_or(result)
 }
 
 /// What we are, to clients.

@@ -1,12 +1,15 @@
 //! What every modern request must say of itself, in its body and, over HTTP, in its headers (2026-07-28).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use http::{HeaderMap, HeaderName};
 use toolhub_core::{RawJson, RawObject};
 
 use super::backend::{LIST_TTL_MS, RpcError};
+use super::http::{PROTOCOL_VERSION, header};
 use super::link::{CAPABILITIES, ClientFacts, VERSION};
 use super::message::{Params, Request};
 use super::{Gateway, capabilities, server_info};
@@ -17,6 +20,8 @@ pub(super) const REMOVED: [&str; 5] =
     ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 /// The headers and the body do not say the same.
 const HEADER_MISMATCH: i64 = -32020;
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// What `server/discover` tells.
 pub(super) fn discovered(instructions: Option<String>) -> RawJson {
@@ -33,8 +38,8 @@ pub(super) fn discovered(instructions: Option<String>) -> RawJson {
 }
 
 /// The revision that a request's body names.
-pub(super) fn version_in(params: &Params) -> Option<String> {
-    params.meta.get(VERSION)?.decode().ok()
+pub(super) fn version_in(params: &Params) -> Option<Cow<'_, str>> {
+    params.meta.get(VERSION)?.text()
 }
 
 impl Gateway {
@@ -56,15 +61,15 @@ impl Gateway {
     }
 
     /// Checks that the headers of a modern request say what its body says.
-    pub(super) fn check_headers<'h>(
+    pub(super) fn check_headers(
         &self,
         request: &Request,
         params: &Params,
-        header: impl Fn(&str) -> Option<&'h str>,
+        headers: &HeaderMap,
     ) -> Result<(), RpcError> {
         let wrong = |what: String| RpcError::new(HEADER_MISMATCH, format!("header mismatch: {what}"));
         let said = version_in(params);
-        match header("mcp-protocol-version") {
+        match header(headers, &PROTOCOL_VERSION) {
             Some(version) if said.as_deref().is_none_or(|said| said == version) => {}
             Some(version) => {
                 let said = said.unwrap_or_default();
@@ -73,7 +78,7 @@ impl Gateway {
             None => return Err(wrong("`MCP-Protocol-Version` is missing".to_owned())),
         }
         let method = &request.method;
-        match header("mcp-method") {
+        match header(headers, &METHOD) {
             Some(named) if named == method => {}
             Some(named) => {
                 return Err(wrong(format!("`Mcp-Method` is `{named}`, the body says `{method}`")));
@@ -87,7 +92,7 @@ impl Gateway {
             _ => return Ok(()),
         };
         let about = params.text(key);
-        let named = header("mcp-name").ok_or_else(|| wrong("`Mcp-Name` is missing".to_owned()))?;
+        let named = header(headers, &NAME).ok_or_else(|| wrong("`Mcp-Name` is missing".to_owned()))?;
         let named = decoded(named).ok_or_else(|| wrong("`Mcp-Name` cannot be read".to_owned()))?;
         if about.as_deref().is_some_and(|about| about != named) {
             let about = about.unwrap_or_default();
@@ -97,12 +102,12 @@ impl Gateway {
             return Ok(());
         }
         let tools = self.backend.tools();
-        let Some(marks) = about.as_ref().and_then(|name| tools.mirrored.get(name)) else { return Ok(()) };
+        let Some(marks) = about.as_deref().and_then(|name| tools.mirrored.get(name)) else { return Ok(()) };
         let arguments = params.members.get("arguments").cloned();
         let arguments = arguments.unwrap_or_else(RawJson::empty_object).value();
         for mark in marks {
             let name = mark.header_name();
-            let (given, expected) = (header(&name), mark.value_in(&arguments));
+            let (given, expected) = (header(headers, &name), mark.value_in(&arguments));
             let same = match (given, &expected) {
                 (None, None) => true,
                 (Some(given), Some(expected)) => {
@@ -128,10 +133,10 @@ fn same_value(one: &str, other: &str) -> bool {
 }
 
 /// A header's value, out of the form for what a header cannot carry plainly.
-fn decoded(value: &str) -> Option<String> {
+fn decoded(value: &str) -> Option<Cow<'_, str>> {
     match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
-        None => Some(value.to_owned()),
-        Some(inner) => String::from_utf8(STANDARD.decode(inner).ok()?).ok(),
+        None => Some(Cow::Borrowed(value)),
+        Some(inner) => String::from_utf8(STANDARD.decode(inner).ok()?).ok().map(Cow::Owned),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Requests of modern clients that wait for an answer: the client got the question as a result, and comes again
 //! (2026-07-28, patterns/mrtr).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -36,7 +37,7 @@ pub(crate) struct About {
 impl About {
     pub(crate) fn of(principal: &Principal, request: &Request, params: &Params) -> Self {
         let name = params.text("name").or_else(|| params.text("uri")).or_else(|| params.text("taskId"));
-        Self { principal: principal.clone(), method: request.method.clone(), name }
+        Self { principal: principal.clone(), method: request.method.clone(), name: name.map(Cow::into_owned) }
     }
 }
 
@@ -84,6 +85,7 @@ impl Rounds {
         let Some(token) = params.text("requestState").filter(|state| state.starts_with(OURS)) else {
             return Resumed::Other;
         };
+        let token = token.into_owned();
         let mut all = self.all();
         sweep(&mut all);
         let Some(parked) = all.remove(&token) else {

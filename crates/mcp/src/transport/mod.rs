@@ -29,11 +29,14 @@ pub use stderr::last_lines;
 /// The most a result may take after decompression.
 pub(crate) const MAX_RESULT_BYTES: usize = 64 << 20;
 
-/// Hears of a call's progress: the raw params of the notification.
-pub(crate) type OnProgress = Arc<dyn Fn(&RawJson) + Send + Sync>;
+/// Who hears of a request on its way.
+pub(crate) trait Listener: Send + Sync {
+    /// It leaves: from here on it may take effect.
+    fn leaves(&self);
 
-/// Hears that a request leaves: from here on it may take effect.
-pub(crate) type OnLeaving = Arc<dyn Fn() + Send + Sync>;
+    /// It gets on: the raw params of the notification.
+    fn progress(&self, params: &RawJson);
+}
 
 /// One request on its way out.
 pub(crate) struct OutgoingRequest {
@@ -42,22 +45,20 @@ pub(crate) struct OutgoingRequest {
     /// The method.
     pub(crate) method: Cow<'static, str>,
     /// What the request is about: the tool's name, the resource's uri.
-    pub(crate) name: Option<String>,
+    pub(crate) name: Option<Arc<str>>,
     /// The message.
     pub(crate) body: String,
     /// Headers beside the usual ones.
     pub(crate) headers: Vec<(String, String)>,
-    /// Who hears that it leaves.
-    pub(crate) on_leaving: Option<OnLeaving>,
-    /// Who hears of its progress.
-    pub(crate) on_progress: Option<OnProgress>,
+    /// Who hears that it leaves, and of its progress.
+    pub(crate) listener: Option<Arc<dyn Listener>>,
 }
 
 impl OutgoingRequest {
     /// Says that it leaves now.
     fn leaves(&self) {
-        if let Some(on_leaving) = &self.on_leaving {
-            on_leaving();
+        if let Some(listener) = &self.listener {
+            listener.leaves();
         }
     }
 }

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bytes::Bytes;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use toolhub_core::lang::Text;
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 
-use super::{Inbox, OnProgress, OutgoingRequest, progress_token};
+use super::{Inbox, Listener, OutgoingRequest, progress_token};
 use crate::error::McpError;
 use crate::wire::{self, Incoming, NotAMessage};
 
@@ -24,7 +25,7 @@ type Reply = oneshot::Sender<Result<RawJson, McpError>>;
 
 /// What a caller wants of the actor that owns the stream.
 pub(crate) enum Command {
-    Request { id: u64, body: String, reply: Reply, on_progress: Option<OnProgress> },
+    Request { id: u64, body: String, reply: Reply, listener: Option<Arc<dyn Listener>> },
     Cancel { id: u64 },
     Send { body: String },
 }
@@ -62,8 +63,8 @@ impl Callers {
             let place = self.commands.reserve().await.map_err(|_| gone())?;
             request.leaves();
             let (reply, answer) = oneshot::channel();
-            let OutgoingRequest { id, method, body, on_progress, .. } = request;
-            place.send(Command::Request { id, body, reply, on_progress });
+            let OutgoingRequest { id, method, body, listener, .. } = request;
+            place.send(Command::Request { id, body, reply, listener });
             // Initialize may not be cancelled (2025-11-25, utilities/cancellation), and before it nothing else
             // should be said to a legacy server either.
             let told = !matches!(&*method, "initialize" | "server/discover" | "ping");
@@ -96,7 +97,7 @@ impl Drop for CancelOnDrop<'_> {
 
 struct Pending {
     reply: Reply,
-    on_progress: Option<OnProgress>,
+    listener: Option<Arc<dyn Listener>>,
 }
 
 /// The actor's side: what is under way.
@@ -115,7 +116,7 @@ impl Mux {
 
     pub(crate) fn obey(&mut self, command: Command) {
         match command {
-            Command::Request { id, body, reply, on_progress } => {
+            Command::Request { id, body, reply, listener } => {
                 // Who went away while the queue was full could not say so.
                 if self.pending.len() >= MAX_PENDING {
                     self.pending.retain(|_, pending| !pending.reply.is_closed());
@@ -127,7 +128,7 @@ impl Mux {
                     ))));
                     return;
                 }
-                self.pending.insert(id, Pending { reply, on_progress });
+                self.pending.insert(id, Pending { reply, listener });
             }
             Command::Cancel { id } => {
                 if self.pending.remove(&id).is_some() {
@@ -143,7 +144,7 @@ impl Mux {
     }
 
     /// Takes one message in; gives back what is none, for those who keep a server's last words.
-    pub(crate) fn receive(&mut self, message: &[u8]) -> Option<String> {
+    pub(crate) fn receive(&mut self, message: &Bytes) -> Option<String> {
         if message.trim_ascii().is_empty() {
             return None;
         }
@@ -156,9 +157,9 @@ impl Mux {
             },
             Ok(Incoming::Notification { method, params }) if method == "notifications/progress" => {
                 if let Some(params) = params
-                    && let Some(on_progress) = self.progress_of(&params)
+                    && let Some(listener) = self.listener_of(&params)
                 {
-                    on_progress(&params);
+                    listener.progress(&params);
                 }
             }
             Ok(Incoming::Notification { method, params }) => {
@@ -189,9 +190,9 @@ impl Mux {
         });
     }
 
-    fn progress_of(&self, params: &RawJson) -> Option<&OnProgress> {
+    fn listener_of(&self, params: &RawJson) -> Option<&Arc<dyn Listener>> {
         let token = progress_token(params)?;
-        self.pending.get(&token)?.on_progress.as_ref()
+        self.pending.get(&token)?.listener.as_ref()
     }
 
     /// An answer that cannot be read fails the call it belongs to; with one call under way that is plain enough.
@@ -208,7 +209,7 @@ impl Mux {
 
     /// A message that was not taken fails the call it was to begin; nobody waits for the others.
     pub(crate) fn refused(&mut self, message: &str, error: McpError) {
-        let id = match wire::read(message.as_bytes()) {
+        let id = match wire::read(&Bytes::copy_from_slice(message.as_bytes())) {
             Ok(Incoming::Request { id, .. }) => id.decode().ok(),
             _ => None,
         };

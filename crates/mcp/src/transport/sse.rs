@@ -195,7 +195,7 @@ impl Actor {
                 }
                 event = self.events.next() => match event {
                     Ok(Some(event)) if matches!(event.kind.as_str(), "" | "message") => {
-                        let _ = self.mux.receive(event.data.as_bytes());
+                        let _ = self.mux.receive(&event.data.into());
                     }
                     Ok(Some(_)) => {}
                     Ok(None) => break Some(McpError::Lost { cause: Text::new("its stream ended", "它的事件流结束了"), stderr: Vec::new() }),

@@ -121,7 +121,7 @@ impl Actor {
                     Line::Whole(line) => {
                         heard = true;
                         // What it prints where messages belong says most about a server that is none.
-                        if let Some(noise) = self.mux.receive(&line) {
+                        if let Some(noise) = self.mux.receive(&line.into()) {
                             ending.stderr.push(format!("(on stdout) {noise}\n").as_bytes());
                         }
                     }

@@ -115,7 +115,7 @@ fn listed(lines: &[String], key: &str) -> ToolOutput {
         true => Text::new("there are none yet", "还没有"),
         false => Text::from(lines.join("\n")),
     };
-    output(&said, RawObject::default().with(key, RawJson::of(lines)))
+    output(&said, RawObject::default().with(key.to_owned(), RawJson::of(lines)))
 }
 
 fn output(said: &Text, structured: RawObject) -> ToolOutput {

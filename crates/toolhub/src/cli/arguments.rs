@@ -140,11 +140,11 @@ enum Given {
 fn put(object: &mut RawObject, path: &[&str], value: RawJson) {
     match path {
         [] => {}
-        [key] => object.set(*key, value),
+        [key] => object.set((*key).to_owned(), value),
         [key, rest @ ..] => {
             let mut inner = object.get(key).and_then(RawJson::object).unwrap_or_default();
             put(&mut inner, rest, value);
-            object.set(*key, inner);
+            object.set((*key).to_owned(), inner);
         }
     }
 }

@@ -78,7 +78,7 @@ fn many(lang: Lang) -> anyhow::Result<Exit> {
                 let reading = read(&line.text, &known);
                 let members = shown(&line.text, &reading, &known, lang);
                 let start = RawObject::default().with("id", line.id);
-                members.iter().fold(start, |object, (key, value)| object.with(key, value.clone()))
+                members.iter().fold(start, |object, (key, value)| object.with(key.to_owned(), value.clone()))
             }
             Err(error) => {
                 exit = Exit::Failed;

@@ -42,7 +42,7 @@ pub(crate) async fn run(app: &App, args: &RunArgs) -> anyhow::Result<Exit> {
                 let named =
                     RawObject::default().with("tool", outcome.tool.as_str()).with("arguments", arguments);
                 let told = outcome.to_json(app.lang());
-                told.iter().fold(named, |shown, (name, value)| shown.with(name, value.clone()))
+                told.iter().fold(named, |shown, (name, value)| shown.with(name.to_owned(), value.clone()))
             })
             .collect();
         app.screen.json(&RawJson::of(&shown));

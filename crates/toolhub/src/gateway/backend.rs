@@ -123,7 +123,10 @@ impl HubBackend {
             None => call.arguments,
             Some(given) => {
                 let asked = call.arguments.object().unwrap_or_default();
-                given.iter().fold(asked, |all, (key, value)| all.with(key, value.clone())).into_raw()
+                given
+                    .iter()
+                    .fold(asked, |all, (key, value)| all.with(key.to_owned(), value.clone()))
+                    .into_raw()
             }
         };
         let mending = if self.profile.mend_arguments { Mending::On } else { Mending::Off };

@@ -169,7 +169,7 @@ impl Shown {
         let given = told.filter(|told| !told.arguments.is_empty()).map(|told| {
             told.arguments
                 .iter()
-                .fold(RawObject::default(), |all, (key, value)| all.with(key.as_str(), value.clone()))
+                .fold(RawObject::default(), |all, (key, value)| all.with(key.clone(), value.clone()))
         });
         let target = Target {
             tool: own.clone(),

@@ -230,6 +230,10 @@ async fn told_to_end_under_load_it_loses_no_answer() {
             let params = format!(r#""name":"work","arguments":{arguments}"#);
             // One whose connection is closed before it was looked at is none that was lost.
             let Ok(answer) = raw.request("1", "tools/call", &params).send().await else { return turn };
+            // Nor is one that is told to come again later.
+            if answer.status() == 503 {
+                return turn;
+            }
             let Ok(text) = answer.text().await else { return turn };
             let escaped = json!(arguments).to_string();
             assert!(text.contains(&escaped), "{arguments} was answered with {text}");
@@ -347,6 +351,12 @@ async fn more_than_memory_can_hold_is_refused() {
 /// What the hub may have in these tests. One request that is as long as may be is there a few times over.
 const MEMORY: u64 = 768 << 20;
 
+/// How many calls of that tool have that status.
+fn of(history: &Value, tool: &str, status: &str) -> usize {
+    let calls = history.as_array().unwrap().iter();
+    calls.filter(|call| call["tool"] == tool && call["status"] == status).count()
+}
+
 /// Where results that are allowed, each for itself, need more than there is, the program ends as one that was killed:
 /// what was answered is there when it serves again, what was under way reads `unknown`, and no child is left.
 #[tokio::test]
@@ -379,13 +389,18 @@ async fn out_of_memory_it_ends_and_is_whole_when_it_serves_again() {
     }
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
     assert_eq!(client.call("send_mail", &number_of(5)).await.text(), number_of(5));
-    let history = serving.cli().run(&["history", "--limit", "100", "--json"]).json();
-    let of = |tool: &str, status: &str| {
-        let calls = history.as_array().unwrap().iter();
-        calls.filter(|call| call["tool"] == tool && call["status"] == status).count()
+    // What a hub that serves has done is seen by others a moment later.
+    let since = Instant::now();
+    let (history, sent) = loop {
+        let history = serving.cli().run(&["history", "--limit", "100", "--json"]).json();
+        let sent = of(&history, "send_mail", "succeeded");
+        if sent == 6 || since.elapsed() > PATIENCE {
+            break (history, sent);
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
     };
-    assert_eq!(of("send_mail", "succeeded"), 6, "{history}");
-    assert!(of("large", "unknown") > 0 && of("large", "running") == 0, "{history}");
+    assert_eq!(sent, 6, "{history}");
+    assert!(of(&history, "large", "unknown") > 0 && of(&history, "large", "running") == 0, "{history}");
 }
 
 #[tokio::test]

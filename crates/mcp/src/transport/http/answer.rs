@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Response, StatusCode};
 use toolhub_core::RawJson;
 use toolhub_core::event_stream::{SseEvent, SseParser};
 
+use super::Inner;
 use super::client::lost;
-use super::{Inner, near};
 use crate::error::McpError;
-use crate::transport::{MAX_RESULT_BYTES, OnProgress, progress_token};
+use crate::transport::{Listener, MAX_RESULT_BYTES, progress_token};
 use crate::wire::{self, Incoming, NotAMessage};
 
 /// How much of an error's body is read and shown.
@@ -31,24 +31,16 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy)]
 pub(super) struct Waiting<'a> {
     pub(super) id: u64,
-    pub(super) on_progress: Option<&'a OnProgress>,
+    pub(super) listener: Option<&'a Arc<dyn Listener>>,
 }
 
 impl Inner {
-    /// The same of an answer that is there whole.
-    pub(super) async fn whole_answer_to(
+    /// The answer in a body that is there whole.
+    pub(super) fn answer_in(
         self: &Arc<Self>,
         waiting: Waiting<'_>,
-        response: http::Response<Bytes>,
+        body: &Bytes,
     ) -> Result<RawJson, McpError> {
-        let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-        if kind != Some(b"application/json") {
-            return Box::pin(self.answer_to(waiting, near::far(response))).await;
-        }
-        self.answer_in(waiting, response.body())
-    }
-
-    fn answer_in(self: &Arc<Self>, waiting: Waiting<'_>, body: &[u8]) -> Result<RawJson, McpError> {
         self.receive(body, Some(waiting))
             .unwrap_or_else(|| Err(McpError::unreadable("the body holds no answer to the request")))
     }
@@ -62,7 +54,7 @@ impl Inner {
             "text/event-stream" => self.stream_answer(waiting, response).await,
             "application/json" => {
                 let body = read_body(response, MAX_RESULT_BYTES).await?;
-                self.answer_in(waiting, &body)
+                self.answer_in(waiting, &body.into())
             }
             other => {
                 let body = read_body(response, ERROR_BODY_BYTES).await.unwrap_or_default();
@@ -120,7 +112,7 @@ impl Inner {
                 if !matches!(event.kind.as_str(), "" | "message") || event.data.is_empty() {
                     continue;
                 }
-                if let Some(answer) = self.receive(event.data.as_bytes(), waiting) {
+                if let Some(answer) = self.receive(&event.data.into(), waiting) {
                     return Ok(Some(answer));
                 }
             }
@@ -134,7 +126,7 @@ impl Inner {
     /// Takes one message in; the answer that is waited for, if that is what it is.
     fn receive(
         self: &Arc<Self>,
-        message: &[u8],
+        message: &Bytes,
         waiting: Option<Waiting<'_>>,
     ) -> Option<Result<RawJson, McpError>> {
         let id = waiting.map(|waiting| waiting.id);
@@ -144,11 +136,11 @@ impl Inner {
                 self.inbox.oddity(format!("an answer to request {other} where it does not belong"));
             }
             Ok(Incoming::Notification { method, params }) if method == "notifications/progress" => {
-                let on_progress = waiting.and_then(|waiting| waiting.on_progress);
-                if let (Some(params), Some(on_progress)) = (params, on_progress)
+                let listener = waiting.and_then(|waiting| waiting.listener);
+                if let (Some(params), Some(listener)) = (params, listener)
                     && progress_token(&params) == id
                 {
-                    on_progress(&params);
+                    listener.progress(&params);
                 }
             }
             Ok(Incoming::Notification { method, params }) => {
@@ -210,7 +202,7 @@ impl Inner {
     /// What an error status means for a message of this session.
     pub(super) async fn status_error(&self, response: Response) -> McpError {
         // Legacy servers say 404 of a session they forgot (2025-11-25, transports: session management).
-        if response.status() == StatusCode::NOT_FOUND && self.session.load().is_some() {
+        if response.status() == StatusCode::NOT_FOUND && self.agreed.load().session.is_some() {
             return McpError::SessionExpired;
         }
         status_error(response).await

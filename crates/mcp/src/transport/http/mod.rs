@@ -1,15 +1,16 @@
 //! Streamable HTTP: every message is a POST of its own. Reading what comes back is left to `answer`.
 
+mod agreed;
 pub(super) mod answer;
 pub(crate) mod client;
+mod frames;
 mod near;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
-use bytes::Bytes;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use arc_swap::ArcSwap;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use reqwest::{Client, RequestBuilder, Response};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -18,22 +19,16 @@ use url::Url;
 
 use super::{Inbox, OutgoingRequest, Transport};
 use crate::config::HttpSpec;
-use crate::era::MODERN;
 use crate::error::McpError;
-use crate::headers;
 use crate::oauth::{self, Authorizer};
 use crate::wire;
+use agreed::Agreed;
 use answer::{Cursor, Waiting, content_type};
 use client::{CONNECT_DEADLINE, client, header_map, parse_url, send_error};
 use near::{Answer, Near};
 
 /// How long saying goodbye may take: a cancellation, the end of a session.
 const FAREWELL: Duration = Duration::from_secs(2);
-
-const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
-const MCP_SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-const MCP_PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// The way to an HTTP endpoint.
 pub(crate) struct Http {
@@ -48,10 +43,8 @@ struct Inner {
     near: Option<Near>,
     headers: HeaderMap,
     authorizer: Option<Arc<dyn Authorizer>>,
-    /// What a legacy server calls our session.
-    session: ArcSwapOption<String>,
-    /// The version both sides agreed on; before that no header names one.
-    version: ArcSwapOption<String>,
+    /// What both sides agreed on, and what every request says of it.
+    agreed: ArcSwap<Agreed>,
     inbox: Arc<dyn Inbox>,
     tasks: TaskTracker,
     closing: CancellationToken,
@@ -72,18 +65,17 @@ impl Http {
         tasks: &TaskTracker,
     ) -> Result<Self, McpError> {
         let (url, headers, client) = (parse_url(&spec.url)?, header_map(&spec.headers)?, client()?);
-        let (session, version) = (ArcSwapOption::empty(), ArcSwapOption::empty());
         let (tasks, closing) = (tasks.clone(), CancellationToken::new());
         let guard = closing.clone().drop_guard();
         let near = Near::to(&url);
-        let inner = Inner { client, url, near, headers, authorizer, session, version, inbox, tasks, closing };
-        let inner = Arc::new(inner);
-        Ok(Self { inner, _closing: guard })
+        let agreed = ArcSwap::from_pointee(Agreed::new(near.as_ref(), &headers));
+        let inner = Inner { client, url, near, headers, authorizer, agreed, inbox, tasks, closing };
+        Ok(Self { inner: Arc::new(inner), _closing: guard })
     }
 
     /// From now on every request names this version, or none.
     pub(crate) fn speak(&self, version: Option<&str>) {
-        self.inner.version.store(version.map(|version| Arc::new(version.to_owned())));
+        self.inner.agree(|agreed| agreed.version = version.map(str::to_owned));
     }
 
     /// Opens the stream on which a legacy server speaks unasked (2025-11-25, transports: listening), and keeps it
@@ -102,7 +94,7 @@ impl Http {
     /// Ends the session that a legacy server keeps for us (2025-11-25, transports: session management).
     pub(crate) fn end_session(&self) {
         let inner = Arc::clone(&self.inner);
-        if inner.session.load().is_some() {
+        if inner.agreed.load().session.is_some() {
             self.inner.farewell(async move {
                 let _ = inner.send(inner.dressed(inner.client.delete(inner.url.clone()))).await;
             });
@@ -111,29 +103,15 @@ impl Http {
 }
 
 impl Transport for Http {
-    fn request(&self, request: OutgoingRequest) -> BoxFuture<'_, Result<RawJson, McpError>> {
+    fn request(&self, mut request: OutgoingRequest) -> BoxFuture<'_, Result<RawJson, McpError>> {
         Box::pin(async move {
-            let mut headers = HeaderMap::new();
-            if self.inner.is_modern() {
-                if let Ok(method) = HeaderValue::from_str(&request.method) {
-                    headers.insert(MCP_METHOD, method);
-                }
-                let name = request.name.as_deref().map(headers::encode);
-                if let Some(name) = name.and_then(|name| HeaderValue::try_from(name).ok()) {
-                    headers.insert(MCP_NAME, name);
-                }
-                for (key, value) in &request.headers {
-                    if let (Ok(key), Ok(value)) = (key.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
-                        headers.insert(key, value);
-                    }
-                }
-            }
             // A modern server sees the closed stream; a legacy one is told (2025-11-25, utilities/cancellation).
             let told =
-                !self.inner.is_modern() && !matches!(&*request.method, "initialize" | "server/discover");
+                !matches!(&*request.method, "initialize" | "server/discover") && !self.inner.is_modern();
             let mut guard = CancelOnDrop { http: self, id: told.then_some(request.id) };
             request.leaves();
-            let answer = match self.inner.post(request.body, headers).await {
+            let body = std::mem::take(&mut request.body);
+            let answer = match self.inner.post(body, Some(&request)).await {
                 Ok(answer) => answer,
                 Err(error) => {
                     guard.id = None;
@@ -141,15 +119,12 @@ impl Transport for Http {
                 }
             };
             if request.method == "initialize" {
-                self.inner.join_session(match &answer {
-                    Answer::Whole(response) => response.headers(),
-                    Answer::Stream(response) => response.headers(),
-                });
+                self.inner.join_session(&answer.headers());
             }
-            let waiting = Waiting { id: request.id, on_progress: request.on_progress.as_ref() };
+            let waiting = Waiting { id: request.id, listener: request.listener.as_ref() };
             let answer = match answer {
-                Answer::Whole(response) => self.inner.whole_answer_to(waiting, response).await,
-                Answer::Stream(response) => Box::pin(self.inner.answer_to(waiting, response)).await,
+                Answer::Whole(head, body) if head.plain_json => self.inner.answer_in(waiting, &body),
+                other => Box::pin(self.inner.answer_to(waiting, other.far())).await,
             };
             guard.id = None;
             answer
@@ -158,7 +133,7 @@ impl Transport for Http {
 
     fn notify(&self, body: String) -> BoxFuture<'_, Result<(), McpError>> {
         Box::pin(async move {
-            self.inner.post(body, HeaderMap::new()).await?;
+            self.inner.post(body, None).await?;
             Ok(())
         })
     }
@@ -180,14 +155,24 @@ impl Drop for CancelOnDrop<'_> {
         let body = wire::notification("notifications/cancelled", &params);
         let inner = Arc::clone(&self.http.inner);
         self.http.inner.farewell(async move {
-            let _ = inner.post(body, HeaderMap::new()).await;
+            let _ = inner.post(body, None).await;
         });
     }
 }
 
 impl Inner {
     fn is_modern(&self) -> bool {
-        self.version.load().as_deref().is_some_and(|version| MODERN.contains(&version.as_str()))
+        self.agreed.load().is_modern()
+    }
+
+    /// Agrees on something else from now on.
+    fn agree(&self, change: impl Fn(&mut Agreed)) {
+        self.agreed.rcu(|agreed| {
+            let mut agreed = Agreed::clone(agreed);
+            change(&mut agreed);
+            agreed.put_into_lines(self.near.as_ref(), &self.headers);
+            agreed
+        });
     }
 
     /// Runs something that ends with the transport.
@@ -221,7 +206,7 @@ impl Inner {
         let inner = Arc::clone(self);
         self.while_open(async move {
             let outcome = inner.inbox.request(method, params, via).await;
-            let sent = inner.post(wire::answer(id, &outcome), HeaderMap::new());
+            let sent = inner.post(wire::answer(id, &outcome), None);
             let _ = tokio::time::timeout(CONNECT_DEADLINE, sent).await;
         });
     }
@@ -229,10 +214,11 @@ impl Inner {
     /// What every request carries.
     fn dressed(&self, mut request: RequestBuilder) -> RequestBuilder {
         request = request.headers(self.headers.clone());
-        if let Some(session) = self.session.load().as_deref() {
+        let agreed = self.agreed.load();
+        if let Some(session) = &agreed.session {
             request = request.header("Mcp-Session-Id", session);
         }
-        if let Some(version) = self.version.load().as_deref() {
+        if let Some(version) = &agreed.version {
             request = request.header("MCP-Protocol-Version", version);
         }
         request
@@ -243,51 +229,26 @@ impl Inner {
         oauth::send(request, self.authorizer.as_ref(), |error| send_error(error, &self.url)).await
     }
 
-    /// What a message on the short way carries.
-    fn dress(&self, headers: &mut HeaderMap) {
-        for (key, value) in &self.headers {
-            headers.insert(key, value.clone());
-        }
-        let text = |text: &str| HeaderValue::from_str(text).ok();
-        if let Some(session) = self.session.load().as_deref().and_then(|session| text(session)) {
-            headers.insert(MCP_SESSION_ID, session);
-        }
-        if let Some(version) = self.version.load().as_deref().and_then(|version| text(version)) {
-            headers.insert(MCP_PROTOCOL_VERSION, version);
-        }
-        headers.insert(USER_AGENT, HeaderValue::from_static(client::USER_AGENT));
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-    }
-
-    /// Posts one message; an error status is an error.
-    async fn post(&self, body: String, extra: HeaderMap) -> Result<Answer, McpError> {
-        let body = Bytes::from(body);
+    /// Posts one message; an error status is an error. `about` is the request that it is, where it is one.
+    async fn post(&self, body: String, about: Option<&OutgoingRequest>) -> Result<Answer, McpError> {
         let stranger = self.authorizer.as_ref().is_none_or(|authorizer| authorizer.is_stranger());
         if let Some(near) = self.near.as_ref().filter(|_| stranger) {
-            let mut headers = extra.clone();
-            self.dress(&mut headers);
-            let answer = near.post(headers, body.clone()).await?;
-            let status = match &answer {
-                Answer::Whole(response) => response.status(),
-                Answer::Stream(response) => response.status(),
-            };
+            let head = self.agreed.load().head(about, body.len());
+            let answer = near.post(head, &body).await?;
+            let status = answer.status();
             if status.is_success() {
                 return Ok(answer);
             }
             // One that wants to know who is calling, or is elsewhere by now, did not look at the message.
             if !matches!(status.as_u16(), 401 | 403) && !status.is_redirection() {
-                let response = match answer {
-                    Answer::Whole(response) => near::far(response),
-                    Answer::Stream(response) => response,
-                };
-                return Err(Box::pin(self.status_error(response)).await);
+                return Err(Box::pin(self.status_error(answer.far())).await);
             }
         }
+        let extra = self.agreed.load().extra(about);
         Box::pin(self.post_far(body, extra)).await.map(Answer::Stream)
     }
 
-    async fn post_far(&self, body: Bytes, extra: HeaderMap) -> Result<Response, McpError> {
+    async fn post_far(&self, body: String, extra: HeaderMap) -> Result<Response, McpError> {
         let request = self
             .dressed(self.client.post(self.url.clone()))
             .header(CONTENT_TYPE, "application/json")
@@ -313,6 +274,6 @@ impl Inner {
     /// they refuse; that one is not ours.
     fn join_session(&self, headers: &HeaderMap) {
         let named = headers.get("mcp-session-id").and_then(|value| value.to_str().ok());
-        self.session.store(named.map(|session| Arc::new(session.to_owned())));
+        self.agree(|agreed| agreed.session = named.map(str::to_owned));
     }
 }

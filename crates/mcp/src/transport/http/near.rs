@@ -2,33 +2,36 @@
 //! connections that whoever calls drives itself, so that an exchange wakes nobody else. What it cannot do is left to the
 //! long way.
 
-use std::future::poll_fn;
-use std::io::Read as _;
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST};
-use http::{HeaderMap, HeaderValue, Method, Request, Uri};
-use hyper::body::{Body as _, Incoming};
-use hyper::client::conn::http1::{self, Connection, SendRequest};
-use hyper::rt::Executor as _;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use hyper::body::Frame;
 use reqwest::{Body, Response};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use toolhub_core::lang::Text;
 use url::Url;
 
 use super::answer::{read_body, too_large};
 use super::client::{CONNECT_DEADLINE, root_cause};
+use super::frames::{Framing, Garbled, Head, Part};
 use crate::error::McpError;
 use crate::transport::MAX_RESULT_BYTES;
 
 /// Connections that are kept for the next message, and for how long.
 const KEPT: usize = 64;
 const KEPT_FOR: Duration = Duration::from_secs(60);
+/// A message up to this length goes out in one piece with its head.
+const SHORT: usize = 16 << 10;
+/// How much is read at once, at least.
+const ROOM: usize = 4 << 10;
 
 /// The way to one endpoint.
 #[derive(Debug)]
@@ -36,98 +39,164 @@ pub(super) struct Near {
     host: String,
     port: u16,
     /// Host and port as the server is told them.
-    authority: HeaderValue,
+    pub(super) authority: String,
     /// What is asked for there.
-    target: Uri,
+    pub(super) target: String,
     idle: Mutex<Vec<(Instant, Wire)>>,
 }
 
-/// A connection and its driver.
+/// A connection, and what came over it and was not looked at yet.
 #[derive(Debug)]
 struct Wire {
-    sender: SendRequest<Body>,
-    /// Not there any more once it has ended.
-    connection: Option<Connection<TokioIo<TcpStream>, Body>>,
+    stream: TcpStream,
+    there: BytesMut,
 }
 
 /// What came back.
 pub(super) enum Answer {
     /// All of it.
-    Whole(http::Response<Bytes>),
+    Whole(Head, Bytes),
     /// Its head, and a stream.
     Stream(Response),
 }
 
-/// Why an exchange failed, and the message, where it never left.
-type Failed = (McpError, Option<Request<Body>>);
+impl Answer {
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
+            Self::Whole(head, _) => head.status,
+            Self::Stream(response) => response.status(),
+        }
+    }
+
+    pub(super) fn headers(&self) -> HeaderMap {
+        match self {
+            Self::Whole(head, _) => head.headers(),
+            Self::Stream(response) => response.headers().clone(),
+        }
+    }
+
+    /// The same answer as the long way gives it.
+    pub(super) fn far(self) -> Response {
+        match self {
+            Self::Whole(head, body) => response(&head, Body::from(body)),
+            Self::Stream(response) => response,
+        }
+    }
+}
+
+fn response(head: &Head, body: Body) -> Response {
+    let mut whole = http::Response::new(body);
+    (*whole.status_mut(), *whole.headers_mut()) = (head.status, head.headers());
+    Response::from(whole)
+}
+
+/// A message did not leave, or nobody knows how much of it did.
+enum Unsent {
+    Whole,
+    Part(io::Error),
+}
 
 impl Wire {
-    /// Runs `work` and the connection that it needs.
-    async fn drive<T>(
-        connection: &mut Option<Connection<TokioIo<TcpStream>, Body>>,
-        mut work: Pin<&mut impl Future<Output = T>>,
-    ) -> T {
-        poll_fn(|context| {
-            if let Some(running) = connection
-                && Pin::new(running).poll(context).is_ready()
-            {
-                // Whoever waits for something of it hears that nothing comes any more.
-                *connection = None;
+    /// Whether the next message may go over it: nothing came that nobody asked for, nor its end.
+    fn is_fit(&self) -> bool {
+        let nothing = self.stream.try_read(&mut [0]);
+        self.there.is_empty() && nothing.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    }
+
+    /// Sends a message.
+    async fn send(&mut self, parts: [&[u8]; 2]) -> Result<(), Unsent> {
+        let mut begun = false;
+        for mut part in parts {
+            while !part.is_empty() {
+                match self.stream.write(part).await {
+                    Ok(0) if begun => return Err(Unsent::Part(ErrorKind::WriteZero.into())),
+                    Ok(sent) if sent > 0 => (begun, part) = (true, &part[sent..]),
+                    Err(error) if begun => return Err(Unsent::Part(error)),
+                    // It was ended while nobody looked, and the server has seen nothing of this.
+                    Ok(_) | Err(_) => return Err(Unsent::Whole),
+                }
             }
-            work.as_mut().poll(context)
-        })
-        .await
+        }
+        Ok(())
     }
 
-    /// Whether the next message may go over it: a server that ended it has been heard by now.
-    async fn is_fit(&mut self) -> bool {
-        let Self { sender, connection } = self;
-        Self::drive(connection, pin!(std::future::ready(()))).await;
-        connection.is_some() && sender.is_ready()
+    /// Waits for more; whether any came before the end.
+    async fn more(&mut self) -> io::Result<bool> {
+        self.there.reserve(ROOM);
+        Ok(self.stream.read_buf(&mut self.there).await? > 0)
     }
 
-    /// One message and the head of its answer.
-    async fn send(&mut self, request: Request<Body>) -> Result<http::Response<Incoming>, Failed> {
-        let Self { sender, connection } = self;
-        let sending = pin!(sender.try_send_request(request));
-        Self::drive(connection, sending).await.map_err(|mut failed| {
-            let unsent = failed.take_message();
-            (lost(failed.error()), unsent)
-        })
+    /// The head of an answer.
+    async fn head(&mut self) -> Result<Head, McpError> {
+        loop {
+            if !self.more().await.map_err(|error| lost(&error))? {
+                return Err(lost(&broken_off()));
+            }
+            if let Some(head) = Head::take(&mut self.there).map_err(unreadable)? {
+                return Ok(head);
+            }
+        }
     }
 
     /// All of a body.
-    async fn read(&mut self, body: Incoming) -> Result<Bytes, McpError> {
-        let mut body = pin!(body);
-        let mut first = Bytes::new();
+    async fn body(&mut self, mut framing: Framing) -> Result<Bytes, McpError> {
+        if let Framing::Length(length) = framing {
+            let length = usize::try_from(length).ok().filter(|length| *length <= MAX_RESULT_BYTES);
+            let length = length.ok_or_else(|| too_large(MAX_RESULT_BYTES))?;
+            while self.there.len() < length {
+                self.there.reserve((length - self.there.len()).min(1 << 20));
+                if !self.more().await.map_err(|error| lost(&error))? {
+                    return Err(lost(&broken_off()));
+                }
+            }
+            return Ok(self.there.split_to(length).freeze());
+        }
         let mut all = BytesMut::new();
         loop {
-            let frame = pin!(poll_fn(|context| body.as_mut().poll_frame(context)));
-            let Some(frame) = Self::drive(&mut self.connection, frame).await else { break };
-            let Ok(data) = frame.map_err(|error| lost(&error))?.into_data() else { continue };
-            match (first.is_empty(), all.is_empty()) {
-                (true, true) => first = data,
-                (false, true) => {
-                    all.extend_from_slice(&first);
-                    all.extend_from_slice(&data);
-                }
-                (_, false) => all.extend_from_slice(&data),
+            match framing.take(&mut self.there).map_err(unreadable)? {
+                Part::Data(data) => all.extend_from_slice(&data),
+                Part::End => return Ok(all.freeze()),
+                Part::Wait => match self.more().await.map_err(|error| lost(&error))? {
+                    true => {}
+                    false if framing.ends_with_connection() => return Ok(all.freeze()),
+                    false => return Err(lost(&broken_off())),
+                },
             }
-            if all.len().max(first.len()) > MAX_RESULT_BYTES {
+            if all.len() > MAX_RESULT_BYTES {
                 return Err(too_large(MAX_RESULT_BYTES));
             }
         }
-        Ok(if all.is_empty() { first } else { all.freeze() })
     }
+}
 
-    /// From now on the connection runs by itself, as long as somebody reads what comes over it.
-    fn let_go(self) {
-        let Self { sender, connection } = self;
-        if let Some(connection) = connection {
-            TokioExecutor::new().execute(async move {
-                let _ = connection.await;
-                drop(sender);
-            });
+/// A body that is read as it comes.
+struct Coming {
+    wire: Wire,
+    framing: Framing,
+}
+
+impl hyper::body::Body for Coming {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let Self { wire, framing } = self.get_mut();
+        loop {
+            match framing.take(&mut wire.there) {
+                Ok(Part::Data(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Ok(Part::End) => return Poll::Ready(None),
+                Ok(Part::Wait) => {}
+                Err(Garbled(why)) => return Poll::Ready(Some(Err(io::Error::other(why)))),
+            }
+            match ready!(pin!(wire.more()).poll(context)) {
+                Ok(true) => {}
+                Ok(false) if framing.ends_with_connection() => return Poll::Ready(None),
+                Ok(false) => return Poll::Ready(Some(Err(broken_off()))),
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
         }
     }
 }
@@ -161,13 +230,12 @@ impl Near {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let here = host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         let plain = url.scheme() == "http" && url.username().is_empty() && url.password().is_none();
-        let uri: Uri = url.as_str().split('#').next()?.parse().ok()?;
-        let (target, authority) = (uri.path_and_query()?.clone(), uri.authority()?.as_str().parse().ok()?);
+        let uri: http::Uri = url.as_str().split('#').next()?.parse().ok()?;
         (here && plain).then_some(Self {
             host: bare.to_owned(),
             port: url.port_or_known_default()?,
-            authority,
-            target: Uri::from(target),
+            authority: uri.authority()?.as_str().to_owned(),
+            target: uri.path_and_query()?.as_str().to_owned(),
             idle: Mutex::default(),
         })
     }
@@ -177,24 +245,21 @@ impl Near {
     }
 
     /// A connection that is open, where one is kept.
-    async fn kept(&self) -> Option<Wire> {
+    fn kept(&self) -> Option<Wire> {
         loop {
-            let (since, mut wire) = self.idle().pop()?;
-            if since.elapsed() < KEPT_FOR && wire.is_fit().await {
+            let (since, wire) = self.idle().pop()?;
+            if since.elapsed() < KEPT_FOR && wire.is_fit() {
                 return Some(wire);
             }
         }
     }
 
     fn keep(&self, wire: Wire) {
-        if wire.connection.is_none() {
-            return;
-        }
-        let mut idle = self.idle();
+        let (mut idle, now) = (self.idle(), Instant::now());
         // The oldest stand first; where those below are too old, so is nobody's use for them.
-        let old = idle.first().is_some_and(|(since, _)| since.elapsed() >= KEPT_FOR);
+        let old = idle.first().is_some_and(|(since, _)| now.duration_since(*since) >= KEPT_FOR);
         let gone = (old || idle.len() >= KEPT).then(|| idle.remove(0));
-        idle.push((Instant::now(), wire));
+        idle.push((now, wire));
         drop(idle);
         drop(gone);
     }
@@ -210,46 +275,70 @@ impl Near {
         };
         // A message is one small write, and is not to wait for another.
         let _ = stream.set_nodelay(true);
-        let (sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&root_cause(&error)))?;
-        Ok(Wire { sender, connection: Some(connection) })
+        Ok(Wire { stream, there: BytesMut::new() })
     }
 
-    /// Posts one message.
-    pub(super) async fn post(&self, mut headers: HeaderMap, body: Bytes) -> Result<Answer, McpError> {
-        headers.insert(HOST, self.authority.clone());
-        let mut request = Request::new(Body::from(body));
-        (*request.method_mut(), *request.uri_mut()) = (Method::POST, self.target.clone());
-        *request.headers_mut() = headers;
-        let mut wire = match self.kept().await {
+    /// Posts one message: all lines of its head but the last, which says how long it is, and its body.
+    pub(super) async fn post(&self, mut head: Vec<u8>, body: &str) -> Result<Answer, McpError> {
+        // Writing into memory cannot fail.
+        let _ = write!(head, "content-length: {}\r\n\r\n", body.len());
+        let parts = if body.len() <= SHORT {
+            head.extend_from_slice(body.as_bytes());
+            [&head[..], &[]]
+        } else {
+            [&head[..], body.as_bytes()]
+        };
+        let mut wire = match self.kept() {
             Some(wire) => wire,
             // What is seldom needed stands in boxes of its own, so that what always is stays small.
             None => Box::pin(self.connect()).await?,
         };
-        let response = loop {
-            match wire.send(request).await {
-                Ok(response) => break response,
-                // It was ended while nobody looked, and the server has seen nothing of this.
-                Err((_, Some(unsent))) => (wire, request) = (Box::pin(self.connect()).await?, unsent),
-                Err((error, None)) => return Err(self.placed(error)),
+        let sent = match wire.send(parts).await {
+            Err(Unsent::Whole) => {
+                wire = Box::pin(self.connect()).await?;
+                wire.send(parts).await
             }
+            sent => sent,
         };
-        let (parts, body) = response.into_parts();
-        let kind = parts.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+        if let Err(unsent) = sent {
+            let cause = match unsent {
+                Unsent::Part(error) => error,
+                Unsent::Whole => ErrorKind::BrokenPipe.into(),
+            };
+            return Err(self.placed(lost(&cause)));
+        }
+        self.answer(wire).await.map_err(|error| self.placed(error))
+    }
+
+    async fn answer(&self, mut wire: Wire) -> Result<Answer, McpError> {
+        let head = wire.head().await?;
+        if !head.plain_json {
+            return Box::pin(self.odd_answer(head, wire)).await;
+        }
+        let body = wire.body(head.body).await?;
+        if head.stays {
+            self.keep(wire);
+        }
+        Ok(Answer::Whole(head, body))
+    }
+
+    /// An answer that does not say that it is JSON and nothing else.
+    async fn odd_answer(&self, head: Head, mut wire: Wire) -> Result<Answer, McpError> {
+        let headers = head.headers();
+        let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
         let endless = b"text/event-stream";
         if kind.get(..endless.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(endless)) {
-            wire.let_go();
-            return Ok(Answer::Stream(Response::from(http::Response::from_parts(parts, Body::wrap(body)))));
+            let framing = head.body;
+            return Ok(Answer::Stream(response(&head, Body::wrap(Coming { wire, framing }))));
         }
-        let body = wire.read(body).await.map_err(|error| self.placed(error))?;
-        self.keep(wire);
-        let packed = parts.headers.contains_key(CONTENT_ENCODING);
-        let response = http::Response::from_parts(parts, body);
-        if packed {
-            Ok(Answer::Stream(Box::pin(unpacked(far(response))).await?))
-        } else {
-            Ok(Answer::Whole(response))
+        let body = wire.body(head.body).await?;
+        if head.stays {
+            self.keep(wire);
         }
+        if headers.contains_key(CONTENT_ENCODING) {
+            return Ok(Answer::Stream(unpacked(response(&head, Body::from(body))).await?));
+        }
+        Ok(Answer::Whole(head, body))
     }
 
     /// The same error, with the place where it happened.
@@ -264,11 +353,14 @@ impl Near {
     }
 }
 
-/// The same answer as the long way gives it.
-pub(super) fn far(response: http::Response<Bytes>) -> Response {
-    Response::from(response.map(Body::from))
+fn broken_off() -> io::Error {
+    io::Error::new(ErrorKind::UnexpectedEof, "the connection was closed before the answer was there")
 }
 
-fn lost(error: &hyper::Error) -> McpError {
+fn lost(error: &io::Error) -> McpError {
     McpError::Lost { cause: Text::from(root_cause(error)), stderr: Vec::new() }
+}
+
+fn unreadable(Garbled(why): Garbled) -> McpError {
+    McpError::unreadable(why)
 }

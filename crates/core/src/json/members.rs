@@ -1,0 +1,222 @@
+//! The members of an object: each name and value as it was given, and found without a copy.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use bytestring::ByteString;
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::RawJson;
+
+/// The members of an object in their order, each value as it was given.
+#[derive(Debug, Clone, Default)]
+pub struct RawObject(Vec<(ByteString, RawJson)>);
+
+impl RawObject {
+    /// The value of the first member called `key`.
+    pub fn get(&self, key: &str) -> Option<&RawJson> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// Whether there is a member called `key`.
+    pub fn contains(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Replaces the member called `key`, or adds it at the end.
+    pub fn set(&mut self, key: impl Into<Key>, value: impl Into<RawJson>) {
+        let Key(key) = key.into();
+        let value = value.into();
+        match self.0.iter_mut().find(|(name, _)| *name == key) {
+            Some(member) => member.1 = value,
+            None => self.0.push((key, value)),
+        }
+    }
+
+    /// Takes the member called `key` out.
+    pub fn remove(&mut self, key: &str) {
+        self.0.retain(|(name, _)| name != key);
+    }
+
+    /// Keeps the members whose names are wanted.
+    pub fn retain(&mut self, mut wanted: impl FnMut(&str) -> bool) {
+        self.0.retain(|(name, _)| wanted(name));
+    }
+
+    /// The same with one member more.
+    #[must_use]
+    pub fn with(mut self, key: impl Into<Key>, value: impl Into<RawJson>) -> Self {
+        self.set(key, value);
+        self
+    }
+
+    /// The members, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &RawJson)> {
+        self.0.iter().map(|(name, value)| (&**name, value))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The object as one value.
+    pub fn into_raw(self) -> RawJson {
+        RawJson::of(&self)
+    }
+}
+
+impl Serialize for RawObject {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(&**name, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for RawObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let members: Vec<(Cow<'_, str>, RawJson)> = deserializer.deserialize_map(Members(PhantomData))?;
+        Ok(Self(members.into_iter().map(|(name, value)| (name.into_owned().into(), value)).collect()))
+    }
+}
+
+/// The name of a member that is written; one that stands in the program is not copied.
+#[derive(Debug)]
+pub struct Key(ByteString);
+
+impl From<&'static str> for Key {
+    fn from(name: &'static str) -> Self {
+        Self(ByteString::from_static(name))
+    }
+}
+
+impl From<String> for Key {
+    fn from(name: String) -> Self {
+        Self(name.into())
+    }
+}
+
+impl RawObject {
+    /// Members that were found in a text, as parts of that text.
+    pub fn part(text: &ByteString, found: Vec<(Cow<'_, str>, &RawValue)>) -> Self {
+        let name = |name: Cow<'_, str>| match name {
+            Cow::Borrowed(name) => text.slice_ref(name),
+            Cow::Owned(name) => name.into(),
+        };
+        Self(found.into_iter().map(|(key, value)| (name(key), RawJson::part(text, value))).collect())
+    }
+}
+
+/// The members of the object in a text.
+pub(super) fn members(text: &ByteString) -> Option<RawObject> {
+    borrowed(text).map(|found| RawObject::part(text, found))
+}
+
+/// The members of the object in a text, in their order.
+pub(super) fn borrowed(text: &str) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
+    serde_json::Deserializer::from_str(text).deserialize_map(Members(PhantomData)).ok()
+}
+
+/// Looks for a member of that name.
+pub(super) struct Named<'k>(pub(super) &'k str);
+
+impl Named<'_> {
+    /// Whether the object in a text has it.
+    pub(super) fn found_in(self, text: &str) -> bool {
+        serde_json::Deserializer::from_str(text).deserialize_map(self).unwrap_or(false)
+    }
+}
+
+impl<'de> Visitor<'de> for Named<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
+        let mut found = false;
+        while let Some(SameName(same)) = map.next_key_seed(NameIs(self.0))? {
+            found |= same;
+            map.next_value::<IgnoredAny>()?;
+        }
+        Ok(found)
+    }
+}
+
+/// Whether a name is the one that is looked for.
+struct SameName(bool);
+struct NameIs<'k>(&'k str);
+
+impl<'de> DeserializeSeed<'de> for NameIs<'_> {
+    type Value = SameName;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<SameName, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for NameIs<'_> {
+    type Value = SameName;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<SameName, E> {
+        Ok(SameName(name == self.0))
+    }
+}
+
+/// Reads the members of an object in their order; a name that is there twice stays twice.
+struct Members<V>(PhantomData<V>);
+
+impl<'de, V: Deserialize<'de>> Visitor<'de> for Members<V> {
+    type Value = Vec<(Cow<'de, str>, V)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::with_capacity(4);
+        while let Some(name) = map.next_key_seed(Name)? {
+            members.push((name, map.next_value()?));
+        }
+        Ok(members)
+    }
+}
+
+/// A name, copied only where it is spelled with escapes.
+struct Name;
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(name))
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(name.to_owned()))
+    }
+}

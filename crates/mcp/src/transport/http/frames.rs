@@ -1,0 +1,375 @@
+//! How an answer lies on a connection of HTTP/1.1 (RFC 9112): its head, and where its body ends. Bytes go in and parts
+//! come out; nothing here waits for anything.
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use http::header::{CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+
+/// The most that a head may take, and the most lines it may have.
+const MAX_HEAD: usize = 64 << 10;
+const MAX_LINES: usize = 96;
+/// The most that the line of a chunk's length may take, and what comes after the last chunk.
+const MAX_SIZE_LINE: usize = 1 << 10;
+const MAX_TRAILERS: usize = 16 << 10;
+
+/// The head of an answer.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) status: StatusCode,
+    /// Whether it says that JSON follows, and nothing besides: what nearly every answer says.
+    pub(super) plain_json: bool,
+    /// Its lines, as they came.
+    lines: Bytes,
+    /// Where its body ends.
+    pub(super) body: Framing,
+    /// Whether another message may follow on the same connection.
+    pub(super) stays: bool,
+}
+
+/// Where a body ends, as far as it has not been read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// After so many bytes.
+    Length(u64),
+    /// After the last of its chunks.
+    Chunks(Chunk),
+    /// With the connection.
+    Close,
+}
+
+/// Where in its chunks a body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Chunk {
+    /// Before the line that says how long the next is.
+    Size,
+    /// In one, with so many bytes to come.
+    Data(u64),
+    /// Behind one.
+    Gap,
+    /// Behind the last, in lines that nobody needs; so many bytes of them were seen.
+    Trailers(usize),
+    /// At the end.
+    Over,
+}
+
+/// What came of looking at what is there.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// A piece of the body.
+    Data(Bytes),
+    /// More must come first.
+    Wait,
+    /// That was all.
+    End,
+}
+
+/// What is there is no answer, and why.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Garbled(pub(super) String);
+
+fn garbled<T>(why: &str) -> Result<T, Garbled> {
+    Err(Garbled(why.to_owned()))
+}
+
+impl Head {
+    /// Takes a head out of what came, once it is there whole. What only announces another one is skipped.
+    pub(super) fn take(from: &mut BytesMut) -> Result<Option<Self>, Garbled> {
+        loop {
+            let mut lines = [httparse::EMPTY_HEADER; MAX_LINES];
+            let mut head = httparse::Response::new(&mut lines);
+            let length = match head.parse(from) {
+                Ok(httparse::Status::Complete(length)) => length,
+                Ok(httparse::Status::Partial) if from.len() > MAX_HEAD => {
+                    return garbled("the head of the answer is too long");
+                }
+                Ok(httparse::Status::Partial) => return Ok(None),
+                Err(error) => return Err(Garbled(format!("the answer is not HTTP: {error}"))),
+            };
+            let status = head.code.and_then(|code| StatusCode::from_u16(code).ok());
+            let Some(status) = status else { return garbled("the answer has no status") };
+            if status.is_informational() {
+                from.advance(length);
+                if status == StatusCode::SWITCHING_PROTOCOLS {
+                    return garbled("the server wants to speak something else");
+                }
+                continue;
+            }
+            let facts = Facts::of(&head, status)?;
+            let lines = from.split_to(length).freeze();
+            let Facts { body, stays, plain_json } = facts;
+            return Ok(Some(Self { status, plain_json, lines, body, stays }));
+        }
+    }
+
+    /// Its lines, by their names.
+    pub(super) fn headers(&self) -> HeaderMap {
+        let mut lines = [httparse::EMPTY_HEADER; MAX_LINES];
+        let mut head = httparse::Response::new(&mut lines);
+        // It was read before.
+        let _ = head.parse(&self.lines);
+        let mut map = HeaderMap::with_capacity(head.headers.len());
+        for line in head.headers.iter() {
+            let name = HeaderName::from_bytes(line.name.as_bytes());
+            if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(line.value)) {
+                map.append(name, value);
+            }
+        }
+        map
+    }
+}
+
+/// What a head says of its body and its connection.
+struct Facts {
+    body: Framing,
+    stays: bool,
+    plain_json: bool,
+}
+
+impl Facts {
+    fn of(head: &httparse::Response<'_, '_>, status: StatusCode) -> Result<Self, Garbled> {
+        let (mut length, mut chunked, mut json, mut packed) = (None, false, false, false);
+        let mut stays = head.version == Some(1);
+        let is =
+            |line: &httparse::Header<'_>, name: HeaderName| line.name.eq_ignore_ascii_case(name.as_str());
+        for line in head.headers.iter() {
+            if is(line, CONTENT_LENGTH) {
+                let said = number(line.value);
+                if said.is_none() || length.is_some_and(|length| Some(length) != said) {
+                    return garbled("the answer does not say clearly how long it is");
+                }
+                length = said;
+            } else if is(line, CONTENT_TYPE) {
+                json = line.value == b"application/json";
+            } else if is(line, TRANSFER_ENCODING) {
+                if chunked || !line.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+                    return garbled("the answer is packed for its way in a manner that is not known");
+                }
+                chunked = true;
+            } else if is(line, CONNECTION) {
+                for word in line.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+                    if word.eq_ignore_ascii_case(b"close") {
+                        stays = false;
+                    } else if word.eq_ignore_ascii_case(b"keep-alive") && head.version == Some(0) {
+                        stays = true;
+                    }
+                }
+            } else if is(line, CONTENT_ENCODING) {
+                packed = true;
+            }
+        }
+        let body = match (status, chunked, length) {
+            (StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED, ..) => Framing::Length(0),
+            (_, true, said) => {
+                // Who says two things is not asked a third.
+                stays &= said.is_none();
+                Framing::Chunks(Chunk::Size)
+            }
+            (_, false, Some(length)) => Framing::Length(length),
+            (_, false, None) => {
+                stays = false;
+                Framing::Close
+            }
+        };
+        Ok(Self { body, stays, plain_json: json && !packed })
+    }
+}
+
+fn number(text: &[u8]) -> Option<u64> {
+    let text = text.trim_ascii();
+    let digits = !text.is_empty() && text.len() < 19 && text.iter().all(u8::is_ascii_digit);
+    digits.then(|| text.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
+}
+
+impl Framing {
+    /// Takes what comes next out of what is there.
+    pub(super) fn take(&mut self, from: &mut BytesMut) -> Result<Part, Garbled> {
+        match self {
+            Self::Length(0) => Ok(Part::End),
+            Self::Length(left) => Ok(piece(left, from)),
+            Self::Close if from.is_empty() => Ok(Part::Wait),
+            Self::Close => Ok(Part::Data(from.split().freeze())),
+            Self::Chunks(chunk) => chunk.take(from),
+        }
+    }
+
+    /// Whether the end of the connection is its end.
+    pub(super) fn ends_with_connection(self) -> bool {
+        self == Self::Close
+    }
+}
+
+/// As much as is there of what is left.
+fn piece(left: &mut u64, from: &mut BytesMut) -> Part {
+    if from.is_empty() {
+        return Part::Wait;
+    }
+    let here = usize::try_from(*left).map_or(from.len(), |left| left.min(from.len()));
+    *left -= here as u64;
+    Part::Data(from.split_to(here).freeze())
+}
+
+impl Chunk {
+    fn take(&mut self, from: &mut BytesMut) -> Result<Part, Garbled> {
+        loop {
+            match self {
+                Self::Over => return Ok(Part::End),
+                Self::Data(0) => *self = Self::Gap,
+                Self::Data(left) => return Ok(piece(left, from)),
+                Self::Gap => match from.get(..2) {
+                    None => return Ok(Part::Wait),
+                    Some(b"\r\n") => {
+                        from.advance(2);
+                        *self = Self::Size;
+                    }
+                    Some(_) => return garbled("a piece of the answer does not end where it should"),
+                },
+                Self::Size => {
+                    let Some(line) = line(from, MAX_SIZE_LINE)? else { return Ok(Part::Wait) };
+                    *self = match size(&line)? {
+                        0 => Self::Trailers(0),
+                        size => Self::Data(size),
+                    };
+                }
+                Self::Trailers(seen) => {
+                    let Some(line) = line(from, MAX_TRAILERS)? else { return Ok(Part::Wait) };
+                    *seen += line.len() + 2;
+                    if line.is_empty() {
+                        *self = Self::Over;
+                    } else if *seen > MAX_TRAILERS {
+                        return garbled("too much follows the answer");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Takes a line without its end.
+fn line(from: &mut BytesMut, most: usize) -> Result<Option<BytesMut>, Garbled> {
+    let Some(end) = from.iter().take(most).position(|byte| *byte == b'\n') else {
+        return if from.len() >= most { garbled("a line of the answer is too long") } else { Ok(None) };
+    };
+    let mut line = from.split_to(end + 1);
+    if !line.ends_with(b"\r\n") {
+        return garbled("a line of the answer does not end as it should");
+    }
+    line.truncate(end - 1);
+    Ok(Some(line))
+}
+
+/// How long a chunk is, by its line.
+fn size(line: &[u8]) -> Result<u64, Garbled> {
+    let digits = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    let known = !digits.is_empty() && digits.len() < 16 && digits.iter().all(u8::is_ascii_hexdigit);
+    let number = std::str::from_utf8(digits).ok().filter(|_| known);
+    match number.and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
+        Some(size) => Ok(size),
+        None => garbled("a piece of the answer does not say how long it is"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everything that a text says when it comes in pieces of that length.
+    fn read(text: &str, at_once: usize) -> Result<(u16, String, bool, bool), String> {
+        let (mut there, mut coming) = (BytesMut::new(), text.as_bytes().chunks(at_once));
+        let head = loop {
+            match Head::take(&mut there).map_err(|Garbled(why)| why)? {
+                Some(head) => break head,
+                None => there.extend_from_slice(coming.next().ok_or("no head")?),
+            }
+        };
+        let (mut body, mut framing) = (Vec::new(), head.body);
+        let whole = loop {
+            match framing.take(&mut there).map_err(|Garbled(why)| why)? {
+                Part::Data(data) => body.extend_from_slice(&data),
+                Part::End => break true,
+                Part::Wait => match coming.next() {
+                    Some(more) => there.extend_from_slice(more),
+                    None => break framing.ends_with_connection(),
+                },
+            }
+        };
+        let stays = head.stays && there.is_empty();
+        Ok((head.status.as_u16(), String::from_utf8(body).unwrap(), whole, stays))
+    }
+
+    fn check(text: &str, expect: (u16, &str, bool, bool)) {
+        for at_once in 1..=text.len() {
+            let (status, body, whole, stays) = read(text, at_once).unwrap();
+            assert_eq!(
+                (status, body.as_str(), whole),
+                (expect.0, expect.1, expect.2),
+                "{text:?} by {at_once}"
+            );
+            // What follows an answer may not have come when it ends.
+            assert!(stays == expect.3 || at_once < text.len(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn bodies_end_where_they_say() {
+        check("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", (200, "hello", true, true));
+        check("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhel", (200, "hel", false, true));
+        check("HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n", (202, "", true, true));
+        check("HTTP/1.1 204 No Content\r\n\r\n", (204, "", true, true));
+        check("HTTP/1.1 200 OK\r\n\r\nall there is", (200, "all there is", true, false));
+        check("HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nhi", (200, "hi", true, false));
+        check(
+            "HTTP/1.1 200 OK\r\nconnection: Close\r\ncontent-length: 2\r\n\r\nhi",
+            (200, "hi", true, false),
+        );
+        // More than was said: whatever it is, the next answer is not to be looked for behind it.
+        check("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi there", (200, "hi", true, false));
+        let announced = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
+        check(announced, (200, "hi", true, true));
+    }
+
+    #[test]
+    fn chunks_are_put_together() {
+        let chunks = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        check(&format!("{chunks}5\r\nhello\r\n1;x=y\r\n!\r\n0\r\n\r\n"), (200, "hello!", true, true));
+        check(
+            &format!("{chunks}00A\r\n0123456789\r\n0\r\nx: y\r\nz: 1\r\n\r\n"),
+            (200, "0123456789", true, true),
+        );
+        check(&format!("{chunks}5\r\nhel"), (200, "hel", false, true));
+        let both =
+            "HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n";
+        check(both, (200, "hi", true, false));
+    }
+
+    #[test]
+    fn what_is_unclear_is_refused() {
+        let chunks = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+        let long = "a".repeat(MAX_HEAD + 10);
+        for text in [
+            "SSH-2.0-OpenSSH_9.2\r\n".to_owned(),
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nhello!".to_owned(),
+            "HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\n".to_owned(),
+            "HTTP/1.1 200 OK\r\ncontent-length: 99999999999999999999\r\n\r\n".to_owned(),
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n".to_owned(),
+            "HTTP/1.1 101 Switching Protocols\r\n\r\n".to_owned(),
+            format!("{chunks}xyz\r\n"),
+            format!("{chunks}ffffffffffffffffff\r\n"),
+            format!("{chunks}2\r\nhello\r\n"),
+            format!("{chunks}{}", "1".repeat(MAX_SIZE_LINE + 1)),
+            format!("HTTP/1.1 200 OK\r\nx: {long}"),
+        ] {
+            let found = read(&text, text.len());
+            assert!(found.is_err(), "{:?}: {found:?}", &text[..text.len().min(80)]);
+        }
+    }
+
+    #[test]
+    fn its_lines_can_be_looked_up() {
+        let text = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nMcp-Session-Id: s1\r\ncontent-length: 0\r\n\r\n";
+        let head = Head::take(&mut BytesMut::from(text)).unwrap().unwrap();
+        assert!(head.plain_json);
+        assert_eq!(head.headers().get("mcp-session-id").unwrap(), "s1");
+        let packed = text.replace("Mcp-Session-Id: s1", "Content-Encoding: gzip");
+        assert!(!Head::take(&mut BytesMut::from(packed.as_str())).unwrap().unwrap().plain_json);
+    }
+}

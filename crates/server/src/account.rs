@@ -9,11 +9,10 @@ use std::time::Instant;
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderMap, Method, Uri};
 use hyper::body::{Frame, SizeHint};
 use toolhub_core::served::ServedTrace;
 use toolhub_core::{Event, EventKind, EventSink, RequestWay, ServedRequest, TraceContext};
-use toolhub_mcp::gateway::Principal;
+use toolhub_mcp::gateway::{Heads, Principal};
 
 use crate::connection::Answering;
 use crate::envelope::Envelope;
@@ -42,15 +41,15 @@ impl Account {
     pub(crate) fn open(
         events: &Arc<dyn EventSink>,
         client: SocketAddr,
-        (verb, uri): (&Method, &Uri),
+        (verb, path): (&str, &str),
     ) -> Option<Box<Self>> {
         (!events.is_deaf()).then(|| {
             Box::new(Self {
                 events: Arc::clone(events),
                 began: Instant::now(),
                 client,
-                verb: verb.as_str().to_owned(),
-                path: uri.path().to_owned(),
+                verb: verb.to_owned(),
+                path: path.to_owned(),
                 principal: None,
                 envelope: Envelope::default(),
                 trace: None,
@@ -72,9 +71,8 @@ impl Account {
     }
 
     /// Its place in a trace: its client's, which its message may name, or else its headers; else a new one.
-    pub(crate) fn joins(&mut self, sampler: Sampler, headers: &HeaderMap) -> TraceContext {
-        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let of_headers = || TraceContext::parse(header("traceparent")?, header("tracestate"));
+    pub(crate) fn joins(&mut self, sampler: Sampler, headers: &dyn Heads) -> TraceContext {
+        let of_headers = || TraceContext::parse(headers.text("traceparent")?, headers.text("tracestate"));
         let parent = self.envelope.trace.take().or_else(of_headers);
         let own = sampler.join(parent.as_ref());
         self.trace = Some(ServedTrace { own: own.clone(), parent: parent.map(|parent| parent.span()) });
@@ -86,6 +84,20 @@ impl Account {
         if text.len() <= SHORT {
             self.error = Envelope::read(text).error;
         }
+    }
+
+    /// It is answered so, with all of this.
+    pub(crate) fn answers(&mut self, status: u16, body: &[Bytes]) {
+        self.answered(status);
+        if let [whole] = body {
+            self.told(whole);
+        }
+        self.sends(body.iter().map(Bytes::len).sum());
+    }
+
+    /// So many bytes of its answer go out.
+    pub(crate) fn sends(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
     }
 
     /// It is answered so; the answer itself may be still to come.
@@ -134,7 +146,7 @@ impl hyper::body::Body for Outgoing {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(context);
         if let (Poll::Ready(Some(Ok(frame))), Some(account)) = (&frame, &mut self.account) {
-            account.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+            account.sends(frame.data_ref().map_or(0, Bytes::len));
         }
         frame
     }

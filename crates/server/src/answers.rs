@@ -13,25 +13,24 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use toolhub_core::EventSink;
 use toolhub_core::ports::Silence;
 use toolhub_core::served::ServedRequest;
-use toolhub_mcp::gateway::{Asking, Principal, secret};
+use toolhub_core::{EventSink, TraceContext};
+use toolhub_mcp::gateway::{Asking, Gateway, Heads, Principal, Reply, secret};
 
 use crate::account::{Account, Outgoing};
 use crate::arrival;
-use crate::connection::{Answering, Connections};
-use crate::door::{Door, Refusal};
+use crate::connection::{ARRIVAL, Answering, Connections};
+use crate::door::{Door, Refusal, Shown};
 use crate::mcp::{self, not_so, plain};
 use crate::measures::Measures;
 use crate::room::Room;
+use crate::short::Head;
 use crate::site::Site;
 use crate::sse::OldClients;
 use crate::telemetry::Sampler;
-use crate::turnstile::{Quota, TooMuch, Turnstile};
+use crate::turnstile::{Place, Quota, TooMuch, Turnstile};
 
-/// How long a message may take to arrive.
-const ARRIVAL: Duration = Duration::from_secs(60);
 /// What is read of a message that is too large before it is refused, and for how long.
 const DISCARDED: usize = 64 << 20;
 const DISCARDING: Duration = Duration::from_secs(5);
@@ -57,6 +56,13 @@ pub(crate) struct Shared {
     pub(crate) sampler: Option<Sampler>,
     /// What those who hear of requests could not keep, each under its name.
     pub(crate) losses: Vec<(&'static str, Arc<AtomicU64>)>,
+}
+
+/// A message that was let in.
+pub(crate) struct Admitted {
+    who: Principal,
+    gateway: Arc<Gateway>,
+    place: Place,
 }
 
 /// Counts a request, also one whose caller went away before it was answered.
@@ -114,7 +120,8 @@ impl Shared {
     ) -> Response<Outgoing> {
         self.measures.begin();
         let counted = Counted { shared: self, began: Instant::now(), status: ServedRequest::GONE };
-        let mut account = Account::open(&self.events, client, (request.method(), request.uri()));
+        let (verb, path) = (request.method().as_str(), request.uri().path());
+        let mut account = Account::open(&self.events, client, (verb, path));
         let response = self.respond(request.map(Body::new), account.as_deref_mut()).await;
         let status = response.status().as_u16();
         counted.with(status);
@@ -122,6 +129,58 @@ impl Shared {
             account.answered(status);
         }
         response.map(|body| Outgoing { body, account, _answering: answering })
+    }
+
+    /// Lets a message in that came the short way; `None` where there is anything to say about it first.
+    pub(crate) fn admits(&self, head: &Head<'_>, shown: &mut Option<Shown>) -> Option<Admitted> {
+        let profile = match head.path {
+            "/mcp" => None,
+            other => Some(other.strip_prefix("/mcp/")?),
+        };
+        let plain = |name: &str| !name.is_empty() && !name.contains(['/', '?', '#', '%']);
+        let fine = head.body.len() <= self.body_bytes
+            && profile.is_none_or(plain)
+            && mcp::fits(head).is_ok()
+            && !self.draining.load(Ordering::Acquire);
+        let who = self.door.admit_again(head, shown).ok().filter(|_| fine)?;
+        let gateway = self.site.gateway(profile)?;
+        let place = self.turnstile.enter(&who).ok()?;
+        Some(Admitted { who, gateway, place })
+    }
+
+    /// Takes in a message that came the short way.
+    pub(crate) async fn take(
+        &self,
+        head: &Head<'_>,
+        (admitted, began): (Admitted, Instant),
+        account: Option<&mut Account>,
+    ) -> Reply {
+        self.measures.begin();
+        let counted = Counted { shared: self, began, status: ServedRequest::GONE };
+        let Admitted { who, gateway, place } = admitted;
+        let trace = account.and_then(|account| {
+            account.made_by(&who);
+            self.placed(account, head.body, head)
+        });
+        let body = Bytes::copy_from_slice(head.body);
+        let asking = Asking { principal: who.clone(), trace };
+        let reply = asking.takes(gateway.post(head, body, &who)).await;
+        // A stream that stays open does not take a place for as long.
+        drop(place);
+        counted.with(match &reply {
+            Reply::Body { status, .. } => *status,
+            Reply::Events(_) => 200,
+        });
+        reply
+    }
+
+    /// Notes what a message says, and finds its place in a trace where traces are made.
+    fn placed(&self, account: &mut Account, body: &[u8], headers: &dyn Heads) -> Option<TraceContext> {
+        if body.is_empty() {
+            return None;
+        }
+        account.says(body);
+        self.sampler.map(|sampler| account.joins(sampler, headers))
     }
 
     async fn respond(&self, request: Request<Body>, account: Option<&mut Account>) -> Response<Body> {
@@ -215,13 +274,7 @@ impl Shared {
             return text(StatusCode::REQUEST_TIMEOUT, "the message did not arrive in time");
         };
         let Ok(body) = body else { return too_large() };
-        let mut trace = None;
-        if let Some(account) = &mut account
-            && !body.is_empty()
-        {
-            account.says(&body);
-            trace = self.sampler.map(|sampler| account.joins(sampler, headers));
-        }
+        let trace = account.as_deref_mut().and_then(|account| self.placed(account, &body, headers));
         let asking = Asking { principal: who.clone(), trace };
         let answering = async {
             match route {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -16,6 +17,9 @@ use tokio::net::TcpStream;
 /// closed just as a request leaves fails that request.
 const BETWEEN: Duration = Duration::from_secs(120);
 
+/// How long a message may take to arrive.
+pub(crate) const ARRIVAL: Duration = Duration::from_secs(60);
+
 /// One that was used this recently is not closed though its place is needed.
 const A_WHILE: Duration = Duration::from_millis(500);
 
@@ -23,6 +27,7 @@ const A_WHILE: Duration = Duration::from_millis(500);
 const ANSWERING: u64 = 0;
 const HEADING: u64 = 1;
 const BETWEEN_REQUESTS: u64 = 2;
+const ARRIVING: u64 = 3;
 
 /// What a connection is told to do.
 const GO_ON: u64 = 0;
@@ -48,7 +53,7 @@ impl Wake for Standing {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.called.store(true, Ordering::Release);
+        self.call();
         self.waker.wake();
     }
 }
@@ -59,6 +64,16 @@ impl Standing {
         self.called.swap(false, Ordering::AcqRel)
     }
 
+    /// There is something to do for it.
+    pub(crate) fn call(&self) {
+        self.called.store(true, Ordering::Release);
+    }
+
+    /// Whether it is to end once it has answered.
+    pub(crate) fn is_finishing(&self) -> bool {
+        self.order.load(Ordering::Acquire) != GO_ON
+    }
+
     fn now(&self) -> u64 {
         u64::try_from(self.beginning.elapsed().as_millis()).unwrap_or(u64::MAX) << 2
     }
@@ -66,16 +81,23 @@ impl Standing {
     /// A request is being answered, until what is given back is dropped.
     pub(crate) fn answering(self: &Arc<Self>) -> Answering {
         self.phase.store(ANSWERING, Ordering::Release);
-        self.called.store(true, Ordering::Release);
+        self.call();
         Answering(Arc::clone(self))
     }
 
     /// Something came. Where nothing was expected, a request begins with it.
-    fn heard(&self) {
+    pub(crate) fn heard(&self) {
         let phase = self.phase.load(Ordering::Acquire);
         if phase & 3 == BETWEEN_REQUESTS {
             let begun = self.now() | HEADING;
             let _ = self.phase.compare_exchange(phase, begun, Ordering::AcqRel, Ordering::Acquire);
+        }
+    }
+
+    /// The head of a request has come, and what follows is on its way.
+    pub(crate) fn headed(&self) {
+        if self.phase.load(Ordering::Acquire) & 3 != ARRIVING {
+            self.phase.store(self.now() | ARRIVING, Ordering::Release);
         }
     }
 
@@ -170,6 +192,7 @@ impl Connections {
             for standing in self.open().values() {
                 match standing.since() {
                     (HEADING, long) if long >= self.heading => standing.tell(BREAK_OFF),
+                    (ARRIVING, long) if long >= ARRIVAL => standing.tell(BREAK_OFF),
                     (BETWEEN_REQUESTS, long) if long >= BETWEEN => standing.tell(FINISH),
                     _ => {}
                 }
@@ -210,6 +233,8 @@ impl Drop for Entered {
 /// A connection's stream, which notes when something comes.
 #[derive(Debug)]
 pub(crate) struct Heard {
+    /// What came already.
+    pub(crate) before: Bytes,
     pub(crate) stream: TcpStream,
     pub(crate) standing: Arc<Standing>,
 }
@@ -220,6 +245,12 @@ impl AsyncRead for Heard {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
+        if !self.before.is_empty() {
+            let most = self.before.len().min(buffer.remaining());
+            buffer.put_slice(&self.before.split_to(most));
+            self.standing.heard();
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         if buffer.filled().len() > before {

@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use http::{HeaderMap, StatusCode, header};
+use http::StatusCode;
 use sha2::{Digest as _, Sha256};
-use toolhub_mcp::gateway::Principal;
+use toolhub_mcp::gateway::{Heads, Principal};
 
 /// A token that lets somebody in, kept as its hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +63,14 @@ impl Refusal {
     }
 }
 
+/// Who came in before, and with what.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    host: Vec<u8>,
+    authorization: Vec<u8>,
+    who: Principal,
+}
+
 impl Door {
     /// The door of an address.
     #[must_use]
@@ -72,33 +80,56 @@ impl Door {
     }
 
     /// Whether somebody with these headers may ask here at all. A browser that asks beforehand shows no token.
-    pub(crate) fn check_place(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        if !text(headers, header::HOST).is_none_or(|host| self.knows_host(host)) {
+    pub(crate) fn check_place(&self, headers: &dyn Heads) -> Result<(), Refusal> {
+        if !text(headers, "host").is_none_or(|host| self.knows_host(host)) {
             return Err(Refusal::Host);
         }
-        if !text(headers, header::ORIGIN).is_none_or(|origin| self.allows_origin(origin)) {
+        if !text(headers, "origin").is_none_or(|origin| self.allows_origin(origin)) {
             return Err(Refusal::Origin);
         }
         Ok(())
     }
 
     /// Who comes with these headers, or why they do not come in.
-    pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<Principal, Refusal> {
+    pub(crate) fn admit(&self, headers: &dyn Heads) -> Result<Principal, Refusal> {
         self.check_place(headers)?;
         if self.tokens.is_empty() {
             return Ok(Principal::new("local"));
         }
-        let shown = text(headers, header::AUTHORIZATION).and_then(|value| value.split_once(' '));
+        let shown = text(headers, "authorization").and_then(|value| value.split_once(' '));
         let shown = shown.filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
         let hash = shown.map(|(_, token)| hash_of(token.trim())).ok_or(Refusal::NoToken)?;
         // Every token is compared, so that the time tells nothing.
         let mut found = None;
         for token in &self.tokens {
-            if same(token.sha256.as_bytes(), hash.as_bytes()) {
+            if same(token.sha256.to_ascii_lowercase().as_bytes(), hash.as_bytes()) {
                 found = Some(Principal::new(token.name.as_str()));
             }
         }
         found.ok_or(Refusal::WrongToken)
+    }
+
+    /// The same for one that comes again over the same connection: what was shown before need not be looked at twice.
+    pub(crate) fn admit_again(
+        &self,
+        headers: &dyn Heads,
+        shown: &mut Option<Shown>,
+    ) -> Result<Principal, Refusal> {
+        let [host, origin, authorization] =
+            ["host", "origin", "authorization"].map(|name| headers.value(name).unwrap_or_default());
+        match shown {
+            Some(shown)
+                if shown.host == host && origin.is_empty() && same(&shown.authorization, authorization) =>
+            {
+                Ok(shown.who.clone())
+            }
+            shown => {
+                let who = self.admit(headers)?;
+                let (host, authorization) = (host.to_vec(), authorization.to_vec());
+                *shown = Some(Shown { host, authorization, who: who.clone() });
+                Ok(who)
+            }
+        }
     }
 
     fn knows_host(&self, host: &str) -> bool {
@@ -116,13 +147,12 @@ impl Door {
 }
 
 /// A header's value; one that is no text is none that anybody knows.
-fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
-    headers.get(name).map(|value| value.to_str().unwrap_or("\u{0}"))
+fn text<'a>(headers: &'a dyn Heads, name: &str) -> Option<&'a str> {
+    headers.value(name).map(|_| headers.text(name).unwrap_or("\u{0}"))
 }
 
 fn same(one: &[u8], other: &[u8]) -> bool {
-    let differing =
-        one.iter().zip(other).fold(0, |all, (one, other)| all | (one.to_ascii_lowercase() ^ other));
+    let differing = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
     one.len() == other.len() && differing == 0
 }
 
@@ -145,11 +175,18 @@ fn is_local(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderMap, header};
+
     use super::*;
 
     fn admit(door: &Door, headers: &[(header::HeaderName, &str)]) -> Result<String, Refusal> {
-        let headers = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-        door.admit(&headers).map(|principal| principal.as_str().to_owned())
+        let headers: HeaderMap =
+            headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
+        let (first, mut shown) = (door.admit(&headers), None);
+        for _ in 0..2 {
+            assert_eq!(door.admit_again(&headers, &mut shown), first);
+        }
+        first.map(|principal| principal.as_str().to_owned())
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod measures;
 mod pieces;
 mod room;
 mod serve;
+mod short;
 mod site;
 mod sse;
 mod stream_account;

@@ -7,7 +7,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
-use toolhub_mcp::gateway::{Events, Gateway, Principal, Reply};
+use toolhub_mcp::gateway::{Events, Gateway, Heads, Principal, Reply};
 
 use crate::account::Account;
 
@@ -20,8 +20,8 @@ pub(crate) async fn answer(
 ) -> Response<Body> {
     let reply = match *method {
         Method::POST => {
-            if let Some(unfit) = unfit(headers) {
-                return unfit;
+            if let Err((status, hint)) = fits(headers) {
+                return said(status, hint);
             }
             gateway.post(headers, body, who).await
         }
@@ -95,40 +95,34 @@ pub(crate) fn plain(status: StatusCode) -> Response<Body> {
     response
 }
 
-/// Why a message cannot be taken as it comes.
-fn unfit(headers: &HeaderMap) -> Option<Response<Body>> {
+/// Whether a message can be taken as it comes, or why not.
+pub(crate) fn fits(headers: &dyn Heads) -> Result<(), (StatusCode, &'static str)> {
     // What clients say as a rule; the rest is for those that say it in another way.
-    let usual = |name, value: &[u8]| headers.get(name).is_some_and(|said| said.as_bytes() == value);
-    let takes_usual = usual(header::ACCEPT, b"application/json, text/event-stream");
-    if takes_usual && usual(header::CONTENT_TYPE, b"application/json") {
-        return None;
+    let takes_usual = headers.value("accept") == Some(b"application/json, text/event-stream");
+    if takes_usual && headers.value("content-type") == Some(b"application/json") {
+        return Ok(());
     }
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = headers.text("content-type").unwrap_or_default();
     if !kind.trim_start().to_ascii_lowercase().starts_with("application/json") {
         let hint = "a message is JSON: send it with `Content-Type: application/json`";
-        return Some(said(StatusCode::UNSUPPORTED_MEDIA_TYPE, hint));
+        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, hint));
     }
-    let takes = accepts(headers, "application/json") && accepts(headers, "text/event-stream");
+    if accepts(headers, "application/json") && accepts(headers, "text/event-stream") {
+        return Ok(());
+    }
     let hint = "an answer is JSON or a stream: send `Accept: application/json, text/event-stream`";
-    (!takes).then(|| said(StatusCode::NOT_ACCEPTABLE, hint))
+    Err((StatusCode::NOT_ACCEPTABLE, hint))
 }
 
 /// Whether whoever asks takes that kind; one that says nothing takes all.
-fn accepts(headers: &HeaderMap, kind: &str) -> bool {
-    let mut said = false;
-    for value in headers.get_all(header::ACCEPT) {
-        said = true;
-        let Ok(value) = value.to_str() else { continue };
-        let family = kind.split('/').next().unwrap_or_default();
-        let takes = |one: &str| {
-            let one = one.split(';').next().unwrap_or_default().trim();
-            one == "*/*" || one.eq_ignore_ascii_case(kind) || one.strip_suffix("/*") == Some(family)
-        };
-        if value.split(',').any(takes) {
-            return true;
-        }
-    }
-    !said
+fn accepts(headers: &dyn Heads, kind: &str) -> bool {
+    let family = kind.split('/').next().unwrap_or_default();
+    let takes = |one: &str| {
+        let one = one.split(';').next().unwrap_or_default().trim();
+        one == "*/*" || one.eq_ignore_ascii_case(kind) || one.strip_suffix("/*") == Some(family)
+    };
+    let mut any = |value: &[u8]| std::str::from_utf8(value).is_ok_and(|value| value.split(',').any(takes));
+    headers.value("accept").is_none() || headers.any("accept", &mut any)
 }
 
 trait SizeHintExact {

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -22,6 +23,7 @@ use crate::answers::Shared;
 use crate::connection::{Connections, Heard, Order};
 use crate::door::Door;
 use crate::error::ServeError;
+use crate::short::{Left, Short};
 use crate::site::Site;
 use crate::telemetry::Sampler;
 use crate::turnstile::Quota;
@@ -204,10 +206,14 @@ fn is_theirs(error: &std::io::Error) -> bool {
 async fn attend(stream: TcpStream, client: SocketAddr, shared: Arc<Shared>, connections: Arc<Connections>) {
     let entered = connections.enter();
     let standing = &entered.standing;
-    let stream = TokioIo::new(Heard { stream, standing: Arc::clone(standing) });
-    let waker = Waker::from(Arc::clone(standing));
+    let short = Short { shared: &shared, client, standing, waker: Waker::from(Arc::clone(standing)) };
+    let (stream, before) = match short.serve(stream).await {
+        Left::Over => return,
+        Left::Long(stream, before) => (stream, Bytes::from(before)),
+    };
+    let stream = TokioIo::new(Heard { before, stream, standing: Arc::clone(standing) });
     let service = service_fn(|request| {
-        let (shared, answering, waker) = (Arc::clone(&shared), standing.answering(), &waker);
+        let (shared, answering, waker) = (Arc::clone(&shared), standing.answering(), &short.waker);
         async move {
             let mut answer = pin!(shared.answer(request, client, answering));
             let answer = poll_fn(|_| match standing.was_called() {

@@ -1,10 +1,10 @@
 //! How much one caller may ask at once and how often: one that asks too much is told to wait, and others are not slowed.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use toolhub_mcp::gateway::Principal;
 
 /// Callers that are remembered; those that ask nothing are forgotten first.
@@ -21,10 +21,46 @@ pub(crate) struct Quota {
 
 #[derive(Debug)]
 struct Caller {
-    places: Arc<Semaphore>,
+    /// Requests under way.
+    places: Arc<AtomicUsize>,
     /// Requests that may still be made, and as of when.
     left: f64,
     since: Instant,
+}
+
+/// One request's place, which is free again when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Caller {
+    fn new(quota: Quota) -> Self {
+        let left = quota.per_second.map_or(0.0, f64::from);
+        Self { places: Arc::default(), left, since: Instant::now() }
+    }
+
+    fn enter(&mut self, quota: Quota) -> Result<Place, TooMuch> {
+        if let Some(rate) = quota.per_second.map(f64::from) {
+            let now = Instant::now();
+            let earned = now.duration_since(self.since).as_secs_f64() * rate;
+            (self.left, self.since) = ((self.left + earned).min(rate), now);
+            if self.left < 1.0 {
+                return Err(TooMuch(Duration::from_secs_f64((1.0 - self.left) / rate)));
+            }
+            self.left -= 1.0;
+        }
+        // Places are taken under a lock, so that no two take the last one.
+        if self.places.load(Ordering::Acquire) >= quota.at_once {
+            return Err(TooMuch(Duration::from_secs(1)));
+        }
+        self.places.fetch_add(1, Ordering::AcqRel);
+        Ok(Place(Arc::clone(&self.places)))
+    }
 }
 
 /// Lets callers in as far as they may.
@@ -46,31 +82,16 @@ impl Turnstile {
         self.callers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for one request, which is free again when what is given back is dropped.
-    pub(crate) fn enter(&self, who: &Principal) -> Result<OwnedSemaphorePermit, TooMuch> {
+    /// A place for one request, or how long to wait for one.
+    pub(crate) fn enter(&self, who: &Principal) -> Result<Place, TooMuch> {
         let mut callers = self.callers();
-        if !callers.contains_key(who) {
-            if callers.len() >= REMEMBERED {
-                let at_once = self.quota.at_once;
-                callers.retain(|_, caller| caller.places.available_permits() < at_once);
-            }
-            let left = self.quota.per_second.map_or(0.0, f64::from);
-            let places = Arc::new(Semaphore::new(self.quota.at_once));
-            callers.insert(who.clone(), Caller { places, left, since: Instant::now() });
+        if let Some(caller) = callers.get_mut(who) {
+            return caller.enter(self.quota);
         }
-        let Some(caller) = callers.get_mut(who) else { return Err(TooMuch(Duration::from_secs(1))) };
-        if let Some(rate) = self.quota.per_second.map(f64::from) {
-            let now = Instant::now();
-            let earned = now.duration_since(caller.since).as_secs_f64() * rate;
-            (caller.left, caller.since) = ((caller.left + earned).min(rate), now);
-            if caller.left < 1.0 {
-                return Err(TooMuch(Duration::from_secs_f64((1.0 - caller.left) / rate)));
-            }
-            caller.left -= 1.0;
+        if callers.len() >= REMEMBERED {
+            callers.retain(|_, caller| caller.places.load(Ordering::Acquire) > 0);
         }
-        let places = Arc::clone(&caller.places);
-        drop(callers);
-        places.try_acquire_owned().map_err(|_| TooMuch(Duration::from_secs(1)))
+        callers.entry(who.clone()).or_insert_with(|| Caller::new(self.quota)).enter(self.quota)
     }
 }
 

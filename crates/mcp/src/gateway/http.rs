@@ -3,34 +3,30 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use futures_util::stream::{self, Stream};
-use http::header::{AsHeaderName, HeaderMap, HeaderName};
-use tokio::sync::broadcast::error::RecvError;
+use futures_util::stream::Stream;
 use toolhub_core::RawJson;
 
-use super::backend::{INVALID_REQUEST, METHOD_NOT_FOUND, News, PARSE_ERROR, RpcError};
-use super::event_log::{ALIVE, EventLog, KEEP_ALIVE, event, place};
+use super::backend::{INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, RpcError};
+use super::event_log::place;
+use super::heads::Heads;
 use super::link::VERSION;
-use super::listen::{Wanted, farewell};
+use super::listen::Wanted;
 use super::message::{self, Message, ONE_AT_A_TIME, Params, Request, one_line, pieces, refusal, response};
 use super::rounds::{About, Resumed};
-use super::running::{Running, Served, Step};
-use super::session::{Entered, Session};
+use super::running::{Served, Step};
+use super::session::Session;
+use super::streams::pump;
 use super::{Client, Gateway, Principal, modern};
 use crate::era::LEGACY;
 
-/// A client that lost its stream may come again for so long before its request is given up.
-const GRACE: Duration = Duration::from_secs(60);
 /// A result that is longer than this is sent from where it lies.
 const LONG: usize = 16 << 10;
 const CANCELLED: i64 = -32800;
-// Names that are known need not be read and hashed as texts.
-const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const SESSION_ID: &str = "mcp-session-id";
+pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
 /// Events as they are sent, each with its frame.
 pub type Events = Pin<Box<dyn Stream<Item = String> + Send>>;
@@ -60,12 +56,12 @@ impl std::fmt::Debug for Reply {
 }
 
 impl Reply {
-    fn json(status: u16, body: String) -> Self {
+    pub(super) fn json(status: u16, body: String) -> Self {
         Self::Body { status, body: vec![Bytes::from(body)], session: None }
     }
 
     /// What a request came to. A long result is not copied into its answer.
-    fn answer(status: u16, id: &RawJson, served: &Served) -> Self {
+    pub(super) fn answer(status: u16, id: &RawJson, served: &Served) -> Self {
         match served {
             Ok(result) if result.get().len() > LONG => {
                 Self::Body { status, body: pieces(id, result).into(), session: None }
@@ -83,14 +79,9 @@ impl Reply {
     }
 }
 
-/// Reads a header.
-pub(super) fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
-}
-
 impl Gateway {
     /// Takes one message, or a batch of an old client.
-    pub async fn post(self: &Arc<Self>, headers: &HeaderMap, body: Bytes, principal: &Principal) -> Reply {
+    pub async fn post(self: &Arc<Self>, headers: &dyn Heads, body: Bytes, principal: &Principal) -> Reply {
         let Ok(text) = ByteString::try_from(body) else {
             return Reply::refused(400, None, &RpcError::new(PARSE_ERROR, "the body is not UTF-8"));
         };
@@ -131,7 +122,7 @@ impl Gateway {
     }
 
     /// Opens the stream of what belongs to no request, or takes one up again that broke off.
-    pub async fn get(self: &Arc<Self>, headers: &HeaderMap, principal: &Principal) -> Reply {
+    pub async fn get(self: &Arc<Self>, headers: &dyn Heads, principal: &Principal) -> Reply {
         if let Err(error) = known_revision(headers) {
             return Reply::refused(400, None, &error);
         }
@@ -144,7 +135,7 @@ impl Gateway {
             Err((400, _)) => return Reply::empty(405),
             Err((status, error)) => return Reply::refused(status, None, &error),
         };
-        if let Some((stream, after)) = header(headers, "last-event-id").and_then(place) {
+        if let Some((stream, after)) = headers.text("last-event-id").and_then(place) {
             return match session.log(stream) {
                 Some(log) => Reply::Events(Box::pin(log.read(after))),
                 None => {
@@ -169,7 +160,7 @@ impl Gateway {
     }
 
     /// Ends a session.
-    pub async fn delete(self: &Arc<Self>, headers: &HeaderMap, principal: &Principal) -> Reply {
+    pub async fn delete(self: &Arc<Self>, headers: &dyn Heads, principal: &Principal) -> Reply {
         if let Err(error) = known_revision(headers) {
             return Reply::refused(400, None, &error);
         }
@@ -194,8 +185,8 @@ impl Gateway {
         }
     }
 
-    fn session(&self, headers: &HeaderMap, principal: &Principal) -> Result<Arc<Session>, (u16, RpcError)> {
-        let Some(id) = header(headers, &SESSION_ID) else {
+    fn session(&self, headers: &dyn Heads, principal: &Principal) -> Result<Arc<Session>, (u16, RpcError)> {
+        let Some(id) = headers.text(SESSION_ID) else {
             let how = "`Mcp-Session-Id` is missing: begin with `initialize`";
             return Err((400, RpcError::new(INVALID_REQUEST, how)));
         };
@@ -204,7 +195,7 @@ impl Gateway {
     }
 
     /// Hears what is no request.
-    fn told(&self, headers: &HeaderMap, message: Message, principal: &Principal) -> Reply {
+    fn told(&self, headers: &dyn Heads, message: Message, principal: &Principal) -> Reply {
         if let Err(error) = known_revision(headers) {
             return Reply::refused(400, None, &error);
         }
@@ -233,7 +224,7 @@ impl Gateway {
 
     /// Several messages at once, which revisions before 2025-06-18 know; each is answered as if it came alone, without a
     /// stream.
-    async fn batch(self: &Arc<Self>, headers: &HeaderMap, text: &str, principal: &Principal) -> Reply {
+    async fn batch(self: &Arc<Self>, headers: &dyn Heads, text: &str, principal: &Principal) -> Reply {
         let refuse = |why: &str| Reply::refused(400, None, &RpcError::new(INVALID_REQUEST, why));
         // What is no JSON is that, whoever sends it.
         let items = match RawJson::parse(text).map(|all| all.decode::<Vec<RawJson>>()) {
@@ -309,7 +300,7 @@ impl Gateway {
 
     async fn modern(
         self: &Arc<Self>,
-        headers: &HeaderMap,
+        headers: &dyn Heads,
         request: Request,
         (params, principal): (Params, &Principal),
     ) -> Reply {
@@ -335,142 +326,9 @@ impl Gateway {
         };
         self.run(running, about).await
     }
-
-    /// Runs a modern request. Dropping the reply cancels it, as a client does that goes away.
-    async fn run(self: &Arc<Self>, mut running: Running, about: About) -> Reply {
-        let first = match running.step().await {
-            Step::Over(served) => {
-                let status = served.as_ref().err().map_or(200, status_of);
-                return Reply::answer(status, &running.id, &served);
-            }
-            Step::Ask(questions) => {
-                let id = running.id.clone();
-                let asking = self.rounds.park(running, questions, about);
-                return Reply::json(200, response(&id, &Ok(asking)));
-            }
-            Step::Tell(text) => text,
-        };
-        let gateway = Arc::clone(self);
-        let going = Going::Told(first, Box::new((running, about)));
-        Reply::Events(Box::pin(stream::unfold(going, move |going| {
-            let gateway = Arc::clone(&gateway);
-            async move {
-                let (mut running, about) = match going {
-                    Going::Over => return None,
-                    Going::Told(text, rest) => {
-                        return Some((event(None, &one_line(text)), Going::On(rest)));
-                    }
-                    Going::On(rest) => *rest,
-                };
-                let last = |text: String| Some((event(None, &one_line(text)), Going::Over));
-                match tokio::time::timeout(KEEP_ALIVE, running.step()).await {
-                    Err(_) => Some((ALIVE.to_owned(), Going::On(Box::new((running, about))))),
-                    Ok(Step::Tell(text)) => {
-                        Some((event(None, &one_line(text)), Going::On(Box::new((running, about)))))
-                    }
-                    Ok(Step::Ask(questions)) => {
-                        let id = running.id.clone();
-                        let asking = gateway.rounds.park(running, questions, about);
-                        last(response(&id, &Ok(asking)))
-                    }
-                    Ok(Step::Over(served)) => last(response(&running.id, &served)),
-                }
-            }
-        })))
-    }
-
-    /// The stream of news that a modern client asked for.
-    async fn listen(self: &Arc<Self>, id: RawJson, wanted: Wanted) -> Events {
-        let news = self.backend.news();
-        for uri in wanted.resources() {
-            let _ = self.backend.watch(uri, true).await;
-        }
-        let watching = Watching { gateway: Arc::clone(self), wanted, id };
-        let first = event(None, &watching.wanted.acknowledgement(&watching.id));
-        let state = (Some(first), news, Some(watching));
-        Box::pin(stream::unfold(state, |(first, mut news, watching)| async move {
-            let watching = watching?;
-            if let Some(first) = first {
-                return Some((first, (None, news, Some(watching))));
-            }
-            loop {
-                let closing = watching.gateway.closing.clone();
-                let piece = tokio::select! {
-                    () = closing.cancelled() => {
-                        let end = response(&watching.id, &Ok(farewell(&watching.id)));
-                        return Some((event(None, &end), (None, news, None)));
-                    }
-                    piece = tokio::time::timeout(KEEP_ALIVE, news.recv()) => piece,
-                };
-                let pieces = match piece {
-                    Err(_) => return Some((ALIVE.to_owned(), (None, news, Some(watching)))),
-                    Ok(Ok(piece)) => vec![piece],
-                    Ok(Err(RecvError::Lagged(_))) => vec![News::Tools, News::Prompts, News::Resources],
-                    Ok(Err(RecvError::Closed)) => return None,
-                };
-                let told = pieces.iter().filter_map(|piece| watching.wanted.told(piece, &watching.id));
-                let told: String = told.map(|text| event(None, &one_line(text))).collect();
-                if !told.is_empty() {
-                    return Some((told, (None, news, Some(watching))));
-                }
-            }
-        }))
-    }
 }
 
-/// Where the stream of a modern request is.
-enum Going {
-    Told(String, Box<(Running, About)>),
-    On(Box<(Running, About)>),
-    Over,
-}
-
-/// A subscription of a modern client; when it goes, nobody need watch its resources.
-struct Watching {
-    gateway: Arc<Gateway>,
-    wanted: Wanted,
-    id: RawJson,
-}
-
-impl Drop for Watching {
-    fn drop(&mut self) {
-        let uris: Vec<String> = self.wanted.resources().map(str::to_owned).collect();
-        if uris.is_empty() {
-            return;
-        }
-        let gateway = Arc::clone(&self.gateway);
-        self.gateway.tasks.spawn(async move {
-            for uri in uris {
-                let _ = gateway.backend.watch(&uri, false).await;
-            }
-        });
-    }
-}
-
-/// Runs a legacy request to its end, whether or not its client hears it at the moment.
-async fn pump(log: Arc<EventLog>, mut running: Running, entered: Entered) {
-    loop {
-        let step = tokio::select! {
-            step = running.step() => step,
-            () = entered.cancelled.cancelled() => {
-                log.push(&given_up(&running.id));
-                break;
-            }
-            () = log.abandoned(GRACE) => break,
-        };
-        match step {
-            Step::Tell(text) => log.push(&one_line(text)),
-            Step::Over(served) => {
-                log.push(&one_line(response(&running.id, &served)));
-                break;
-            }
-            Step::Ask(_) => {}
-        }
-    }
-    log.finish();
-}
-
-fn given_up(id: &RawJson) -> String {
+pub(super) fn given_up(id: &RawJson) -> String {
     refusal(Some(id), &RpcError::new(CANCELLED, "the request was cancelled"))
 }
 
@@ -479,22 +337,22 @@ fn client_of(session: &Arc<Session>) -> Client {
 }
 
 /// Whether a request speaks as modern clients do: its header names no legacy revision, or its body a revision at all.
-fn is_modern(headers: &HeaderMap, params: Option<&Params>) -> bool {
-    let named = header(headers, &PROTOCOL_VERSION);
+fn is_modern(headers: &dyn Heads, params: Option<&Params>) -> bool {
+    let named = headers.text(PROTOCOL_VERSION);
     named.is_some_and(|version| !LEGACY.contains(&version))
         || params.is_some_and(|params| params.meta.contains(VERSION))
 }
 
 /// Refuses a header that names a revision that nobody knows (2025-11-25, transports: an invalid one is answered with 400).
-fn known_revision(headers: &HeaderMap) -> Result<(), RpcError> {
-    match header(headers, &PROTOCOL_VERSION) {
+fn known_revision(headers: &dyn Heads) -> Result<(), RpcError> {
+    match headers.text(PROTOCOL_VERSION) {
         Some(version) if !LEGACY.contains(&version) => modern::supported(version),
         _ => Ok(()),
     }
 }
 
 /// The HTTP status of an error (2026-07-28, transports/streamable-http).
-fn status_of(error: &RpcError) -> u16 {
+pub(super) fn status_of(error: &RpcError) -> u16 {
     match error.code {
         METHOD_NOT_FOUND => 404,
         -32022..=-32020 => 400,

@@ -5,6 +5,7 @@ mod asking;
 mod backend;
 mod duplex;
 mod event_log;
+mod heads;
 mod http;
 mod legacy;
 mod level;
@@ -15,6 +16,7 @@ mod modern;
 mod rounds;
 mod running;
 mod session;
+mod streams;
 mod words;
 
 use std::borrow::Cow;
@@ -30,6 +32,7 @@ use toolhub_core::{CallerLink, RawJson, RawObject};
 pub use asking::Asking;
 pub use backend::{Backend, GatewayCall, Handover, News, RpcError, ToolList};
 pub use duplex::Duplex;
+pub use heads::Heads;
 pub use http::{Events, Reply};
 
 use self::backend::modern_list_tail;

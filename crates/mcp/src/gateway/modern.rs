@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::{HeaderMap, HeaderName};
 use toolhub_core::{RawJson, RawObject};
 
 use super::backend::{LIST_TTL_MS, RpcError};
-use super::http::{PROTOCOL_VERSION, header};
+use super::heads::Heads;
+use super::http::PROTOCOL_VERSION;
 use super::link::{CAPABILITIES, ClientFacts, VERSION};
 use super::message::{Params, Request};
 use super::{Gateway, capabilities, server_info};
@@ -20,8 +20,8 @@ pub(super) const REMOVED: [&str; 5] =
     ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 /// The headers and the body do not say the same.
 const HEADER_MISMATCH: i64 = -32020;
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const METHOD: &str = "mcp-method";
+const NAME: &str = "mcp-name";
 
 /// What `server/discover` tells.
 pub(super) fn discovered(instructions: Option<String>) -> RawJson {
@@ -65,11 +65,11 @@ impl Gateway {
         &self,
         request: &Request,
         params: &Params,
-        headers: &HeaderMap,
+        headers: &dyn Heads,
     ) -> Result<(), RpcError> {
         let wrong = |what: String| RpcError::new(HEADER_MISMATCH, format!("header mismatch: {what}"));
         let said = version_in(params);
-        match header(headers, &PROTOCOL_VERSION) {
+        match headers.text(PROTOCOL_VERSION) {
             Some(version) if said.as_deref().is_none_or(|said| said == version) => {}
             Some(version) => {
                 let said = said.unwrap_or_default();
@@ -78,7 +78,7 @@ impl Gateway {
             None => return Err(wrong("`MCP-Protocol-Version` is missing".to_owned())),
         }
         let method = &request.method;
-        match header(headers, &METHOD) {
+        match headers.text(METHOD) {
             Some(named) if named == method => {}
             Some(named) => {
                 return Err(wrong(format!("`Mcp-Method` is `{named}`, the body says `{method}`")));
@@ -92,7 +92,7 @@ impl Gateway {
             _ => return Ok(()),
         };
         let about = params.text(key);
-        let named = header(headers, &NAME).ok_or_else(|| wrong("`Mcp-Name` is missing".to_owned()))?;
+        let named = headers.text(NAME).ok_or_else(|| wrong("`Mcp-Name` is missing".to_owned()))?;
         let named = decoded(named).ok_or_else(|| wrong("`Mcp-Name` cannot be read".to_owned()))?;
         if about.as_deref().is_some_and(|about| about != named) {
             let about = about.unwrap_or_default();
@@ -107,7 +107,7 @@ impl Gateway {
         let arguments = arguments.unwrap_or_else(RawJson::empty_object).value();
         for mark in marks {
             let name = mark.header_name();
-            let (given, expected) = (header(headers, &name), mark.value_in(&arguments));
+            let (given, expected) = (headers.text(&name.to_ascii_lowercase()), mark.value_in(&arguments));
             let same = match (given, &expected) {
                 (None, None) => true,
                 (Some(given), Some(expected)) => {

@@ -25,6 +25,7 @@ mod refusals;
 mod rust_sdk;
 mod secrets;
 mod serving;
+mod short_way;
 mod skills;
 mod stopping;
 mod streams;

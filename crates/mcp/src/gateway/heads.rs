@@ -1,0 +1,29 @@
+//! The headers of a request, however whoever took it in keeps them.
+
+use http::HeaderMap;
+
+/// Headers that can be looked up.
+pub trait Heads: Sync {
+    /// The value of the first header of that name, which is written in small letters.
+    fn value(&self, name: &str) -> Option<&[u8]>;
+
+    /// Whether the value of any header of that name is such.
+    fn any(&self, name: &str, such: &mut dyn FnMut(&[u8]) -> bool) -> bool;
+
+    /// The same as a text; one that is none is not there.
+    fn text(&self, name: &str) -> Option<&str> {
+        let value = self.value(name)?;
+        let printable = |byte: &u8| (b' '..=b'~').contains(byte) || *byte == b'\t';
+        std::str::from_utf8(value).ok().filter(|text| text.as_bytes().iter().all(printable))
+    }
+}
+
+impl Heads for HeaderMap {
+    fn value(&self, name: &str) -> Option<&[u8]> {
+        self.get(name).map(http::HeaderValue::as_bytes)
+    }
+
+    fn any(&self, name: &str, such: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        self.get_all(name).iter().any(|value| such(value.as_bytes()))
+    }
+}

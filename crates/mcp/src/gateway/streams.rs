@@ -1,0 +1,156 @@
+//! The streams of events by which requests are answered that have more to say than their answer, and those of news.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream;
+use tokio::sync::broadcast::error::RecvError;
+use toolhub_core::RawJson;
+
+use super::Gateway;
+use super::backend::News;
+use super::event_log::{ALIVE, EventLog, KEEP_ALIVE, event};
+use super::http::{Events, Reply, given_up, status_of};
+use super::listen::{Wanted, farewell};
+use super::message::{one_line, response};
+use super::rounds::About;
+use super::running::{Running, Step};
+use super::session::Entered;
+
+/// A client that lost its stream may come again for so long before its request is given up.
+const GRACE: Duration = Duration::from_secs(60);
+
+impl Gateway {
+    /// Runs a modern request. Dropping the reply cancels it, as a client does that goes away.
+    pub(super) async fn run(self: &Arc<Self>, mut running: Running, about: About) -> Reply {
+        let first = match running.step().await {
+            Step::Over(served) => {
+                let status = served.as_ref().err().map_or(200, status_of);
+                return Reply::answer(status, &running.id, &served);
+            }
+            Step::Ask(questions) => {
+                let id = running.id.clone();
+                let asking = self.rounds.park(running, questions, about);
+                return Reply::json(200, response(&id, &Ok(asking)));
+            }
+            Step::Tell(text) => text,
+        };
+        let gateway = Arc::clone(self);
+        let going = Going::Told(first, Box::new((running, about)));
+        Reply::Events(Box::pin(stream::unfold(going, move |going| {
+            let gateway = Arc::clone(&gateway);
+            async move {
+                let (mut running, about) = match going {
+                    Going::Over => return None,
+                    Going::Told(text, rest) => {
+                        return Some((event(None, &one_line(text)), Going::On(rest)));
+                    }
+                    Going::On(rest) => *rest,
+                };
+                let last = |text: String| Some((event(None, &one_line(text)), Going::Over));
+                match tokio::time::timeout(KEEP_ALIVE, running.step()).await {
+                    Err(_) => Some((ALIVE.to_owned(), Going::On(Box::new((running, about))))),
+                    Ok(Step::Tell(text)) => {
+                        Some((event(None, &one_line(text)), Going::On(Box::new((running, about)))))
+                    }
+                    Ok(Step::Ask(questions)) => {
+                        let id = running.id.clone();
+                        let asking = gateway.rounds.park(running, questions, about);
+                        last(response(&id, &Ok(asking)))
+                    }
+                    Ok(Step::Over(served)) => last(response(&running.id, &served)),
+                }
+            }
+        })))
+    }
+
+    /// The stream of news that a modern client asked for.
+    pub(super) async fn listen(self: &Arc<Self>, id: RawJson, wanted: Wanted) -> Events {
+        let news = self.backend.news();
+        for uri in wanted.resources() {
+            let _ = self.backend.watch(uri, true).await;
+        }
+        let watching = Watching { gateway: Arc::clone(self), wanted, id };
+        let first = event(None, &watching.wanted.acknowledgement(&watching.id));
+        let state = (Some(first), news, Some(watching));
+        Box::pin(stream::unfold(state, |(first, mut news, watching)| async move {
+            let watching = watching?;
+            if let Some(first) = first {
+                return Some((first, (None, news, Some(watching))));
+            }
+            loop {
+                let closing = watching.gateway.closing.clone();
+                let piece = tokio::select! {
+                    () = closing.cancelled() => {
+                        let end = response(&watching.id, &Ok(farewell(&watching.id)));
+                        return Some((event(None, &end), (None, news, None)));
+                    }
+                    piece = tokio::time::timeout(KEEP_ALIVE, news.recv()) => piece,
+                };
+                let pieces = match piece {
+                    Err(_) => return Some((ALIVE.to_owned(), (None, news, Some(watching)))),
+                    Ok(Ok(piece)) => vec![piece],
+                    Ok(Err(RecvError::Lagged(_))) => vec![News::Tools, News::Prompts, News::Resources],
+                    Ok(Err(RecvError::Closed)) => return None,
+                };
+                let told = pieces.iter().filter_map(|piece| watching.wanted.told(piece, &watching.id));
+                let told: String = told.map(|text| event(None, &one_line(text))).collect();
+                if !told.is_empty() {
+                    return Some((told, (None, news, Some(watching))));
+                }
+            }
+        }))
+    }
+}
+
+/// Where the stream of a modern request is.
+enum Going {
+    Told(String, Box<(Running, About)>),
+    On(Box<(Running, About)>),
+    Over,
+}
+
+/// A subscription of a modern client; when it goes, nobody need watch its resources.
+struct Watching {
+    gateway: Arc<Gateway>,
+    wanted: Wanted,
+    id: RawJson,
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let uris: Vec<String> = self.wanted.resources().map(str::to_owned).collect();
+        if uris.is_empty() {
+            return;
+        }
+        let gateway = Arc::clone(&self.gateway);
+        self.gateway.tasks.spawn(async move {
+            for uri in uris {
+                let _ = gateway.backend.watch(&uri, false).await;
+            }
+        });
+    }
+}
+
+/// Runs a legacy request to its end, whether or not its client hears it at the moment.
+pub(super) async fn pump(log: Arc<EventLog>, mut running: Running, entered: Entered) {
+    loop {
+        let step = tokio::select! {
+            step = running.step() => step,
+            () = entered.cancelled.cancelled() => {
+                log.push(&given_up(&running.id));
+                break;
+            }
+            () = log.abandoned(GRACE) => break,
+        };
+        match step {
+            Step::Tell(text) => log.push(&one_line(text)),
+            Step::Over(served) => {
+                log.push(&one_line(response(&running.id, &served)));
+                break;
+            }
+            Step::Ask(_) => {}
+        }
+    }
+    log.finish();
+}

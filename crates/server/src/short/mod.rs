@@ -1,0 +1,237 @@
+//! The short way: messages as clients send them nearly always are answered here, without all that HTTP knows beside.
+//! Whatever is not so goes the long way, with every byte that came.
+
+mod head;
+mod written;
+
+use std::future::poll_fn;
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures_util::Stream as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadBuf};
+use tokio::net::TcpStream;
+use toolhub_mcp::gateway::{Events, Reply};
+
+use self::head::{Found, MOST, Missing};
+use self::written::{END, LONG, Written, chunk};
+use crate::account::Account;
+use crate::answers::Shared;
+use crate::connection::{Order, Standing};
+use crate::door::Shown;
+
+pub(crate) use self::head::Head;
+
+/// What is read at a time.
+const PIECE: usize = 4 << 10;
+
+/// What is said to whoever did not send all of a message in time.
+const LATE: &[u8] =
+    b"HTTP/1.1 408 Request Timeout\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 35\r\n\
+    connection: close\r\n\r\nthe message did not arrive in time\n";
+
+/// How a connection went on.
+pub(crate) enum Left {
+    /// It is over.
+    Over,
+    /// It goes on the long way, with these bytes first.
+    Long(TcpStream, Vec<u8>),
+}
+
+/// One connection on the short way.
+pub(crate) struct Short<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) client: SocketAddr,
+    pub(crate) standing: &'a Arc<Standing>,
+    /// Wakes the connection for the sake of the request that is being answered.
+    pub(crate) waker: Waker,
+}
+
+impl Short<'_> {
+    /// Answers messages for as long as they are of the usual kind.
+    pub(crate) async fn serve(&self, mut stream: TcpStream) -> Left {
+        let (mut read, mut out, mut shown) = (Vec::new(), Vec::new(), None);
+        loop {
+            let mut fields = [const { MaybeUninit::uninit() }; MOST];
+            let found = match read.is_empty() {
+                true => Found::Part(Missing::Head),
+                false => Head::find(&read, &mut fields),
+            };
+            let done = match found {
+                Found::Part(missing) => Err(missing),
+                Found::Unusual => return Left::Long(stream, read),
+                Found::Whole(head) => match self.answer(&mut stream, &head, (&mut shown, &mut out)).await {
+                    Answered::Not => return Left::Long(stream, read),
+                    Answered::Last => return Left::Over,
+                    Answered::Whole => Ok(head.length),
+                },
+            };
+            match done {
+                Ok(length) if length == read.len() => read.clear(),
+                Ok(length) => drop(read.drain(..length)),
+                Err(missing) => {
+                    match missing {
+                        Missing::Head if read.is_empty() => {}
+                        Missing::Head => self.standing.heard(),
+                        Missing::Body => self.standing.headed(),
+                    }
+                    if !self.receive(&mut stream, &mut read, missing).await {
+                        return Left::Over;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads on; whether anything came.
+    async fn receive(&self, stream: &mut TcpStream, read: &mut Vec<u8>, missing: Missing) -> bool {
+        let nothing = read.is_empty();
+        if nothing {
+            // What a long message needed is not kept for the next.
+            read.shrink_to(PIECE);
+        }
+        read.reserve(PIECE);
+        let came = {
+            let mut reading = pin!(stream.read_buf(read));
+            poll_fn(|context| match self.standing.order(context) {
+                Order::BreakOff => Poll::Ready(None),
+                Order::Finish if nothing => Poll::Ready(Some(0)),
+                Order::GoOn | Order::Finish => {
+                    reading.as_mut().poll(context).map(|came| Some(came.unwrap_or_default()))
+                }
+            })
+            .await
+        };
+        if came.is_none() && missing == Missing::Body {
+            let _ = stream.write_all(LATE).await;
+        }
+        came.is_some_and(|came| came > 0)
+    }
+
+    async fn answer(
+        &self,
+        stream: &mut TcpStream,
+        head: &Head<'_>,
+        (shown, out): (&mut Option<Shown>, &mut Vec<u8>),
+    ) -> Answered {
+        let began = Instant::now();
+        let Some(admitted) = self.shared.admits(head, shown) else { return Answered::Not };
+        let _answering = self.standing.answering();
+        let mut account = Account::open(&self.shared.events, self.client, ("POST", head.path));
+        let reply = {
+            let mut taken = pin!(self.shared.take(head, (admitted, began), account.as_deref_mut()));
+            poll_fn(|context| self.unless_gone(stream, context, |context| taken.as_mut().poll(context))).await
+        };
+        let Some(reply) = reply else { return Answered::Last };
+        let last = self.standing.is_finishing();
+        out.clear();
+        let sent = match reply {
+            Reply::Body { status, body, session } => {
+                if let Some(account) = &mut account {
+                    account.answers(status, &body);
+                }
+                Written { status, session: session.as_deref(), last, now: began }.body(&body, out);
+                send(stream, out, &body).await
+            }
+            Reply::Events(events) => {
+                Written { status: 200, session: None, last, now: began }.stream(out);
+                self.tell(stream, (events, out), account.as_deref_mut()).await
+            }
+        };
+        // What a long answer needed is not kept for the next.
+        out.clear();
+        out.shrink_to(LONG);
+        if sent && !last { Answered::Whole } else { Answered::Last }
+    }
+
+    /// Tells events as they come; whether all of them were told.
+    async fn tell(
+        &self,
+        stream: &mut TcpStream,
+        (mut events, out): (Events, &mut Vec<u8>),
+        mut account: Option<&mut Account>,
+    ) -> bool {
+        if let Some(account) = &mut account {
+            account.answered(200);
+        }
+        self.standing.call();
+        loop {
+            if stream.write_all(out).await.is_err() {
+                return false;
+            }
+            out.clear();
+            let next = poll_fn(|context| {
+                self.unless_gone(stream, context, |context| Pin::new(&mut events).poll_next(context))
+            });
+            match next.await {
+                None => return false,
+                Some(None) => return stream.write_all(END).await.is_ok(),
+                Some(Some(event)) => {
+                    if let Some(account) = &mut account {
+                        account.sends(event.len());
+                    }
+                    if !event.is_empty() {
+                        chunk(&event, out);
+                    }
+                    self.standing.call();
+                }
+            }
+        }
+    }
+
+    /// Goes on with something for the request where there is something to do for it; nothing comes of it where its client
+    /// is gone.
+    fn unless_gone<T>(
+        &self,
+        stream: &TcpStream,
+        context: &mut Context<'_>,
+        go_on: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<Option<T>> {
+        if self.standing.order(context) == Order::BreakOff {
+            return Poll::Ready(None);
+        }
+        if self.standing.was_called()
+            && let Poll::Ready(done) = go_on(&mut Context::from_waker(&self.waker))
+        {
+            return Poll::Ready(Some(done));
+        }
+        // What comes meanwhile is the next message, and stays where it is.
+        match stream.poll_peek(context, &mut ReadBuf::new(&mut [0])) {
+            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(None),
+            Poll::Ready(Ok(_)) | Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+/// What came of a message.
+enum Answered {
+    /// It is not for the short way.
+    Not,
+    /// It was answered, and the next may come.
+    Whole,
+    /// Nothing follows it.
+    Last,
+}
+
+/// Sends a head, and behind it what was too long to stand there already; whether that could be done.
+async fn send(stream: &mut TcpStream, head: &[u8], body: &[Bytes]) -> bool {
+    if body.iter().map(Bytes::len).sum::<usize>() <= LONG {
+        return stream.write_all(head).await.is_ok();
+    }
+    let mut pieces: Vec<IoSlice<'_>> = [IoSlice::new(head)].into();
+    pieces.extend(body.iter().map(|piece| IoSlice::new(piece)));
+    let mut left = &mut pieces[..];
+    while !left.is_empty() {
+        match stream.write_vectored(left).await {
+            Ok(0) | Err(_) => return false,
+            Ok(written) => IoSlice::advance_slices(&mut left, written),
+        }
+    }
+    true
+}

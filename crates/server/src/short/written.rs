@@ -1,0 +1,158 @@
+//! An answer as the bytes that go out.
+
+use std::cell::RefCell;
+use std::io::Write as _;
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::Bytes;
+use http::StatusCode;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimePrinter;
+
+/// What is longer is not copied to stand behind its head.
+pub(super) const LONG: usize = 16 << 10;
+
+thread_local! {
+    /// The date as it is written, and when it must be written anew.
+    static DATE: RefCell<Option<(Instant, String)>> = const { RefCell::new(None) };
+}
+
+/// The head of an answer, and the answer where it is short.
+pub(super) struct Written<'a> {
+    pub(super) status: u16,
+    pub(super) session: Option<&'a str>,
+    /// Nothing follows over its connection.
+    pub(super) last: bool,
+    pub(super) now: Instant,
+}
+
+impl Written<'_> {
+    /// Writes an answer of these pieces; those that are too long to be copied are left to the caller.
+    pub(super) fn body(&self, pieces: &[Bytes], out: &mut Vec<u8>) {
+        let length: usize = pieces.iter().map(Bytes::len).sum();
+        self.beginning(out);
+        if length > 0 {
+            out.extend_from_slice(b"content-type: application/json\r\n");
+        }
+        out.extend_from_slice(b"content-length: ");
+        decimal(length, out);
+        out.extend_from_slice(b"\r\n\r\n");
+        if length <= LONG {
+            pieces.iter().for_each(|piece| out.extend_from_slice(piece));
+        }
+    }
+
+    /// Writes the head of a stream of events.
+    pub(super) fn stream(&self, out: &mut Vec<u8>) {
+        self.beginning(out);
+        // Proxies would hold events back.
+        out.extend_from_slice(
+            b"content-type: text/event-stream\r\ncache-control: no-cache\r\nx-accel-buffering: no\r\n\
+              transfer-encoding: chunked\r\n\r\n",
+        );
+    }
+
+    fn beginning(&self, out: &mut Vec<u8>) {
+        match self.status {
+            200 => out.extend_from_slice(b"HTTP/1.1 200 OK\r\n"),
+            other => {
+                let status = StatusCode::from_u16(other).unwrap_or(StatusCode::OK);
+                let reason = status.canonical_reason().unwrap_or_default();
+                let _ = write!(out, "HTTP/1.1 {} {reason}\r\n", status.as_u16());
+            }
+        }
+        date(self.now, out);
+        // One that is no header is none.
+        if let Some(session) =
+            self.session.filter(|session| session.bytes().all(|byte| byte.is_ascii_graphic()))
+        {
+            let _ = write!(out, "mcp-session-id: {session}\r\n");
+        }
+        if self.last {
+            out.extend_from_slice(b"connection: close\r\n");
+        }
+    }
+}
+
+/// One piece of a stream.
+pub(super) fn chunk(text: &str, out: &mut Vec<u8>) {
+    let _ = write!(out, "{:x}\r\n", text.len());
+    out.extend_from_slice(text.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The end of a stream.
+pub(super) const END: &[u8] = b"0\r\n\r\n";
+
+fn decimal(mut number: usize, out: &mut Vec<u8>) {
+    let (mut digits, mut place) = ([0; 20], 20);
+    loop {
+        place -= 1;
+        digits[place] = b'0' + u8::try_from(number % 10).unwrap_or_default();
+        number /= 10;
+        if number == 0 {
+            return out.extend_from_slice(&digits[place..]);
+        }
+    }
+}
+
+/// When it is sent; the same for all of one second.
+fn date(now: Instant, out: &mut Vec<u8>) {
+    DATE.with_borrow_mut(|kept| {
+        let text = match kept {
+            Some((until, text)) if now < *until => text,
+            kept => &kept.insert(written_date(now)).1,
+        };
+        out.extend_from_slice(b"date: ");
+        out.extend_from_slice(text.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    });
+}
+
+fn written_date(now: Instant) -> (Instant, String) {
+    let time = SystemTime::now();
+    let into = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
+    let left = Duration::from_secs(1) - Duration::from_nanos(into.into());
+    let stamp = Timestamp::try_from(time).unwrap_or_default();
+    (now + left, DateTimePrinter::new().timestamp_to_rfc9110_string(&stamp).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(status: u16, session: Option<&str>, pieces: &[&'static str]) -> String {
+        let mut out = Vec::new();
+        let pieces: Vec<_> = pieces.iter().map(|piece| Bytes::from_static(piece.as_bytes())).collect();
+        Written { status, session, last: session.is_some(), now: Instant::now() }.body(&pieces, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn answers_are_written_as_http_wants_them() {
+        let text = written(200, None, &["{\"a\":", "1}"]);
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert_eq!(body, "{\"a\":1}");
+        let lines: Vec<_> = head.split("\r\n").collect();
+        assert_eq!(lines[0], "HTTP/1.1 200 OK");
+        assert!(lines[1].starts_with("date: ") && lines[1].ends_with(" GMT"), "{}", lines[1]);
+        assert_eq!(lines[2..], ["content-type: application/json", "content-length: 7"]);
+        let text = written(202, Some("s-1"), &[]);
+        assert!(text.starts_with("HTTP/1.1 202 Accepted\r\n"), "{text}");
+        assert!(
+            text.ends_with("mcp-session-id: s-1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"),
+            "{text}"
+        );
+        assert!(!written(200, Some("a\r\nb: c"), &[]).contains("b: c"));
+    }
+
+    #[test]
+    fn chunks_tell_their_lengths() {
+        let mut out = Vec::new();
+        chunk(&"é".repeat(10), &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), format!("14\r\n{}\r\n", "é".repeat(10)));
+        let mut out = Vec::new();
+        [0, 7, 10, 65_536].iter().for_each(|number| decimal(*number, &mut out));
+        assert_eq!(out, b"071065536");
+    }
+}

@@ -22,7 +22,7 @@ const NOTES: usize = 4_096;
 /// What the notes that wait may hold in memory.
 const NOTE_BYTES: usize = 16 << 20;
 /// Notes that are written in one group while nobody waits for it.
-const NOTES_AT_LEISURE: usize = 512;
+const NOTES_AT_LEISURE: usize = 128;
 /// Notes that are written along with what somebody waits for.
 const NOTES_ALONG: usize = 32;
 /// How long notes are gathered before they are written.

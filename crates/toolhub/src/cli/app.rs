@@ -1,8 +1,9 @@
 //! What every command shares: the screen, the hub once it is needed, and the user's Ctrl-C.
 
+use std::io::{BufRead as _, Write as _};
 use std::sync::Arc;
 
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, oneshot};
 use tokio_util::sync::CancellationToken;
 use toolhub::settings::{ConfigError, Places};
 use toolhub::{BuildError, Hub};
@@ -69,6 +70,20 @@ impl App {
                 Err(Interrupted)
             }
         }
+    }
+
+    /// Asks whoever sits there whether something should be done.
+    pub(crate) async fn agrees(&self, question: &str) -> anyhow::Result<bool> {
+        let _ = write!(std::io::stderr().lock(), "{question}");
+        let (tell, answer) = oneshot::channel();
+        // A thread of its own: nothing can end a read from a terminal, and the program must be able to end without it.
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            let _ = std::io::stdin().lock().read_line(&mut line);
+            let _ = tell.send(line);
+        });
+        let line = self.interruptible(answer).await?.unwrap_or_default();
+        Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes" | "是" | "好" | "同意"))
     }
 
     /// Ends what the hub started. A second Ctrl-C does not wait for good manners: dropping kills.

@@ -1,9 +1,8 @@
 //! `toolhub skills approve`: agreeing to skills as they are now, after showing what one agrees to.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::path::Path;
 
-use tokio::sync::oneshot;
 use toolhub::Hub;
 use toolhub_core::{Lang, RawJson, RawObject, Say as _};
 use toolhub_engine::suspicion::{Finding, visible};
@@ -174,16 +173,7 @@ async fn consent(app: &App, known: &Known, suspicious: &[Finding]) -> anyhow::Re
 async fn ask(app: &App, name: &str) -> anyhow::Result<bool> {
     let question =
         app.lang().pick(format!("approve `{name}`? [y/N] "), format!("要批准 `{name}` 吗？[y/N] "));
-    let _ = write!(std::io::stderr().lock(), "{question}");
-    let (tell, answer) = oneshot::channel();
-    // A thread of its own: nothing can end a read from a terminal, and the program must be able to end without it.
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        let _ = std::io::stdin().lock().read_line(&mut line);
-        let _ = tell.send(line);
-    });
-    let line = app.interruptible(answer).await?.unwrap_or_default();
-    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes" | "是" | "同意"))
+    app.agrees(&question).await
 }
 
 async fn revoke(app: &App, hub: &Hub, known: &Known) -> anyhow::Result<(RawObject, Exit)> {

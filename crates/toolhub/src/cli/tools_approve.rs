@@ -1,9 +1,8 @@
 //! `toolhub tools approve`: agreeing to definitions as they are, after showing what one agrees to.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
 use toolhub::Hub;
 use toolhub_core::approval::Approval;
 use toolhub_core::tool::Trust;
@@ -196,16 +195,7 @@ async fn agree(app: &App, entry: &Entry) -> anyhow::Result<bool> {
     let question = app
         .lang()
         .pick(format!("approve `{name}` all the same? [y/N] "), format!("仍要批准 `{name}` 吗？[y/N] "));
-    let _ = write!(std::io::stderr().lock(), "{question}");
-    let (tell, answer) = oneshot::channel();
-    // A thread of its own: nothing can end a read from a terminal, and the program must be able to end without it.
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        let _ = std::io::stdin().lock().read_line(&mut line);
-        let _ = tell.send(line);
-    });
-    let line = app.interruptible(answer).await?.unwrap_or_default();
-    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes" | "是" | "同意"))
+    app.agrees(&question).await
 }
 
 fn list(app: &App, hub: &Hub) {

@@ -25,16 +25,30 @@ impl CallId {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         // The system would be asked for it anew every time.
         static PROCESS: LazyLock<u32> = LazyLock::new(std::process::id);
-        const ROOM: usize = 48;
-        let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        // The word, three lines and three numbers of at most 16 digits.
+        const ROOM: usize = 4 + 3 * 17;
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let millis = since.as_secs().saturating_mul(1000) + u64::from(since.subsec_millis());
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let mut text = String::with_capacity(ROOM);
-        text.push_str("call");
-        for part in [millis as u64, u64::from(*PROCESS), count] {
-            text.push('_');
-            push_hex(&mut text, part);
+        let mut text = [0; ROOM];
+        // Written from its end, so that it need not be known how long it gets.
+        let mut start = ROOM;
+        let mut push = |letter: u8| {
+            start -= 1;
+            text[start] = letter;
+        };
+        for mut number in [count, u64::from(*PROCESS), millis] {
+            loop {
+                push(b"0123456789abcdef"[(number & 15) as usize]);
+                number >>= 4;
+                if number == 0 {
+                    break;
+                }
+            }
+            push(b'_');
         }
-        Self(text.into())
+        b"call".iter().rev().for_each(|letter| push(*letter));
+        Self(std::str::from_utf8(&text[start..]).unwrap_or_default().into())
     }
 
     /// The id as text.
@@ -47,14 +61,6 @@ impl fmt::Display for CallId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
-}
-
-/// Writes a number in hexadecimal digits, without zeros before it.
-fn push_hex(text: &mut String, number: u64) {
-    let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
-    text.extend(
-        (0..digits).rev().filter_map(|place| char::from_digit((number >> (place * 4)) as u32 & 15, 16)),
-    );
 }
 
 /// What a call goes by.
@@ -151,5 +157,29 @@ impl ToolCall {
     pub fn within(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fresh_ids_tell_time_process_and_count() {
+        let ids: Vec<CallId> = (0..300).map(|_| CallId::fresh()).collect();
+        assert_eq!(ids.iter().collect::<std::collections::HashSet<_>>().len(), ids.len());
+        for id in ids {
+            let parts: Vec<&str> = id.as_str().split('_').collect();
+            let [word, millis, process, count] = parts[..] else { panic!("{id}") };
+            let number = |text: &str| {
+                let number = u64::from_str_radix(text, 16).unwrap();
+                assert_eq!(format!("{number:x}"), text);
+                number
+            };
+            assert_eq!((word, number(process)), ("call", u64::from(std::process::id())));
+            let age = SystemTime::now().duration_since(UNIX_EPOCH + Duration::from_millis(number(millis)));
+            assert!(age.unwrap() < Duration::from_secs(60), "{id}");
+            number(count);
+        }
     }
 }

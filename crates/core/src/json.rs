@@ -101,10 +101,22 @@ impl RawJson {
     pub fn has_member(&self, key: &str) -> bool {
         // Most have it not, and one look at the text spares them being read. A name may be spelled with escapes, too.
         let text = self.get();
-        if !text.contains(key) && !text.contains('\\') {
+        if !text.contains(key) && !text.contains(escape_within(key)) {
             return false;
         }
         Named(key).found_in(text)
+    }
+
+    /// Whether this may be an object whose member `key` is spelled as `value`; `false` is certain, and no more than a
+    /// look at the text is taken for that.
+    pub(crate) fn may_say(&self, key: &str, value: &str) -> bool {
+        let text = self.get();
+        let after = |rest: &str| {
+            let colon = rest.strip_prefix('"').map(str::trim_start).and_then(|rest| rest.strip_prefix(':'));
+            colon.is_some_and(|rest| rest.trim_start().starts_with(value))
+        };
+        let said = || text.match_indices(key).any(|(at, _)| after(&text[at + key.len()..]));
+        text.contains(escape_within(key)) || (text.contains(key) && said())
     }
 
     /// Whether this is an object.
@@ -116,6 +128,11 @@ impl RawJson {
     pub fn too_deep(&self) -> Option<usize> {
         too_deep(self.get())
     }
+}
+
+/// What a text must hold where `key` is spelled with escapes: letters and digits have no short ones.
+fn escape_within(key: &str) -> &'static str {
+    if key.bytes().all(|byte| byte.is_ascii_alphanumeric()) { "\\u00" } else { "\\" }
 }
 
 impl AsRef<[u8]> for RawJson {
@@ -217,6 +234,24 @@ mod tests {
         check(r#"{"a":{"b":1},"c":"b"}"#, "b", false);
         check(r#"{"\u0062":1}"#, "b", true);
         check(r#"["b"]"#, "b", false);
+        check(r#"{"a":"\n","x-\ty":1}"#, "x-\ty", true);
+        check(r#"{"a":"\n\u0062","c":1}"#, "b", false);
+    }
+
+    #[test]
+    fn what_is_not_said_is_seen_at_once() {
+        let check = |text: &str, expect: bool| {
+            assert_eq!(RawJson::parse(text).unwrap().may_say("isError", "true"), expect, "{text}");
+        };
+        check("{}", false);
+        check(r#"{"content":[{"text":"a\n"}],"isError":false}"#, false);
+        check(r#"{"isError" : true}"#, true);
+        check("{\"isError\"\t:\n true}", true);
+        check(r#"{"is\u0045rror":true}"#, true);
+        check(r#"{"a":{"isError":true}}"#, true);
+        check(r#"{"a":"{\"isError\":true}"}"#, false);
+        check(r#"{"isError":false,"isError":true}"#, true);
+        check(r#"{"isErrors":true}"#, false);
     }
 
     #[test]

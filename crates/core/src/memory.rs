@@ -3,8 +3,8 @@
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::call::CallId;
@@ -32,20 +32,26 @@ impl RecordId {
 
     /// A new id: the time in milliseconds, a count, and a number that other processes do not share.
     pub fn fresh() -> Self {
+        Self::at(SystemTime::now())
+    }
+
+    /// The same, for who has just looked at the clock.
+    pub fn at(now: SystemTime) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        static PROCESS: std::sync::LazyLock<u64> =
-            std::sync::LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
+        let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let millis = since.as_secs().saturating_mul(1000) + u64::from(since.subsec_millis());
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let mut id = String::with_capacity(18);
-        for (number, letters) in [(millis, 9), (count, 3), (*PROCESS, 6)] {
-            for place in (0..letters).rev() {
-                let index = usize::try_from(number >> (5 * place) & 31).unwrap_or_default();
-                id.push(char::from(LETTERS[index]));
+        let mut id = [0; 18];
+        let (time, rest) = id.split_at_mut(9);
+        let (counted, process) = rest.split_at_mut(3);
+        for (mut number, letters) in [(millis, time), (count, counted), (*PROCESS, process)] {
+            for letter in letters.iter_mut().rev() {
+                *letter = LETTERS[(number & 31) as usize];
+                number >>= 5;
             }
         }
-        Self(id.into())
+        Self(std::str::from_utf8(&id).unwrap_or_default().into())
     }
 
     /// The id as text.

@@ -51,6 +51,11 @@ impl ToolOutput {
         &self.raw
     }
 
+    /// The same, for who needs nothing else of it.
+    pub fn into_raw(self) -> RawJson {
+        self.raw
+    }
+
     /// The content blocks.
     pub fn blocks(&self) -> Vec<RawJson> {
         self.members().get("content").and_then(|content| content.decode().ok()).unwrap_or_default()
@@ -63,7 +68,7 @@ impl ToolOutput {
 
     /// Whether the tool says that it failed.
     pub fn is_error(&self) -> bool {
-        self.raw.has_member("isError")
+        self.raw.may_say("isError", "true")
             && self.members().get("isError").is_some_and(|flag| flag.get() == "true")
     }
 

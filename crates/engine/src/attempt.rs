@@ -1,18 +1,23 @@
 //! One try of one candidate: deadline, panic guard, and the tool's own error told from a success. The arguments
 //! were checked while routing, since whether they fit decides who is a candidate at all.
 
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use tokio::sync::Notify;
+use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 use toolhub_core::{
     CallContext, Effect, Event, EventKind, EventSink, RawJson, Tool, ToolCall, ToolError, ToolHost,
     ToolOutput,
 };
+
+use crate::engine::Engine;
+use crate::watchman::{Post, Watchmen};
 
 /// How long calls may take.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +37,10 @@ impl Default for Deadlines {
 /// A call is looked at again so often while its caller is asked something. How long that may last is for whoever
 /// asks to say.
 const QUESTION: Duration = Duration::from_secs(60);
+/// A call that has more time is not looked at again sooner.
+const SHORTEST: Duration = Duration::from_millis(10);
+/// Later than any call ends.
+const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Who runs what.
 pub(crate) struct Attempt<'a> {
@@ -46,49 +55,37 @@ pub(crate) struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Runs it. Dropping the future cancels the call.
-    pub(crate) async fn run(self, events: &Arc<dyn EventSink>) -> Result<ToolOutput, ToolError> {
-        let watch = Arc::new(Watch::new(Arc::clone(events)));
+    /// Runs it, from that moment on. Dropping the future cancels the call.
+    pub(crate) async fn run(self, engine: &Engine, start: Instant) -> Result<ToolOutput, ToolError> {
+        let watch = Arc::new(Watch::new(Arc::clone(engine.events()), start));
         let context = CallContext {
             call: self.call.id.clone(),
             conversation: self.call.conversation.clone(),
             caller: self.call.caller.clone(),
             events: Arc::clone(&watch) as Arc<dyn EventSink>,
         };
-        let work = AssertUnwindSafe(self.host.call(self.tool, self.arguments, &context)).catch_unwind();
-        // In a box: a timer wants more room around it than whatever holds it should have to give.
-        let expiry = Box::pin(self.expiry(&watch));
-        let finished = tokio::select! {
-            // The work first: when it leaves its time changes, and who waited for that would be woken for nothing.
-            biased;
-            finished = work => finished,
-            after = expiry => return Err(self.timed_out(after, &watch)),
-        };
-        match finished {
-            Ok(Ok(output)) if output.is_error() => Err(own_error(output)),
-            Ok(result) => result,
-            Err(panic) => {
+        let mut work = AssertUnwindSafe(self.host.call(self.tool, self.arguments, &context)).catch_unwind();
+        let mut expiry = Expiry { watchmen: engine.watchmen(), post: None, asking: false };
+        let finished = poll_fn(|waiter| match work.poll_unpin(waiter) {
+            Poll::Ready(finished) => Poll::Ready(Ok(finished)),
+            Poll::Pending => expiry.poll(&self, &watch, waiter).map(Err),
+        });
+        match finished.await {
+            Ok(Ok(Ok(output))) if output.is_error() => Err(own_error(output)),
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => {
                 let detail = format!("tool `{}` panicked: {}", self.tool.name(), panic_text(&*panic));
                 context.emit(EventKind::Fault { detail });
                 Err(ToolError::Panicked)
             }
+            Err(after) => Err(self.timed_out(after, &watch)),
         }
     }
 
-    /// Waits until the attempt has had its time, and tells how much that was.
-    async fn expiry(&self, watch: &Watch) -> Duration {
-        loop {
-            let limit = self.limit(watch);
-            match limit.checked_sub(watch.start.elapsed()).filter(|left| !left.is_zero()) {
-                None => return limit,
-                Some(left) => {
-                    tokio::select! {
-                        () = tokio::time::sleep(left) => {}
-                        () = watch.changed.notified() => {}
-                    }
-                }
-            }
-        }
+    /// How long after its start the attempt may end at the soonest, whatever happens: it leaves at once, and nothing is
+    /// heard of it.
+    fn soonest(&self) -> Duration {
+        self.timeout.unwrap_or(self.deadlines.call.min(self.deadlines.cap))
     }
 
     /// How long after its start the attempt must end, as things stand.
@@ -122,6 +119,58 @@ impl Attempt<'_> {
     }
 }
 
+/// The end of an attempt's time. It is looked at only when it may have come: what happens to an attempt gives it more
+/// time, and never less than it had from the start.
+struct Expiry<'a> {
+    watchmen: &'a Watchmen,
+    post: Option<Post>,
+    /// Whether its caller was being asked something when it was last looked at; then its time depends on the answer.
+    asking: bool,
+}
+
+impl Expiry<'_> {
+    /// Waits until the attempt has had its time, and tells how much that was.
+    fn poll(&mut self, attempt: &Attempt<'_>, watch: &Watch, waiter: &Context<'_>) -> Poll<Duration> {
+        let Some(post) = self.post else {
+            self.wait(watch, attempt.soonest(), waiter);
+            return Poll::Pending;
+        };
+        if !self.watchmen.called(post, waiter.waker()) && !self.asking {
+            return Poll::Pending;
+        }
+        // Before anything is looked at, so that no answer comes unheard in between.
+        watch.answered.register(waiter.waker());
+        self.asking = watch.questions.load(Ordering::Acquire) > 0;
+        let (limit, elapsed) = (attempt.limit(watch), watch.start.elapsed());
+        if elapsed >= limit {
+            return Poll::Ready(limit);
+        }
+        // One that has not left yet may leave now, and then its time is that of a call.
+        let span = attempt.timeout.unwrap_or(attempt.deadlines.call).max(SHORTEST);
+        self.leave();
+        self.wait(watch, limit.min(elapsed.saturating_add(span)), waiter);
+        Poll::Pending
+    }
+
+    fn wait(&mut self, watch: &Watch, limit: Duration, waiter: &Context<'_>) {
+        // A limit past all time is as good as a very late one.
+        let due = watch.start.checked_add(limit).unwrap_or_else(|| watch.start + FAR);
+        self.post = Some(self.watchmen.wait(due, waiter.waker()));
+    }
+
+    fn leave(&mut self) {
+        if let Some(post) = self.post.take() {
+            self.watchmen.leave(post);
+        }
+    }
+}
+
+impl Drop for Expiry<'_> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
 /// Listens to a call's own events, so that its deadline knows when the request left and when it got on.
 struct Watch {
     events: Arc<dyn EventSink>,
@@ -134,7 +183,8 @@ struct Watch {
     asked: Moment,
     /// How long the call waited for answers, in milliseconds.
     waited: AtomicU64,
-    changed: Notify,
+    /// Who wants to hear that a question was answered.
+    answered: AtomicWaker,
 }
 
 /// A moment after the start, in milliseconds; 0 is not yet.
@@ -151,12 +201,11 @@ impl Moment {
 }
 
 impl Watch {
-    fn new(events: Arc<dyn EventSink>) -> Self {
+    fn new(events: Arc<dyn EventSink>, start: Instant) -> Self {
         let (sent, progress) = (Moment::default(), Moment::default());
         let questions = AtomicU64::new(0);
         let (asked, waited) = (Moment::default(), AtomicU64::new(0));
-        let (start, changed) = (Instant::now(), Notify::new());
-        Self { events, start, sent, progress, questions, asked, waited, changed }
+        Self { events, start, sent, progress, questions, asked, waited, answered: AtomicWaker::new() }
     }
 
     fn stamp(&self) -> u64 {
@@ -170,17 +219,15 @@ impl EventSink for Watch {
             // Sent again after a session expired: the first time counts.
             EventKind::Sending => {
                 let _ = self.sent.0.compare_exchange(0, self.stamp(), Ordering::AcqRel, Ordering::Acquire);
-                self.changed.notify_one();
             }
             EventKind::Progress { .. } => {
                 self.progress.0.store(self.stamp(), Ordering::Release);
-                self.changed.notify_one();
             }
             EventKind::Questioned { .. } => {
-                if self.questions.fetch_add(1, Ordering::AcqRel) == 0 {
+                let open = self.questions.fetch_add(1, Ordering::AcqRel);
+                if open == 0 {
                     self.asked.0.store(self.stamp(), Ordering::Release);
                 }
-                self.changed.notify_one();
             }
             EventKind::Answered => {
                 self.progress.0.store(self.stamp(), Ordering::Release);
@@ -188,7 +235,7 @@ impl EventSink for Watch {
                     let asked = self.asked.0.load(Ordering::Acquire);
                     self.waited.fetch_add(self.stamp().saturating_sub(asked), Ordering::AcqRel);
                 }
-                self.changed.notify_one();
+                self.answered.wake();
             }
             _ => {}
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use toolhub_core::{RawJson, RawObject, Source, Tool, ToolError, ToolName};
+use toolhub_core::{FastMap, Mending, RawJson, RawObject, Source, Tool, ToolError, ToolName};
 
 use crate::schema::Schema;
 use crate::suspicion::{Finding, look_through};
@@ -48,9 +48,8 @@ impl Entry {
 
     /// Checks arguments against the tool's schema.
     pub fn check(&self, arguments: &RawJson) -> Result<(), ToolError> {
-        let schema = self.schema.get_or_init(|| Schema::compile(self.tool.definition.input_schema()));
         let name = self.tool.name();
-        match schema {
+        match self.schema() {
             Err(detail) => Err(ToolError::UnusableSchema { tool: name.clone(), detail: detail.clone() }),
             Ok(schema) => schema
                 .check(arguments)
@@ -63,9 +62,19 @@ impl Entry {
     /// Whether the tool's schema names every one of the arguments: whoever is chosen by what it is good for should
     /// not be handed what it would ignore.
     pub fn knows_all(&self, arguments: &RawJson) -> bool {
-        let schema = self.schema.get_or_init(|| Schema::compile(self.tool.definition.input_schema()));
-        let (Ok(schema), Some(given)) = (schema, arguments.object()) else { return false };
+        let (Ok(schema), Some(given)) = (self.schema(), arguments.object()) else { return false };
         given.iter().all(|(key, _)| schema.knows(key))
+    }
+
+    /// Whether arguments are certainly accepted, and where they may be mended also named one and all, so that there is
+    /// nothing to mend. Where they are not, that says nothing against them.
+    pub(crate) fn surely_takes(&self, arguments: &RawJson, mending: Mending) -> bool {
+        let fits = self.schema().as_ref().ok().and_then(|schema| schema.surely_fits(arguments));
+        fits.is_some_and(|all_known| all_known || mending == Mending::Off)
+    }
+
+    fn schema(&self) -> &Result<Schema, String> {
+        self.schema.get_or_init(|| Schema::compile(self.tool.definition.input_schema()))
     }
 }
 
@@ -73,7 +82,7 @@ impl Entry {
 #[derive(Debug, Default)]
 pub struct Catalog {
     entries: Vec<Arc<Entry>>,
-    by_name: HashMap<ToolName, Vec<usize>>,
+    by_name: FastMap<ToolName, Vec<usize>>,
     /// Made when it is first asked for: most runs never do.
     by_tag: OnceLock<HashMap<String, Vec<Group>>>,
     tagger: Arc<Tagger>,
@@ -91,7 +100,8 @@ impl Catalog {
     }
 
     fn of(entries: Vec<Arc<Entry>>, tagger: Arc<Tagger>) -> Self {
-        let mut by_name: HashMap<ToolName, Vec<usize>> = HashMap::with_capacity(entries.len());
+        let mut by_name: FastMap<ToolName, Vec<usize>> = FastMap::default();
+        by_name.reserve(entries.len());
         for (index, entry) in entries.iter().enumerate() {
             by_name.entry(entry.tool.name().clone()).or_default().push(index);
         }

@@ -1,15 +1,15 @@
 //! The engine: one call from its request to its outcome, over whatever hosts it was given.
 
-use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use tokio::time::Instant;
 use toolhub_core::memory::CallLog;
 use toolhub_core::ports::Synthesizer;
 use toolhub_core::{
-    CallBy, Event, EventKind, EventSink, Outcome, Source, Tool, ToolCall, ToolError, ToolHost,
+    CallBy, Event, EventKind, EventSink, FastMap, Outcome, Source, Tool, ToolCall, ToolError, ToolHost,
 };
 
 use crate::attempt::Deadlines;
@@ -19,13 +19,15 @@ use crate::router::{Known, Policy, Request, Route, Strategy, route};
 use crate::score::Scores;
 use crate::strategy::{Ran, Run, first, merge, race};
 use crate::tags::Tagger;
+use crate::watchman::Watchmen;
 
 /// Finds tools and runs them.
 pub struct Engine {
     catalog: CatalogCell,
-    hosts: ArcSwap<HashMap<Source, Hosted>>,
+    hosts: ArcSwap<FastMap<Source, Hosted>>,
     policy: Policy,
     scores: Scores,
+    watchmen: Watchmen,
     events: Arc<dyn EventSink>,
     log: Option<Arc<dyn CallLog>>,
     synthesizer: Option<Arc<dyn Synthesizer>>,
@@ -51,6 +53,7 @@ impl Engine {
             hosts: ArcSwap::default(),
             policy,
             scores: Scores::default(),
+            watchmen: Watchmen::default(),
             events,
             log: None,
             synthesizer: None,
@@ -81,7 +84,7 @@ impl Engine {
     /// Adds the host of a source; its tools are set apart from that.
     pub fn add_host(&self, host: &Arc<dyn ToolHost>, deadlines: Deadlines) {
         self.hosts.rcu(|hosts| {
-            let mut hosts = HashMap::clone(hosts);
+            let mut hosts = FastMap::clone(hosts);
             hosts.insert(host.source(), Hosted { host: Arc::clone(host), deadlines });
             hosts
         });
@@ -110,6 +113,10 @@ impl Engine {
     /// Who listens.
     pub fn events(&self) -> &Arc<dyn EventSink> {
         &self.events
+    }
+
+    pub(crate) fn watchmen(&self) -> &Watchmen {
+        &self.watchmen
     }
 
     pub(crate) fn synthesizer(&self) -> Option<&dyn Synthesizer> {
@@ -151,7 +158,8 @@ impl Engine {
             seed: if call.by == CallBy::Capability { seed(call) } else { 0 },
             explained: heard,
         });
-        let mut record = Record::new(call, route.as_ref().ok(), self.log.as_deref(), &*self.events);
+        let at = SystemTime::now();
+        let mut record = Record::new((call, at), route.as_ref().ok(), self.log.as_deref(), &*self.events);
         let ran = match route {
             Err(error) => Ran::failed(error, Vec::new()),
             Ok(route) => {
@@ -165,25 +173,23 @@ impl Engine {
                 }
                 match record.begin().await {
                     Err(error) => Ran::failed(error, Vec::new()),
-                    Ok(()) => self.run(call, &route, started).await,
+                    Ok(()) => self.run(Run { engine: self, call, started, at }, &route).await,
                 }
             }
         };
-        let took = started.elapsed();
+        let took = ran.ended.unwrap_or_else(Instant::now).saturating_duration_since(started);
         record.end_safely(&ran, took).await;
         let outcome = record.finish(ran, took);
         emit(EventKind::CallFinished { success: outcome.success(), took });
         outcome
     }
 
-    async fn run(&self, call: &ToolCall, route: &Route, started: Instant) -> Ran {
-        let run = Run { engine: self, call, started };
+    async fn run(&self, run: Run<'_>, route: &Route) -> Ran {
         match route.strategy {
-            Strategy::First => {
-                first::run(run, &route.candidates.iter().collect::<Vec<_>>(), Vec::new()).await
-            }
-            Strategy::Race => race::run(run, route).await,
-            Strategy::Merge => merge::run(run, route).await,
+            Strategy::First => first::run(run, &route.candidates, Vec::new()).await,
+            // Seldom enough, and large: what always runs should not have to give them room.
+            Strategy::Race => Box::pin(race::run(run, route)).await,
+            Strategy::Merge => Box::pin(merge::run(run, route)).await,
         }
     }
 }

@@ -11,13 +11,13 @@ mod record;
 mod retry;
 pub mod router;
 mod schema;
-mod schema_cost;
 pub mod score;
 mod strategy;
 pub mod suspicion;
 pub mod synthesis;
 pub mod tags;
 pub mod verify;
+mod watchman;
 
 pub use attempt::Deadlines;
 pub use brief::Lengths;

@@ -27,15 +27,16 @@ pub(crate) struct Record<'a> {
 
 impl<'a> Record<'a> {
     pub(crate) fn new(
-        call: &'a ToolCall,
+        (call, at): (&'a ToolCall, SystemTime),
         route: Option<&Route>,
         log: Option<&'a dyn CallLog>,
         events: &'a dyn EventSink,
     ) -> Self {
         let candidates = route.map(|route| &route.candidates[..]).unwrap_or_default();
         let mended = candidates.first().and_then(|first| first.mended.as_ref());
-        let start = CallStart {
-            record: RecordId::fresh(),
+        let may_change = route.is_some_and(Route::may_change);
+        let start = || CallStart {
+            record: RecordId::at(at),
             call: call.id.clone(),
             tool: call.tool.clone(),
             // What is sent is what is remembered.
@@ -44,12 +45,13 @@ impl<'a> Record<'a> {
             request: call.request.clone(),
             strategy: route.map(|route| route.strategy.name()).unwrap_or_default().to_owned(),
             candidates: candidates.iter().map(|candidate| candidate.source().clone()).collect(),
-            may_change: route.is_some_and(Route::may_change),
-            at: SystemTime::now(),
+            may_change,
+            at,
         };
+        // Where nothing is written down, there is nothing to make ready.
+        let start = log.map(|_| start());
         let repaired = mended.map(|mended| mended.notes.clone()).unwrap_or_default();
-        let may_change = start.may_change;
-        Self { call, log, events, start: Some(start), may_change, repaired, begun: false }
+        Self { call, log, events, start, may_change, repaired, begun: false }
     }
 
     /// Writes that the call begins, where it may change something, and waits until that is safe.
@@ -78,24 +80,27 @@ impl<'a> Record<'a> {
 
     /// Makes the outcome. Where nothing was written yet, what came of it is noted, and nobody waits for that.
     pub(crate) fn finish(mut self, ran: Ran, took: Duration) -> Outcome {
-        let start = self.start.take();
-        let record = start.as_ref().map(|start| start.record.clone());
-        let kept = self.log.is_some() && output_of(&ran).is_some();
-        if let (Some(log), Some(start)) = (self.log.filter(|_| !self.begun), start) {
+        let kept = self.start.as_ref().filter(|_| output_of(&ran).is_some());
+        let handle = kept.map(|start| start.record.clone());
+        if let (Some(log), Some(start)) = (self.log, self.start.take())
+            && !self.begun
+        {
             let end = self.end(&start.record, &ran, took);
             log.note(start, end);
         }
         let truncated = ran.merged.as_ref().is_some_and(|merged| merged.whole.is_some());
         Outcome {
+            call_id: self.call.id.clone(),
+            tool: self.call.tool.clone(),
             result: ran.result,
             sources: ran.sources,
             synthesis: ran.merged.map(|merged| merged.synthesis),
             attempts: ran.attempts,
             took,
-            handle: record.filter(|_| kept),
+            handle,
             truncated,
+            verification: None,
             repaired: std::mem::take(&mut self.repaired),
-            ..Outcome::refused(self.call.id.clone(), self.call.tool.clone(), ToolError::Internal)
         }
     }
 

@@ -1,12 +1,11 @@
 //! How well each tool has fared, as an order: success with its uncertainty, then speed. Old days count less.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use toolhub_core::lang::Text;
 use toolhub_core::statistics::{Day, Tally, ToolStatistics};
-use toolhub_core::{Source, ToolName};
+use toolhub_core::{FastMap, Source, ToolName};
 
 /// After so many days a success or a failure counts half.
 const HALF_LIFE_DAYS: f64 = 14.0;
@@ -17,7 +16,9 @@ const SPEED_SHARE: f64 = 0.15;
 
 /// What is known of how tools fare. Readers and writers hold it for well under a microsecond.
 #[derive(Debug, Default)]
-pub struct Scores(Mutex<HashMap<Source, HashMap<ToolName, ToolStatistics>>>);
+pub struct Scores(Mutex<BySource>);
+
+type BySource = FastMap<Source, FastMap<ToolName, ToolStatistics>>;
 
 /// How one tool stands.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,8 +33,16 @@ pub struct Score {
     pub median: Option<Duration>,
 }
 
+/// One use of a tool.
+#[derive(Clone, Copy)]
+pub(crate) struct Use {
+    pub(crate) success: bool,
+    pub(crate) took: Duration,
+    pub(crate) at: SystemTime,
+}
+
 impl Scores {
-    fn all(&self) -> MutexGuard<'_, HashMap<Source, HashMap<ToolName, ToolStatistics>>> {
+    fn all(&self) -> MutexGuard<'_, BySource> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -45,18 +54,22 @@ impl Scores {
         }
     }
 
+    /// Counts one use, just now.
+    pub fn count(&self, of: (&Source, &ToolName), success: bool, took: Duration) {
+        self.note(of, Use { success, took, at: SystemTime::now() });
+    }
+
     /// Counts one use.
-    pub fn count(&self, (source, tool): (&Source, &ToolName), success: bool, took: Duration) {
-        let now = SystemTime::now();
+    pub(crate) fn note(&self, (source, tool): (&Source, &ToolName), Use { success, took, at }: Use) {
         let mut all = self.all();
         // Looked up first: only the first use of a tool has to copy its name.
         if let Some(entry) = all.get_mut(source).and_then(|tools| tools.get_mut(tool)) {
-            return entry.count(success, took, now);
+            return entry.count(success, took, at);
         }
         let tools = all.entry(source.clone()).or_default();
         let entry =
             tools.entry(tool.clone()).or_insert_with(|| ToolStatistics::new(source.clone(), tool.clone()));
-        entry.count(success, took, now);
+        entry.count(success, took, at);
     }
 
     /// How one tool stands.

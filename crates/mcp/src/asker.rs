@@ -1,44 +1,60 @@
 //! Whose requests are under way at a server: a question of the server's goes to whoever it concerns, and to nobody else.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::Deserialize;
 use toolhub_core::caller::Answer;
 use toolhub_core::{CallContext, CallerLink, EventKind, RawJson, Source, TraceContext};
 
-/// Somebody who wants something of a server and can be asked back.
+use crate::transport::Listener;
+
+/// Somebody who wants something of a server and can be asked back. Whoever knows of them knows the same one.
 #[derive(Debug, Clone)]
-pub(crate) struct Asker {
+pub(crate) struct Asker(Arc<Wanting>);
+
+/// What is known of them.
+#[derive(Debug)]
+pub(crate) struct Wanting {
     pub(crate) link: CallerLink,
     /// The call it is for, whose deadline waits while a question is open.
-    pub(crate) context: Option<CallContext>,
+    call: Option<Arc<Follower>>,
     /// Questions to it that are open.
-    pub(crate) open: Arc<AtomicUsize>,
+    open: AtomicUsize,
     /// What the server is told of the trace that the request is part of.
     pub(crate) trace: Option<TraceContext>,
 }
 
+impl Deref for Asker {
+    type Target = Wanting;
+
+    fn deref(&self) -> &Wanting {
+        &self.0
+    }
+}
+
 impl Asker {
-    pub(crate) fn new(link: CallerLink, context: Option<CallContext>) -> Self {
+    /// Somebody who wants something that is no call.
+    pub(crate) fn new(link: CallerLink) -> Self {
         let trace = link.trace().cloned();
-        Self { link, context, open: Arc::default(), trace }
+        Self(Arc::new(Wanting { link, call: None, open: AtomicUsize::new(0), trace }))
     }
 
-    /// The same for an attempt at a source, which is a span of its own where traces are made.
-    pub(crate) fn at(mut self, source: impl FnOnce() -> Source) -> Self {
-        if let (Some(trace), Some(context)) = (&mut self.trace, &self.context) {
-            *trace = trace.with_span(fastrand::u64(1..));
-            context.emit(EventKind::Traced { source: Some(source()), trace: trace.clone() });
+    /// Whoever made a call, for an attempt at a source, which is a span of its own where traces are made.
+    pub(crate) fn calling(link: CallerLink, call: &Arc<Follower>, source: impl FnOnce() -> Source) -> Self {
+        let trace = link.trace().map(|trace| trace.with_span(fastrand::u64(1..)));
+        if let Some(trace) = &trace {
+            call.context.emit(EventKind::Traced { source: Some(source()), trace: trace.clone() });
         }
-        self
+        Self(Arc::new(Wanting { link, call: Some(Arc::clone(call)), open: AtomicUsize::new(0), trace }))
     }
 
     pub(crate) async fn ask(&self, method: String, params: Option<RawJson>) -> Answer {
         self.open.fetch_add(1, Ordering::AcqRel);
         let _open = Open(self);
-        if let Some(context) = &self.context {
-            context.emit(EventKind::Questioned { method: method.clone() });
+        if let Some(call) = &self.call {
+            call.context.emit(EventKind::Questioned { method: method.clone() });
         }
         self.link.ask(method, params).await
     }
@@ -49,21 +65,63 @@ struct Open<'a>(&'a Asker);
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::AcqRel);
-        if let Some(context) = &self.0.context {
-            context.emit(EventKind::Answered);
+        if let Some(call) = &self.0.call {
+            call.context.emit(EventKind::Answered);
         }
     }
 }
 
-/// Those whose requests are under way, by the number of the request.
+#[derive(Deserialize)]
+struct Progress {
+    #[serde(default)]
+    progress: f64,
+    #[serde(default)]
+    total: Option<f64>,
+    #[serde(default)]
+    message: Option<String>,
+}
+
+/// Hears of one call for its caller and for whoever follows it.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    context: CallContext,
+    /// That it leaves is said once, however many requests it takes.
+    left: AtomicBool,
+}
+
+impl Follower {
+    pub(crate) fn new(context: CallContext) -> Self {
+        Self { context, left: AtomicBool::new(false) }
+    }
+}
+
+impl Listener for Follower {
+    fn leaves(&self) {
+        if !self.left.swap(true, Ordering::Relaxed) {
+            self.context.sending();
+        }
+    }
+
+    fn progress(&self, params: &RawJson) {
+        if let Some(caller) = &self.context.caller {
+            caller.progress(params);
+        }
+        if let Ok(Progress { progress, total, message }) = params.decode() {
+            self.context.emit(EventKind::Progress { progress, total, message });
+        }
+    }
+}
+
+/// Those whose requests are under way, by the number of the request. Most are the newest when they go, and there are
+/// hardly ever many.
 #[derive(Debug, Default)]
-pub(crate) struct Askers(Mutex<BTreeMap<u64, Asker>>);
+pub(crate) struct Askers(Mutex<Vec<(u64, Asker)>>);
 
 impl Askers {
     /// Notes a request, until what is given back is dropped.
-    pub(crate) fn enter(self: &Arc<Self>, request: u64, asker: Asker) -> Known {
-        self.all().insert(request, asker);
-        Known { askers: Arc::clone(self), request }
+    pub(crate) fn enter(&self, request: u64, asker: Asker) -> Known<'_> {
+        self.all().push((request, asker));
+        Known { askers: self, request }
     }
 
     /// Who is behind what came on the stream of that request. Where no stream tells, and the requests of several
@@ -71,29 +129,33 @@ impl Askers {
     pub(crate) fn behind(&self, via: Option<u64>) -> Option<Asker> {
         let all = self.all();
         if let Some(via) = via {
-            return all.get(&via).cloned();
+            return all.iter().find(|(request, _)| *request == via).map(|(_, asker)| asker.clone());
         }
         // Whoever thinks about a question already is hardly asked another one: a request does one thing at a time.
-        let idle = |asker: &&Asker| asker.open.load(Ordering::Acquire) == 0;
-        let any = all.values().any(|asker| idle(&asker));
-        let mut asked = all.values().filter(|asker| !any || idle(asker));
-        let newest = asked.next_back()?;
-        asked.all(|asker| asker.link.client() == newest.link.client()).then(|| newest.clone())
+        let idle = |asker: &Asker| asker.open.load(Ordering::Acquire) == 0;
+        let any = all.iter().any(|(_, asker)| idle(asker));
+        let asked = || all.iter().filter(|(_, asker)| !any || idle(asker));
+        let (_, newest) = asked().max_by_key(|(request, _)| *request)?;
+        asked().all(|(_, asker)| asker.link.client() == newest.link.client()).then(|| newest.clone())
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<u64, Asker>> {
+    fn all(&self) -> MutexGuard<'_, Vec<(u64, Asker)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A request that is noted.
-pub(crate) struct Known {
-    askers: Arc<Askers>,
+pub(crate) struct Known<'a> {
+    askers: &'a Askers,
     request: u64,
 }
 
-impl Drop for Known {
+impl Drop for Known<'_> {
     fn drop(&mut self) {
-        self.askers.all().remove(&self.request);
+        let mut all = self.askers.all();
+        let place = all.iter().rposition(|(request, _)| *request == self.request);
+        let gone = place.map(|place| all.swap_remove(place));
+        drop(all);
+        drop(gone);
     }
 }

@@ -48,8 +48,6 @@ impl Moment {
 pub(crate) struct Breaker {
     failures: u32,
     failed_at: Option<SystemTime>,
-    /// The last failure that this run saw.
-    failed: Option<Instant>,
     next_try: Option<Instant>,
     /// Somebody asked for it by name, so the next try waits for nothing.
     asked_for: bool,
@@ -97,13 +95,8 @@ impl Breaker {
     pub(crate) fn fail(&mut self, now: Moment) {
         self.failures = self.failures.saturating_add(1);
         self.asked_for = false;
-        (self.failed, self.failed_at) = (Some(now.run), Some(now.clock));
+        self.failed_at = Some(now.clock);
         self.next_try = Some(now.run + pause(self.failures, now.clock));
-    }
-
-    /// Whether it failed after that moment.
-    pub(crate) fn failed_since(&self, moment: Instant) -> bool {
-        self.failed.is_some_and(|failed| failed >= moment)
     }
 
     /// Failures in a row.
@@ -215,6 +208,5 @@ mod tests {
         assert_eq!(breaker.advice(now.run), Advice::Go);
         breaker.fail(now);
         assert!(matches!(breaker.advice(now.run), Advice::LeaveAlone(_)));
-        assert!(breaker.failed_since(now.run) && !breaker.failed_since(later(now, FIRST_PAUSE).run));
     }
 }

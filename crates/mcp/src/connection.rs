@@ -9,11 +9,11 @@ use toolhub_core::{RawJson, RawObject, ToolDefinition, TraceContext};
 
 use crate::asker::{Asker, Askers};
 use crate::doorman::Doorman;
-use crate::era::{Era, with_modern_meta};
+use crate::era::Era;
 use crate::error::McpError;
 use crate::headers;
 use crate::transport::{Listener, OutgoingRequest, StderrRing, Transport};
-use crate::wire;
+use crate::wire::{self, Meta, Said};
 
 /// How often one request may be answered with a question.
 const MAX_ROUNDS: usize = 10;
@@ -30,7 +30,10 @@ pub(crate) struct Channel {
 pub(crate) struct Ask {
     pub(crate) method: Cow<'static, str>,
     pub(crate) params: RawObject,
+    /// What it is about, as a modern server wants it in a header: the tool's name, a resource's uri.
     pub(crate) name: Option<Arc<str>>,
+    /// What is called by that name with what, where that is what it is about: it goes before the other params.
+    pub(crate) arguments: Option<RawJson>,
     pub(crate) headers: Vec<(String, String)>,
     /// Who hears of it on its way.
     pub(crate) listener: Option<Arc<dyn Listener>>,
@@ -44,22 +47,16 @@ impl Channel {
     }
 
     /// Asks as it stands; `meta` is what the era adds.
-    pub(crate) async fn ask(&self, ask: &Ask, mut meta: RawObject) -> Result<RawJson, McpError> {
-        let Ask { method, params, name, headers, listener, asker } = ask;
+    pub(crate) async fn ask(&self, ask: &Ask, mut meta: Meta<'_>) -> Result<RawJson, McpError> {
+        let Ask { method, params, name, arguments, headers, listener, asker } = ask;
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
-        if listener.is_some() {
-            meta.set("progressToken", id);
-        }
+        meta.progress = listener.is_some().then_some(id);
         let _known = asker.clone().map(|asker| self.askers.enter(id, asker));
-        let request = OutgoingRequest {
-            id,
-            method: method.clone(),
-            name: name.clone(),
-            body: wire::request(id, method, params, &meta),
-            headers: headers.clone(),
-            listener: listener.clone(),
-        };
-        self.transport.request(request).await
+        let name = name.as_deref();
+        let body = wire::request(id, Said { method, call: name.zip(arguments.as_ref()), params }, &meta);
+        drop(meta);
+        let listener = listener.as_ref();
+        self.transport.request(OutgoingRequest { id, method, name, body, headers, listener }).await
     }
 
     pub(crate) async fn notify(&self, method: &str) -> Result<(), McpError> {
@@ -114,8 +111,8 @@ impl Connection {
 
     /// Asks in the form the server's era wants, and answers what a modern server asks back.
     pub(crate) async fn ask(&self, mut ask: Ask) -> Result<RawJson, McpError> {
-        if let Some(Asker { link, .. }) = &ask.asker {
-            for (key, value) in link.extras().iter() {
+        if let Some(asker) = &ask.asker {
+            for (key, value) in asker.link.extras().iter() {
                 ask.params.set(key.to_owned(), value.clone());
             }
         }
@@ -123,14 +120,15 @@ impl Connection {
             ask.headers.extend(said_of(trace).map(|(key, value)| (key.to_owned(), value)));
         }
         let Era::Modern = self.greeting.era else {
-            return self.channel.ask(&ask, without_protocol(given(&ask))).await;
+            let meta = Meta { given: without_protocol(given(&ask)), ..Meta::default() };
+            return self.channel.ask(&ask, meta).await;
         };
         let hands_on = ask.asker.as_ref().is_some_and(|asker| asker.link.takes_questions_as_results());
         for _ in 0..MAX_ROUNDS {
             let can = ask.asker.as_ref().map(|asker| asker.link.capabilities());
             let can = can.unwrap_or_else(|| self.doorman.capabilities());
-            let meta = with_modern_meta(given(&ask), &self.greeting.version, &can);
-            let result = self.channel.ask(&ask, meta).await?;
+            let modern = Some((self.greeting.version.as_str(), can));
+            let result = self.channel.ask(&ask, Meta { given: given(&ask), modern, progress: None }).await?;
             let Some(wanted) = InputRequired::of(&result).filter(|_| !hands_on) else { return Ok(result) };
             ask.params.remove("inputResponses");
             ask.params.remove("requestState");
@@ -152,30 +150,28 @@ impl Connection {
         &self,
         tool: &ToolDefinition,
         arguments: &RawJson,
-        Heard { listener, asker }: Heard,
+        heard: &Heard,
     ) -> Result<RawJson, McpError> {
-        let name = tool.name().as_str();
         let headers = match self.greeting.era {
             Era::Legacy => Vec::new(),
             Era::Modern => {
                 headers::of_arguments(&headers::mirrored(tool.input_schema()).unwrap_or_default(), arguments)
             }
         };
-        let params = RawObject::default().with("name", name).with("arguments", arguments.clone());
         self.ask(Ask {
             method: "tools/call".into(),
-            params,
+            params: RawObject::default(),
             name: Some(tool.name().shared()),
+            arguments: Some(arguments.clone()),
             headers,
-            listener: Some(listener),
-            asker,
+            listener: Some(Arc::clone(&heard.listener)),
+            asker: heard.asker.clone(),
         })
         .await
     }
 }
 
 /// Who hears of a call on its way.
-#[derive(Clone)]
 pub(crate) struct Heard {
     pub(crate) listener: Arc<dyn Listener>,
     pub(crate) asker: Option<Asker>,
@@ -183,9 +179,9 @@ pub(crate) struct Heard {
 
 /// What goes along with a request: what its client sent, and which trace it is part of (2026-07-28, basic: trace context).
 fn given(ask: &Ask) -> RawObject {
-    let Some(Asker { link, trace, .. }) = &ask.asker else { return RawObject::default() };
-    let mut meta = link.meta();
-    if let Some(trace) = trace {
+    let Some(asker) = &ask.asker else { return RawObject::default() };
+    let mut meta = asker.link.meta();
+    if let Some(trace) = &asker.trace {
         // What was added to another trace is not for this one.
         meta.remove("tracestate");
         for (key, value) in said_of(trace) {

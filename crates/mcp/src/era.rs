@@ -2,10 +2,9 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::OnceLock;
 
 use serde::Deserialize;
-use toolhub_core::{RawJson, RawObject};
+use toolhub_core::RawObject;
 
 /// The versions that begin with `initialize`, newest first.
 pub(crate) const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -63,18 +62,13 @@ pub(crate) fn client_info() -> RawObject {
     RawObject::default().with("name", "toolhub").with("version", env!("CARGO_PKG_VERSION"))
 }
 
-/// The same, written once.
-static INFO: OnceLock<RawJson> = OnceLock::new();
+/// The same as it is written.
+pub(crate) const CLIENT_INFO: &str =
+    concat!(r#"{"name":"toolhub","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
 
-/// The `_meta` that every modern request carries (2026-07-28, basic/index: `_meta`).
-pub(crate) fn modern_meta(version: &str, capabilities: &RawJson) -> RawObject {
-    with_modern_meta(RawObject::default(), version, capabilities)
-}
-
-/// The same beside what goes along anyway.
-pub(crate) fn with_modern_meta(given: RawObject, version: &str, capabilities: &RawJson) -> RawObject {
-    given
-        .with("io.modelcontextprotocol/protocolVersion", version)
-        .with("io.modelcontextprotocol/clientInfo", INFO.get_or_init(|| client_info().into_raw()).clone())
-        .with("io.modelcontextprotocol/clientCapabilities", capabilities.clone())
-}
+/// The version that a modern request is made in, as its `_meta` calls it.
+pub(crate) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// What its client can be asked.
+pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// Who its client is.
+pub(crate) const INFO: &str = "io.modelcontextprotocol/clientInfo";

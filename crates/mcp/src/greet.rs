@@ -5,8 +5,9 @@ use toolhub_core::{RawJson, RawObject};
 
 use crate::connection::{Ask, Channel, Greeting};
 use crate::doorman::Doorman;
-use crate::era::{Era, LEGACY, MODERN, client_info, modern_meta};
+use crate::era::{Era, LEGACY, MODERN, client_info};
 use crate::error::McpError;
+use crate::wire::Meta;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -44,7 +45,8 @@ impl PeerInfo {
 pub(crate) async fn discover(channel: &Channel, doorman: &Doorman) -> Result<Greeting, McpError> {
     let version = MODERN[0];
     let ask = Ask { method: "server/discover".into(), ..Ask::default() };
-    let result = channel.ask(&ask, modern_meta(version, &doorman.capabilities())).await?;
+    let meta = Meta { modern: Some((version, doorman.capabilities())), ..Meta::default() };
+    let result = channel.ask(&ask, meta).await?;
     let found: Discovered = result
         .decode()
         .map_err(|error| McpError::unreadable(format!("`server/discover` was answered oddly: {error}")))?;
@@ -89,7 +91,7 @@ async fn hello_in(version: &str, channel: &Channel, doorman: &Doorman) -> Result
         .with("capabilities", doorman.capabilities())
         .with("clientInfo", client_info());
     let ask = Ask { method: "initialize".into(), params, ..Ask::default() };
-    let result = channel.ask(&ask, RawObject::default()).await?;
+    let result = channel.ask(&ask, Meta::default()).await?;
     let found: Initialized = result
         .decode()
         .map_err(|error| McpError::unreadable(format!("`initialize` was answered oddly: {error}")))?;

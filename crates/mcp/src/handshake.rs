@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
 use toolhub_core::lang::Text;
-use toolhub_core::{BoxFuture, RawJson, RawObject};
+use toolhub_core::{BoxFuture, RawJson};
 
 use crate::config::{HttpSpec, StdioSpec, TransportSpec};
 use crate::connection::{Ask, Channel, Connection, Greeting};
@@ -18,6 +18,7 @@ use crate::transport::http::Http;
 use crate::transport::sse::Sse;
 use crate::transport::stdio::Stdio;
 use crate::transport::{Inbox, OutgoingRequest, StderrRing, Transport};
+use crate::wire::Meta;
 
 /// How long a child may say nothing at all before it is started anew and greeted as a legacy server.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -167,7 +168,7 @@ impl Meeting<'_> {
     async fn probe_child(&self, channel: &Channel) -> Result<Probe, McpError> {
         let probe = self.probe(channel);
         let ping = Ask { method: "ping".into(), ..Ask::default() };
-        let ping = channel.ask(&ping, RawObject::default());
+        let ping = channel.ask(&ping, Meta::default());
         tokio::pin!(probe, ping);
         tokio::select! {
             biased;
@@ -272,7 +273,7 @@ impl Drop for SharedHttp {
 }
 
 impl Transport for SharedHttp {
-    fn request(&self, request: OutgoingRequest) -> BoxFuture<'_, Result<RawJson, McpError>> {
+    fn request<'a>(&'a self, request: OutgoingRequest<'a>) -> BoxFuture<'a, Result<RawJson, McpError>> {
         self.0.request(request)
     }
 

@@ -1,18 +1,13 @@
 //! The tools of one MCP server as the engine sees them.
 
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 
-use serde::Deserialize;
-use tokio::time::Instant;
-use toolhub_core::{
-    BoxFuture, CallContext, EventKind, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput,
-};
+use toolhub_core::{BoxFuture, CallContext, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput};
 
-use crate::asker::Asker;
-use crate::connection::{Connection, Heard};
+use crate::asker::{Asker, Follower};
+use crate::connection::Heard;
 use crate::error::McpError;
 use crate::supervisor::{Purpose, Server};
-use crate::transport::Listener;
 
 /// Calls tools of one server, connecting it when that is needed.
 #[derive(Debug)]
@@ -33,56 +28,24 @@ impl McpHost {
         context: &CallContext,
     ) -> Result<RawJson, McpError> {
         let _in_use = self.server.hold(Purpose::Work);
-        let mut connection = self.server.connection().await?;
-        let asker = context.caller.clone().map(|link| Asker::new(link, Some(context.clone())));
-        let asker = asker.map(|asker| asker.at(|| self.source()));
-        let listener = Arc::new(Follower { context: context.clone(), left: Once::new() });
-        let (began, heard) = (Instant::now(), Heard { listener, asker });
-        let call = |connection: Arc<Connection>| {
-            let heard = heard.clone();
-            async move { connection.call_tool(&tool.definition, arguments, heard).await }
-        };
-        let mut result = call(Arc::clone(&connection)).await;
+        let connection = self.server.connection().await?;
+        let follower = Arc::new(Follower::new(context.clone()));
+        let asker = context.caller.as_ref();
+        let asker = asker.map(|link| Asker::calling(link.clone(), &follower, || self.source()));
+        let (began, heard) = (self.server.mark(), Heard { listener: follower, asker });
+        let mut result = connection.call_tool(&tool.definition, arguments, &heard).await;
         // The server did not look at the request, so asking again is safe (2025-11-25, session management).
         if matches!(result, Err(McpError::SessionExpired)) {
             self.server.forget(&connection);
-            connection = self.server.connection().await?;
-            result = call(connection).await;
+            // What is seldom needed stands in a box of its own, so that what always is stays small.
+            result = Box::pin(async {
+                let connection = self.server.connection().await?;
+                connection.call_tool(&tool.definition, arguments, &heard).await
+            })
+            .await;
         }
         self.server.note(began, result.as_ref().err());
         result
-    }
-}
-
-#[derive(Deserialize)]
-struct Progress {
-    #[serde(default)]
-    progress: f64,
-    #[serde(default)]
-    total: Option<f64>,
-    #[serde(default)]
-    message: Option<String>,
-}
-
-/// Hears of one call for its caller and for whoever follows it.
-struct Follower {
-    context: CallContext,
-    /// That it leaves is said once, however many requests it takes.
-    left: Once,
-}
-
-impl Listener for Follower {
-    fn leaves(&self) {
-        self.left.call_once(|| self.context.sending());
-    }
-
-    fn progress(&self, params: &RawJson) {
-        if let Some(caller) = &self.context.caller {
-            caller.progress(params);
-        }
-        if let Ok(Progress { progress, total, message }) = params.decode() {
-            self.context.emit(EventKind::Progress { progress, total, message });
-        }
     }
 }
 

@@ -6,7 +6,6 @@ use std::time::SystemTime;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared, WeakShared};
-use tokio::time::Instant;
 use toolhub_core::{EventKind, RawJson};
 
 use crate::config::TransportSpec;
@@ -91,7 +90,7 @@ impl Server {
     async fn list_now(self: Arc<Self>) -> Result<Listed, McpError> {
         let patience = self.spec().connect_timeout;
         let mut connection = self.connection().await?;
-        let began = Instant::now();
+        let began = self.mark();
         let mut listed = tokio::time::timeout(patience, listing::list(&connection)).await;
         if matches!(listed, Ok(Err(McpError::SessionExpired))) {
             self.forget(&connection);

@@ -18,6 +18,7 @@ mod listing;
 mod news;
 pub mod oauth;
 mod passage;
+mod scan;
 pub mod skills;
 mod standing;
 mod supervisor;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
 use toolhub_core::{CallerLink, RawJson, RawObject};
 
 use crate::asker::Asker;
@@ -33,7 +32,7 @@ impl Server {
     pub async fn pass(self: &Arc<Self>, passage: Passage) -> Result<RawJson, McpError> {
         let _in_use = self.hold(Purpose::Work);
         let mut connection = self.connection().await?;
-        let began = Instant::now();
+        let began = self.mark();
         let mut result = pass_over(&connection, &passage).await;
         if matches!(result, Err(McpError::SessionExpired)) {
             self.forget(&connection);
@@ -90,7 +89,7 @@ impl Listener for Back {
 
 async fn pass_over(connection: &Arc<Connection>, passage: &Passage) -> Result<RawJson, McpError> {
     let Passage { method, params, name, caller, patience } = passage.clone();
-    let asker = caller.map(|link| Asker::new(link, None));
+    let asker = caller.map(Asker::new);
     let listener = asker.as_ref().map(|asker| Arc::new(Back(asker.link.clone())) as Arc<dyn Listener>);
     let name = name.map(Arc::from);
     let ask = Ask { method: method.into(), params, name, listener, asker, ..Ask::default() };

@@ -78,8 +78,17 @@ pub(crate) struct Standing {
     pub(crate) breaker: Breaker,
     pub(crate) last_error: Option<McpError>,
     pub(crate) in_flight: usize,
+    /// When somebody was last done with it.
     pub(crate) last_used: Option<Instant>,
+    /// How often it failed in this run.
+    failed: u64,
+    /// Which of those was the last since it answered.
+    unanswered: Option<u64>,
 }
+
+/// A moment in the life of a server: how often it had failed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark(u64);
 
 impl Standing {
     /// A server that was not connected in this run yet.
@@ -140,10 +149,17 @@ impl Standing {
         McpError::LeftAlone { cause, stderr }
     }
 
+    /// This moment.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark(self.failed)
+    }
+
     /// Notes that it could not be connected, or did not serve a request that began then. Of those that were under way
     /// together when it broke off, the first counts.
-    pub(crate) fn fail(&mut self, began: Instant, error: &McpError) {
-        if !self.breaker.failed_since(began) {
+    pub(crate) fn fail(&mut self, Mark(began): Mark, error: &McpError) {
+        if self.unanswered.is_none_or(|last| last <= began) {
+            self.failed += 1;
+            self.unanswered = Some(self.failed);
             self.breaker.fail(Moment::now());
         }
         self.last_error = Some(error.clone());
@@ -151,13 +167,13 @@ impl Standing {
 
     /// Notes how a request over a connection ended: a server that breaks off counts as failing, one that answers,
     /// whatever it answers, does not.
-    pub(crate) fn note(&mut self, began: Instant, error: Option<&McpError>) {
+    pub(crate) fn note(&mut self, began: Mark, error: Option<&McpError>) {
         match error {
             Some(error @ (McpError::Lost { .. } | McpError::Connect { .. })) => self.fail(began, error),
             Some(McpError::LeftAlone { .. } | McpError::TimedOut(_) | McpError::SessionExpired) => {}
             Some(_) | None => {
                 self.breaker.succeed();
-                self.last_error = None;
+                (self.unanswered, self.last_error) = (None, None);
             }
         }
     }
@@ -165,5 +181,29 @@ impl Standing {
     /// Whether nothing is under way and nobody asked for anything in that time.
     pub(crate) fn unused_for(&self, idle: Duration) -> bool {
         self.in_flight == 0 && self.last_used.is_none_or(|at| at.elapsed() >= idle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_those_that_fail_together_the_first_counts() {
+        let (mut standing, lost) =
+            (Standing::default(), McpError::Lost { cause: "x".into(), stderr: Vec::new() });
+        let check = |standing: &Standing, failures: u32| assert_eq!(standing.breaker.failures(), failures);
+        let (one, other) = (standing.mark(), standing.mark());
+        standing.note(one, Some(&lost));
+        standing.note(other, Some(&lost));
+        check(&standing, 1);
+        let later = standing.mark();
+        standing.note(later, Some(&lost));
+        check(&standing, 2);
+        // What it answers meanwhile makes a failure a new one.
+        standing.note(later, None);
+        check(&standing, 0);
+        standing.note(other, Some(&lost));
+        check(&standing, 1);
     }
 }

@@ -23,7 +23,7 @@ use crate::handler::ClientHandler;
 use crate::handshake::Meeting;
 use crate::news::follow;
 use crate::oauth::{Authorizer, Guard, OAuthError, Surroundings, TokenStore};
-use crate::standing::{Attempt, Live, Past, ServerState, Standing};
+use crate::standing::{Attempt, Live, Mark, Past, ServerState, Standing};
 use crate::transport::StderrRing;
 
 /// What the hub lends its servers.
@@ -180,8 +180,9 @@ impl Server {
         let connecting = {
             let mut standing = self.standing();
             // A server over HTTP may be left alone though nothing tells that its connection is of no use.
-            if let (None, Advice::LeaveAlone(left)) =
-                (&standing.connecting, standing.breaker.advice(Instant::now()))
+            if standing.connecting.is_none()
+                && standing.breaker.failures() > 0
+                && let Advice::LeaveAlone(left) = standing.breaker.advice(Instant::now())
             {
                 return Err(standing.left_alone(self.id(), left));
             }
@@ -222,8 +223,13 @@ impl Server {
         self.standing().era = None;
     }
 
+    /// This moment, for what begins now.
+    pub(crate) fn mark(&self) -> Mark {
+        self.standing().mark()
+    }
+
     /// Notes how a request over a connection ended that began then.
-    pub(crate) fn note(&self, began: Instant, error: Option<&McpError>) {
+    pub(crate) fn note(&self, began: Mark, error: Option<&McpError>) {
         self.standing().note(began, error);
     }
 
@@ -236,7 +242,10 @@ impl Server {
         self.emit(EventKind::Connecting { server: server.clone() });
         let started = Instant::now();
         let stderr = Mutex::new(StderrRing::default());
-        let known = self.standing().era;
+        let (known, began) = {
+            let standing = self.standing();
+            (standing.era, standing.mark())
+        };
         let doorman = Doorman {
             server: server.clone(),
             events: Arc::clone(&self.context.events),
@@ -278,7 +287,7 @@ impl Server {
                     if matches!(error, McpError::LoginNeeded { .. }) {
                         standing.last_error = Some(error.clone());
                     } else {
-                        standing.fail(started, &error);
+                        standing.fail(began, &error);
                     }
                     if let Advice::LeaveAlone(_) = standing.breaker.advice(Instant::now()) {
                         error = error.for_good();
@@ -340,14 +349,8 @@ impl Server {
 
     /// Counts a request that is under way, until the guard is dropped.
     pub(crate) fn hold(self: &Arc<Self>, purpose: Purpose) -> Held {
-        let held = Held { server: Arc::clone(self), purpose };
-        let mut standing = self.standing();
-        standing.in_flight += 1;
-        if held.purpose == Purpose::Work {
-            standing.last_used = Some(Instant::now());
-        }
-        drop(standing);
-        held
+        self.standing().in_flight += 1;
+        Held { server: Arc::clone(self), purpose }
     }
 
     /// Ends the connection, and waits until nothing of it is left, at most `patience`.
@@ -385,7 +388,8 @@ impl Drop for Held {
     fn drop(&mut self) {
         let mut standing = self.server.standing();
         standing.in_flight = standing.in_flight.saturating_sub(1);
-        if self.purpose == Purpose::Work {
+        // When it began does not matter: meanwhile the server was in use. Nor does it where nobody stops it.
+        if self.purpose == Purpose::Work && self.server.spec.idle_timeout.is_some() {
             standing.last_used = Some(Instant::now());
         }
     }

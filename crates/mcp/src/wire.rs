@@ -1,5 +1,7 @@
 //! JSON-RPC with raw payloads: the envelope is parsed, params and results stay as they were sent.
 
+mod request;
+
 use bytes::Bytes;
 use bytestring::ByteString;
 use serde::{Deserialize, Serialize};
@@ -8,6 +10,9 @@ use toolhub_core::json::MAX_DEPTH;
 use toolhub_core::{RawJson, RawObject};
 
 use crate::error::McpError;
+use crate::scan::{self, Scan};
+
+pub(crate) use request::{Digits, Meta, Said, request};
 
 /// One message from a server.
 #[derive(Debug)]
@@ -55,6 +60,33 @@ struct RpcError {
 
 /// Reads one message.
 pub(crate) fn read(bytes: &Bytes) -> Result<Incoming, NotAMessage> {
+    match ByteString::try_from(bytes.clone()) {
+        Ok(text) => read_usual(&text).map_or_else(|| read_patiently(bytes), Ok),
+        Err(_) => read_patiently(bytes),
+    }
+}
+
+/// Reads an answer, where it is one as nearly all of them are: the text is gone over once. What is other is read again,
+/// with more patience.
+fn read_usual(text: &ByteString) -> Option<Incoming> {
+    let (mut id, mut result) = (None, None);
+    let mut scan = Scan::new(text);
+    scan.members(|scan, name| {
+        let twice = match name {
+            "id" => id.replace(scan.value()?).is_some(),
+            "result" => result.replace(scan.value()?).is_some(),
+            "method" | "params" | "error" => return None,
+            _ => scan.value().is_none(),
+        };
+        (!twice).then_some(())
+    })?;
+    // Values that are gone over here are not too deep.
+    let result = result.filter(|result| *result != "null" && scan.is_over())?;
+    Some(Incoming::Response { id: id?.parse().ok()?, outcome: Ok(RawJson::part(text, scan::found(result)?)) })
+}
+
+/// Reads whatever it is, and says what is wrong with it.
+fn read_patiently(bytes: &Bytes) -> Result<Incoming, NotAMessage> {
     let looks_like_json = bytes.trim_ascii_start().first() == Some(&b'{');
     let noise = |detail: String| {
         if looks_like_json { NotAMessage::Odd { id: guess_id(bytes), detail } } else { NotAMessage::Noise }
@@ -147,52 +179,6 @@ struct Outgoing<'a> {
 const EMPTY: Outgoing<'static> =
     Outgoing { jsonrpc: "2.0", id: None, method: None, params: None, result: None, error: None };
 
-/// The text of a request: its params, and with them what goes along. Written by hand, since every call is one.
-pub(crate) fn request(id: u64, method: &str, params: &RawObject, meta: &RawObject) -> String {
-    let mut text = Vec::with_capacity(400);
-    text.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-    write_into(&mut text, &id);
-    text.extend_from_slice(br#","method":"#);
-    write_into(&mut text, method);
-    text.extend_from_slice(br#","params":{"#);
-    let mut comma = false;
-    write_members(&mut text, params.iter().filter(|(key, _)| meta.is_empty() || *key != "_meta"), &mut comma);
-    if !meta.is_empty() {
-        text.extend_from_slice(if comma { br#","_meta":{"# } else { br#""_meta":{"# });
-        write_members(&mut text, meta.iter(), &mut false);
-        text.push(b'}');
-    }
-    text.extend_from_slice(b"}}");
-    on_one_line(String::from_utf8(text).unwrap_or_default())
-}
-
-fn write_into(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
-    // Writing into memory cannot fail, and neither can what is written here.
-    let _ = serde_json::to_writer(text, value);
-}
-
-fn write_members<'a>(
-    text: &mut Vec<u8>,
-    members: impl Iterator<Item = (&'a str, &'a RawJson)>,
-    comma: &mut bool,
-) {
-    for (key, value) in members {
-        if std::mem::replace(comma, true) {
-            text.push(b',');
-        }
-        // Hardly any name needs escapes, and most of the text of a call is names.
-        if !key.bytes().fold(false, |odd, byte| odd | (byte < b' ') | (byte == b'"') | (byte == b'\\')) {
-            text.push(b'"');
-            text.extend_from_slice(key.as_bytes());
-            text.push(b'"');
-        } else {
-            write_into(text, key);
-        }
-        text.push(b':');
-        text.extend_from_slice(value.get().as_bytes());
-    }
-}
-
 /// The text of a notification.
 pub(crate) fn notification(method: &str, params: &RawObject) -> String {
     let params = (!params.is_empty()).then_some(params);
@@ -213,13 +199,20 @@ fn write(message: &Outgoing<'_>) -> String {
 
 /// A newline inside a raw value would end the line too early on stdio; in JSON it can only be white space.
 pub(crate) fn on_one_line(text: String) -> String {
-    let bytes = text.as_bytes();
-    if bytes.contains(&b'\n') || bytes.contains(&b'\r') { text.replace(['\n', '\r'], " ") } else { text }
+    // Many bytes at a time is quicker than one by one up to the first.
+    let is_break = |byte: &u8| u8::from(*byte == b'\n') | u8::from(*byte == b'\r');
+    let breaks = |bytes: &[u8]| bytes.iter().fold(0, |found, byte| found | is_break(byte)) != 0;
+    let (pieces, rest) = text.as_bytes().as_chunks::<64>();
+    let broken = pieces.iter().any(|piece| breaks(piece)) || breaks(rest);
+    if broken { text.replace(['\n', '\r'], " ") } else { text }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::scan::tests::{any_text, broken};
 
     #[test]
     fn results_are_kept_as_sent() {
@@ -269,20 +262,38 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_one_line() {
-        let params = RawObject::default().with("a", RawJson::parse("[1,\n 2]").unwrap());
-        assert_eq!(
-            request(1, "m", &params, &RawObject::default()),
-            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[1,  2]}}"#
-        );
-        let meta = RawObject::default().with("quo\"te", 1);
-        assert_eq!(
-            request(2, "m", &params, &meta),
-            r#"{"jsonrpc":"2.0","id":2,"method":"m","params":{"a":[1,  2],"_meta":{"quo\"te":1}}}"#
-        );
-        assert_eq!(
-            request(3, "m/\"n", &RawObject::default(), &meta),
-            r#"{"jsonrpc":"2.0","id":3,"method":"m/\"n","params":{"_meta":{"quo\"te":1}}}"#
-        );
+    fn answers_as_most_are_need_no_patience() {
+        let usual = |text: &str| read_usual(&text.into()).is_some();
+        assert!(usual("{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"a\":\"\\n\"}}\n"));
+        assert!(!usual(r#"{"id":7,"result":{}} {}"#) && !usual(r#"{"id":7,"error":{},"result":{}}"#));
+    }
+
+    proptest! {
+        #[test]
+        fn both_ways_of_reading_come_to_the_same(
+            members in prop::collection::vec(any_member(), 0..5),
+            at in any::<prop::sample::Index>(),
+            with in prop::option::of("[\\[\\]{}\",:\\\\0-9a-z\u{0}\n ]{0,2}"),
+        ) {
+            let text = format!("{{{}}}", members.join(", "));
+            let text = with.map_or(text.clone(), |with| broken(&text, at, &with));
+            let text = Bytes::from(text);
+            prop_assert_eq!(format!("{:?}", read(&text)), format!("{:?}", read_patiently(&text)), "{:?}", text);
+        }
+    }
+
+    /// What messages have, and what they should not.
+    fn any_member() -> impl Strategy<Value = String> {
+        prop_oneof![
+            2 => Just(r#""jsonrpc":"2.0""#.to_owned()),
+            4 => (0..u64::MAX).prop_map(|id| format!(r#""id":{id}"#)),
+            1 => any_text().prop_map(|id| format!(r#""id" : {id}"#)),
+            4 => any_text().prop_map(|result| format!(r#""result":{result}"#)),
+            1 => any_text().prop_map(|error| format!(r#""error":{error}"#)),
+            1 => any_text().prop_map(|params| format!(r#""params":{params}"#)),
+            1 => Just(r#""method":"m""#.to_owned()),
+            1 => any_text().prop_map(|other| format!(r#""\u0069d":{other}"#)),
+            1 => any_text().prop_map(|other| format!(r#""x":{other}"#)),
+        ]
     }
 }

@@ -161,6 +161,10 @@ impl Hub {
     /// Whether the tools of every usable server are known.
     pub(crate) fn all_known(&self) -> bool {
         let lists = self.lists();
+        // There are lists of these servers alone, so as many as there are servers are those of all.
+        if lists.values().filter(|list| list.listed_at.is_some()).count() == self.servers.len() {
+            return true;
+        }
         let known =
             |server: &Arc<Server>| lists.get(server.id()).is_some_and(|list| list.listed_at.is_some());
         self.servers.iter().all(|server| !server.spec().enabled || known(server))

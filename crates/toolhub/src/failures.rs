@@ -31,7 +31,13 @@ impl Hub {
     /// Whether any server fared otherwise than is known.
     pub(crate) fn has_news(&self) -> bool {
         let lists = self.lists();
-        self.servers.iter().any(|server| is_news(&server.past(), lists.get(server.id())))
+        // Nearly always nobody has failed and nobody is known to have, and then there is nothing to look up.
+        let known = lists.values().any(|list| list.failures != 0);
+        self.servers.iter().any(|server| {
+            let past = server.past();
+            (known || past.failures != 0 || past.last_failure.is_some())
+                && is_news(&past, lists.get(server.id()))
+        })
     }
 
     /// What is known of a server, if it fared otherwise than is known.

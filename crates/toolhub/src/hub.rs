@@ -87,22 +87,28 @@ impl Hub {
 
     /// Runs a call. Dropping the future cancels it.
     pub async fn call(&self, call: ToolCall) -> Outcome {
+        self.run_call(&call).await
+    }
+
+    /// The same for whoever keeps the call.
+    pub(crate) async fn run_call(&self, call: &ToolCall) -> Outcome {
         self.ask_for(call.source.as_deref());
         // What is seldom needed stands in boxes of its own, so that what always is stays small.
         let all_known = self.all_known();
         if !all_known {
-            Box::pin(self.prepare(wanted(&call), call.timeout)).await;
+            Box::pin(self.prepare(wanted(call), call.timeout)).await;
         }
         // The lists may be old: what is unknown today may have come since.
-        if !self.knows(wanted(&call)) {
+        let one_has_it = self.one_has_it(call);
+        if !one_has_it && !self.knows(wanted(call)) {
             Box::pin(self.relist_stale(call.source.as_deref(), call.timeout)).await;
         }
-        if self.may_choose((call.by, call.tool.as_str())) {
+        if !one_has_it && self.may_choose((call.by, call.tool.as_str())) {
             Box::pin(self.recall((call.by, call.tool.as_str()))).await;
         }
         let mut outcome = match all_known {
-            true => self.engine.run_call(&call).await,
-            false => Box::pin(self.beside_listings(self.engine.run_call(&call))).await,
+            true => self.engine.run_call(call).await,
+            false => Box::pin(self.beside_listings(self.engine.run_call(call))).await,
         };
         if self.has_news() {
             Box::pin(self.keep_failures()).await;
@@ -111,9 +117,23 @@ impl Hub {
         if matches!(outcome.result, Err(ToolError::Quarantined { .. }))
             && (Box::pin(self.reload_approvals()).await | Box::pin(self.reload_skills()).await)
         {
-            outcome = Box::pin(self.engine.run_call(&call)).await;
+            outcome = Box::pin(self.engine.run_call(call)).await;
         }
-        self.with_unlisted(outcome)
+        if matches!(outcome.result, Err(ToolError::UnknownTool(_))) {
+            outcome.result = outcome.result.map_err(|error| self.name_unlisted(error));
+        }
+        outcome
+    }
+
+    /// Whether it goes by a name that exactly one tool has, wherever that is: then all is known that it takes to route
+    /// it, and one look is enough to tell.
+    fn one_has_it(&self, call: &ToolCall) -> bool {
+        if call.by != CallBy::Name || call.source.is_some() {
+            return false;
+        }
+        let catalog = self.catalog();
+        let mut named = catalog.named(call.tool.as_str());
+        named.next().is_some() && named.next().is_none()
     }
 
     /// Whether any tool has that name, or is good for that; at the one server that may be asked, where there is one.
@@ -146,11 +166,6 @@ impl Hub {
         self.prepare(request, spare).await;
         self.recall((request.by, request.tool)).await;
         self.engine.explain(request).map_err(|error| self.name_unlisted(error))
-    }
-
-    fn with_unlisted(&self, mut outcome: Outcome) -> Outcome {
-        outcome.result = outcome.result.map_err(|error| self.name_unlisted(error));
-        outcome
     }
 
     /// An unknown tool may be a tool of a server that could not be listed: that is said. Where only that server

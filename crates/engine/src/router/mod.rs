@@ -1,6 +1,7 @@
 //! The router: pure. A call, a catalog, a policy and how tools have fared give a route, always the same one, and
 //! say why.
 
+mod alone;
 mod policy;
 mod side_by_side;
 
@@ -12,6 +13,7 @@ use toolhub_core::source::SourceKind;
 use toolhub_core::tool::Trust;
 use toolhub_core::{CallBy, Mending, RawJson, Say as _, ServerId, Source, Tool, ToolError};
 
+use self::alone::alone;
 use self::side_by_side::{Choice, Lineup};
 use crate::catalog::{Catalog, Entry};
 use crate::mend::{Mended, mend};
@@ -114,6 +116,18 @@ pub struct Known<'a> {
 
 /// Decides who serves a call.
 pub fn route(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolError> {
+    match alone(request, known) {
+        Some(entry) => {
+            let candidate = Candidate { entry: Arc::clone(entry), why: Text::default(), mended: None };
+            let candidates = vec![candidate];
+            Ok(Route { strategy: Strategy::First, batch: 1, candidates, reasons: Vec::new() })
+        }
+        None => route_among(request, known),
+    }
+}
+
+/// The same, whoever and however many there are.
+fn route_among(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolError> {
     let Known { policy, scores, .. } = known;
     let mut reasons = Vec::new();
     let only = only_server(request.source, policy, &mut reasons);
@@ -339,6 +353,9 @@ fn fitting<'a>(
 /// Whether a tool accepts the arguments: as they are, or mended where that is wanted.
 fn suited(entry: &Entry, request: Request<'_>) -> Result<Option<Mended>, ToolError> {
     let Some(arguments) = request.arguments else { return Ok(None) };
+    if entry.surely_takes(arguments, request.mending) {
+        return Ok(None);
+    }
     let checked = entry.check(arguments);
     if request.mending == Mending::Off {
         return checked.map(|()| None);

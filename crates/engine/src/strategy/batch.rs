@@ -59,7 +59,7 @@ impl<'a> Batch<'a> {
                     let tool = candidate.entry.tool.name().clone();
                     ended.attempts.push(AttemptRecord { source, tool, took, end: AttemptEnd::Cancelled });
                 }
-                Some(Tried { result, attempts }) => {
+                Some(Tried { result, attempts, .. }) => {
                     ended.attempts.extend(attempts);
                     match result {
                         Ok(output) => ended.successes.push((candidate, output)),

@@ -1,5 +1,7 @@
 //! One after another, in the order given: the next is tried only if the one before certainly had no effect.
 
+use std::borrow::Borrow;
+
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::{Effect, ToolError};
 
@@ -8,9 +10,15 @@ use crate::retry::MAX_TRIES;
 use crate::router::Candidate;
 
 /// Tries the candidates in order. `attempts` is what was tried before.
-pub(crate) async fn run(run: Run<'_>, candidates: &[&Candidate], mut attempts: Vec<AttemptRecord>) -> Ran {
+pub(crate) async fn run<C: Borrow<Candidate>>(
+    run: Run<'_>,
+    candidates: &[C],
+    mut attempts: Vec<AttemptRecord>,
+) -> Ran {
     let mut last_error = ToolError::Internal;
+    let mut ended = None;
     for (place, candidate) in candidates.iter().enumerate() {
+        let candidate = candidate.borrow();
         if place > 0 && !run.has_time() {
             break;
         }
@@ -21,9 +29,14 @@ pub(crate) async fn run(run: Run<'_>, candidates: &[&Candidate], mut attempts: V
             1
         };
         let tried = run.candidate(candidate, tries).await;
-        attempts.extend(tried.attempts);
+        ended = Some(tried.ended);
+        if attempts.is_empty() {
+            attempts = tried.attempts;
+        } else {
+            attempts.extend(tried.attempts);
+        }
         match tried.result {
-            Ok(output) => return Ran::from(candidate, output, attempts),
+            Ok(output) => return Ran { ended, ..Ran::from(candidate, output, attempts) },
             Err(error) => {
                 let harmless =
                     candidate.entry.tool.hints().read_only == Some(true) || error.effect() == Effect::None;
@@ -34,7 +47,7 @@ pub(crate) async fn run(run: Run<'_>, candidates: &[&Candidate], mut attempts: V
             }
         }
     }
-    Ran::failed(last_error, attempts)
+    Ran { ended, ..Ran::failed(last_error, attempts) }
 }
 
 /// How often a candidate was tried before.

@@ -63,14 +63,15 @@ async fn merge(
 ) -> Ran {
     if parts.len() == 1 {
         let part = parts.remove(0);
-        return Ran { result: Ok(part.output), sources: vec![part.source], attempts, merged: None };
+        let (result, sources) = (Ok(part.output), vec![part.source]);
+        return Ran { result, sources, attempts, merged: None, ended: None };
     }
     let words = model_words(run, &parts, tags).await;
     let made = synthesis::merge(&parts, words.as_deref());
     let sources: Vec<_> = parts.into_iter().map(|part| part.source).collect();
     run.emit(EventKind::Merged { sources: sources.clone(), note: made.synthesis.note.clone() });
     let merged = Merged { synthesis: made.synthesis, whole: made.whole };
-    Ran { result: Ok(made.output), sources, attempts, merged: Some(merged) }
+    Ran { result: Ok(made.output), sources, attempts, merged: Some(merged), ended: None }
 }
 
 /// What a model makes of the texts, where there is a model, they are few and short, and they differ.

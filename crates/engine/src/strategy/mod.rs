@@ -6,7 +6,7 @@ pub(crate) mod first;
 pub(crate) mod merge;
 pub(crate) mod race;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 use toolhub_core::outcome::{AttemptEnd, AttemptRecord, Synthesis};
@@ -16,6 +16,7 @@ use crate::attempt::Attempt;
 use crate::engine::Engine;
 use crate::retry;
 use crate::router::Candidate;
+use crate::score::Use;
 
 /// What came of the candidates.
 pub(crate) struct Ran {
@@ -24,6 +25,8 @@ pub(crate) struct Ran {
     pub(crate) sources: Vec<Source>,
     pub(crate) attempts: Vec<AttemptRecord>,
     pub(crate) merged: Option<Merged>,
+    /// When the last of it ended, where that is known: then the clock need not be asked again.
+    pub(crate) ended: Option<Instant>,
 }
 
 /// How an output was made of several.
@@ -35,11 +38,12 @@ pub(crate) struct Merged {
 
 impl Ran {
     pub(crate) fn failed(error: ToolError, attempts: Vec<AttemptRecord>) -> Self {
-        Self { result: Err(error), sources: Vec::new(), attempts, merged: None }
+        Self { result: Err(error), sources: Vec::new(), attempts, merged: None, ended: None }
     }
 
     pub(crate) fn from(candidate: &Candidate, output: ToolOutput, attempts: Vec<AttemptRecord>) -> Self {
-        Self { result: Ok(output), sources: vec![candidate.source().clone()], attempts, merged: None }
+        let sources = vec![candidate.source().clone()];
+        Self { result: Ok(output), sources, attempts, merged: None, ended: None }
     }
 }
 
@@ -49,30 +53,36 @@ pub(crate) struct Run<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) call: &'a ToolCall,
     pub(crate) started: Instant,
+    /// The same moment as the calendar has it.
+    pub(crate) at: SystemTime,
 }
 
 /// One candidate, tried once or more.
 pub(crate) struct Tried {
     pub(crate) result: Result<ToolOutput, ToolError>,
     pub(crate) attempts: Vec<AttemptRecord>,
+    pub(crate) ended: Instant,
 }
 
 impl Run<'_> {
-    pub(crate) fn emit(&self, kind: EventKind) {
-        if self.engine.events().is_deaf() {
-            return;
-        }
-        self.engine.events().emit(Event::now(Some(self.call.id.clone()), kind));
+    fn heard(&self) -> bool {
+        !self.engine.events().is_deaf()
     }
 
-    /// What is left of the caller's own limit; `None` where there is none.
-    fn left(&self) -> Option<Duration> {
-        self.call.timeout.map(|timeout| timeout.saturating_sub(self.started.elapsed()))
+    pub(crate) fn emit(&self, kind: EventKind) {
+        if self.heard() {
+            self.engine.events().emit(Event::now(Some(self.call.id.clone()), kind));
+        }
+    }
+
+    /// What is left of the caller's own limit at that moment; `None` where there is none.
+    fn left(&self, now: Instant) -> Option<Duration> {
+        self.call.timeout.map(|timeout| timeout.saturating_sub(now - self.started))
     }
 
     /// Whether there is time for another candidate.
     pub(crate) fn has_time(&self) -> bool {
-        self.left().is_none_or(|left| !left.is_zero())
+        self.left(Instant::now()).is_none_or(|left| !left.is_zero())
     }
 
     /// Tries one candidate at most `most` times, again where that is safe and of use, within the caller's own limit.
@@ -80,44 +90,55 @@ impl Run<'_> {
         let mut attempts = Vec::with_capacity(1);
         loop {
             let started = Instant::now();
-            // The whole limit for the first try: connecting and waiting have been counted by nobody yet.
-            let left = self.left();
-            let result = self.attempt(candidate, left).await;
+            let (result, ended) = self.attempt(candidate, started).await;
+            let took = ended - started;
             let (source, tool) = (candidate.source().clone(), candidate.entry.tool.name().clone());
             let end = match &result {
                 Ok(_) => AttemptEnd::Succeeded,
                 Err(error) => AttemptEnd::Failed(error.clone()),
             };
-            attempts.push(AttemptRecord { source: source.clone(), tool, took: started.elapsed(), end });
-            let Err(error) = &result else { return Tried { result, attempts } };
+            attempts.push(AttemptRecord { source, tool, took, end });
+            let Err(error) = &result else { return Tried { result, attempts, ended } };
             let tries = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
             let hints = candidate.entry.tool.hints();
             let pause = retry::pause(error, hints, tries, fastrand::f64()).filter(|_| tries < most);
-            let Some(pause) = pause.filter(|pause| self.left().is_none_or(|left| *pause < left)) else {
-                return Tried { result, attempts };
+            let Some(pause) = pause.filter(|pause| self.left(ended).is_none_or(|left| *pause < left)) else {
+                return Tried { result, attempts, ended };
             };
-            self.emit(EventKind::Retrying { source, pause });
-            tokio::time::sleep(pause).await;
+            self.emit(EventKind::Retrying { source: candidate.source().clone(), pause });
+            // In a box: a timer wants more room than whoever hardly ever has one should have to give.
+            Box::pin(tokio::time::sleep(pause)).await;
         }
     }
 
-    async fn attempt(&self, candidate: &Candidate, left: Option<Duration>) -> Result<ToolOutput, ToolError> {
-        let source = candidate.source().clone();
-        let Some((host, deadlines)) = self.engine.host(&source) else {
+    /// Tries it once, and tells when that ended.
+    async fn attempt(
+        &self,
+        candidate: &Candidate,
+        started: Instant,
+    ) -> (Result<ToolOutput, ToolError>, Instant) {
+        let source = candidate.source();
+        let Some((host, deadlines)) = self.engine.host(source) else {
             self.emit(EventKind::Fault { detail: format!("no host for source `{source}`") });
-            return Err(ToolError::Internal);
+            return (Err(ToolError::Internal), Instant::now());
         };
-        self.emit(EventKind::AttemptStarted { source: source.clone() });
-        let started = Instant::now();
+        if self.heard() {
+            self.emit(EventKind::AttemptStarted { source: source.clone() });
+        }
         let tool = &candidate.entry.tool;
         let mended = candidate.mended.as_ref().map(|mended| &mended.arguments);
         let arguments = mended.unwrap_or(&self.call.arguments);
-        let attempt = Attempt { host: &*host, tool, call: self.call, arguments, timeout: left, deadlines };
-        let result = attempt.run(self.engine.events()).await;
-        let took = started.elapsed();
-        self.engine.scores().count((&source, tool.name()), result.is_ok(), took);
-        let error = result.as_ref().err().map(ToString::to_string);
-        self.emit(EventKind::AttemptFinished { source, took, error });
-        result
+        // The whole limit for the first try: connecting and waiting have been counted by nobody yet.
+        let timeout = self.left(started);
+        let attempt = Attempt { host: &*host, tool, call: self.call, arguments, timeout, deadlines };
+        let result = attempt.run(self.engine, started).await;
+        let ended = Instant::now();
+        let (took, at) = (ended - started, self.at + (ended - self.started));
+        self.engine.scores().note((source, tool.name()), Use { success: result.is_ok(), took, at });
+        if self.heard() {
+            let error = result.as_ref().err().map(ToString::to_string);
+            self.emit(EventKind::AttemptFinished { source: source.clone(), took, error });
+        }
+        (result, ended)
     }
 }

@@ -110,7 +110,7 @@ impl Duplex {
         let session = self.session().clone();
         let Some(session) = session else {
             // A ping is answered even before the greeting (2025-11-25, basic/lifecycle).
-            let answer = match request.method.as_str() {
+            let answer = match &*request.method {
                 "ping" => Ok(RawJson::empty_object()),
                 _ => Err(RpcError::new(INVALID_REQUEST, "begin with `initialize`")),
             };
@@ -244,7 +244,7 @@ impl Drop for Duplex {
     fn drop(&mut self) {
         self.closing.cancel();
         if let Some(session) = self.session().take() {
-            session.closing.cancel();
+            session.close();
             let gateway = Arc::clone(&self.gateway);
             self.gateway.tasks.spawn(async move { gateway.unwatch(&session).await });
         }

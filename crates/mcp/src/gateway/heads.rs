@@ -10,7 +10,12 @@ pub trait Heads: Sync {
     /// Whether the value of any header of that name is such.
     fn any(&self, name: &str, such: &mut dyn FnMut(&[u8]) -> bool) -> bool;
 
-    /// The same as a text; one that is none is not there.
+    /// Whether the first header of that name says just that.
+    fn says(&self, name: &str, text: &str) -> bool {
+        self.value(name).is_some_and(|value| value == text.as_bytes())
+    }
+
+    /// The value as a text; one that is none is not there.
     fn text(&self, name: &str) -> Option<&str> {
         let value = self.value(name)?;
         let printable = |byte: &u8| (b' '..=b'~').contains(byte) || *byte == b'\t';

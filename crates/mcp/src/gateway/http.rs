@@ -338,9 +338,8 @@ fn client_of(session: &Arc<Session>) -> Client {
 
 /// Whether a request speaks as modern clients do: its header names no legacy revision, or its body a revision at all.
 fn is_modern(headers: &dyn Heads, params: Option<&Params>) -> bool {
-    let named = headers.text(PROTOCOL_VERSION);
-    named.is_some_and(|version| !LEGACY.contains(&version))
-        || params.is_some_and(|params| params.meta.contains(VERSION))
+    params.is_some_and(|params| params.meta.contains(VERSION))
+        || headers.text(PROTOCOL_VERSION).is_some_and(|version| !LEGACY.contains(&version))
 }
 
 /// Refuses a header that names a revision that nobody knows (2025-11-25, transports: an invalid one is answered with 400).

@@ -8,7 +8,7 @@ use super::backend::RpcError;
 use super::link::ClientFacts;
 use super::running::Served;
 use super::session::Session;
-use super::{Client, Gateway, Principal, capabilities, secret, server_info};
+use super::{Gateway, Principal, capabilities, secret, server_info};
 use crate::era::{Era, LEGACY};
 
 impl Gateway {
@@ -56,10 +56,10 @@ impl Gateway {
     }
 
     /// A client wants to hear of a resource, or no longer.
-    pub(super) async fn watch(&self, client: &Client, params: &RawObject, wanted: bool) -> Served {
+    pub(super) async fn watch(&self, session: Option<&Session>, params: &RawObject, wanted: bool) -> Served {
         let uri = params.get("uri").and_then(|uri| uri.decode::<String>().ok());
         let uri = uri.ok_or_else(|| RpcError::invalid_params("`uri` must name a resource"))?;
-        let Some(session) = &client.session else { return Ok(RawJson::empty_object()) };
+        let Some(session) = session else { return Ok(RawJson::empty_object()) };
         if session.watch(&uri, wanted)
             && let Err(error) = self.backend.watch(&uri, wanted).await
         {
@@ -79,9 +79,9 @@ impl Gateway {
 }
 
 /// A client hears only what is grave enough from now on.
-pub(super) fn set_level(client: &Client, params: &RawObject) -> Served {
+pub(super) fn set_level(session: Option<&Session>, params: &RawObject) -> Served {
     let level = params.get("level").and_then(|level| level.decode::<String>().ok()).unwrap_or_default();
-    match &client.session {
+    match session {
         Some(session) if !session.facts.level.set(&level) => {
             Err(RpcError::invalid_params(format!("`{level}` is no level: take one from debug to emergency")))
         }

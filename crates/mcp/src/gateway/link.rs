@@ -17,6 +17,7 @@ use super::message::{self, Params};
 use super::running::Served;
 use super::words::{Word, Words};
 use crate::era::Era;
+pub(crate) use crate::era::{CAPABILITIES, INFO, VERSION};
 
 /// How long a client may think about a question.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
@@ -108,7 +109,7 @@ impl ClientLink {
         let progress = Mutex::new(meta.get("progressToken").cloned());
         // A legacy client hears logs unless it says otherwise, and a modern server is silent unless it is asked.
         if facts.era == Era::Legacy {
-            meta.set(LOG_LEVEL, facts.level.name());
+            meta.set(LOG_LEVEL, facts.level.written());
         }
         let hears_log = meta.contains(LOG_LEVEL);
         meta.retain(|name| !["progressToken", VERSION, CAPABILITIES, INFO].contains(&name));
@@ -175,9 +176,6 @@ impl ClientLink {
     }
 }
 
-pub(crate) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-pub(crate) const INFO: &str = "io.modelcontextprotocol/clientInfo";
 pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 impl Caller for ClientLink {

@@ -1,18 +1,17 @@
 //! Messages of clients: the envelope is read, the rest stays as it was sent.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use serde::de::{DeserializeSeed, Error as _, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use toolhub_core::caller::Answer;
 use toolhub_core::json::{MAX_DEPTH, too_deep};
 use toolhub_core::{RawJson, RawObject};
 
 use super::backend::{INVALID_REQUEST, PARSE_ERROR, RpcError};
+use crate::scan::{self, Scan};
 pub(crate) use crate::wire::on_one_line as one_line;
 
 /// One message of a client.
@@ -31,7 +30,7 @@ pub(crate) enum Message {
 pub(crate) struct Request {
     /// What the client calls it: a string or a number, as it was written.
     pub(crate) id: RawJson,
-    pub(crate) method: String,
+    pub(crate) method: ByteString,
 }
 
 /// The params of a request, looked into once.
@@ -85,83 +84,49 @@ struct Failure {
 pub(crate) const ONE_AT_A_TIME: &str =
     "send one message at a time: batches were removed from the protocol with revision 2025-06-18";
 
-/// A request as nearly all of them are, read in one go: what is other is read again, with more patience.
-#[derive(Deserialize)]
-struct Usual<'a> {
-    #[serde(borrow)]
-    jsonrpc: &'a RawValue,
-    #[serde(borrow)]
-    id: &'a RawValue,
-    #[serde(borrow)]
-    method: Cow<'a, str>,
-    #[serde(borrow)]
-    params: Given<'a>,
-}
-
+/// Members that were found in a text.
 type Members<'a> = Vec<(Cow<'a, str>, &'a RawValue)>;
 
-/// The params of a usual request.
-struct Given<'a> {
-    members: Members<'a>,
-    meta: Members<'a>,
-}
-
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Given<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(GivenVisitor { depth: 0 })
-    }
-}
-
-/// Reads the members of params, and of what goes along with them.
-struct GivenVisitor {
-    depth: u8,
-}
-
-impl<'de> DeserializeSeed<'de> for GivenVisitor {
-    type Value = Given<'de>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Given<'de>, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for GivenVisitor {
-    type Value = Given<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Given<'de>, A::Error> {
-        let mut given = Given { members: Vec::with_capacity(4), meta: Vec::new() };
-        while let Some(Name(name)) = map.next_key()? {
-            if self.depth == 0 && name == "_meta" {
-                if !given.meta.is_empty() {
-                    return Err(A::Error::custom("twice `_meta`"));
-                }
-                given.meta = map.next_value_seed(Self { depth: 1 })?.members;
-            } else {
-                given.members.push((name, map.next_value()?));
-            }
-        }
-        Ok(given)
-    }
-}
-
-/// Reads a request, where it is a usual one.
+/// Reads a request, where it is one as nearly all of them are: the text is gone over once. What is other is read again,
+/// with more patience.
 fn read_usual(text: &ByteString) -> Option<(Request, Params)> {
-    let Usual { jsonrpc, id, method, params } = serde_json::from_str(text).ok()?;
-    let named = matches!(id.get().as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'));
-    if jsonrpc.get() != "\"2.0\"" || !named {
+    let (mut version, mut id, mut method, mut params) = (None, None, None, None);
+    let mut scan = Scan::new(text);
+    scan.members(|scan, name| {
+        let twice = match name {
+            "jsonrpc" => version.replace(scan.value()?).is_some(),
+            "id" => id.replace(scan.value()?).is_some(),
+            "method" => method.replace(scan.plain()?).is_some(),
+            "params" => params.replace(usual_params(scan)?).is_some(),
+            _ => scan.value().is_none(),
+        };
+        (!twice).then_some(())
+    })?;
+    let (id, (members, meta)) = (id?, params?);
+    let named = matches!(id.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'));
+    if !scan.is_over() || version != Some("\"2.0\"") || !named {
         return None;
     }
-    let request = Request { id: RawJson::part(text, id), method: method.into_owned() };
-    let (members, meta) = (RawObject::part(text, params.members), RawObject::part(text, params.meta));
-    Some((request, Params { members, meta }))
+    let request = Request { id: RawJson::part(text, scan::found(id)?), method: text.slice_ref(method?) };
+    Some((request, Params { members: RawObject::part(text, members), meta: RawObject::part(text, meta) }))
+}
+
+/// The members of params, and of what goes along with them.
+fn usual_params<'a>(scan: &mut Scan<'a>) -> Option<(Members<'a>, Members<'a>)> {
+    let (mut members, mut meta) = (Vec::with_capacity(4), None);
+    scan.members(|scan, name| {
+        if name != "_meta" {
+            members.push((Cow::Borrowed(name), scan::found(scan.value()?)?));
+            return Some(());
+        }
+        let mut along = Vec::with_capacity(4);
+        scan.members(|scan, name| {
+            along.push((Cow::Borrowed(name), scan::found(scan.value()?)?));
+            Some(())
+        })?;
+        meta.replace(along).is_none().then_some(())
+    })?;
+    Some((members, meta.unwrap_or_default()))
 }
 
 /// Why a message was refused, and the id it came under, where it shows one.
@@ -169,11 +134,16 @@ pub(crate) type Refused = (Option<RawJson>, RpcError);
 
 /// Reads one message.
 pub(crate) fn read(text: &ByteString) -> Result<Message, Refused> {
+    match read_usual(text) {
+        Some((request, params)) => Ok(Message::Request(request, params)),
+        None => read_patiently(text),
+    }
+}
+
+/// Reads whatever it is, and says what is wrong with it.
+fn read_patiently(text: &ByteString) -> Result<Message, Refused> {
     if too_deep(text).is_some() {
         return Err((None, RpcError::new(PARSE_ERROR, format!("nested more than {MAX_DEPTH} deep"))));
-    }
-    if let Some((request, params)) = read_usual(text) {
-        return Ok(Message::Request(request, params));
     }
     let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|error| {
         let code = if error.is_data() { INVALID_REQUEST } else { PARSE_ERROR };
@@ -194,7 +164,10 @@ pub(crate) fn read(text: &ByteString) -> Result<Message, Refused> {
         (Some(_), id) if params.as_ref().is_some_and(|params| !params.is_object()) => {
             refuse(id, "`params` must be an object")
         }
-        (Some(method), Some(id)) => Ok(Message::Request(Request { id, method }, Params::of(params.as_ref()))),
+        (Some(method), Some(id)) => {
+            let request = Request { id, method: method.into() };
+            Ok(Message::Request(request, Params::of(params.as_ref())))
+        }
         (Some(method), None) => Ok(Message::Notification { method, params }),
         (None, id) => {
             let answer = match (result, error) {
@@ -215,12 +188,8 @@ pub(crate) fn read(text: &ByteString) -> Result<Message, Refused> {
 pub(crate) fn response(id: &RawJson, outcome: &Result<RawJson, RpcError>) -> String {
     match outcome {
         Ok(result) => {
-            let (id, result) = (id.get(), result.get());
-            let mut text = String::with_capacity(id.len() + result.len() + 40);
-            for part in [r#"{"jsonrpc":"2.0","id":"#, id, r#","result":"#, result, "}"] {
-                text.push_str(part);
-            }
-            text
+            // In one piece that is no longer than it must be, so that it is sent from where it lies.
+            [r#"{"jsonrpc":"2.0","id":"#, id.get(), r#","result":"#, result.get(), "}"].concat()
         }
         Err(error) => refusal(Some(id), error),
     }
@@ -256,11 +225,18 @@ pub(crate) fn question(id: u64, method: &str, params: Option<&RawJson>) -> Strin
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::scan::tests::{any_text, broken};
 
     /// What a text is read as, by whichever way.
     fn shown(text: &str) -> String {
-        match read(&text.into()) {
+        told(read(&text.into()))
+    }
+
+    fn told(read: Result<Message, Refused>) -> String {
+        match read {
             Ok(Message::Request(request, params)) => {
                 let Params { members, meta } = params;
                 format!("{} {} {} {}", request.id, request.method, members.into_raw(), meta.into_raw())
@@ -292,5 +268,65 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":null,"method":"m","params":{"a":1}}"#,
             r#"Notification { method: "m", params: Some({"a":1}) }"#,
         );
+    }
+
+    #[test]
+    fn what_nearly_all_requests_are_is_usual() {
+        let usual = |text: &str| read_usual(&text.into()).is_some();
+        assert!(usual(r#"{"jsonrpc":"2.0","id":"a\"b","method":"m","params":{"a":"\u00e9","_meta":{}}}"#));
+        assert!(usual(" {\"method\" : \"m\",\"x\":[],\n\"params\":{ },\"id\":-1,\"jsonrpc\":\"2.0\"}\r\n"));
+        for odd in [
+            r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m","params":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{},"_meta":{"a":1}}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m\n","params":{}}"#,
+            r#"{"jsonrpc":"2.0","\u0069d":1,"method":"m","params":{}}"#,
+        ] {
+            assert!(!usual(odd), "{odd}");
+        }
+    }
+
+    /// Messages as they come, and many that should not: members in any order, missing, twice, or of the wrong kind.
+    fn any_message() -> impl Strategy<Value = String> {
+        let params = (any_text(), any_text(), any_text())
+            .prop_map(|(one, meta, two)| format!(r#"{{"a":{one}, "_meta" : {meta},"b":{two}}}"#));
+        let meta = any_text().prop_map(|one| format!(r#"{{"_meta":{{"k":{one},"k":1}},"n":null}}"#));
+        let value = prop_oneof![3 => any_text(), 2 => params, 2 => meta, 1 => Just("{}".to_owned())];
+        let member = prop_oneof![
+            3 => Just(r#""jsonrpc":"2.0""#.to_owned()),
+            2 => Just(r#""id":7"#.to_owned()),
+            1 => any_text().prop_map(|id| format!(r#""id":{id}"#)),
+            2 => Just(r#""method" : "tools/call""#.to_owned()),
+            1 => any_text().prop_map(|method| format!(r#""method":{method}"#)),
+            4 => value.clone().prop_map(|params| format!(r#""params":{params}"#)),
+            1 => value.prop_map(|result| format!(r#""result":{result}"#)),
+            1 => any_text().prop_map(|other| format!(r#""\u0070arams":{other}"#)),
+        ];
+        let order = Just(vec![0, 1, 2, 3]).prop_shuffle();
+        let full = (order, any_text(), any_text()).prop_map(|(order, one, meta)| {
+            let params = format!(r#""params":{{"a":{one},"_meta":{{"k":{meta}}},"b":1}}"#);
+            let all = [r#""jsonrpc":"2.0""#, r#""id":"x""#, r#""method":"m""#, &params];
+            let members: Vec<&str> = order.iter().map(|place: &usize| all[*place]).collect();
+            format!("{{{}}}", members.join(" ,"))
+        });
+        let odd =
+            prop::collection::vec(member, 0..6).prop_map(|members| format!("{{{}}}", members.join(",")));
+        prop_oneof![full, odd]
+    }
+
+    proptest! {
+        #[test]
+        fn both_ways_of_reading_come_to_the_same(text in any_message()) {
+            prop_assert_eq!(shown(&text), told(read_patiently(&text.as_str().into())), "{}", text);
+        }
+
+        #[test]
+        fn both_ways_come_to_the_same_where_a_text_is_broken(
+            text in any_message(),
+            at in any::<prop::sample::Index>(),
+            with in "[\\[\\]{}\",:\\\\0-9a-z\u{0}\n ]{0,2}",
+        ) {
+            let text = broken(&text, at, &with);
+            prop_assert_eq!(shown(&text), told(read_patiently(&text.as_str().into())), "{}", text);
+        }
     }
 }

@@ -36,13 +36,15 @@ pub use heads::Heads;
 pub use http::{Events, Reply};
 
 use self::backend::modern_list_tail;
-use self::link::{ClientFacts, ClientLink};
+use self::level::Level;
+use self::link::{ClientFacts, ClientLink, Questions};
 use self::message::{Params, Request};
 use self::rounds::Rounds;
 use self::running::{Running, Served};
 use self::session::{Session, Sessions};
 use crate::era::{Era, client_info};
 use crate::listing::Offer;
+use crate::scan;
 
 /// Said to who waits still when everything ends.
 const ENDING: i64 = -32000;
@@ -70,6 +72,8 @@ pub struct Gateway {
     sessions: Sessions,
     rounds: Rounds,
     clients: AtomicU64,
+    /// What no modern client has: questions that are open beside its requests, and a level that it set.
+    never: (Arc<Questions>, Arc<Level>),
     tasks: TaskTracker,
     closing: CancellationToken,
     /// What still runs is given up.
@@ -85,10 +89,16 @@ impl fmt::Debug for Gateway {
 }
 
 /// Whose request it is.
-#[derive(Clone)]
 struct Client {
     facts: ClientFacts,
     session: Option<Arc<Session>>,
+}
+
+/// The same while it is served.
+struct Wanting {
+    era: Era,
+    session: Option<Arc<Session>>,
+    caller: CallerLink,
 }
 
 impl Gateway {
@@ -99,6 +109,7 @@ impl Gateway {
             sessions: Sessions::default(),
             rounds: Rounds::default(),
             clients: AtomicU64::new(1),
+            never: Default::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             ending: CancellationToken::new(),
@@ -136,17 +147,18 @@ impl Gateway {
 
     /// Begins a request.
     fn start(self: &Arc<Self>, request: Request, params: Params, client: Client) -> Running {
-        let (link, members) = ClientLink::new(client.facts.clone(), params);
+        let Client { facts, session } = client;
+        let era = facts.era;
+        let (link, members) = ClientLink::new(facts, params);
         let caller = CallerLink::new(Arc::clone(&link) as Arc<dyn toolhub_core::Caller>);
-        let (gateway, cut) = (Arc::clone(self), Arc::clone(self));
-        let Request { id, method, .. } = request;
-        let ending = self.ending.clone();
+        let gateway = Arc::clone(self);
+        let Request { id, method } = request;
         let work = async move {
             tokio::select! {
                 biased;
-                served = gateway.serve(method, members, (client, caller)) => served,
-                () = ending.cancelled() => {
-                    cut.cut.fetch_add(1, Ordering::Relaxed);
+                served = gateway.serve(&method, members, Wanting { era, session, caller }) => served,
+                () = gateway.ending.cancelled() => {
+                    gateway.cut.fetch_add(1, Ordering::Relaxed);
                     Err(RpcError::new(ENDING, CUT))
                 }
             }
@@ -155,14 +167,9 @@ impl Gateway {
     }
 
     /// Does what a request wants.
-    async fn serve(
-        &self,
-        method: String,
-        params: RawObject,
-        (client, caller): (Client, CallerLink),
-    ) -> Served {
-        let era = client.facts.era;
-        match (method.as_str(), era) {
+    async fn serve(&self, method: &str, params: RawObject, wanting: Wanting) -> Served {
+        let Wanting { era, session, caller } = wanting;
+        match (method, era) {
             ("tools/call", _) => self.call(&params, caller).await.map(|result| completed(result, era)),
             ("tools/list", _) => {
                 self.backend.settled().await;
@@ -179,14 +186,14 @@ impl Gateway {
             }
             ("server/discover", Era::Modern) => Ok(modern::discovered(self.backend.instructions())),
             ("ping", Era::Legacy) => Ok(RawJson::empty_object()),
-            ("logging/setLevel", Era::Legacy) => legacy::set_level(&client, &params),
-            ("resources/subscribe", Era::Legacy) => self.watch(&client, &params, true).await,
-            ("resources/unsubscribe", Era::Legacy) => self.watch(&client, &params, false).await,
+            ("logging/setLevel", Era::Legacy) => legacy::set_level(session.as_deref(), &params),
+            ("resources/subscribe", Era::Legacy) => self.watch(session.as_deref(), &params, true).await,
+            ("resources/unsubscribe", Era::Legacy) => self.watch(session.as_deref(), &params, false).await,
             ("initialize", Era::Legacy) => {
                 Err(RpcError::new(backend::INVALID_REQUEST, "this session is initialized already"))
             }
             // A server behind us may have them, and would answer for itself alone.
-            ("server/discover" | "subscriptions/listen", Era::Legacy) => Err(RpcError::no_method(&method)),
+            ("server/discover" | "subscriptions/listen", Era::Legacy) => Err(RpcError::no_method(method)),
             (gone, Era::Modern) if modern::REMOVED.contains(&gone) => Err(RpcError::no_method(gone)),
             (_, _) => {
                 let result = self.hand_over(method, params, caller).await?;
@@ -236,11 +243,11 @@ impl Gateway {
         Ok(RawJson::parse(text).unwrap_or_else(|_| RawJson::empty_object()))
     }
 
-    async fn hand_over(&self, method: String, mut params: RawObject, caller: CallerLink) -> Served {
+    async fn hand_over(&self, method: &str, mut params: RawObject, caller: CallerLink) -> Served {
         for own in ["inputResponses", "requestState"] {
             params.remove(own);
         }
-        self.backend.hand_over(Handover { method, params, caller }).await
+        self.backend.hand_over(Handover { method: method.to_owned(), params, caller }).await
     }
 }
 
@@ -248,8 +255,19 @@ impl Gateway {
 fn completed(result: RawJson, era: Era) -> RawJson {
     match era {
         Era::Legacy => result,
-        Era::Modern => result.with_last("resultType", &RawJson::from("complete")),
+        Era::Modern => match scan::has_member(result.get(), "resultType") {
+            Some(true) => result,
+            Some(false) => closed(&result).unwrap_or(result),
+            None => result.with_last("resultType", &RawJson::from("complete")),
+        },
     }
+}
+
+/// An object that says at its end that there is no more to come.
+fn closed(result: &RawJson) -> Option<RawJson> {
+    let inside = result.get().strip_suffix('}')?.trim_end();
+    let comma = if inside == "{" { "" } else { "," };
+    scan::put_together([inside, comma, r#""resultType":"complete"}"#].concat())
 }
 
 /// A result that says how long it keeps, where a modern client wants to know.
@@ -314,6 +332,8 @@ mod tests {
         let tail = r#""resultType":"complete","ttlMs":0,"cacheScope":"private"}"#;
         check(big, Era::Modern, &format!("{},{tail}", &big[..big.len() - 1]));
         check("{}", Era::Modern, &format!("{{{tail}"));
+        check("{ }", Era::Modern, &format!("{{{tail}"));
+        check(r#"{"\u0061":1 }"#, Era::Modern, &format!(r#"{{"\u0061":1,{tail}"#));
         // What it has it keeps, and what only speaks of such members has none.
         check(
             r#"{"ttlMs":5,"x":"input_required and resultType"}"#,

@@ -55,8 +55,8 @@ impl Gateway {
             number: self.new_client(),
             era: Era::Modern,
             capabilities: can,
-            questions: Arc::default(),
-            level: Arc::default(),
+            questions: Arc::clone(&self.never.0),
+            level: Arc::clone(&self.never.1),
         })
     }
 
@@ -69,23 +69,19 @@ impl Gateway {
     ) -> Result<(), RpcError> {
         let wrong = |what: String| RpcError::new(HEADER_MISMATCH, format!("header mismatch: {what}"));
         let said = version_in(params);
-        match headers.text(PROTOCOL_VERSION) {
-            Some(version) if said.as_deref().is_none_or(|said| said == version) => {}
-            Some(version) => {
-                let said = said.unwrap_or_default();
+        if said.as_deref().is_none_or(|said| !headers.says(PROTOCOL_VERSION, said)) {
+            let version = headers.text(PROTOCOL_VERSION);
+            let version = version.ok_or_else(|| wrong("`MCP-Protocol-Version` is missing".to_owned()))?;
+            if let Some(said) = said {
                 return Err(wrong(format!("`MCP-Protocol-Version` is `{version}`, the body says `{said}`")));
             }
-            None => return Err(wrong("`MCP-Protocol-Version` is missing".to_owned())),
         }
         let method = &request.method;
-        match headers.text(METHOD) {
-            Some(named) if named == method => {}
-            Some(named) => {
-                return Err(wrong(format!("`Mcp-Method` is `{named}`, the body says `{method}`")));
-            }
-            None => return Err(wrong("`Mcp-Method` is missing".to_owned())),
+        if !headers.says(METHOD, method) {
+            let named = headers.text(METHOD).ok_or_else(|| wrong("`Mcp-Method` is missing".to_owned()))?;
+            return Err(wrong(format!("`Mcp-Method` is `{named}`, the body says `{method}`")));
         }
-        let key = match method.as_str() {
+        let key = match &**method {
             "tools/call" | "prompts/get" => "name",
             "resources/read" => "uri",
             "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",

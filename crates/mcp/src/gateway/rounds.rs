@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bytestring::ByteString;
 use tokio::time::Instant;
 use toolhub_core::{RawJson, RawObject};
 
@@ -27,17 +28,25 @@ struct Parked {
 }
 
 /// What a request is about: an answer is good for the same request of the same principal alone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct About {
     principal: Principal,
-    method: String,
-    name: Option<String>,
+    method: ByteString,
+    /// A text, as it was written.
+    name: Option<RawJson>,
 }
 
 impl About {
     pub(crate) fn of(principal: &Principal, request: &Request, params: &Params) -> Self {
-        let name = params.text("name").or_else(|| params.text("uri")).or_else(|| params.text("taskId"));
-        Self { principal: principal.clone(), method: request.method.clone(), name: name.map(Cow::into_owned) }
+        let text = |key: &str| params.members.get(key).filter(|value| value.get().starts_with('"'));
+        let name = text("name").or_else(|| text("uri")).or_else(|| text("taskId"));
+        Self { principal: principal.clone(), method: request.method.clone(), name: name.cloned() }
+    }
+
+    /// Whether another is about the same, however that is spelled.
+    fn is(&self, other: &Self) -> bool {
+        let name = |about: &Self| about.name.as_ref().and_then(RawJson::text).map(Cow::into_owned);
+        self.principal == other.principal && self.method == other.method && name(self) == name(other)
     }
 }
 
@@ -93,7 +102,7 @@ impl Rounds {
                 "`requestState` is not known any more: make the request again without it",
             ));
         };
-        if parked.about != *about {
+        if !parked.about.is(about) {
             all.insert(token, parked);
             return Resumed::Refused(RpcError::invalid_params("`requestState` belongs to another request"));
         }

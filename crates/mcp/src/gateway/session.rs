@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolhub_core::RawJson;
@@ -37,9 +38,16 @@ pub(crate) struct Session {
 #[derive(Debug)]
 struct State {
     used: Instant,
-    running: HashMap<String, CancellationToken>,
+    running: HashMap<Bytes, CancellationToken>,
     watched: BTreeSet<String>,
     logs: HashMap<u64, Arc<EventLog>>,
+}
+
+impl State {
+    fn is_idle(&self, now: Instant) -> bool {
+        let listened = |log: &Arc<EventLog>| log.unheard_for().is_some_and(|silence| silence < IDLE);
+        now.duration_since(self.used) >= IDLE && !self.logs.values().any(listened)
+    }
 }
 
 impl Session {
@@ -60,26 +68,42 @@ impl Session {
 
     /// Whether nobody used it for long; a client that listens uses it.
     fn is_idle(&self) -> bool {
-        let state = self.state();
-        let listened = |log: &Arc<EventLog>| log.unheard_for().is_some_and(|silence| silence < IDLE);
-        state.used.elapsed() >= IDLE && !state.logs.values().any(listened)
+        self.state().is_idle(Instant::now())
     }
 
-    pub(crate) fn touch(&self) {
-        self.state().used = Instant::now();
+    /// Uses it, unless nobody did for too long; whether it can be used still.
+    pub(crate) fn touch(&self) -> bool {
+        let (mut state, now) = (self.state(), Instant::now());
+        let kept = !state.is_idle(now);
+        if kept {
+            state.used = now;
+        }
+        kept
     }
 
-    /// Notes a request that runs, until what is given back is dropped; the token tells when the client gives it up.
+    /// Notes a request that runs, until what is given back is dropped; the token tells when the client gives it up, and
+    /// when the session ends.
     pub(crate) fn enter(self: &Arc<Self>, id: &RawJson) -> Entered {
-        let cancelled = self.closing.child_token();
-        let id = id.get().to_owned();
+        let cancelled = CancellationToken::new();
+        let id = id.clone().into_bytes();
         self.state().running.insert(id.clone(), cancelled.clone());
+        // Whoever ends the session looks for what runs after it said so.
+        if self.closing.is_cancelled() {
+            cancelled.cancel();
+        }
         Entered { session: Arc::clone(self), id, cancelled }
+    }
+
+    /// Ends it, and gives up what runs for it.
+    pub(crate) fn close(&self) {
+        self.closing.cancel();
+        let running: Vec<CancellationToken> = self.state().running.values().cloned().collect();
+        running.iter().for_each(CancellationToken::cancel);
     }
 
     /// The client gives a request up.
     pub(crate) fn cancel(&self, id: &RawJson) {
-        if let Some(token) = self.state().running.remove(id.get()) {
+        if let Some(token) = self.state().running.remove(id.get().as_bytes()) {
             token.cancel();
         }
     }
@@ -132,7 +156,7 @@ impl Session {
 /// A request that runs.
 pub(crate) struct Entered {
     session: Arc<Session>,
-    id: String,
+    id: Bytes,
     pub(crate) cancelled: CancellationToken,
 }
 
@@ -165,24 +189,20 @@ impl Sessions {
         }
         all.insert(session.id.clone(), session);
         drop(all);
-        gone.iter().for_each(|one| one.closing.cancel());
+        gone.iter().for_each(|one| one.close());
         gone
     }
 
     /// The session of that id, where it is this principal's.
     pub(crate) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
         let found = self.all().get(id).filter(|one| one.principal == *principal).cloned()?;
-        if found.is_idle() {
-            return None;
-        }
-        found.touch();
-        Some(found)
+        found.touch().then_some(found)
     }
 
     /// Ends a session.
     pub(crate) fn remove(&self, id: &str) {
         if let Some(session) = self.all().remove(id) {
-            session.closing.cancel();
+            session.close();
         }
     }
 
@@ -205,6 +225,17 @@ mod tests {
             level: Arc::default(),
         };
         Arc::new(Session::new(id.to_owned(), Principal::new("ann"), "2025-11-25", facts))
+    }
+
+    #[test]
+    fn what_runs_is_given_up_with_its_session() {
+        let session = session("ends");
+        let (one, id) = (session.enter(&RawJson::from(1)), RawJson::from("x"));
+        let other = session.enter(&id);
+        session.cancel(&id);
+        assert!(other.cancelled.is_cancelled() && !one.cancelled.is_cancelled());
+        session.close();
+        assert!(one.cancelled.is_cancelled() && session.enter(&id).cancelled.is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,8 +11,8 @@ use super::fetch::{Fetch, place_of, plain, send};
 use super::issuer::{Issuer, Sought};
 use super::resource::{Resource, canonical};
 use crate::config::OAuthSpec;
-use crate::era::{MODERN, modern_meta};
-use crate::wire;
+use crate::era::MODERN;
+use crate::wire::{self, Meta, Said};
 
 /// What a login needs to know of the other side.
 #[derive(Debug)]
@@ -31,7 +31,8 @@ pub(crate) async fn knock(
     headers: HeaderMap,
 ) -> Result<Option<Challenge>, OAuthError> {
     let version = MODERN[0];
-    let params = RawObject::default().with("_meta", modern_meta(version, &RawJson::empty_object()));
+    let said = Said { method: "server/discover", call: None, params: &RawObject::default() };
+    let meta = Meta { modern: Some((version, RawJson::empty_object())), ..Meta::default() };
     let request = fetch
         .post(server.clone())
         .headers(headers)
@@ -39,7 +40,7 @@ pub(crate) async fn knock(
         .header(ACCEPT, "application/json, text/event-stream")
         .header("MCP-Protocol-Version", version)
         .header("Mcp-Method", "server/discover")
-        .body(wire::request(1, "server/discover", &params, &RawObject::default()));
+        .body(wire::request(1, said, &meta));
     let response = send(request, server).await?;
     let refused = matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     Ok(Challenge::bearer(response.headers()).filter(|_| refused))

@@ -40,15 +40,19 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
                 // An end inside a line is an end: half a message is none.
                 _ => return Line::End,
             };
-            let (part, whole) = match buffer.iter().position(|byte| *byte == b'\n') {
-                Some(end) => (end, true),
-                None => (buffer.len(), false),
+            // The library looks for the end many bytes at a time; and reading from memory cannot fail.
+            let mut rest = buffer;
+            let used = if self.skipping {
+                std::io::BufRead::skip_until(&mut rest, b'\n')
+            } else {
+                std::io::BufRead::read_until(&mut rest, b'\n', &mut self.line)
             };
-            if !self.skipping {
-                self.line.extend_from_slice(&buffer[..part]);
-            }
-            let used = part + usize::from(whole);
+            let used = used.unwrap_or_default();
+            let whole = buffer.get(..used).is_some_and(|part| part.ends_with(b"\n"));
             self.reader.consume(used);
+            if whole && !self.skipping {
+                self.line.pop();
+            }
             if whole && std::mem::take(&mut self.skipping) {
                 continue;
             }

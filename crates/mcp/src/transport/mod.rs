@@ -7,6 +7,7 @@ mod group;
 pub(crate) mod http;
 mod lines;
 mod mux;
+mod outbox;
 mod process;
 pub(crate) mod sse;
 mod stderr;
@@ -14,7 +15,6 @@ pub(crate) mod stdio;
 #[cfg(target_os = "linux")]
 pub(crate) mod sweep;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -39,25 +39,25 @@ pub(crate) trait Listener: Send + Sync {
 }
 
 /// One request on its way out.
-pub(crate) struct OutgoingRequest {
+pub(crate) struct OutgoingRequest<'a> {
     /// Our id for it.
     pub(crate) id: u64,
     /// The method.
-    pub(crate) method: Cow<'static, str>,
+    pub(crate) method: &'a str,
     /// What the request is about: the tool's name, the resource's uri.
-    pub(crate) name: Option<Arc<str>>,
+    pub(crate) name: Option<&'a str>,
     /// The message.
     pub(crate) body: String,
     /// Headers beside the usual ones.
-    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) headers: &'a [(String, String)],
     /// Who hears that it leaves, and of its progress.
-    pub(crate) listener: Option<Arc<dyn Listener>>,
+    pub(crate) listener: Option<&'a Arc<dyn Listener>>,
 }
 
-impl OutgoingRequest {
+impl OutgoingRequest<'_> {
     /// Says that it leaves now.
     fn leaves(&self) {
-        if let Some(listener) = &self.listener {
+        if let Some(listener) = self.listener {
             listener.leaves();
         }
     }
@@ -84,7 +84,7 @@ pub(crate) trait Inbox: Send + Sync {
 /// A way to a server.
 pub(crate) trait Transport: Send + Sync {
     /// Sends a request and waits for its answer. Dropping the future cancels the request and tells the server.
-    fn request(&self, request: OutgoingRequest) -> BoxFuture<'_, Result<RawJson, McpError>>;
+    fn request<'a>(&'a self, request: OutgoingRequest<'a>) -> BoxFuture<'a, Result<RawJson, McpError>>;
 
     /// Sends a notification.
     fn notify(&self, body: String) -> BoxFuture<'_, Result<(), McpError>>;

@@ -1,12 +1,15 @@
-//! Many requests over one stream of messages: pairs answers with requests, whatever carries the messages.
+//! Many requests over one stream of messages: pairs answers with requests, whatever carries the messages. Callers note what
+//! they wait for and send it themselves; whoever reads the stream hands them what comes.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use toolhub_core::lang::Text;
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 
@@ -20,127 +23,182 @@ const MAX_PENDING: usize = 1024;
 pub(crate) const MAX_QUEUED: usize = 2 * MAX_PENDING;
 /// Questions of the server's that are answered at the same time.
 const MAX_QUESTIONS: usize = 64;
+/// How long an answer to one waits before it is sent again, where too much waits to be sent.
+const PAUSE: Duration = Duration::from_millis(100);
 
-type Reply = oneshot::Sender<Result<RawJson, McpError>>;
-
-/// What a caller wants of the actor that owns the stream.
-pub(crate) enum Command {
-    Request { id: u64, body: String, reply: Reply, listener: Option<Arc<dyn Listener>> },
-    Cancel { id: u64 },
-    Send { body: String },
+/// What carries messages to the other side.
+pub(crate) trait Outlet: Send + Sync + 'static {
+    /// Takes a message, without waiting; gives it back where too many wait already.
+    fn put(&self, message: String) -> Result<(), String>;
 }
 
-/// The callers' side: sends commands to the actor.
-#[derive(Debug)]
-pub(crate) struct Callers {
-    commands: mpsc::Sender<Command>,
+impl Outlet for mpsc::Sender<String> {
+    fn put(&self, message: String) -> Result<(), String> {
+        self.try_send(message).map_err(mpsc::error::TrySendError::into_inner)
+    }
+}
+
+struct Pending {
+    reply: oneshot::Sender<Result<RawJson, McpError>>,
+    listener: Option<Arc<dyn Listener>>,
+    /// Whether it was sent, or may have been.
+    left: bool,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Open,
+    /// The stream has ended, and why is being found out: nothing is sent any more.
+    Ending,
+    Over,
+}
+
+#[derive(Default)]
+struct UnderWay {
+    pending: HashMap<u64, Pending>,
+    stage: Stage,
+}
+
+/// What callers and whoever reads the stream share.
+struct Desk<O> {
+    outlet: O,
+    under_way: Mutex<UnderWay>,
+    open: AtomicBool,
+}
+
+impl<O> Desk<O> {
+    fn under_way(&self) -> MutexGuard<'_, UnderWay> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a request; whether it is to be sent, or `None` where nobody is there any more to answer it.
+    fn enter(&self, id: u64, mut pending: Pending) -> Option<bool> {
+        let mut under_way = self.under_way();
+        let left = under_way.stage == Stage::Open;
+        if under_way.stage == Stage::Over {
+            return None;
+        }
+        // Those that no server is told the end of stay until they are answered.
+        if under_way.pending.len() >= MAX_PENDING {
+            under_way.pending.retain(|_, pending| !pending.reply.is_closed());
+        }
+        pending.left = left;
+        under_way.pending.insert(id, pending);
+        Some(left)
+    }
+
+    fn take(&self, id: u64) -> Option<Pending> {
+        self.under_way().pending.remove(&id)
+    }
+}
+
+/// The callers' side. Dropping it ends the stream.
+pub(crate) struct Callers<O> {
+    desk: Arc<Desk<O>>,
     /// As many as may be under way; who comes first is first.
     turns: Semaphore,
-    open: Arc<AtomicBool>,
+    _closing: DropGuard,
 }
 
-impl Callers {
-    /// The callers' side, what the actor receives, and the flag the actor lowers when it ends.
-    pub(crate) fn new() -> (Self, mpsc::Receiver<Command>, Arc<AtomicBool>) {
-        let (commands, inbound) = mpsc::channel(MAX_QUEUED);
-        let (turns, open) = (Semaphore::new(MAX_PENDING), Arc::new(AtomicBool::new(true)));
-        (Self { commands, turns, open: Arc::clone(&open) }, inbound, open)
+impl<O> std::fmt::Debug for Callers<O> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Callers").field("desk", &self.desk.open).finish_non_exhaustive()
+    }
+}
+
+impl<O: Outlet> Callers<O> {
+    /// Both sides of a stream.
+    pub(crate) fn new(outlet: O, inbox: Arc<dyn Inbox>) -> (Self, Mux<O>) {
+        let desk = Arc::new(Desk { outlet, under_way: Mutex::default(), open: AtomicBool::new(true) });
+        let closing = CancellationToken::new();
+        let unneeded = closing.clone();
+        let turns = Semaphore::new(MAX_PENDING);
+        let mux = Mux { desk: Arc::clone(&desk), unneeded, inbox, questions: JoinSet::new() };
+        (Self { desk, turns, _closing: closing.drop_guard() }, mux)
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.open.load(Ordering::Acquire)
+        self.desk.open.load(Ordering::Acquire)
     }
 
     /// Waits for a turn, sends a request, and waits for its answer; `gone` tells why nobody is there to take it. One
     /// that is dropped before it had its turn was never sent.
     pub(crate) fn request<'a>(
         &'a self,
-        request: OutgoingRequest,
+        request: OutgoingRequest<'a>,
         gone: impl Fn() -> McpError + Send + 'a,
     ) -> BoxFuture<'a, Result<RawJson, McpError>> {
         Box::pin(async move {
             let _turn = self.turns.acquire().await.map_err(|_| gone())?;
-            let place = self.commands.reserve().await.map_err(|_| gone())?;
-            request.leaves();
             let (reply, answer) = oneshot::channel();
-            let OutgoingRequest { id, method, body, listener, .. } = request;
-            place.send(Command::Request { id, body, reply, listener });
+            let (id, listener) = (request.id, request.listener.cloned());
+            let left = self.desk.enter(id, Pending { reply, listener, left: false }).ok_or_else(&gone)?;
+            if left {
+                request.leaves();
+                if self.desk.outlet.put(request.body).is_err() {
+                    self.desk.take(id);
+                    return Err(McpError::busy(Text::new(
+                        "it does not read what it is sent",
+                        "它没有读取发给它的内容",
+                    )));
+                }
+            }
             // Initialize may not be cancelled (2025-11-25, utilities/cancellation), and before it nothing else
             // should be said to a legacy server either.
-            let told = !matches!(&*method, "initialize" | "server/discover" | "ping");
-            let mut guard = CancelOnDrop { commands: &self.commands, id: told.then_some(id) };
+            let told = !matches!(request.method, "initialize" | "server/discover" | "ping");
+            let mut guard = CancelOnDrop { desk: &*self.desk, id: told.then_some(id) };
             let answer = answer.await;
             guard.id = None;
             answer.unwrap_or_else(|_| Err(gone()))
         })
     }
 
-    pub(crate) async fn notify(&self, body: String, gone: impl Fn() -> McpError) -> Result<(), McpError> {
-        self.commands.send(Command::Send { body }).await.map_err(|_| gone())
+    /// Tells something; with too much waiting it is not told.
+    pub(crate) fn notify(&self, body: String, gone: impl Fn() -> McpError) -> Result<(), McpError> {
+        if !self.is_open() {
+            return Err(gone());
+        }
+        let _ = self.desk.outlet.put(body);
+        Ok(())
     }
 }
 
-/// Tells the actor when a request's caller went away.
-struct CancelOnDrop<'a> {
-    commands: &'a mpsc::Sender<Command>,
+/// Tells the server when a request's caller went away.
+struct CancelOnDrop<'a, O: Outlet> {
+    desk: &'a Desk<O>,
     id: Option<u64>,
 }
 
-impl Drop for CancelOnDrop<'_> {
+impl<O: Outlet> Drop for CancelOnDrop<'_, O> {
     fn drop(&mut self) {
-        if let Some(id) = self.id {
-            // With the queue full the server is not told; the answer is dropped all the same.
-            let _ = self.commands.try_send(Command::Cancel { id });
+        let Some(id) = self.id else { return };
+        if self.desk.take(id).is_some_and(|pending| pending.left) {
+            let params = RawObject::default().with("requestId", id).with("reason", "the caller went away");
+            // With too much waiting the server is not told; the answer is dropped all the same.
+            let _ = self.desk.outlet.put(wire::notification("notifications/cancelled", &params));
         }
     }
 }
 
-struct Pending {
-    reply: Reply,
-    listener: Option<Arc<dyn Listener>>,
-}
-
-/// The actor's side: what is under way.
-pub(crate) struct Mux {
-    pending: HashMap<u64, Pending>,
-    outbound: mpsc::Sender<String>,
+/// The side of whoever reads the stream.
+pub(crate) struct Mux<O> {
+    desk: Arc<Desk<O>>,
+    unneeded: CancellationToken,
     inbox: Arc<dyn Inbox>,
     /// Answers to the server's own questions that are being found; they end with the stream.
     questions: JoinSet<()>,
 }
 
-impl Mux {
-    pub(crate) fn new(outbound: mpsc::Sender<String>, inbox: Arc<dyn Inbox>) -> Self {
-        Self { pending: HashMap::new(), outbound, inbox, questions: JoinSet::new() }
+impl<O: Outlet> Mux<O> {
+    /// What carries messages.
+    pub(crate) fn outlet(&self) -> &O {
+        &self.desk.outlet
     }
 
-    pub(crate) fn obey(&mut self, command: Command) {
-        match command {
-            Command::Request { id, body, reply, listener } => {
-                // Who went away while the queue was full could not say so.
-                if self.pending.len() >= MAX_PENDING {
-                    self.pending.retain(|_, pending| !pending.reply.is_closed());
-                }
-                if self.outbound.try_send(body).is_err() {
-                    let _ = reply.send(Err(McpError::busy(Text::new(
-                        "it does not read what it is sent",
-                        "它没有读取发给它的内容",
-                    ))));
-                    return;
-                }
-                self.pending.insert(id, Pending { reply, listener });
-            }
-            Command::Cancel { id } => {
-                if self.pending.remove(&id).is_some() {
-                    let params =
-                        RawObject::default().with("requestId", id).with("reason", "the caller went away");
-                    let _ = self.outbound.try_send(wire::notification("notifications/cancelled", &params));
-                }
-            }
-            Command::Send { body } => {
-                let _ = self.outbound.try_send(body);
-            }
-        }
+    /// Cancelled when nobody needs the stream any more.
+    pub(crate) fn unneeded(&self) -> CancellationToken {
+        self.unneeded.clone()
     }
 
     /// Takes one message in; gives back what is none, for those who keep a server's last words.
@@ -149,7 +207,7 @@ impl Mux {
             return None;
         }
         match wire::read(message) {
-            Ok(Incoming::Response { id, outcome }) => match self.pending.remove(&id) {
+            Ok(Incoming::Response { id, outcome }) => match self.desk.take(id) {
                 Some(pending) => {
                     let _ = pending.reply.send(outcome);
                 }
@@ -180,26 +238,34 @@ impl Mux {
         while self.questions.try_join_next().is_some() {}
         if self.questions.len() >= MAX_QUESTIONS {
             let refusal = Err((-32000, "too many questions at once".to_owned()));
-            let _ = self.outbound.try_send(wire::answer(id, &refusal));
+            let _ = self.desk.outlet.put(wire::answer(id, &refusal));
             return;
         }
-        let (inbox, outbound) = (Arc::clone(&self.inbox), self.outbound.clone());
+        let (inbox, desk) = (Arc::clone(&self.inbox), Arc::clone(&self.desk));
         self.questions.spawn(async move {
             let outcome = inbox.request(method, params, None).await;
-            let _ = outbound.send(wire::answer(id, &outcome)).await;
+            let mut answer = wire::answer(id, &outcome);
+            while let Err(back) = desk.outlet.put(answer) {
+                answer = back;
+                tokio::time::sleep(PAUSE).await;
+            }
         });
     }
 
-    fn listener_of(&self, params: &RawJson) -> Option<&Arc<dyn Listener>> {
+    fn listener_of(&self, params: &RawJson) -> Option<Arc<dyn Listener>> {
         let token = progress_token(params)?;
-        self.pending.get(&token)?.listener.as_ref()
+        self.desk.under_way().pending.get(&token)?.listener.clone()
     }
 
     /// An answer that cannot be read fails the call it belongs to; with one call under way that is plain enough.
-    pub(crate) fn misread(&mut self, id: Option<u64>, detail: String) {
-        let sole = (self.pending.len() == 1).then(|| self.pending.keys().next().copied()).flatten();
-        let owner = id.filter(|id| self.pending.contains_key(id)).or(sole);
-        match owner.and_then(|id| self.pending.remove(&id)) {
+    pub(crate) fn misread(&self, id: Option<u64>, detail: String) {
+        let owner = {
+            let pending = &mut self.desk.under_way().pending;
+            let sole = (pending.len() == 1).then(|| pending.keys().next().copied()).flatten();
+            let owner = id.filter(|id| pending.contains_key(id)).or(sole);
+            owner.and_then(|id| pending.remove(&id))
+        };
+        match owner {
             Some(pending) => {
                 let _ = pending.reply.send(Err(McpError::unreadable(detail)));
             }
@@ -208,12 +274,12 @@ impl Mux {
     }
 
     /// A message that was not taken fails the call it was to begin; nobody waits for the others.
-    pub(crate) fn refused(&mut self, message: &str, error: McpError) {
+    pub(crate) fn refused(&self, message: &str, error: McpError) {
         let id = match wire::read(&Bytes::copy_from_slice(message.as_bytes())) {
             Ok(Incoming::Request { id, .. }) => id.decode().ok(),
             _ => None,
         };
-        match id.and_then(|id: u64| self.pending.remove(&id)) {
+        match id.and_then(|id: u64| self.desk.take(id)) {
             Some(pending) => {
                 let _ = pending.reply.send(Err(error));
             }
@@ -221,16 +287,109 @@ impl Mux {
         }
     }
 
-    /// The stream is lost: so is every answer. What was queued but never looked at has not left.
-    pub(crate) fn fail_all(&mut self, error: &McpError, commands: &mut mpsc::Receiver<Command>) {
-        for (_, pending) in self.pending.drain() {
-            let _ = pending.reply.send(Err(error.clone()));
+    /// The stream has ended: nothing is sent any more. What is asked from now on waits to hear why.
+    pub(crate) fn end(&self) {
+        self.desk.under_way().stage = Stage::Ending;
+        self.desk.open.store(false, Ordering::Release);
+    }
+
+    /// The stream is lost: so is every answer. What was asked after its end has not left.
+    pub(crate) fn fail_all(&self, error: &McpError) {
+        let pending = {
+            let mut under_way = self.desk.under_way();
+            under_way.stage = Stage::Over;
+            std::mem::take(&mut under_way.pending)
+        };
+        for Pending { reply, left, .. } in pending.into_values() {
+            let error = error.clone();
+            let _ = reply.send(Err(if left { error } else { error.before_sending() }));
         }
-        commands.close();
-        while let Ok(command) = commands.try_recv() {
-            if let Command::Request { reply, .. } = command {
-                let _ = reply.send(Err(error.clone().before_sending()));
-            }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nobody;
+
+    impl Inbox for Nobody {
+        fn request(
+            &self,
+            _method: String,
+            _params: Option<RawJson>,
+            _via: Option<u64>,
+        ) -> BoxFuture<'_, Result<RawJson, (i64, String)>> {
+            Box::pin(std::future::ready(Ok(RawJson::empty_object())))
         }
+
+        fn notification(&self, _method: &str, _params: Option<&RawJson>, _via: Option<u64>) {}
+
+        fn oddity(&self, _detail: String) {}
+    }
+
+    fn stream(
+        room: usize,
+    ) -> (Callers<mpsc::Sender<String>>, Mux<mpsc::Sender<String>>, mpsc::Receiver<String>) {
+        let (outlet, sent) = mpsc::channel(room);
+        let (callers, mux) = Callers::new(outlet, Arc::new(Nobody));
+        (callers, mux, sent)
+    }
+
+    fn asked(id: u64, method: &str) -> OutgoingRequest<'_> {
+        OutgoingRequest { id, method, name: None, body: format!("ask {id}"), headers: &[], listener: None }
+    }
+
+    fn gone() -> McpError {
+        McpError::connect("gone")
+    }
+
+    #[tokio::test]
+    async fn answers_find_who_waits_and_who_went_away_is_told_of() {
+        let (callers, mut mux, mut sent) = stream(8);
+        let (one, other) = (callers.request(asked(1, "m"), gone), callers.request(asked(2, "m"), gone));
+        let answering = async {
+            assert_eq!(
+                (sent.recv().await.unwrap(), sent.recv().await.unwrap()),
+                ("ask 1".into(), "ask 2".into())
+            );
+            assert!(mux.receive(&Bytes::from_static(br#"{"id":2,"result":{"two":2}}"#)).is_none());
+            assert!(mux.receive(&Bytes::from_static(br#"{"id":1,"result":{"one":1}}"#)).is_none());
+        };
+        let (one, other, ()) = tokio::join!(one, other, answering);
+        assert_eq!((one.unwrap().get(), other.unwrap().get()), (r#"{"one":1}"#, r#"{"two":2}"#));
+        for (id, method, told) in [(3, "m", true), (4, "ping", false)] {
+            let dropped =
+                tokio::time::timeout(Duration::from_millis(1), callers.request(asked(id, method), gone));
+            assert!(dropped.await.is_err());
+            assert_eq!(sent.try_recv().unwrap(), format!("ask {id}"));
+            assert_eq!(sent.try_recv().is_ok(), told, "{method}");
+        }
+        drop(callers);
+        mux.unneeded().cancelled().await;
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_after_the_end_has_not_left() {
+        let (callers, mux, mut sent) = stream(1);
+        let before = callers.request(asked(1, "m"), gone);
+        let full = callers.request(asked(2, "m"), gone);
+        let after = async {
+            mux.end();
+            assert!(!callers.is_open() && callers.notify("n".to_owned(), gone).is_err());
+            callers.request(asked(3, "m"), gone).await
+        };
+        let failing = async {
+            tokio::task::yield_now().await;
+            mux.fail_all(&McpError::Lost { cause: "lost".into(), stderr: Vec::new() });
+        };
+        let (before, full, after, ()) = tokio::join!(biased; before, full, after, failing);
+        assert!(matches!(before, Err(McpError::Lost { .. })), "{before:?}");
+        assert!(full.unwrap_err().to_string().contains("does not read"));
+        assert!(matches!(after, Err(McpError::Connect { .. })), "{after:?}");
+        assert_eq!(sent.try_recv().unwrap(), "ask 1");
+        assert!(sent.try_recv().is_err());
+        let over = callers.request(asked(4, "m"), gone).await;
+        assert!(over.unwrap_err().to_string().contains("gone"));
     }
 }

@@ -1,7 +1,6 @@
 //! The old HTTP+SSE (2024-11-05): one stream brings every message, each of ours is a POST to the endpoint it names.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -17,7 +16,7 @@ use url::Url;
 
 use super::http::answer::status_error;
 use super::http::client::{client, header_map, lost, parse_url, send_error};
-use super::mux::{Callers, Command, MAX_QUEUED, Mux};
+use super::mux::{Callers, MAX_QUEUED, Mux};
 use super::{Inbox, MAX_RESULT_BYTES, OutgoingRequest, Transport};
 use crate::config::HttpSpec;
 use crate::error::McpError;
@@ -31,7 +30,7 @@ const MAX_POSTS: usize = 32;
 /// The way to an old HTTP server.
 #[derive(Debug)]
 pub(crate) struct Sse {
-    callers: Callers,
+    callers: Callers<mpsc::Sender<String>>,
 }
 
 impl Sse {
@@ -56,11 +55,10 @@ impl Sse {
                 None => return Err(McpError::connect("the stream ended before it named an endpoint")),
             }
         };
-        let (callers, commands, open) = Callers::new();
         let (outbound, messages) = mpsc::channel(MAX_QUEUED);
+        let (callers, mux) = Callers::new(outbound, inbox);
         let sender = Sender { client, endpoint, headers, authorizer };
-        let actor = Actor { events, mux: Mux::new(outbound, inbox), commands, messages, sender };
-        tasks.spawn(actor.run(open));
+        tasks.spawn(Actor { events, mux, messages, sender }.run());
         Ok(Self { callers })
     }
 }
@@ -83,12 +81,12 @@ fn gone() -> McpError {
 }
 
 impl Transport for Sse {
-    fn request(&self, request: OutgoingRequest) -> BoxFuture<'_, Result<RawJson, McpError>> {
+    fn request<'a>(&'a self, request: OutgoingRequest<'a>) -> BoxFuture<'a, Result<RawJson, McpError>> {
         self.callers.request(request, gone)
     }
 
     fn notify(&self, body: String) -> BoxFuture<'_, Result<(), McpError>> {
-        Box::pin(self.callers.notify(body, gone))
+        Box::pin(std::future::ready(self.callers.notify(body, gone)))
     }
 
     fn is_open(&self) -> bool {
@@ -170,21 +168,18 @@ impl Sender {
 
 struct Actor {
     events: Events,
-    mux: Mux,
-    commands: mpsc::Receiver<Command>,
+    mux: Mux<mpsc::Sender<String>>,
     messages: mpsc::Receiver<String>,
     sender: Sender,
 }
 
 impl Actor {
-    async fn run(mut self, open: Arc<AtomicBool>) {
+    async fn run(mut self) {
         let mut posts = JoinSet::new();
+        let unneeded = self.mux.unneeded();
         let error = loop {
             tokio::select! {
-                command = self.commands.recv() => match command {
-                    Some(command) => self.mux.obey(command),
-                    None => break None,
-                },
+                () = unneeded.cancelled() => break None,
                 Some(message) = self.messages.recv(), if posts.len() < MAX_POSTS => {
                     posts.spawn(self.sender.clone().post(message));
                 }
@@ -203,9 +198,9 @@ impl Actor {
                 },
             }
         };
-        open.store(false, Ordering::Release);
+        self.mux.end();
         match error {
-            Some(error) => self.mux.fail_all(&error, &mut self.commands),
+            Some(error) => self.mux.fail_all(&error),
             // What is queued, such as a cancellation, still goes out.
             None => {
                 let farewell = async {

@@ -3,18 +3,18 @@
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncReadExt as _, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 use toolhub_core::lang::Text;
 use toolhub_core::{BoxFuture, RawJson};
 
 use super::lines::{Line, Lines, MAX_LINE_BYTES};
-use super::mux::{Callers, Command, MAX_QUEUED, Mux};
+use super::mux::{Callers, Mux};
+use super::outbox::{Outbox, Stuck};
 use super::process::{Manners, Process};
 use super::{Inbox, OutgoingRequest, StderrRing, Transport};
 use crate::config::StdioSpec;
@@ -29,7 +29,7 @@ const STATUS_PATIENCE: Duration = Duration::from_millis(500);
 /// The way to a child process.
 #[derive(Debug)]
 pub(crate) struct Stdio {
-    callers: Callers,
+    callers: Callers<Arc<Outbox<ChildStdin>>>,
     pub(crate) stderr: StderrRing,
 }
 
@@ -48,15 +48,15 @@ impl Stdio {
         let (Some(stdin), Some(stdout), Some(errors)) = pipes else {
             return Err(McpError::connect(Text::new("its pipes could not be opened", "无法打开它的管道")));
         };
-        let (callers, commands, open) = Callers::new();
-        let (outbound, lines_out) = mpsc::channel(MAX_QUEUED);
+        let outbox = Arc::new(Outbox::new(stdin));
+        let (callers, mux) = Callers::new(Arc::clone(&outbox), inbox);
         let (failed, write_failure) = oneshot::channel();
         let (drained, stderr_drained) = oneshot::channel();
-        tasks.spawn(write(stdin, lines_out, failed));
+        tasks.spawn(write(outbox, failed));
         tasks.spawn(collect(errors, stderr.clone(), drained, spec.log_file.clone()));
         let lines = Lines::new(BufReader::with_capacity(64 << 10, stdout), MAX_LINE_BYTES);
-        let actor = Actor { lines, mux: Mux::new(outbound, inbox), commands, write_failure };
-        let ending = Ending { process, stderr: stderr.clone(), stderr_drained, open };
+        let actor = Actor { lines, mux, write_failure };
+        let ending = Ending { process, stderr: stderr.clone(), stderr_drained };
         tasks.spawn(actor.run(ending));
         Ok(Self { callers, stderr })
     }
@@ -71,12 +71,12 @@ impl Stdio {
 }
 
 impl Transport for Stdio {
-    fn request(&self, request: OutgoingRequest) -> BoxFuture<'_, Result<RawJson, McpError>> {
+    fn request<'a>(&'a self, request: OutgoingRequest<'a>) -> BoxFuture<'a, Result<RawJson, McpError>> {
         self.callers.request(request, || self.gone())
     }
 
     fn notify(&self, body: String) -> BoxFuture<'_, Result<(), McpError>> {
-        Box::pin(self.callers.notify(body, || self.gone()))
+        Box::pin(std::future::ready(self.callers.notify(body, || self.gone())))
     }
 
     fn is_open(&self) -> bool {
@@ -86,8 +86,7 @@ impl Transport for Stdio {
 
 struct Actor {
     lines: Lines<BufReader<ChildStdout>>,
-    mux: Mux,
-    commands: mpsc::Receiver<Command>,
+    mux: Mux<Arc<Outbox<ChildStdin>>>,
     write_failure: oneshot::Receiver<Text>,
 }
 
@@ -95,7 +94,6 @@ struct Ending {
     process: Process,
     stderr: StderrRing,
     stderr_drained: oneshot::Receiver<()>,
-    open: Arc<AtomicBool>,
 }
 
 /// Why the actor ends.
@@ -111,12 +109,12 @@ enum End {
 impl Actor {
     async fn run(mut self, mut ending: Ending) {
         let mut heard = false;
+        let unneeded = self.mux.unneeded();
+        let unneeded = unneeded.cancelled();
+        tokio::pin!(unneeded);
         let end = loop {
             tokio::select! {
-                command = self.commands.recv() => match command {
-                    Some(command) => self.mux.obey(command),
-                    None => break End::Unneeded,
-                },
+                () = &mut unneeded => break End::Unneeded,
                 line = self.lines.next() => match line {
                     Line::Whole(line) => {
                         heard = true;
@@ -134,7 +132,7 @@ impl Actor {
                 Ok(failure) = &mut self.write_failure => break End::Deaf(failure),
             }
         };
-        ending.open.store(false, Ordering::Release);
+        self.mux.end();
         if !matches!(end, End::Unneeded) {
             let status = tokio::time::timeout(STATUS_PATIENCE, ending.process.child.wait()).await;
             let _ = tokio::time::timeout(STATUS_PATIENCE, &mut ending.stderr_drained).await;
@@ -146,9 +144,10 @@ impl Actor {
             let stderr = ending.stderr.tail();
             let cause = ending.process.explain(cause, status, &stderr.join("\n"));
             let error = McpError::Lost { cause, stderr };
-            self.mux.fail_all(&error, &mut self.commands);
+            self.mux.fail_all(&error);
         }
-        // The writer ends with its channel, after what is queued, and closes the child's input with that.
+        // After what is queued.
+        self.mux.outlet().close();
         drop(self);
         ending.process.stop(if heard { Manners::Gentle } else { Manners::Brisk }).await;
     }
@@ -169,31 +168,24 @@ fn why_ended(status: Option<ExitStatus>) -> Text {
     }
 }
 
-async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>, failed: oneshot::Sender<Text>) {
-    while let Some(mut line) = lines.recv().await {
-        line.push('\n');
-        let written = tokio::time::timeout(WRITE_DEADLINE, async {
-            stdin.write_all(line.as_bytes()).await?;
-            stdin.flush().await
-        });
-        let failure = match written.await {
-            Ok(Ok(())) => continue,
-            Ok(Err(error)) => {
-                Text::new(format!("it does not take any input: {error}"), format!("它不接收输入：{error}"))
-            }
-            Err(_) => {
-                let seconds = WRITE_DEADLINE.as_secs();
-                Text::new(
-                    format!("it did not read its input for {seconds} s"),
-                    format!("它有 {seconds} 秒没有读取输入"),
-                )
-            }
-        };
-        // A child that has just died is better described by its exit status, which the reader sees at once.
-        tokio::time::sleep(STATUS_PATIENCE).await;
-        let _ = failed.send(failure);
-        return;
-    }
+/// Writes what the child does not take at once, until its input is closed.
+async fn write(outbox: Arc<Outbox<ChildStdin>>, failed: oneshot::Sender<Text>) {
+    let failure = match outbox.drive(WRITE_DEADLINE).await {
+        Ok(()) => return,
+        Err(Stuck::Broken(error)) => {
+            Text::new(format!("it does not take any input: {error}"), format!("它不接收输入：{error}"))
+        }
+        Err(Stuck::Deaf) => {
+            let seconds = WRITE_DEADLINE.as_secs();
+            Text::new(
+                format!("it did not read its input for {seconds} s"),
+                format!("它有 {seconds} 秒没有读取输入"),
+            )
+        }
+    };
+    // A child that has just died is better described by its exit status, which the reader sees at once.
+    tokio::time::sleep(STATUS_PATIENCE).await;
+    let _ = failed.send(failure);
 }
 
 async fn collect(

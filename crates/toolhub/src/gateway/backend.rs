@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwapOption;
 use tokio::sync::{broadcast, watch};
 use toolhub_core::{
-    BoxFuture, CallId, Event, EventKind, Lang, Mending, Outcome, RawJson, RawObject, Say as _, ServerId,
-    Source, ToolCall, ToolError, TraceContext,
+    BoxFuture, CallId, Event, EventKind, Lang, Mending, RawJson, RawObject, Say as _, ServerId, Source,
+    ToolCall, ToolError, ToolOutput, TraceContext,
 };
 use toolhub_engine::Catalog;
 use toolhub_mcp::gateway::{Backend, GatewayCall, Handover, News, RpcError, ToolList};
@@ -134,17 +134,16 @@ impl HubBackend {
         tool_call.mending = mending;
         tool_call.among = Some(Arc::clone(&target.among));
         let followed = Followed::new(&self.hub, &tool_call.id, call.caller.trace());
-        let caller = call.caller.clone();
         tool_call.caller = Some(call.caller);
-        let outcome = self.hub.call(tool_call).await;
+        let outcome = self.hub.run_call(&tool_call).await;
         followed.over();
         self.counts.count(outcome.success());
         if let (Ok(output), Some(Source::Server(id))) = (&outcome.result, outcome.source()) {
-            self.tasks.note(output.raw(), caller.principal(), || {
-                self.hub.servers.iter().find(|one| one.id() == id).cloned()
-            });
+            let maker = tool_call.caller.as_ref().and_then(|caller| caller.principal());
+            self.tasks
+                .note(output.raw(), maker, || self.hub.servers.iter().find(|one| one.id() == id).cloned());
         }
-        answered(outcome, self.lang)
+        answered(outcome.result, self.lang)
     }
 }
 
@@ -170,12 +169,14 @@ impl Backend for HubBackend {
     fn call(&self, call: GatewayCall) -> BoxFuture<'_, Result<RawJson, RpcError>> {
         Box::pin(async move {
             let mut view = self.view();
-            if !view.targets.contains_key(&call.name) {
+            let mut target = view.targets.get(&call.name);
+            if target.is_none() {
                 // It may be a tool of a server that is still being met.
                 self.settled().await;
                 view = self.view();
+                target = view.targets.get(&call.name);
             }
-            match view.targets.get(&call.name) {
+            match target {
                 Some(target) if target.finds() => match Box::pin(self.find(&view, target, &call)).await {
                     Some(found) => found,
                     None => Box::pin(self.call_target(target, call)).await,
@@ -250,10 +251,10 @@ impl Drop for Followed<'_> {
 
 /// What a client is told of an outcome: the result as it was given; a failure as a tool's error that a model can read,
 /// unless the server itself answered with an error of the protocol.
-fn answered(outcome: Outcome, lang: Lang) -> Result<RawJson, RpcError> {
-    match outcome.result {
-        Ok(output) => Ok(output.raw().clone()),
-        Err(ToolError::Failed { output: Some(output), .. }) => Ok(output.raw().clone()),
+fn answered(result: Result<ToolOutput, ToolError>, lang: Lang) -> Result<RawJson, RpcError> {
+    match result {
+        Ok(output) => Ok(output.into_raw()),
+        Err(ToolError::Failed { output: Some(output), .. }) => Ok(output.into_raw()),
         Err(ToolError::Protocol { code, message, data, .. }) => {
             Err(RpcError { code, message, data: data.map(|data| data.get().to_owned()) })
         }

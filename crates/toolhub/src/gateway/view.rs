@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 use toolhub_core::json::canonical;
 use toolhub_core::tool::Trust;
-use toolhub_core::{RawJson, RawObject, Source, Tool, ToolName};
+use toolhub_core::{FastMap, RawJson, RawObject, Source, Tool, ToolName};
 use toolhub_engine::{Catalog, Entry, Policy};
 use toolhub_mcp::gateway::ToolList;
 
@@ -38,7 +38,7 @@ pub(super) struct Target {
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) list: Arc<ToolList>,
-    pub(super) targets: HashMap<String, Target>,
+    pub(super) targets: FastMap<String, Target>,
     /// The offered name of each tool.
     names: HashMap<(Source, ToolName), String>,
 }

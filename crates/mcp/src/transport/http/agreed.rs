@@ -21,6 +21,8 @@ pub(super) struct Agreed {
     pub(super) session: Option<String>,
     /// The version; before there is one no header names one.
     pub(super) version: Option<String>,
+    /// Whether that is a modern one.
+    modern: bool,
     /// How every message on the short way begins.
     lines: Vec<u8>,
 }
@@ -33,11 +35,12 @@ impl Agreed {
     }
 
     pub(super) fn is_modern(&self) -> bool {
-        self.version.as_deref().is_some_and(|version| MODERN.contains(&version))
+        self.modern
     }
 
     /// Writes the lines anew. What the owner configured stands, but for what the transport itself must say.
     pub(super) fn put_into_lines(&mut self, near: Option<&Near>, headers: &HeaderMap) {
+        self.modern = self.version.as_deref().is_some_and(|version| MODERN.contains(&version));
         let Some(near) = near else { return };
         let ours = [ACCEPT, CONTENT_TYPE, CONTENT_LENGTH];
         let configured = headers.iter().filter(|(name, _)| !ours.contains(name) && !is_of_protocol(name));
@@ -63,38 +66,36 @@ impl Agreed {
     }
 
     /// The head of a message on the short way, but for its last line; with room for a body of that length.
-    pub(super) fn head(&self, about: Option<&OutgoingRequest>, body: usize) -> Vec<u8> {
+    pub(super) fn head(&self, about: Option<&OutgoingRequest<'_>>, body: usize) -> Vec<u8> {
         let mut head = Vec::with_capacity(self.lines.len() + ROOM + body);
         head.extend_from_slice(&self.lines);
-        self.each(about, |name, value| {
+        let Some(request) = about.filter(|_| self.is_modern()) else { return head };
+        if is_plain(request.method) {
+            line(&mut head, "mcp-method", request.method.as_bytes());
+        }
+        if let Some(name) = request.name {
+            line(&mut head, "mcp-name", encode(name).as_bytes());
+        }
+        for (name, value) in request.headers {
             if is_name(name) && is_plain(value) {
                 line(&mut head, name, value.as_bytes());
             }
-        });
+        }
         head
     }
 
     /// What a message on the long way carries beside what they all do.
-    pub(super) fn extra(&self, about: Option<&OutgoingRequest>) -> HeaderMap {
+    pub(super) fn extra(&self, about: Option<&OutgoingRequest<'_>>) -> HeaderMap {
         let mut map = HeaderMap::new();
-        self.each(about, |name, value| {
+        let Some(request) = about.filter(|_| self.is_modern()) else { return map };
+        let name = request.name.map(|name| ("mcp-name", encode(name)));
+        let headers = request.headers.iter().map(|(name, value)| (name.as_str(), value.into()));
+        for (name, value) in [("mcp-method", request.method.into())].into_iter().chain(name).chain(headers) {
             if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
                 map.insert(name, value);
             }
-        });
+        }
         map
-    }
-
-    /// The headers that mirror a modern request.
-    fn each(&self, about: Option<&OutgoingRequest>, mut to: impl FnMut(&str, &str)) {
-        let Some(request) = about.filter(|_| self.is_modern()) else { return };
-        to("mcp-method", &request.method);
-        if let Some(name) = &request.name {
-            to("mcp-name", &encode(name));
-        }
-        for (name, value) in &request.headers {
-            to(name, value);
-        }
     }
 }
 

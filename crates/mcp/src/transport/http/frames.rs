@@ -1,9 +1,11 @@
 //! How an answer lies on a connection of HTTP/1.1 (RFC 9112): its head, and where its body ends. Bytes go in and parts
 //! come out; nothing here waits for anything.
 
+use std::mem::MaybeUninit;
+
 use bytes::{Buf as _, Bytes, BytesMut};
-use http::header::{CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use httparse::ParserConfig;
 
 /// The most that a head may take, and the most lines it may have.
 const MAX_HEAD: usize = 64 << 10;
@@ -75,9 +77,12 @@ impl Head {
     /// Takes a head out of what came, once it is there whole. What only announces another one is skipped.
     pub(super) fn take(from: &mut BytesMut) -> Result<Option<Self>, Garbled> {
         loop {
-            let mut lines = [httparse::EMPTY_HEADER; MAX_LINES];
-            let mut head = httparse::Response::new(&mut lines);
-            let length = match head.parse(from) {
+            // Room that is not written over first: most of it is never used.
+            let mut lines = [const { MaybeUninit::uninit() }; MAX_LINES];
+            let mut head = httparse::Response::new(&mut []);
+            let parsed =
+                ParserConfig::default().parse_response_with_uninit_headers(&mut head, from, &mut lines);
+            let length = match parsed {
                 Ok(httparse::Status::Complete(length)) => length,
                 Ok(httparse::Status::Partial) if from.len() > MAX_HEAD => {
                     return garbled("the head of the answer is too long");
@@ -129,23 +134,22 @@ impl Facts {
     fn of(head: &httparse::Response<'_, '_>, status: StatusCode) -> Result<Self, Garbled> {
         let (mut length, mut chunked, mut json, mut packed) = (None, false, false, false);
         let mut stays = head.version == Some(1);
-        let is =
-            |line: &httparse::Header<'_>, name: HeaderName| line.name.eq_ignore_ascii_case(name.as_str());
         for line in head.headers.iter() {
-            if is(line, CONTENT_LENGTH) {
+            let is = |name: &str| line.name.eq_ignore_ascii_case(name);
+            if is("content-length") {
                 let said = number(line.value);
                 if said.is_none() || length.is_some_and(|length| Some(length) != said) {
                     return garbled("the answer does not say clearly how long it is");
                 }
                 length = said;
-            } else if is(line, CONTENT_TYPE) {
+            } else if is("content-type") {
                 json = line.value == b"application/json";
-            } else if is(line, TRANSFER_ENCODING) {
+            } else if is("transfer-encoding") {
                 if chunked || !line.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
                     return garbled("the answer is packed for its way in a manner that is not known");
                 }
                 chunked = true;
-            } else if is(line, CONNECTION) {
+            } else if is("connection") {
                 for word in line.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
                     if word.eq_ignore_ascii_case(b"close") {
                         stays = false;
@@ -153,7 +157,7 @@ impl Facts {
                         stays = true;
                     }
                 }
-            } else if is(line, CONTENT_ENCODING) {
+            } else if is("content-encoding") {
                 packed = true;
             }
         }

@@ -103,11 +103,9 @@ impl Http {
 }
 
 impl Transport for Http {
-    fn request(&self, mut request: OutgoingRequest) -> BoxFuture<'_, Result<RawJson, McpError>> {
+    fn request<'a>(&'a self, mut request: OutgoingRequest<'a>) -> BoxFuture<'a, Result<RawJson, McpError>> {
         Box::pin(async move {
-            // A modern server sees the closed stream; a legacy one is told (2025-11-25, utilities/cancellation).
-            let told =
-                !matches!(&*request.method, "initialize" | "server/discover") && !self.inner.is_modern();
+            let told = !matches!(request.method, "initialize" | "server/discover");
             let mut guard = CancelOnDrop { http: self, id: told.then_some(request.id) };
             request.leaves();
             let body = std::mem::take(&mut request.body);
@@ -121,7 +119,7 @@ impl Transport for Http {
             if request.method == "initialize" {
                 self.inner.join_session(&answer.headers());
             }
-            let waiting = Waiting { id: request.id, listener: request.listener.as_ref() };
+            let waiting = Waiting { id: request.id, listener: request.listener };
             let answer = match answer {
                 Answer::Whole(head, body) if head.plain_json => self.inner.answer_in(waiting, &body),
                 other => Box::pin(self.inner.answer_to(waiting, other.far())).await,
@@ -150,7 +148,8 @@ struct CancelOnDrop<'a> {
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        let Some(id) = self.id else { return };
+        // A modern server sees the closed stream; a legacy one is told (2025-11-25, utilities/cancellation).
+        let Some(id) = self.id.filter(|_| !self.http.inner.is_modern()) else { return };
         let params = RawObject::default().with("requestId", id).with("reason", "the caller went away");
         let body = wire::notification("notifications/cancelled", &params);
         let inner = Arc::clone(&self.http.inner);
@@ -230,7 +229,7 @@ impl Inner {
     }
 
     /// Posts one message; an error status is an error. `about` is the request that it is, where it is one.
-    async fn post(&self, body: String, about: Option<&OutgoingRequest>) -> Result<Answer, McpError> {
+    async fn post(&self, body: String, about: Option<&OutgoingRequest<'_>>) -> Result<Answer, McpError> {
         let stranger = self.authorizer.as_ref().is_none_or(|authorizer| authorizer.is_stranger());
         if let Some(near) = self.near.as_ref().filter(|_| stranger) {
             let head = self.agreed.load().head(about, body.len());

@@ -2,7 +2,7 @@
 //! connections that whoever calls drives itself, so that an exchange wakes nobody else. What it cannot do is left to the
 //! long way.
 
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,14 +24,17 @@ use super::client::{CONNECT_DEADLINE, root_cause};
 use super::frames::{Framing, Garbled, Head, Part};
 use crate::error::McpError;
 use crate::transport::MAX_RESULT_BYTES;
+use crate::wire::Digits;
 
 /// Connections that are kept for the next message, and for how long.
 const KEPT: usize = 64;
 const KEPT_FOR: Duration = Duration::from_secs(60);
 /// A message up to this length goes out in one piece with its head.
 const SHORT: usize = 16 << 10;
-/// How much is read at once, at least.
-const ROOM: usize = 4 << 10;
+/// How much is read at once, at least; and the room that is made for that where there is less. It has room for several
+/// short answers, which then lie side by side.
+const LEAST: usize = 2 << 10;
+const ROOM: usize = 8 << 10;
 
 /// The way to one endpoint.
 #[derive(Debug)]
@@ -42,7 +45,7 @@ pub(super) struct Near {
     pub(super) authority: String,
     /// What is asked for there.
     pub(super) target: String,
-    idle: Mutex<Vec<(Instant, Wire)>>,
+    idle: Mutex<Vec<Wire>>,
 }
 
 /// A connection, and what came over it and was not looked at yet.
@@ -50,6 +53,8 @@ pub(super) struct Near {
 struct Wire {
     stream: TcpStream,
     there: BytesMut,
+    /// When the last message went over it.
+    used: Instant,
 }
 
 /// What came back.
@@ -122,7 +127,9 @@ impl Wire {
 
     /// Waits for more; whether any came before the end.
     async fn more(&mut self) -> io::Result<bool> {
-        self.there.reserve(ROOM);
+        if self.there.capacity() - self.there.len() < LEAST {
+            self.there.reserve(ROOM);
+        }
         Ok(self.stream.read_buf(&mut self.there).await? > 0)
     }
 
@@ -240,26 +247,27 @@ impl Near {
         })
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<(Instant, Wire)>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<Wire>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection that is open, where one is kept.
-    fn kept(&self) -> Option<Wire> {
+    /// A connection that is open, where one is kept, for a message that goes over it now.
+    fn kept(&self, now: Instant) -> Option<Wire> {
         loop {
-            let (since, wire) = self.idle().pop()?;
-            if since.elapsed() < KEPT_FOR && wire.is_fit() {
+            let mut wire = self.idle().pop()?;
+            if now.duration_since(wire.used) < KEPT_FOR && wire.is_fit() {
+                wire.used = now;
                 return Some(wire);
             }
         }
     }
 
     fn keep(&self, wire: Wire) {
-        let (mut idle, now) = (self.idle(), Instant::now());
+        let mut idle = self.idle();
         // The oldest stand first; where those below are too old, so is nobody's use for them.
-        let old = idle.first().is_some_and(|(since, _)| now.duration_since(*since) >= KEPT_FOR);
+        let old = idle.first().is_some_and(|first| wire.used.duration_since(first.used) >= KEPT_FOR);
         let gone = (old || idle.len() >= KEPT).then(|| idle.remove(0));
-        idle.push((now, wire));
+        idle.push(wire);
         drop(idle);
         drop(gone);
     }
@@ -275,20 +283,22 @@ impl Near {
         };
         // A message is one small write, and is not to wait for another.
         let _ = stream.set_nodelay(true);
-        Ok(Wire { stream, there: BytesMut::new() })
+        Ok(Wire { stream, there: BytesMut::new(), used: Instant::now() })
     }
 
     /// Posts one message: all lines of its head but the last, which says how long it is, and its body.
     pub(super) async fn post(&self, mut head: Vec<u8>, body: &str) -> Result<Answer, McpError> {
-        // Writing into memory cannot fail.
-        let _ = write!(head, "content-length: {}\r\n\r\n", body.len());
+        let length = Digits::of(body.len() as u64);
+        for part in ["content-length: ", length.as_str(), "\r\n\r\n"] {
+            head.extend_from_slice(part.as_bytes());
+        }
         let parts = if body.len() <= SHORT {
             head.extend_from_slice(body.as_bytes());
             [&head[..], &[]]
         } else {
             [&head[..], body.as_bytes()]
         };
-        let mut wire = match self.kept() {
+        let mut wire = match self.kept(Instant::now()) {
             Some(wire) => wire,
             // What is seldom needed stands in boxes of its own, so that what always is stays small.
             None => Box::pin(self.connect()).await?,

@@ -1,5 +1,8 @@
 //! Checking arguments against a tool's JSON Schema, and saying what is wrong in words a caller can act on.
 
+mod cost;
+mod plain;
+
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
@@ -7,8 +10,9 @@ use toolhub_core::RawJson;
 use toolhub_core::error::{ArgumentProblem, Expected};
 use toolhub_core::json::MAX_DEPTH;
 
+use self::cost::is_explosive;
+use self::plain::Form;
 use crate::near::near_names;
-use crate::schema_cost::is_explosive;
 
 /// More problems than this are not worth reading.
 const MOST_PROBLEMS: usize = 8;
@@ -20,6 +24,8 @@ const LONGEST_VALUE: usize = 80;
 pub(crate) struct Schema {
     validator: Validator,
     properties: Vec<String>,
+    /// The same, as far as it is plain enough to be checked without a tree.
+    plain: Option<Form>,
 }
 
 impl Schema {
@@ -42,7 +48,15 @@ impl Schema {
             }
             Err(error) => return Err(error.to_string()),
         };
-        Ok(Self { validator, properties })
+        // Where there are several ways at once, the properties of one of them are not those of the schema.
+        let plain = Form::read(&schema).filter(|_| schema.get("anyOf").is_none());
+        Ok(Self { validator, properties, plain })
+    }
+
+    /// Whether arguments certainly fit: where they do, whether every one of them is spoken of. `None` says nothing
+    /// against them.
+    pub(crate) fn surely_fits(&self, arguments: &RawJson) -> Option<bool> {
+        self.plain.as_ref().filter(|_| arguments.is_object())?.fits(arguments.get())
     }
 
     /// Whether an argument of that name is spoken of.
@@ -52,6 +66,10 @@ impl Schema {
 
     /// Checks arguments; every problem names the argument, what was expected and what came.
     pub(crate) fn check(&self, arguments: &RawJson) -> Result<(), Vec<ArgumentProblem>> {
+        // What is read so is less deep than is allowed, since the reader has the same limit as that for trees.
+        if self.surely_fits(arguments).is_some() {
+            return Ok(());
+        }
         let whole = |expected| {
             vec![ArgumentProblem { argument: String::new(), expected, came: Some(short(arguments.get())) }]
         };

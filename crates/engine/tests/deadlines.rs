@@ -1,0 +1,110 @@
+//! How long a call may take, whatever happens to it under way: on a paused clock, with a host that does as it is told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+use toolhub_core::ports::Silence;
+use toolhub_core::{
+    BoxFuture, CallContext, EventKind, RawJson, Source, Tool, ToolCall, ToolDefinition, ToolError, ToolHost,
+    ToolOutput,
+};
+use toolhub_engine::{Deadlines, Engine, Policy};
+
+/// What happens, each at its second.
+#[derive(Clone, Copy)]
+enum Step {
+    Send,
+    Progress,
+    Ask,
+    Answer,
+    Reply,
+}
+
+use Step::{Answer, Ask, Progress, Reply, Send};
+
+/// Does these things in their order, then nothing for ever.
+struct Script(Vec<(u64, Step)>);
+
+impl ToolHost for Script {
+    fn source(&self) -> Source {
+        Source::Native
+    }
+
+    fn call<'a>(
+        &'a self,
+        _: &'a Tool,
+        _: &'a RawJson,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let start = Instant::now();
+            for (at, step) in &self.0 {
+                tokio::time::sleep_until(start + Duration::from_secs(*at)).await;
+                match step {
+                    Send => context.sending(),
+                    Progress => {
+                        context.emit(EventKind::Progress { progress: 1.0, total: None, message: None });
+                    }
+                    Ask => context.emit(EventKind::Questioned { method: "ask".to_owned() }),
+                    Answer => context.emit(EventKind::Answered),
+                    Reply => return Ok(ToolOutput::text("done")),
+                }
+            }
+            std::future::pending().await
+        })
+    }
+}
+
+/// Runs a call whose tool does these things: when it ended, and whether it ended well.
+async fn ended(tool: &Tool, steps: &[(u64, Step)], timeout: Option<u64>) -> (u64, bool) {
+    let engine = Engine::new(Policy::default(), Arc::new(Silence));
+    let host: Arc<dyn ToolHost> = Arc::new(Script(steps.to_vec()));
+    engine.add_host(&host, Deadlines::default());
+    engine.set_tools(&Source::Native, std::slice::from_ref(tool));
+    let call = ToolCall { timeout: timeout.map(Duration::from_secs), ..ToolCall::new("t", json!({})) };
+    let started = Instant::now();
+    let outcome = engine.call(call).await;
+    let took = started.elapsed();
+    // As accurate as the clock of the runtime is.
+    assert!(outcome.success() || took.subsec_millis() < 20, "{took:?}");
+    if let Err(error) = &outcome.result {
+        assert!(matches!(error, ToolError::TimedOut { .. }), "{error:?}");
+    }
+    (took.as_secs(), outcome.success())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_ends_when_its_time_is_up() {
+    let definition = ToolDefinition::parse(RawJson::from(json!({"name": "t"}))).unwrap();
+    let tool = Tool::new(Source::Native, definition);
+    let check = async |steps: &[(u64, Step)], timeout: Option<u64>, expect: (u64, bool)| {
+        assert_eq!(ended(&tool, steps, timeout).await, expect);
+    };
+    check(&[(0, Send)], None, (30, false)).await;
+    check(&[(0, Send), (29, Reply)], None, (29, true)).await;
+    // The clock starts when the call leaves, however late that is.
+    check(&[(3, Send)], None, (33, false)).await;
+    check(&[(45, Send)], None, (75, false)).await;
+    check(&[(100, Send), (129, Reply)], None, (129, true)).await;
+    // One that never leaves, with a host that never gives up.
+    check(&[], None, (300, false)).await;
+    // Progress.
+    check(&[(0, Send), (25, Progress)], None, (55, false)).await;
+    check(&[(0, Send), (25, Progress), (50, Progress), (79, Reply)], None, (79, true)).await;
+    // The caller's own limit counts from the start, and nothing extends it.
+    check(&[(0, Send), (4, Progress)], Some(5), (5, false)).await;
+    check(&[(4, Send)], Some(5), (5, false)).await;
+    check(&[(0, Send), (1, Ask), (50, Answer)], Some(40), (40, false)).await;
+    check(&[(0, Send)], Some(500), (500, false)).await;
+    // People may take their time; the call has its own again when they are done.
+    check(&[(0, Send), (10, Ask), (20, Answer)], None, (50, false)).await;
+    check(&[(0, Send), (10, Ask), (200, Answer)], None, (230, false)).await;
+    check(&[(0, Send), (10, Ask), (3_000, Answer), (3_001, Reply)], None, (3_001, true)).await;
+    check(&[(0, Send), (10, Ask), (20, Ask), (100, Answer), (500, Answer)], None, (530, false)).await;
+    // What they take is not counted against the most that progress can give.
+    let busy = (1..=14).map(|step| (step * 20, Progress));
+    let asked: Vec<_> = [(0, Send)].into_iter().chain(busy).chain([(290, Ask), (400, Answer)]).collect();
+    check(&asked, None, (410, false)).await;
+}

@@ -1,0 +1,301 @@
+//! One pass over a JSON text: where its members and values begin and end. What every message has is read here; whatever is
+//! unusual or wrong is nothing to this, and left to `serde_json`, which reads it with more patience and says why not.
+
+use bytestring::ByteString;
+use serde::de::value::{BorrowedStrDeserializer, Error, MapDeserializer};
+use serde::de::{Deserialize, Deserializer, Visitor};
+use serde_json::value::RawValue;
+use toolhub_core::RawJson;
+
+/// Values within values that are followed. With the few around them that is less than any text may be deep.
+const DEEPEST: u32 = 64;
+const ONES: u64 = u64::from_ne_bytes([1; 8]);
+const HIGHS: u64 = ONES << 7;
+
+/// A place in a text.
+pub(crate) struct Scan<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Scan<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// Walks the object that comes next: `member` is handed each name, and must walk over its value.
+    pub(crate) fn members(&mut self, mut member: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {
+        self.expect(b'{')?;
+        if self.token()? == b'}' {
+            self.at += 1;
+            return Some(());
+        }
+        loop {
+            let name = self.plain()?;
+            self.expect(b':')?;
+            member(self, name)?;
+            match self.token()? {
+                b',' => self.at += 1,
+                b'}' => {
+                    self.at += 1;
+                    return Some(());
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// Walks over the value that comes next; its text.
+    pub(crate) fn value(&mut self) -> Option<&'a str> {
+        let first = self.token()?;
+        let start = self.at;
+        match first {
+            b'"' => self.string()?,
+            _ => self.skip()?,
+        }
+        self.text.get(start..self.at)
+    }
+
+    /// The string that comes next, where it is spelled without escapes. Half of what a message says is names.
+    #[inline(always)]
+    pub(crate) fn plain(&mut self) -> Option<&'a str> {
+        self.expect(b'"')?;
+        let start = self.at;
+        match self.stop()? {
+            b'"' => {
+                let plain = self.text.get(start..self.at);
+                self.at += 1;
+                plain
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether nothing follows.
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.token().is_none()
+    }
+
+    #[inline]
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// What comes next that is no white space.
+    #[inline]
+    fn token(&mut self) -> Option<u8> {
+        loop {
+            match self.peek()? {
+                b' ' | b'\n' | b'\t' | b'\r' => self.at += 1,
+                byte => return Some(byte),
+            }
+        }
+    }
+
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        (self.token()? == byte).then(|| self.at += 1)
+    }
+
+    /// Walks over a value, and whatever is in it. No recursion.
+    fn skip(&mut self) -> Option<()> {
+        // The innermost is the lowest bit: set where it is an object.
+        let (mut objects, mut depth) = (0_u64, 0);
+        loop {
+            match self.token()? {
+                b'"' => self.string()?,
+                open @ (b'{' | b'[') => {
+                    self.at += 1;
+                    // The brackets that open and close lie two apart.
+                    if self.token()? == open + 2 {
+                        self.at += 1;
+                    } else if depth == DEEPEST {
+                        return None;
+                    } else {
+                        depth += 1;
+                        objects = objects << 1 | u64::from(open == b'{');
+                        if open == b'{' {
+                            self.name()?;
+                        }
+                        continue;
+                    }
+                }
+                b'-' | b'0'..=b'9' => self.number()?,
+                b't' => self.word("true")?,
+                b'f' => self.word("false")?,
+                b'n' => self.word("null")?,
+                _ => return None,
+            }
+            loop {
+                if depth == 0 {
+                    return Some(());
+                }
+                match (self.token()?, objects & 1) {
+                    (b',', 0) => {
+                        self.at += 1;
+                        break;
+                    }
+                    (b',', _) => {
+                        self.at += 1;
+                        self.name()?;
+                        break;
+                    }
+                    (b']', 0) | (b'}', 1) => {
+                        self.at += 1;
+                        (objects, depth) = (objects >> 1, depth - 1);
+                    }
+                    _ => return None,
+                }
+            }
+        }
+    }
+
+    fn name(&mut self) -> Option<()> {
+        if self.token()? != b'"' {
+            return None;
+        }
+        self.string()?;
+        self.expect(b':')
+    }
+
+    fn word(&mut self, word: &str) -> Option<()> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        rest.starts_with(word.as_bytes()).then(|| self.at += word.len())
+    }
+
+    /// Walks over a string, from its first quote to behind its last.
+    fn string(&mut self) -> Option<()> {
+        self.at += 1;
+        loop {
+            match self.stop()? {
+                b'"' => {
+                    self.at += 1;
+                    return Some(());
+                }
+                b'\\' => {
+                    let rest = self.text.as_bytes().get(self.at + 1..)?;
+                    self.at += match rest {
+                        [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 2,
+                        [b'u', digits @ ..] if digits.get(..4)?.iter().all(u8::is_ascii_hexdigit) => 6,
+                        _ => return None,
+                    };
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// Goes to where a string cannot simply go on: a quote, a backslash or a control character. Eight bytes at a time: the
+    /// lowest bit of the marks is right, whatever those above it are.
+    fn stop(&mut self) -> Option<u8> {
+        let bytes = self.text.as_bytes();
+        let mut rest = bytes.get(self.at..)?;
+        while let Some((eight, more)) = rest.split_first_chunk::<8>() {
+            let eight = u64::from_le_bytes(*eight);
+            // With one bit turned a quote is next to the control characters, and nothing else is.
+            let low = (eight ^ (ONES * 2)).wrapping_sub(ONES * 0x21);
+            let other = (eight ^ (ONES * u64::from(b'\\'))).wrapping_sub(ONES);
+            let marks = (low | other) & !eight & HIGHS;
+            if marks != 0 {
+                let place = marks.trailing_zeros() & !7;
+                self.at = bytes.len() - rest.len() + (place / 8) as usize;
+                return Some((eight >> place) as u8);
+            }
+            rest = more;
+        }
+        let place = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '));
+        self.at = bytes.len() - rest.len() + place.unwrap_or(rest.len());
+        self.peek()
+    }
+
+    /// Walks over a number as RFC 8259 spells them.
+    fn number(&mut self) -> Option<()> {
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        match self.peek()? {
+            b'0' => self.at += 1,
+            _ => self.digits()?,
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Some(())
+    }
+
+    fn digits(&mut self) -> Option<()> {
+        let start = self.at;
+        while let Some(b'0'..=b'9') = self.peek() {
+            self.at += 1;
+        }
+        (self.at > start).then_some(())
+    }
+}
+
+/// Whether the object in a text has a member of that name; nothing is said of a text that is unusual.
+pub(crate) fn has_member(text: &str, name: &str) -> Option<bool> {
+    let (mut scan, mut found) = (Scan::new(text), false);
+    scan.members(|scan, member| {
+        found |= member == name;
+        scan.skip()
+    })?;
+    scan.is_over().then_some(found)
+}
+
+/// Whether a text can stand in a string as it is.
+pub(crate) fn is_plain(text: &str) -> bool {
+    Scan::new(text).stop().is_none()
+}
+
+/// The value that was found, as `serde_json` has them.
+pub(crate) fn found(value: &str) -> Option<&RawValue> {
+    <&RawValue>::deserialize(Found(value)).ok()
+}
+
+/// A value that stands in the program.
+pub(crate) fn known(text: &'static str) -> Option<RawJson> {
+    let text = ByteString::from_static(text);
+    found(&text).map(|value| RawJson::part(&text, value))
+}
+
+/// A text that was put together out of values and is one.
+pub(crate) fn put_together(text: String) -> Option<RawJson> {
+    let text = ByteString::from(text);
+    found(&text).map(|value| RawJson::part(&text, value))
+}
+
+/// Hands out the text of a value that is known to be one, so that it is not read again.
+struct Found<'a>(&'a str);
+
+impl<'de> Deserializer<'de> for Found<'de> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_borrowed_str(self.0)
+    }
+
+    /// A raw value asks for itself by its own name, and is given its text under it.
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        let text = BorrowedStrDeserializer::new(self.0);
+        visitor.visit_map(MapDeserializer::new(std::iter::once((name, text))))
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

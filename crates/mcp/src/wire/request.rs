@@ -1,0 +1,194 @@
+//! The text of a request: written by hand, since every call is one.
+
+use toolhub_core::{RawJson, RawObject};
+
+use super::on_one_line;
+use crate::era::{CAPABILITIES, CLIENT_INFO, INFO, VERSION};
+use crate::scan;
+
+/// Room for a request, but for the arguments of a call.
+const ROOM: usize = 448;
+/// What the progress of a request is told under.
+const PROGRESS: &str = "progressToken";
+
+/// What a request says.
+#[derive(Clone, Copy)]
+pub(crate) struct Said<'a> {
+    pub(crate) method: &'a str,
+    /// The name and the arguments of what is called, which come before the other params.
+    pub(crate) call: Option<(&'a str, &'a RawJson)>,
+    pub(crate) params: &'a RawObject,
+}
+
+/// What goes along with a request as `_meta`.
+#[derive(Default)]
+pub(crate) struct Meta<'a> {
+    /// What whoever wants it sent along.
+    pub(crate) given: RawObject,
+    /// The version that a modern request names, and what can be asked of us (2026-07-28, basic/index: `_meta`).
+    pub(crate) modern: Option<(&'a str, RawJson)>,
+    /// What its progress is told under.
+    pub(crate) progress: Option<u64>,
+}
+
+impl Meta<'_> {
+    fn is_empty(&self) -> bool {
+        self.given.is_empty() && self.modern.is_none() && self.progress.is_none()
+    }
+
+    /// Whether it has a member of that name beside what was given.
+    fn has_own(&self, name: &str) -> bool {
+        (self.modern.is_some() && [VERSION, INFO, CAPABILITIES].contains(&name))
+            || (self.progress.is_some() && name == PROGRESS)
+    }
+
+    fn write(&self, text: &mut String) {
+        let mut comma = false;
+        write_members(text, self.given.iter().filter(|(name, _)| !self.has_own(name)), &mut comma);
+        if let Some((version, capabilities)) = &self.modern {
+            write_name(text, VERSION, &mut comma);
+            write_text(text, version);
+            write_name(text, INFO, &mut comma);
+            text.push_str(CLIENT_INFO);
+            write_name(text, CAPABILITIES, &mut comma);
+            text.push_str(capabilities.get());
+        }
+        if let Some(id) = self.progress {
+            write_name(text, PROGRESS, &mut comma);
+            text.push_str(Digits::of(id).as_str());
+        }
+    }
+}
+
+/// The text of a request: its params, and with them what goes along.
+pub(crate) fn request(id: u64, said: Said<'_>, meta: &Meta<'_>) -> String {
+    let Said { method, call, params } = said;
+    let mut text = String::with_capacity(ROOM + call.map_or(0, |(_, arguments)| arguments.get().len()));
+    text.push_str(r#"{"jsonrpc":"2.0","id":"#);
+    text.push_str(Digits::of(id).as_str());
+    text.push_str(r#","method":"#);
+    write_text(&mut text, method);
+    text.push_str(r#","params":{"#);
+    let mut comma = call.is_some();
+    if let Some((name, arguments)) = call {
+        text.push_str(r#""name":"#);
+        write_text(&mut text, name);
+        text.push_str(r#","arguments":"#);
+        text.push_str(arguments.get());
+    }
+    let said_before = |name: &str| match name {
+        "_meta" => !meta.is_empty(),
+        "name" | "arguments" => call.is_some(),
+        _ => false,
+    };
+    write_members(&mut text, params.iter().filter(|(name, _)| !said_before(name)), &mut comma);
+    if !meta.is_empty() {
+        text.push_str(if comma { r#","_meta":{"# } else { r#""_meta":{"# });
+        meta.write(&mut text);
+        text.push('}');
+    }
+    text.push_str("}}");
+    on_one_line(text)
+}
+
+/// Writes a string; hardly any needs escapes.
+fn write_text(to: &mut String, text: &str) {
+    if scan::is_plain(text) {
+        to.push('"');
+        to.push_str(text);
+        to.push('"');
+    } else {
+        to.push_str(RawJson::from(text).get());
+    }
+}
+
+/// The digits of a number.
+pub(crate) struct Digits {
+    places: [u8; 20],
+    first: usize,
+}
+
+impl Digits {
+    pub(crate) fn of(mut number: u64) -> Self {
+        let (mut places, mut first) = ([b'0'; 20], 20);
+        for place in places.iter_mut().rev() {
+            *place += (number % 10) as u8;
+            (first, number) = (first - 1, number / 10);
+            if number == 0 {
+                break;
+            }
+        }
+        Self { places, first }
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        self.places.get(self.first..).and_then(|digits| std::str::from_utf8(digits).ok()).unwrap_or_default()
+    }
+}
+
+/// Writes the name of a member.
+fn write_name(to: &mut String, name: &str, comma: &mut bool) {
+    if std::mem::replace(comma, true) {
+        to.push(',');
+    }
+    write_text(to, name);
+    to.push(':');
+}
+
+fn write_members<'a>(
+    to: &mut String,
+    members: impl Iterator<Item = (&'a str, &'a RawJson)>,
+    comma: &mut bool,
+) {
+    for (name, value) in members {
+        write_name(to, name, comma);
+        to.push_str(value.get());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_line() {
+        let params = RawObject::default().with("a", RawJson::parse("[1,\n 2]").unwrap());
+        let said = |method: &'static str| Said { method, call: None, params: &params };
+        assert_eq!(
+            request(1, said("m"), &Meta::default()),
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[1,  2]}}"#
+        );
+        let meta = Meta { given: RawObject::default().with("quo\"te", 1), ..Meta::default() };
+        assert_eq!(
+            request(20, said("m"), &meta),
+            r#"{"jsonrpc":"2.0","id":20,"method":"m","params":{"a":[1,  2],"_meta":{"quo\"te":1}}}"#
+        );
+        let nothing = RawObject::default();
+        assert_eq!(
+            request(u64::MAX, Said { method: "m/\"n", call: None, params: &nothing }, &meta),
+            r#"{"jsonrpc":"2.0","id":18446744073709551615,"method":"m/\"n","params":{"_meta":{"quo\"te":1}}}"#
+        );
+    }
+
+    #[test]
+    fn a_call_says_what_it_is_about_and_what_goes_along() {
+        let arguments = RawJson::parse(r#"{"n":1e2}"#).unwrap();
+        let params = RawObject::default().with("name", "other").with("requestState", "s").with("_meta", 1);
+        let said = Said { method: "tools/call", call: Some(("a \"b\"", &arguments)), params: &params };
+        assert_eq!(
+            request(0, said, &Meta { progress: Some(0), ..Meta::default() }),
+            concat!(
+                r#"{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"a \"b\"","arguments":{"n":1e2},"#,
+                r#""requestState":"s","_meta":{"progressToken":0}}}"#
+            )
+        );
+        let given = RawObject::default().with("k", 1).with(VERSION, "old").with(PROGRESS, "theirs");
+        let modern = Some(("2026-07-28", RawJson::empty_object()));
+        let text = request(7, said, &Meta { given, modern, progress: Some(7) });
+        let meta = RawJson::parse(text).unwrap().value()["params"]["_meta"].clone();
+        let names: Vec<&str> = meta.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(names, ["k", VERSION, INFO, CAPABILITIES, PROGRESS]);
+        assert_eq!((&meta[VERSION], &meta[PROGRESS]), (&"2026-07-28".into(), &7.into()));
+        assert_eq!(RawJson::from(meta[INFO].clone()).get(), crate::era::client_info().into_raw().get());
+    }
+}

@@ -3,6 +3,8 @@
 mod cost;
 mod plain;
 
+use std::sync::OnceLock;
+
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
@@ -22,7 +24,10 @@ const LONGEST_VALUE: usize = 80;
 /// A compiled schema.
 #[derive(Debug)]
 pub(crate) struct Schema {
-    validator: Validator,
+    /// As it was written.
+    raw: RawJson,
+    /// Made when it is first needed: what is plain may never need it, and it is large.
+    validator: OnceLock<Result<Validator, String>>,
     properties: Vec<String>,
     /// The same, as far as it is plain enough to be checked without a tree.
     plain: Option<Form>,
@@ -31,26 +36,24 @@ pub(crate) struct Schema {
 impl Schema {
     /// Compiles a schema. References to other documents are never followed: they make the schema unusable.
     pub(crate) fn compile(raw: &RawJson) -> Result<Self, String> {
-        let mut schema = raw.value();
+        let schema = raw.value();
         if is_explosive(&schema) {
             return Err("its references multiply without end".to_owned());
         }
         let properties =
             schema["properties"].as_object().map(|map| map.keys().cloned().collect()).unwrap_or_default();
-        let validator = match build(&schema, None) {
-            Ok(validator) => validator,
-            // A `$schema` nobody knows says nothing of the rest, which is most likely the default dialect.
-            Err(_) if schema.get("$schema").is_some() => {
-                if let Some(members) = schema.as_object_mut() {
-                    members.remove("$schema");
-                }
-                build(&schema, Some(Draft::Draft202012)).map_err(|error| error.to_string())?
-            }
-            Err(error) => return Err(error.to_string()),
-        };
         // Where there are several ways at once, the properties of one of them are not those of the schema.
         let plain = Form::read(&schema).filter(|_| schema.get("anyOf").is_none());
-        Ok(Self { validator, properties, plain })
+        let validator = OnceLock::new();
+        if plain.is_none() {
+            // Whether it can be used at all is to be known before anything is sent.
+            let _ = validator.set(Ok(validator_of(schema)?));
+        }
+        Ok(Self { raw: raw.clone(), validator, properties, plain })
+    }
+
+    fn validator(&self) -> Result<&Validator, &String> {
+        self.validator.get_or_init(|| validator_of(self.raw.value())).as_ref()
     }
 
     /// Whether arguments certainly fit: where they do, whether every one of them is spoken of. `None` says nothing
@@ -81,10 +84,11 @@ impl Schema {
             return Err(whole(Expected::Type(vec!["object".to_owned()])));
         }
         let instance = arguments.value();
-        if self.validator.is_valid(&instance) {
+        let validator = self.validator().map_err(|detail| whole(Expected::Rule(detail.clone())))?;
+        if validator.is_valid(&instance) {
             return Ok(());
         }
-        let errors = self.validator.iter_errors(&instance).take(MOST_PROBLEMS);
+        let errors = validator.iter_errors(&instance).take(MOST_PROBLEMS);
         let problems: Vec<_> = errors.flat_map(|error| self.explain(&error, &instance)).collect();
         Err(problems)
     }
@@ -128,6 +132,20 @@ impl Schema {
         }
         let free = self.properties.iter().map(String::as_str).filter(|known| arguments.get(known).is_none());
         near_names(name, free, 1).pop()
+    }
+}
+
+fn validator_of(mut schema: Value) -> Result<Validator, String> {
+    match build(&schema, None) {
+        Ok(validator) => Ok(validator),
+        // A `$schema` nobody knows says nothing of the rest, which is most likely the default dialect.
+        Err(_) if schema.get("$schema").is_some() => {
+            if let Some(members) = schema.as_object_mut() {
+                members.remove("$schema");
+            }
+            build(&schema, Some(Draft::Draft202012)).map_err(|error| error.to_string())
+        }
+        Err(error) => Err(error.to_string()),
     }
 }
 

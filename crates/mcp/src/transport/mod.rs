@@ -7,6 +7,8 @@ mod group;
 pub(crate) mod http;
 mod lines;
 mod mux;
+#[cfg(test)]
+mod nobody;
 mod outbox;
 mod process;
 pub(crate) mod sse;

@@ -310,23 +310,7 @@ impl<O: Outlet> Mux<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Nobody;
-
-    impl Inbox for Nobody {
-        fn request(
-            &self,
-            _method: String,
-            _params: Option<RawJson>,
-            _via: Option<u64>,
-        ) -> BoxFuture<'_, Result<RawJson, (i64, String)>> {
-            Box::pin(std::future::ready(Ok(RawJson::empty_object())))
-        }
-
-        fn notification(&self, _method: &str, _params: Option<&RawJson>, _via: Option<u64>) {}
-
-        fn oddity(&self, _detail: String) {}
-    }
+    use crate::transport::nobody::Nobody;
 
     fn stream(
         room: usize,

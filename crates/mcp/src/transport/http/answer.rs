@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, Stream, StreamExt as _};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Response, StatusCode};
 use toolhub_core::RawJson;
@@ -19,6 +19,10 @@ use crate::wire::{self, Incoming, NotAMessage};
 /// How much of an error's body is read and shown.
 const ERROR_BODY_BYTES: usize = 64 << 10;
 const ERROR_BODY_CHARS: usize = 300;
+/// How long a stream may take to end after the answer it brought, and how many may do so at a time; whatever is slower
+/// is broken off, and costs a connection.
+const ENDING: Duration = Duration::from_secs(1);
+pub(super) const ENDINGS: usize = 64;
 /// How often one stream is taken up again.
 const MAX_RESUMPTIONS: u32 = 5;
 /// How long to wait before that, where the server does not say; and the most it may ask for.
@@ -113,6 +117,7 @@ impl Inner {
                     continue;
                 }
                 if let Some(answer) = self.receive(&event.data.into(), waiting) {
+                    self.end(bytes);
                     return Ok(Some(answer));
                 }
             }
@@ -121,6 +126,19 @@ impl Inner {
             }
         }
         Ok(None)
+    }
+
+    /// Reads on after the answer: the end of its stream, as a rule, after which its connection is for the next message.
+    fn end(&self, mut stream: impl Stream<Item = reqwest::Result<Bytes>> + Send + Unpin + 'static) {
+        if matches!(stream.next().now_or_never(), Some(None | Some(Err(_)))) {
+            return;
+        }
+        let Ok(place) = Arc::clone(&self.endings).try_acquire_owned() else { return };
+        self.while_open(async move {
+            let ended = async { while let Some(Ok(_)) = stream.next().await {} };
+            let _ = tokio::time::timeout(ENDING, ended).await;
+            drop(place);
+        });
     }
 
     /// Takes one message in; the answer that is waited for, if that is what it is.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use reqwest::{Client, RequestBuilder, Response};
+use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use toolhub_core::{BoxFuture, RawJson, RawObject};
@@ -23,7 +24,7 @@ use crate::error::McpError;
 use crate::oauth::{self, Authorizer};
 use crate::wire;
 use agreed::Agreed;
-use answer::{Cursor, Waiting, content_type};
+use answer::{Cursor, ENDINGS, Waiting, content_type};
 use client::{CONNECT_DEADLINE, client, header_map, parse_url, send_error};
 use near::{Answer, Near};
 
@@ -40,7 +41,7 @@ pub(crate) struct Http {
 struct Inner {
     client: Client,
     url: Url,
-    near: Option<Near>,
+    near: Option<Arc<Near>>,
     headers: HeaderMap,
     authorizer: Option<Arc<dyn Authorizer>>,
     /// What both sides agreed on, and what every request says of it.
@@ -48,6 +49,8 @@ struct Inner {
     inbox: Arc<dyn Inbox>,
     tasks: TaskTracker,
     closing: CancellationToken,
+    /// Streams that may be read to their ends at a time after the answers they brought.
+    endings: Arc<Semaphore>,
 }
 
 impl std::fmt::Debug for Http {
@@ -67,9 +70,10 @@ impl Http {
         let (url, headers, client) = (parse_url(&spec.url)?, header_map(&spec.headers)?, client()?);
         let (tasks, closing) = (tasks.clone(), CancellationToken::new());
         let guard = closing.clone().drop_guard();
-        let near = Near::to(&url);
-        let agreed = ArcSwap::from_pointee(Agreed::new(near.as_ref(), &headers));
-        let inner = Inner { client, url, near, headers, authorizer, agreed, inbox, tasks, closing };
+        let endings = Arc::new(Semaphore::new(ENDINGS));
+        let near = Near::to(&url).map(Arc::new);
+        let agreed = ArcSwap::from_pointee(Agreed::new(near.as_deref(), &headers));
+        let inner = Inner { client, url, near, headers, authorizer, agreed, inbox, tasks, closing, endings };
         Ok(Self { inner: Arc::new(inner), _closing: guard })
     }
 
@@ -169,7 +173,7 @@ impl Inner {
         self.agreed.rcu(|agreed| {
             let mut agreed = Agreed::clone(agreed);
             change(&mut agreed);
-            agreed.put_into_lines(self.near.as_ref(), &self.headers);
+            agreed.put_into_lines(self.near.as_deref(), &self.headers);
             agreed
         });
     }
@@ -276,3 +280,6 @@ impl Inner {
         self.agree(|agreed| agreed.session = named.map(str::to_owned));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@
 use std::io::{self, ErrorKind, Read as _};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -178,8 +178,21 @@ impl Wire {
 
 /// A body that is read as it comes.
 struct Coming {
-    wire: Wire,
+    /// `None` once it has ended.
+    wire: Option<Wire>,
     framing: Framing,
+    /// Who keeps the connection then, where it stays.
+    home: Option<Arc<Near>>,
+}
+
+impl Coming {
+    /// That was all: the connection is for the next message.
+    fn ends(&mut self) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        if let (Some(wire), Some(home)) = (self.wire.take(), &self.home) {
+            home.keep(wire);
+        }
+        Poll::Ready(None)
+    }
 }
 
 impl hyper::body::Body for Coming {
@@ -190,17 +203,18 @@ impl hyper::body::Body for Coming {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        let Self { wire, framing } = self.get_mut();
+        let coming = self.get_mut();
         loop {
-            match framing.take(&mut wire.there) {
+            let Some(wire) = &mut coming.wire else { return Poll::Ready(None) };
+            match coming.framing.take(&mut wire.there) {
                 Ok(Part::Data(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
-                Ok(Part::End) => return Poll::Ready(None),
+                Ok(Part::End) => return coming.ends(),
                 Ok(Part::Wait) => {}
                 Err(Garbled(why)) => return Poll::Ready(Some(Err(io::Error::other(why)))),
             }
             match ready!(pin!(wire.more()).poll(context)) {
                 Ok(true) => {}
-                Ok(false) if framing.ends_with_connection() => return Poll::Ready(None),
+                Ok(false) if coming.framing.ends_with_connection() => return Poll::Ready(None),
                 Ok(false) => return Poll::Ready(Some(Err(broken_off()))),
                 Err(error) => return Poll::Ready(Some(Err(error))),
             }
@@ -287,7 +301,7 @@ impl Near {
     }
 
     /// Posts one message: all lines of its head but the last, which says how long it is, and its body.
-    pub(super) async fn post(&self, mut head: Vec<u8>, body: &str) -> Result<Answer, McpError> {
+    pub(super) async fn post(self: &Arc<Self>, mut head: Vec<u8>, body: &str) -> Result<Answer, McpError> {
         let length = Digits::of(body.len() as u64);
         for part in ["content-length: ", length.as_str(), "\r\n\r\n"] {
             head.extend_from_slice(part.as_bytes());
@@ -320,7 +334,7 @@ impl Near {
         self.answer(wire).await.map_err(|error| self.placed(error))
     }
 
-    async fn answer(&self, mut wire: Wire) -> Result<Answer, McpError> {
+    async fn answer(self: &Arc<Self>, mut wire: Wire) -> Result<Answer, McpError> {
         let head = wire.head().await?;
         if !head.plain_json {
             return Box::pin(self.odd_answer(head, wire)).await;
@@ -333,13 +347,14 @@ impl Near {
     }
 
     /// An answer that does not say that it is JSON and nothing else.
-    async fn odd_answer(&self, head: Head, mut wire: Wire) -> Result<Answer, McpError> {
+    async fn odd_answer(self: &Arc<Self>, head: Head, mut wire: Wire) -> Result<Answer, McpError> {
         let headers = head.headers();
         let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
         let endless = b"text/event-stream";
         if kind.get(..endless.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(endless)) {
-            let framing = head.body;
-            return Ok(Answer::Stream(response(&head, Body::wrap(Coming { wire, framing }))));
+            let home = head.stays.then(|| Arc::clone(self));
+            let coming = Coming { wire: Some(wire), framing: head.body, home };
+            return Ok(Answer::Stream(response(&head, Body::wrap(coming))));
         }
         let body = wire.body(head.body).await?;
         if head.stays {

@@ -1,0 +1,103 @@
+//! Connections, seen from a server that counts them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::task::TaskTracker;
+
+use super::*;
+use crate::transport::nobody::Nobody;
+
+/// What follows the answer in its stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum After {
+    /// Its end, along with it.
+    Together,
+    /// Its end, a little later.
+    Later,
+    /// Nothing: it stays open.
+    Nothing,
+    /// The end of the connection.
+    Close,
+}
+
+/// Answers every request with a stream of one event.
+async fn serve(mut stream: TcpStream, after: After) -> std::io::Result<()> {
+    let mut came = Vec::new();
+    loop {
+        let end = loop {
+            if let Some(head) = came.windows(4).position(|four| four == b"\r\n\r\n") {
+                let text = String::from_utf8_lossy(&came[..head]).to_ascii_lowercase();
+                let length = text.lines().find_map(|line| line.strip_prefix("content-length: "));
+                let end = head + 4 + length.and_then(|length| length.parse::<usize>().ok()).unwrap_or(0);
+                if came.len() >= end {
+                    break end;
+                }
+            }
+            if stream.read_buf(&mut came).await? == 0 {
+                return Ok(());
+            }
+        };
+        came.drain(..end);
+        let event = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":1}}\n\n";
+        let (close, last) = match after {
+            After::Together => ("", "0\r\n\r\n"),
+            After::Later | After::Nothing => ("", ""),
+            After::Close => ("connection: close\r\n", "0\r\n\r\n"),
+        };
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n{close}transfer-encoding: chunked\r\n\r\n"
+        );
+        let answer = format!("{head}{:x}\r\n{event}\r\n{last}", event.len());
+        stream.write_all(answer.as_bytes()).await?;
+        match after {
+            After::Together => {}
+            After::Later => {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                stream.write_all(b"0\r\n\r\n").await?;
+            }
+            After::Nothing => {
+                // Broken off by the other side.
+                return stream.read_buf(&mut came).await.map(drop);
+            }
+            After::Close => return Ok(()),
+        }
+    }
+}
+
+/// How many connections five requests take, one after another.
+async fn connections(after: After) -> usize {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let (tasks, count) = (TaskTracker::new(), Arc::new(AtomicUsize::new(0)));
+    let (serving, counted) = (tasks.clone(), Arc::clone(&count));
+    let server = tasks.spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::Relaxed);
+            serving.spawn(serve(stream, after));
+        }
+    });
+    let spec = HttpSpec { url, headers: Vec::new() };
+    let http = Http::new(&spec, None, Arc::new(Nobody), &TaskTracker::new()).unwrap();
+    for _ in 0..5 {
+        let body = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.to_owned();
+        let request =
+            OutgoingRequest { id: 1, method: "ping", name: None, body, headers: &[], listener: None };
+        assert_eq!(http.request(request).await.unwrap().get(), r#"{"a":1}"#);
+        // What follows the answer has come by then, if it comes.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    server.abort();
+    count.load(Ordering::Relaxed)
+}
+
+#[tokio::test]
+async fn a_connection_serves_the_next_message_after_a_stream_has_ended() {
+    assert_eq!(connections(After::Together).await, 1);
+    assert_eq!(connections(After::Later).await, 1);
+    assert_eq!(connections(After::Close).await, 5);
+    assert_eq!(connections(After::Nothing).await, 5);
+}

@@ -1,0 +1,22 @@
+//! Who hears what servers say where a test wants to hear nothing.
+
+use toolhub_core::{BoxFuture, RawJson};
+
+use super::Inbox;
+
+pub(super) struct Nobody;
+
+impl Inbox for Nobody {
+    fn request(
+        &self,
+        _method: String,
+        _params: Option<RawJson>,
+        _via: Option<u64>,
+    ) -> BoxFuture<'_, Result<RawJson, (i64, String)>> {
+        Box::pin(std::future::ready(Ok(RawJson::empty_object())))
+    }
+
+    fn notification(&self, _method: &str, _params: Option<&RawJson>, _via: Option<u64>) {}
+
+    fn oddity(&self, _detail: String) {}
+}

@@ -15,7 +15,8 @@ use crate::tags::Tagger;
 pub struct Entry {
     /// The tool.
     pub tool: Tool,
-    schema: OnceLock<Result<Schema, String>>,
+    /// In a box: most are never needed.
+    schema: OnceLock<Result<Box<Schema>, String>>,
     tagger: Arc<Tagger>,
     tags: OnceLock<Vec<String>>,
     findings: OnceLock<Vec<Finding>>,
@@ -73,8 +74,8 @@ impl Entry {
         fits.is_some_and(|all_known| all_known || mending == Mending::Off)
     }
 
-    fn schema(&self) -> &Result<Schema, String> {
-        self.schema.get_or_init(|| Schema::compile(self.tool.definition.input_schema()))
+    fn schema(&self) -> &Result<Box<Schema>, String> {
+        self.schema.get_or_init(|| Schema::compile(self.tool.definition.input_schema()).map(Box::new))
     }
 }
 

@@ -18,7 +18,7 @@ const WRITES: usize = 1_024;
 /// Writes that are done in one group.
 const GROUP: usize = 256;
 /// Notes that may wait; what comes later is counted, and its details are left out.
-const NOTES: usize = 4_096;
+const NOTES: usize = 1_024;
 /// What the notes that wait may hold in memory.
 const NOTE_BYTES: usize = 16 << 20;
 /// Notes that are written in one group while nobody waits for it.

@@ -1,7 +1,7 @@
 //! What the gateway needs of whatever stands behind it.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::broadcast;
 use toolhub_core::{BoxFuture, CallerLink, RawJson, RawObject};
@@ -81,8 +81,8 @@ pub enum News {
 pub struct ToolList {
     /// As a result for a legacy client.
     pub(crate) legacy: RawJson,
-    /// As a result for a modern client.
-    pub(crate) modern: RawJson,
+    /// As a result for a modern client, once one has asked.
+    modern: OnceLock<RawJson>,
     /// Each definition by the name it is offered under.
     pub(crate) definitions: HashMap<String, RawJson>,
     /// The parameters that must stand in headers too, of those tools that have some.
@@ -102,12 +102,10 @@ impl ToolList {
     /// The list of these definitions, each with the name it is offered under and whether it is listed; those that are
     /// not can be described and called all the same.
     pub fn new<'a>(definitions: impl IntoIterator<Item = (&'a str, &'a RawJson, bool)>) -> Self {
-        let mut tools = String::from("[");
-        let (mut mirrored, mut all) = (HashMap::new(), HashMap::new());
-        for (name, definition, listed) in definitions {
-            if listed {
-                tools.push_str(if tools.len() > 1 { "," } else { "" });
-                tools.push_str(definition.get());
+        let (mut listed, mut mirrored, mut all) = (Vec::new(), HashMap::new(), HashMap::new());
+        for (name, definition, is_listed) in definitions {
+            if is_listed {
+                listed.push(definition.get());
             }
             all.insert(name.to_owned(), definition.clone());
             let marks = definition
@@ -118,12 +116,22 @@ impl ToolList {
                 mirrored.insert(name.to_owned(), marks);
             }
         }
-        tools.push(']');
-        let whole = |text: String| RawJson::parse(text).unwrap_or_else(|_| RawJson::empty_object());
-        let legacy = whole(format!(r#"{{"tools":{tools}}}"#));
-        let modern = whole(format!(r#"{{"tools":{tools},{}}}"#, modern_list_tail()));
-        Self { legacy, modern, definitions: all, mirrored }
+        // Lists are long and kept, so none has more room than it needs.
+        let legacy = whole(&[r#"{"tools":["#, &listed.join(","), "]}"]);
+        Self { legacy, modern: OnceLock::new(), definitions: all, mirrored }
     }
+
+    /// As a result for a modern client.
+    pub(crate) fn modern(&self) -> &RawJson {
+        self.modern.get_or_init(|| {
+            let inside = self.legacy.get().strip_suffix('}').unwrap_or_default();
+            whole(&[inside, ",", &modern_list_tail(), "}"])
+        })
+    }
+}
+
+fn whole(parts: &[&str]) -> RawJson {
+    RawJson::parse(parts.concat()).unwrap_or_else(|_| RawJson::empty_object())
 }
 
 /// What a modern list has beside its items.

@@ -174,7 +174,7 @@ impl Gateway {
             ("tools/list", _) => {
                 self.backend.settled().await;
                 let tools = self.backend.tools();
-                Ok(if era == Era::Legacy { tools.legacy.clone() } else { tools.modern.clone() })
+                Ok(if era == Era::Legacy { tools.legacy.clone() } else { tools.modern().clone() })
             }
             ("tools/describe", _) => self.describe(&params).map(|result| completed(result, era)),
             ("resources/list", _) => self.offers(Offer::Resources, era).await,

@@ -42,6 +42,8 @@ const CHECKPOINT_PAGES: i64 = 4_000;
 const LOG_BYTES: i64 = 64 << 20;
 /// Statements that are kept ready.
 const STATEMENTS: usize = 64;
+/// What the connection that reads keeps of the file, in KiB.
+const READ_KIB: i64 = 256;
 
 type Read = Box<dyn FnOnce(&mut Connection) + Send>;
 
@@ -80,6 +82,8 @@ impl SqliteStore {
         let owner = OwnerId::fresh();
         // What cannot be moved now is left for the next who comes.
         let _ = journal::replay(&mut connection, folder, owner, &options.retention);
+        // Whoever reads reads most things once: what the system keeps of the file will do.
+        let _ = connection.pragma_update(None, "cache_size", -READ_KIB);
         let (reads, queue) = sync_channel::<Read>(READS);
         let work = move || {
             for read in queue {

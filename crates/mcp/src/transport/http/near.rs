@@ -156,7 +156,12 @@ impl Wire {
                     return Err(lost(&broken_off()));
                 }
             }
-            return Ok(self.there.split_to(length).freeze());
+            let body = self.there.split_to(length).freeze();
+            // What a long answer lies in is not kept for being near the next one.
+            if length > ROOM && self.there.is_empty() {
+                self.there = BytesMut::new();
+            }
+            return Ok(body);
         }
         let mut all = BytesMut::new();
         loop {

@@ -228,8 +228,9 @@ async fn told_to_end_under_load_it_loses_no_answer() {
         for turn in 0_usize.. {
             let arguments = format!(r#"{{"client":{client},"turn":{turn}}}"#);
             let params = format!(r#""name":"work","arguments":{arguments}"#);
-            // One whose connection is closed before it was looked at is none that was lost. The client's pool may wait for
-            // ever for one that was closed (hyper#2312), so it has a limit; what was answered is counted below all the same.
+            // One whose connection is closed before it was looked at is none that was lost. One was once
+            // waited for without end though the hub was gone and no connection was open (hyper#2312 tells of the like), so
+            // there is a limit; what was answered is counted below all the same.
             let request = raw.request("1", "tools/call", &params).timeout(PATIENCE);
             let Ok(answer) = request.send().await else { return turn };
             // Nor is one that is told to come again later.

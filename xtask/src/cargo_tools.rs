@@ -46,7 +46,7 @@ impl CargoTool {
         let mut install = cargo(&workspace.root);
         install.args(["install", name, "--version", version, "--locked"]).args(more);
         install.arg("--root").arg(&tools).env("CARGO_TARGET_DIR", &build);
-        run::check(&mut install).with_context(|| format!("{name} could not be installed"))?;
+        run::download(&mut install).with_context(|| format!("{name} could not be installed"))?;
         // Hundreds of megabytes that nothing needs again; an interrupted install goes on from them.
         fs::remove_dir_all(&build).ok();
         Ok(self.place(workspace))

@@ -1,7 +1,7 @@
 //! Packages of Debian and its relatives: installed where we may, named where we may not.
 use anyhow::{Result, bail};
 
-use crate::run::{check, program, read};
+use crate::run::{download, program, read};
 
 /// Installs a package. Without the right to, or on another system, the error says `otherwise`.
 pub(crate) fn install(package: &str, otherwise: &str) -> Result<()> {
@@ -12,7 +12,7 @@ pub(crate) fn install(package: &str, otherwise: &str) -> Result<()> {
     let apt = |args: &[&str]| {
         let mut apt = program("apt-get");
         apt.env("DEBIAN_FRONTEND", "noninteractive").args(args);
-        check(&mut apt)
+        download(&mut apt)
     };
     apt(&["update", "--quiet"])?;
     apt(&["install", "--yes", "--quiet", "--no-install-recommends", package])

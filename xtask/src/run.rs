@@ -4,6 +4,8 @@ use std::{
     io::{BufRead as _, BufReader, ErrorKind},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    thread,
+    time::Duration,
 };
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -38,6 +40,27 @@ pub(crate) fn check(command: &mut Command) -> Result<()> {
         bail!("`{}` failed ({status})", shown(command));
     }
     Ok(())
+}
+
+/// What a registry that does not answer at once is given before it is asked again.
+const BETWEEN_DOWNLOADS: &[Duration] =
+    &[Duration::from_secs(5), Duration::from_secs(20), Duration::from_mins(1)];
+
+/// Runs what brings something from a registry and can be begun again: a network fails now and then.
+pub(crate) fn download(command: &mut Command) -> Result<()> {
+    tried_again(command, BETWEEN_DOWNLOADS)
+}
+
+fn tried_again(command: &mut Command, pauses: &[Duration]) -> Result<()> {
+    for pause in pauses {
+        let status = command.status().map_err(|error| not_started(command, &error))?;
+        if status.success() {
+            return Ok(());
+        }
+        eprintln!("`{}` failed ({status}); again in {} s", shown(command), pause.as_secs());
+        thread::sleep(*pause);
+    }
+    check(command)
 }
 
 /// Runs to the end on this terminal, with somebody listening to every line of stdout.
@@ -107,5 +130,32 @@ fn not_started(command: &Command, error: &std::io::Error) -> anyhow::Error {
     match error.kind() {
         ErrorKind::NotFound => anyhow!("`{name}` was not found: install it, or put it on PATH"),
         _ => anyhow!("`{name}` did not start: {error}"),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// Writes a line each time, and succeeds when there are that many.
+    fn succeeds_at(lines: usize, name: &str) -> (Command, PathBuf) {
+        let file = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
+        std::fs::remove_file(&file).ok();
+        let mut shell = program("sh");
+        shell.arg("-c").arg(format!("echo >>\"$0\"; test $(wc -l <\"$0\") -ge {lines}")).arg(&file);
+        (shell, file)
+    }
+
+    #[test]
+    fn a_download_that_fails_is_begun_again_and_no_more_often_than_said() {
+        for (name, lines, succeeds, ran) in
+            [("first", 1, true, 1), ("third", 3, true, 3), ("never", 9, false, 3)]
+        {
+            let (mut command, file) = succeeds_at(lines, name);
+            assert_eq!(tried_again(&mut command, &[Duration::ZERO; 2]).is_ok(), succeeds, "{name}");
+            assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), ran, "{name}");
+            std::fs::remove_file(file).unwrap();
+        }
+        assert!(tried_again(&mut program("no-such-program"), &[Duration::from_mins(1)]).is_err(), "at once");
     }
 }

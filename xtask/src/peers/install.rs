@@ -3,7 +3,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::run::{check, program, read};
+use crate::run::{check, download, program, read};
 
 const PYTHONS: &[&str] = &["python3.11", "python3", "python3.12", "python3.13", "python"];
 const OLDEST_PYTHON: Version = Version(3, 11);
@@ -15,7 +15,7 @@ pub(crate) fn python(home: &Path, requirements: &[&str]) -> Result<()> {
         .context("no virtual environment; on Debian and Ubuntu it needs the package `python3-venv`")?;
     let mut pip = program(home.join("bin/python"));
     pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]);
-    check(pip.args(requirements))
+    download(pip.args(requirements))
 }
 
 pub(super) fn node(home: &Path, packages: &[&str]) -> Result<()> {
@@ -28,7 +28,7 @@ pub(super) fn node(home: &Path, packages: &[&str]) -> Result<()> {
     }
     let mut npm = program("npm");
     npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
-    check(npm.arg("--prefix").arg(home).args(packages)).context("npm comes with Node")
+    download(npm.arg("--prefix").arg(home).args(packages)).context("npm comes with Node")
 }
 
 fn find_python() -> Result<&'static str> {

@@ -414,3 +414,34 @@ fn what_a_client_cannot_say_is_told() {
     check(&["servers", "import", "cursor"], "there is no file of Cursor: looked for");
     check(&["servers", "export", "emacs"], "emacs");
 }
+
+/// A client is told the link that the program was started by: where it leads changes with the next version.
+#[cfg(unix)]
+#[test]
+fn the_gateway_is_exported_by_the_way_it_was_called() {
+    let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    let links = cli.folder().join("links");
+    fs::create_dir(&links).unwrap();
+    let link = links.join("toolhub");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_toolhub"), &link).unwrap();
+    let export = ["servers", "export", "cursor", "--file", "mcp.json", "--gateway"];
+    let own = cli.command(&export);
+    for (program, path) in [(link.as_path(), None), (Path::new("toolhub"), Some(&links))] {
+        let mut command = std::process::Command::new(program);
+        command.env_clear().envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        if let Some(path) = path {
+            command.env("PATH", path);
+        }
+        let ran = command.args(export).current_dir(cli.folder()).output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+        let written = fs::read_to_string(cli.folder().join("mcp.json")).unwrap();
+        let written: Value = serde_json::from_str(&written).unwrap();
+        assert_eq!(written["mcpServers"]["toolhub"]["command"], link.display().to_string());
+        fs::remove_file(cli.folder().join("mcp.json")).unwrap();
+    }
+    let ran = cli.run(&export);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let written: Value =
+        serde_json::from_str(&fs::read_to_string(cli.folder().join("mcp.json")).unwrap()).unwrap();
+    assert_eq!(written["mcpServers"]["toolhub"]["command"], env!("CARGO_BIN_EXE_toolhub"));
+}

@@ -59,6 +59,17 @@ fn calls_are_remembered_and_found_again() {
     let lines = std::fs::read_to_string(cli.folder().join("all.jsonl")).unwrap();
     let read: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(read.len(), 3);
+    // A link is followed, and what is no file stays what it is.
+    #[cfg(target_os = "linux")]
+    {
+        let link = cli.folder().join("link.jsonl");
+        std::fs::write(cli.folder().join("all.jsonl"), "").unwrap();
+        std::os::unix::fs::symlink("all.jsonl", &link).unwrap();
+        ok(&cli, &["history", "--export", "link.jsonl"]);
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(std::fs::read_to_string(cli.folder().join("all.jsonl")).unwrap(), lines);
+        assert_eq!(ok(&cli, &["history", "--export", "/proc/self/fd/1"]), lines);
+    }
 }
 
 #[test]

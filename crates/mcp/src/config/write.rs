@@ -19,10 +19,15 @@ pub(super) fn lock(file: &Path) -> Result<std::fs::File, ConfigError> {
 }
 
 /// Replaces a file's text in one step; a crash leaves the old or the new one. Its permissions stay as they
-/// were; a new file is the owner's alone, since it may hold secrets. A link is followed, not replaced.
+/// were; a new file is the owner's alone, since it may hold secrets. A link is followed, not replaced; what is no file (a
+/// device, a pipe) is written to and stays what it is.
 pub fn write_whole(file: &Path, text: &str) -> Result<(), ConfigError> {
     let target = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let failed = |error: std::io::Error| ConfigError::io(file, &error);
+    if std::fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
+        let open = std::fs::OpenOptions::new().write(true).open(file);
+        return open.and_then(|mut open| open.write_all(text.as_bytes())).map_err(failed);
+    }
     let folder = match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -36,4 +41,22 @@ pub fn write_whole(file: &Path, text: &str) -> Result<(), ConfigError> {
     new.as_file().sync_all().map_err(failed)?;
     new.persist(&target).map_err(|error| failed(error.error))?;
     Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::FileTypeExt as _;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_is_not_replaced_by_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("socket");
+        let _listener = UnixListener::bind(&socket).unwrap();
+        assert!(write_whole(&socket, "{}").is_err());
+        assert!(std::fs::metadata(&socket).unwrap().file_type().is_socket());
+        assert!(write_whole(folder.path(), "{}").is_err());
+    }
 }

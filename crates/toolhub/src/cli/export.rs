@@ -149,7 +149,7 @@ fn gateway(app: &App, args: &ExportArgs) -> anyhow::Result<ClientServer> {
     if let Some(profile) = &args.profile {
         words.extend(["--profile".to_owned(), profile.clone()]);
     }
-    let command = std::env::current_exe()?.display().to_string();
+    let command = own_path()?.display().to_string();
     Ok(ClientServer {
         id: "toolhub".to_owned(),
         transport: TransportSpec::Stdio(StdioSpec { command, args: words, ..StdioSpec::default() }),
@@ -158,6 +158,22 @@ fn gateway(app: &App, args: &ExportArgs) -> anyhow::Result<ClientServer> {
         left_out: Vec::new(),
         notes: Vec::new(),
     })
+}
+
+/// Where this program is found: by the link that it was started by, where there is one, since that stays when the next
+/// version is put elsewhere.
+fn own_path() -> std::io::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let called = PathBuf::from(std::env::args_os().next().unwrap_or_default());
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let mut ways: Vec<PathBuf> = match called.components().count() {
+        0 | 1 => std::env::split_paths(&paths).map(|folder| folder.join(&called)).collect(),
+        _ => vec![std::path::absolute(&called)?],
+    };
+    ways.retain(|way| {
+        way.is_absolute() && way.canonicalize().is_ok_and(|end| Some(end) == own.canonicalize().ok())
+    });
+    Ok(ways.into_iter().next().unwrap_or(own))
 }
 
 fn in_our_words(spec: &ServerSpec, extras: Option<&ServerExtras>) -> ClientServer {

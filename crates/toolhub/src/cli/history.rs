@@ -1,8 +1,7 @@
 //! `toolhub history`: what was called, what came of it; filtered, followed, or written to a file.
 
 use std::collections::HashSet;
-use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
@@ -185,6 +184,40 @@ async fn follow(app: &App, hub: &Hub, query: CallQuery, first: Vec<CallRecord>) 
     }
 }
 
+/// Where calls are written to.
+enum Exported {
+    /// A file, which is there whole or not at all.
+    Whole(tempfile::NamedTempFile, PathBuf),
+    /// A device or a pipe, which stays what it is.
+    Into(std::fs::File),
+}
+
+impl Exported {
+    fn to(file: &Path) -> std::io::Result<Self> {
+        if std::fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
+            return Ok(Self::Into(std::fs::OpenOptions::new().write(true).open(file)?));
+        }
+        // A link is followed, not replaced.
+        let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+        Ok(Self::Whole(tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?, target))
+    }
+
+    fn writer(&mut self) -> &mut dyn std::io::Write {
+        match self {
+            Self::Whole(new, _) => new,
+            Self::Into(open) => open,
+        }
+    }
+
+    fn keep(self) -> std::io::Result<()> {
+        match self {
+            Self::Whole(new, target) => new.persist(target).map(drop).map_err(|error| error.error),
+            Self::Into(_) => Ok(()),
+        }
+    }
+}
+
 /// Writes every call that fits, newest first, one JSON object a line.
 async fn export(
     app: &App,
@@ -192,13 +225,9 @@ async fn export(
     query: CallQuery,
     (file, most): (&Path, Option<usize>),
 ) -> anyhow::Result<Exit> {
-    let to_screen = file == Path::new("-");
-    // Written whole or not at all.
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut out = if to_screen {
-        None
-    } else {
-        Some(tempfile::NamedTempFile::new_in(folder).with_context(|| format!("`{}`", file.display()))?)
+    let mut out = match file == Path::new("-") {
+        true => None,
+        false => Some(Exported::to(file).with_context(|| format!("`{}`", file.display()))?),
     };
     let (mut before, mut count) = (None, 0);
     loop {
@@ -212,14 +241,15 @@ async fn export(
             let line = as_json(app, call).into_raw();
             match &mut out {
                 Some(out) => {
-                    writeln!(out, "{}", line.get()).with_context(|| format!("`{}`", file.display()))?;
+                    writeln!(out.writer(), "{}", line.get())
+                        .with_context(|| format!("`{}`", file.display()))?;
                 }
                 None => app.screen.line(line.get()),
             }
         }
     }
     if let Some(out) = out {
-        out.persist(file).with_context(|| format!("`{}`", file.display()))?;
+        out.keep().with_context(|| format!("`{}`", file.display()))?;
         let name = file.display();
         app.screen.note(
             &app.lang().pick(

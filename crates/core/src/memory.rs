@@ -11,6 +11,7 @@ use crate::call::CallId;
 use crate::error::{Effect, ToolError};
 use crate::json::RawJson;
 use crate::lang::Text;
+use crate::outcome::AttemptRecord;
 use crate::ports::{BoxFuture, StoreError};
 use crate::source::Source;
 use crate::statistics::ToolStatistics;
@@ -210,9 +211,17 @@ pub trait CallLog: Send + Sync {
     /// Writes what came of a call that was begun, and waits until that outlives a crash.
     fn finish(&self, end: CallEnd) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Writes a whole call some time soon, without making anybody wait; one that was begun has its end by that. Under a flood of calls the statistics count
-    /// all, and details may be left out.
+    /// Writes a whole call some time soon, without making anybody wait; one that was begun has its end by that. Under
+    /// a flood of calls the statistics count all, and details may be left out.
     fn note(&self, start: CallStart, end: CallEnd);
+
+    /// Whether the details of one more call would be kept just now.
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    /// Counts what was tried in a call that began at that time and whose details are left out.
+    fn count(&self, attempts: &[AttemptRecord], at: SystemTime);
 }
 
 /// A remembered call.

@@ -30,6 +30,11 @@ pub trait EventSink: Send + Sync {
     fn is_deaf(&self) -> bool {
         false
     }
+
+    /// Hears that the request of a call now leaves for its tool: an event that every call has.
+    fn sending(&self, call: &CallId) {
+        self.emit(Event::now(Some(call.clone()), EventKind::Sending));
+    }
 }
 
 /// A listener that hears nothing.
@@ -67,7 +72,7 @@ impl CallContext {
     /// Says that the request now leaves for the tool. A host must: from here on the call may take effect, and its
     /// deadline runs.
     pub fn sending(&self) {
-        self.emit(EventKind::Sending);
+        self.events.sending(&self.call);
     }
 
     /// Tells the listeners of something that belongs to this call.

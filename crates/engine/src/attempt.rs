@@ -12,7 +12,7 @@ use futures_util::FutureExt as _;
 use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 use toolhub_core::{
-    CallContext, Effect, Event, EventKind, EventSink, RawJson, Tool, ToolCall, ToolError, ToolHost,
+    CallContext, CallId, Effect, Event, EventKind, EventSink, RawJson, Tool, ToolCall, ToolError, ToolHost,
     ToolOutput,
 };
 
@@ -208,6 +208,11 @@ impl Watch {
         Self { events, start, sent, progress, questions, asked, waited, answered: AtomicWaker::new() }
     }
 
+    /// The request leaves. Where it is sent again after a session expired, the first time counts.
+    fn leaves(&self) {
+        let _ = self.sent.0.compare_exchange(0, self.stamp(), Ordering::AcqRel, Ordering::Acquire);
+    }
+
     fn stamp(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
     }
@@ -216,10 +221,7 @@ impl Watch {
 impl EventSink for Watch {
     fn emit(&self, event: Event) {
         match event.kind {
-            // Sent again after a session expired: the first time counts.
-            EventKind::Sending => {
-                let _ = self.sent.0.compare_exchange(0, self.stamp(), Ordering::AcqRel, Ordering::Acquire);
-            }
+            EventKind::Sending => self.leaves(),
             EventKind::Progress { .. } => {
                 self.progress.0.store(self.stamp(), Ordering::Release);
             }
@@ -243,6 +245,13 @@ impl EventSink for Watch {
             return;
         }
         self.events.emit(event);
+    }
+
+    fn sending(&self, call: &CallId) {
+        self.leaves();
+        if !self.events.is_deaf() {
+            self.events.sending(call);
+        }
     }
 }
 

@@ -160,8 +160,8 @@ impl Engine {
         });
         let at = SystemTime::now();
         let mut record = Record::new((call, at), route.as_ref().ok(), self.log.as_deref(), &*self.events);
-        let ran = match route {
-            Err(error) => Ran::failed(error, Vec::new()),
+        let ran = match &route {
+            Err(error) => Ran::failed(error.clone(), Vec::new()),
             Ok(route) => {
                 if heard {
                     let sources = route.candidates.iter().map(|candidate| candidate.source().clone());
@@ -173,7 +173,7 @@ impl Engine {
                 }
                 match record.begin().await {
                     Err(error) => Ran::failed(error, Vec::new()),
-                    Ok(()) => self.run(Run { engine: self, call, started, at }, &route).await,
+                    Ok(()) => self.run(Run { engine: self, call, started, at }, route).await,
                 }
             }
         };

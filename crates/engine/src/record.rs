@@ -8,19 +8,21 @@ use toolhub_core::memory::{AttemptNote, AttemptStatus, CallEnd, CallLog, CallSta
 use toolhub_core::outcome::{AttemptEnd, AttemptRecord};
 use toolhub_core::{Event, EventKind, EventSink, Outcome, Say as _, ToolCall, ToolError, ToolOutput};
 
+use crate::mend::Mended;
 use crate::router::Route;
 use crate::strategy::Ran;
 
 /// One call, being written down.
 pub(crate) struct Record<'a> {
     call: &'a ToolCall,
+    at: SystemTime,
+    route: Option<&'a Route>,
+    /// Taken when all is written.
     log: Option<&'a dyn CallLog>,
     events: &'a dyn EventSink,
-    /// Taken when all is written.
-    start: Option<CallStart>,
     may_change: bool,
-    /// What was mended in the arguments.
-    repaired: Vec<Text>,
+    /// Names the record, once something was made ready for it.
+    record: Option<RecordId>,
     /// Whether it is written that it began; then that it ended must be.
     begun: bool,
 }
@@ -28,38 +30,41 @@ pub(crate) struct Record<'a> {
 impl<'a> Record<'a> {
     pub(crate) fn new(
         (call, at): (&'a ToolCall, SystemTime),
-        route: Option<&Route>,
+        route: Option<&'a Route>,
         log: Option<&'a dyn CallLog>,
         events: &'a dyn EventSink,
     ) -> Self {
-        let candidates = route.map(|route| &route.candidates[..]).unwrap_or_default();
-        let mended = candidates.first().and_then(|first| first.mended.as_ref());
         let may_change = route.is_some_and(Route::may_change);
-        let start = || CallStart {
-            record: RecordId::at(at),
-            call: call.id.clone(),
-            tool: call.tool.clone(),
+        Self { call, at, route, log, events, may_change, record: None, begun: false }
+    }
+
+    /// How the call began. Made ready when it is written: most calls are written once, after they ran.
+    fn start(&mut self) -> CallStart {
+        let candidates = self.route.map(|route| &route.candidates[..]).unwrap_or_default();
+        CallStart {
+            record: self.record.get_or_insert_with(|| RecordId::at(self.at)).clone(),
+            call: self.call.id.clone(),
+            tool: self.call.tool.clone(),
             // What is sent is what is remembered.
-            arguments: mended.map_or(&call.arguments, |mended| &mended.arguments).clone(),
-            conversation: call.conversation.as_deref().map(str::to_owned),
-            request: call.request.clone(),
-            strategy: route.map(|route| route.strategy.name()).unwrap_or_default().to_owned(),
+            arguments: self.mended().map_or(&self.call.arguments, |mended| &mended.arguments).clone(),
+            conversation: self.call.conversation.as_deref().map(str::to_owned),
+            request: self.call.request.clone(),
+            strategy: self.route.map(|route| route.strategy.name()).unwrap_or_default().to_owned(),
             candidates: candidates.iter().map(|candidate| candidate.source().clone()).collect(),
-            may_change,
-            at,
-        };
-        // Where nothing is written down, there is nothing to make ready.
-        let start = log.map(|_| start());
-        let repaired = mended.map(|mended| mended.notes.clone()).unwrap_or_default();
-        Self { call, log, events, start, may_change, repaired, begun: false }
+            may_change: self.may_change,
+            at: self.at,
+        }
+    }
+
+    /// What was mended in the arguments.
+    fn mended(&self) -> Option<&'a Mended> {
+        self.route?.candidates.first()?.mended.as_ref()
     }
 
     /// Writes that the call begins, where it may change something, and waits until that is safe.
     pub(crate) async fn begin(&mut self) -> Result<(), ToolError> {
-        let (Some(log), Some(start)) = (self.log.filter(|_| self.may_change), &self.start) else {
-            return Ok(());
-        };
-        match log.begin(start.clone()).await {
+        let Some(log) = self.log.filter(|_| self.may_change) else { return Ok(()) };
+        match log.begin(self.start()).await {
             Ok(()) => {
                 self.begun = true;
                 Ok(())
@@ -70,8 +75,8 @@ impl<'a> Record<'a> {
 
     /// Writes what came of it where it is written that it began, and waits until that is safe.
     pub(crate) async fn end_safely(&mut self, ran: &Ran, took: Duration) {
-        let (Some(log), Some(start)) = (self.log.filter(|_| self.begun), &self.start) else { return };
-        if let Err(error) = log.finish(self.end(&start.record, ran, took)).await {
+        let (Some(log), Some(record)) = (self.log.filter(|_| self.begun), &self.record) else { return };
+        if let Err(error) = log.finish(self.end(record, ran, took)).await {
             // It ran, and the caller must hear of that; but nobody will find it later.
             let detail = format!("the end of the call could not be written: {error}");
             self.events.emit(Event::now(Some(self.call.id.clone()), EventKind::Fault { detail }));
@@ -80,14 +85,7 @@ impl<'a> Record<'a> {
 
     /// Makes the outcome. Where nothing was written yet, what came of it is noted, and nobody waits for that.
     pub(crate) fn finish(mut self, ran: Ran, took: Duration) -> Outcome {
-        let kept = self.start.as_ref().filter(|_| output_of(&ran).is_some());
-        let handle = kept.map(|start| start.record.clone());
-        if let (Some(log), Some(start)) = (self.log, self.start.take())
-            && !self.begun
-        {
-            let end = self.end(&start.record, &ran, took);
-            log.note(start, end);
-        }
+        let handle = self.log.take().and_then(|log| self.noted(log, &ran, took));
         let truncated = ran.merged.as_ref().is_some_and(|merged| merged.whole.is_some());
         Outcome {
             call_id: self.call.id.clone(),
@@ -100,8 +98,24 @@ impl<'a> Record<'a> {
             handle,
             truncated,
             verification: None,
-            repaired: std::mem::take(&mut self.repaired),
+            repaired: self.mended().map(|mended| mended.notes.clone()).unwrap_or_default(),
         }
+    }
+
+    /// Notes a call where that was not done yet; returns what its output can be found by.
+    fn noted(&mut self, log: &dyn CallLog, ran: &Ran, took: Duration) -> Option<RecordId> {
+        if !self.begun {
+            // Of a flood of calls that succeeded, those there is no room for are counted: nothing is made ready for what
+            // would be thrown away. What failed, or was handed on in part, is told of as long as that is possible.
+            if !self.may_change && ran.result.is_ok() && ran.merged.is_none() && !log.has_room() {
+                log.count(&ran.attempts, self.at);
+                return None;
+            }
+            let start = self.start();
+            let end = self.end(&start.record, ran, took);
+            log.note(start, end);
+        }
+        self.record.take().filter(|_| output_of(ran).is_some())
     }
 
     fn end(&self, record: &RecordId, ran: &Ran, took: Duration) -> CallEnd {
@@ -123,8 +137,8 @@ impl Drop for Record<'_> {
     fn drop(&mut self) {
         // One that may change something and was not written down before was not run either.
         let ran = self.begun || !self.may_change;
-        let Some((log, start)) = self.log.filter(|_| ran).zip(self.start.take()) else { return };
-        let error = ToolError::Cancelled;
+        let Some(log) = self.log.take().filter(|_| ran) else { return };
+        let (start, error) = (self.start(), ToolError::Cancelled);
         let end = CallEnd {
             record: start.record.clone(),
             status: Status::of(Some(&error), self.may_change),

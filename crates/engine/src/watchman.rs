@@ -9,6 +9,7 @@ use tokio::runtime::{Handle, Id};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use toolhub_core::lane::{self, PerLane};
 
 /// The watchmen of an engine: one for each runtime that somebody waits in, and only while somebody does. They go when
 /// this goes.
@@ -21,13 +22,14 @@ pub(crate) struct Watchmen {
 /// Where somebody waits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Post {
+    lane: usize,
     round: u64,
     place: usize,
 }
 
-/// The round of each watchman. Held for well under a microsecond, and never while anybody is woken.
+/// The round of each watchman, where it began. Held for well under a microsecond, and never while anybody is woken.
 #[derive(Default)]
-struct Rounds(Mutex<Vec<Round>>);
+struct Rounds(PerLane<Mutex<Vec<Round>>>);
 
 struct Round {
     /// No two have the same: who waited in one that is over has no place in the next.
@@ -53,9 +55,11 @@ impl Watchmen {
     pub(crate) fn wait(&self, due: Instant, waker: &Waker) -> Post {
         let runtime = Handle::current().id();
         let waiting = Waiting::Until(due, waker.clone());
-        let mut rounds = self.rounds.all();
+        let lane = lane::number();
+        let mut rounds = self.rounds.of(lane);
         if let Some(round) = rounds.iter_mut().find(|round| round.runtime == runtime) {
-            return round.add(due, waiting);
+            let (round, place) = round.add(due, waiting);
+            return Post { lane, round, place };
         }
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -64,14 +68,14 @@ impl Watchmen {
         drop(rounds);
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
-        let walk = Walk { rounds: Arc::clone(&self.rounds), number };
+        let walk = Walk { rounds: Arc::clone(&self.rounds), lane, number };
         tasks.spawn(async move { walk.on(&sooner).await });
-        Post { round: number, place: 0 }
+        Post { lane, round: number, place: 0 }
     }
 
     /// Whether who waits there was woken; where not, `waker` is the one to wake.
     pub(crate) fn called(&self, post: Post, waker: &Waker) -> bool {
-        let mut rounds = self.rounds.all();
+        let mut rounds = self.rounds.of(post.lane);
         // Where the watchman is gone, nobody else would call.
         let round = numbered(&mut rounds, post.round);
         let Some(waiting) = round.and_then(|round| round.posts.get_mut(post.place)) else { return true };
@@ -85,7 +89,7 @@ impl Watchmen {
 
     /// Who waits there does no longer.
     pub(crate) fn leave(&self, post: Post) {
-        let mut rounds = self.rounds.all();
+        let mut rounds = self.rounds.of(post.lane);
         let left = numbered(&mut rounds, post.round).and_then(|round| {
             let left = round.posts.get_mut(post.place)?;
             round.free.push(post.place);
@@ -97,8 +101,8 @@ impl Watchmen {
 }
 
 impl Rounds {
-    fn all(&self) -> MutexGuard<'_, Vec<Round>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn of(&self, lane: usize) -> MutexGuard<'_, Vec<Round>> {
+        self.0.at(lane).lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -107,7 +111,7 @@ fn numbered(rounds: &mut [Round], number: u64) -> Option<&mut Round> {
 }
 
 impl Round {
-    fn add(&mut self, due: Instant, waiting: Waiting) -> Post {
+    fn add(&mut self, due: Instant, waiting: Waiting) -> (u64, usize) {
         if due < self.next {
             self.next = due;
             self.sooner.notify_one();
@@ -122,7 +126,7 @@ impl Round {
         if let Some(post) = self.posts.get_mut(place) {
             *post = waiting;
         }
-        Post { round: self.number, place }
+        (self.number, place)
     }
 
     /// Those whose time has come; and when the next one's will, if anybody is left.
@@ -144,6 +148,7 @@ impl Round {
 /// A watchman on his round. However he ends, the round ends with him, and who comes after begins another.
 struct Walk {
     rounds: Arc<Rounds>,
+    lane: usize,
     number: u64,
 }
 
@@ -159,7 +164,7 @@ impl Walk {
 
     /// Wakes those whose time has come, and tells when to look again. Where nobody waits, the round is over.
     fn look(&self) -> Option<Instant> {
-        let mut rounds = self.rounds.all();
+        let mut rounds = self.rounds.of(self.lane);
         let place = rounds.iter().position(|round| round.number == self.number)?;
         let (called, next) = rounds[place].look(Instant::now());
         match next {
@@ -179,7 +184,7 @@ impl Walk {
 
 impl Drop for Walk {
     fn drop(&mut self) {
-        let mut rounds = self.rounds.all();
+        let mut rounds = self.rounds.of(self.lane);
         let round = rounds.iter().position(|round| round.number == self.number);
         let round = round.map(|place| rounds.swap_remove(place));
         drop(rounds);
@@ -223,7 +228,7 @@ mod tests {
         }
         // Nobody waits any more, so nobody watches; and the next one finds a watchman again.
         tokio::task::yield_now().await;
-        assert!(watchmen.rounds.all().is_empty());
+        assert!(watchmen.rounds.of(0).is_empty());
         assert_eq!(wait_for(&watchmen, Duration::from_secs(7)).await.as_secs(), 7);
     }
 
@@ -234,10 +239,10 @@ mod tests {
             let post = watchmen.wait(Instant::now() + Duration::from_secs(30), Waker::noop());
             watchmen.leave(post);
         }
-        assert_eq!(watchmen.rounds.all()[0].posts.len(), 1);
+        assert_eq!(watchmen.rounds.of(0)[0].posts.len(), 1);
         assert_eq!(watchmen.tasks.lock().unwrap().len(), 1);
         tokio::time::sleep(Duration::from_secs(31)).await;
-        assert!(watchmen.rounds.all().is_empty());
+        assert!(watchmen.rounds.of(0).is_empty());
     }
 
     /// Who comes from a round that is over takes nobody's place in the next one.
@@ -269,6 +274,6 @@ mod tests {
         }
         assert!(!watchmen.called(post, Waker::noop()));
         drop(still);
-        assert!(watchmen.rounds.all().is_empty());
+        assert!(watchmen.rounds.of(0).is_empty());
     }
 }

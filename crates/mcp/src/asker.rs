@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
 use toolhub_core::caller::Answer;
+use toolhub_core::lane::PerLane;
 use toolhub_core::{CallContext, CallerLink, EventKind, RawJson, Source, TraceContext};
 
 use crate::transport::Listener;
@@ -115,22 +116,29 @@ impl Listener for Follower {
 /// Those whose requests are under way, by the number of the request. Most are the newest when they go, and there are
 /// hardly ever many.
 #[derive(Debug, Default)]
-pub(crate) struct Askers(Mutex<Vec<(u64, Asker)>>);
+pub(crate) struct Askers(PerLane<Here>);
+
+/// Those of one lane.
+type Here = Mutex<Vec<(u64, Asker)>>;
 
 impl Askers {
     /// Notes a request, until what is given back is dropped.
     pub(crate) fn enter(&self, request: u64, asker: Asker) -> Known<'_> {
-        self.all().push((request, asker));
-        Known { askers: self, request }
+        let here = self.0.here();
+        lock(here).push((request, asker));
+        Known { here, request }
     }
 
     /// Who is behind what came on the stream of that request. Where no stream tells, and the requests of several
     /// clients are under way, nobody can say whom it concerns; and one must not hear what is meant for another.
     pub(crate) fn behind(&self, via: Option<u64>) -> Option<Asker> {
-        let all = self.all();
         if let Some(via) = via {
-            return all.iter().find(|(request, _)| *request == via).map(|(_, asker)| asker.clone());
+            let find = |here: &Here| lock(here).iter().find(|(request, _)| *request == via).cloned();
+            return self.0.all().find_map(find).map(|(_, asker)| asker);
         }
+        // Nobody comes or goes meanwhile. Whoever wants all of these locks takes them in the same order.
+        let all: Vec<_> = self.0.all().map(lock).collect();
+        let all: Vec<&(u64, Asker)> = all.iter().flat_map(|here| here.iter()).collect();
         // Whoever thinks about a question already is hardly asked another one: a request does one thing at a time.
         let idle = |asker: &Asker| asker.open.load(Ordering::Acquire) == 0;
         let any = all.iter().any(|(_, asker)| idle(asker));
@@ -138,21 +146,22 @@ impl Askers {
         let (_, newest) = asked().max_by_key(|(request, _)| *request)?;
         asked().all(|(_, asker)| asker.link.client() == newest.link.client()).then(|| newest.clone())
     }
+}
 
-    fn all(&self) -> MutexGuard<'_, Vec<(u64, Asker)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock(here: &Here) -> MutexGuard<'_, Vec<(u64, Asker)>> {
+    here.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A request that is noted.
 pub(crate) struct Known<'a> {
-    askers: &'a Askers,
+    /// Where it is, wherever it ends.
+    here: &'a Here,
     request: u64,
 }
 
 impl Drop for Known<'_> {
     fn drop(&mut self) {
-        let mut all = self.askers.all();
+        let mut all = lock(self.here);
         let place = all.iter().rposition(|(request, _)| *request == self.request);
         let gone = place.map(|place| all.swap_remove(place));
         drop(all);

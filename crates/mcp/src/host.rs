@@ -5,9 +5,10 @@ use std::sync::Arc;
 use toolhub_core::{BoxFuture, CallContext, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput};
 
 use crate::asker::{Asker, Follower};
-use crate::connection::Heard;
+use crate::connection::{Connection, Heard};
 use crate::error::McpError;
-use crate::supervisor::{Purpose, Server};
+use crate::standing::Mark;
+use crate::supervisor::Server;
 
 /// Calls tools of one server, connecting it when that is needed.
 #[derive(Debug)]
@@ -27,12 +28,15 @@ impl McpHost {
         arguments: &RawJson,
         context: &CallContext,
     ) -> Result<RawJson, McpError> {
-        let _in_use = self.server.hold(Purpose::Work);
-        let connection = self.server.connection().await?;
+        let (in_use, ready) = self.server.hold_ready();
+        let (connection, began) = match ready {
+            Some(ready) => ready,
+            None => Box::pin(self.connected()).await?,
+        };
         let follower = Arc::new(Follower::new(context.clone()));
         let asker = context.caller.as_ref();
         let asker = asker.map(|link| Asker::calling(link.clone(), &follower, || self.source()));
-        let (began, heard) = (self.server.mark(), Heard { listener: follower, asker });
+        let heard = Heard { listener: follower, asker };
         let mut result = connection.call_tool(&tool.definition, arguments, &heard).await;
         // The server did not look at the request, so asking again is safe (2025-11-25, session management).
         if matches!(result, Err(McpError::SessionExpired)) {
@@ -44,8 +48,13 @@ impl McpHost {
             })
             .await;
         }
-        self.server.note(began, result.as_ref().err());
+        in_use.end(began, result.as_ref().err());
         result
+    }
+
+    async fn connected(&self) -> Result<(Arc<Connection>, Mark), McpError> {
+        let connection = self.server.connection().await?;
+        Ok((connection, self.server.mark()))
     }
 }
 

@@ -14,6 +14,7 @@ mod handshake;
 mod headers;
 mod host;
 mod inquiry;
+pub mod lane;
 mod listing;
 mod news;
 pub mod oauth;

@@ -1,6 +1,7 @@
 //! How a server stands: what is known of its connection and its past, and how that is told.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::{BoxFuture, Shared};
@@ -84,6 +85,8 @@ pub(crate) struct Standing {
     failed: u64,
     /// Which of those was the last since it answered.
     unanswered: Option<u64>,
+    /// How often what is remembered of its failures changed, for whoever wants to know that in passing.
+    pub(crate) turns: Arc<AtomicU64>,
 }
 
 /// A moment in the life of a server: how often it had failed.
@@ -162,7 +165,13 @@ impl Standing {
             self.unanswered = Some(self.failed);
             self.breaker.fail(Moment::now());
         }
+        self.wants(error);
+    }
+
+    /// It could not be used for that reason.
+    pub(crate) fn wants(&mut self, error: &McpError) {
         self.last_error = Some(error.clone());
+        self.turns.fetch_add(1, Ordering::Release);
     }
 
     /// Notes how a request over a connection ended: a server that breaks off counts as failing, one that answers,
@@ -172,6 +181,9 @@ impl Standing {
             Some(error @ (McpError::Lost { .. } | McpError::Connect { .. })) => self.fail(began, error),
             Some(McpError::LeftAlone { .. } | McpError::TimedOut(_) | McpError::SessionExpired) => {}
             Some(_) | None => {
+                if self.breaker.failures() > 0 {
+                    self.turns.fetch_add(1, Ordering::Release);
+                }
                 self.breaker.succeed();
                 (self.unanswered, self.last_error) = (None, None);
             }

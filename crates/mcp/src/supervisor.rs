@@ -2,6 +2,7 @@
 //! alone when it keeps failing, stopped when nobody needs it. What it offers is asked for in `inquiry`.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use crate::era::Era;
 use crate::error::McpError;
 use crate::handler::ClientHandler;
 use crate::handshake::Meeting;
+use crate::lane;
 use crate::news::follow;
 use crate::oauth::{Authorizer, Guard, OAuthError, Surroundings, TokenStore};
 use crate::standing::{Attempt, Live, Mark, Past, ServerState, Standing};
@@ -54,6 +56,8 @@ pub struct Server {
     tasks: TaskTracker,
     changes: watch::Sender<u64>,
     standing: Mutex<Standing>,
+    /// The standing's own, which is read without it.
+    turns: Arc<AtomicU64>,
     /// Counts how often it was connected.
     connects: watch::Sender<u32>,
     /// The resources somebody wants to hear of.
@@ -69,13 +73,15 @@ impl std::fmt::Debug for Server {
 impl Server {
     /// A server that is not connected yet, with what is remembered of it.
     pub fn new(spec: ServerSpec, past: Past, context: ServerContext) -> Self {
-        let standing = Mutex::new(Standing::after(past));
+        let standing = Standing::after(past);
+        let turns = Arc::clone(&standing.turns);
         let tasks = TaskTracker::new();
         let (store, events) = (Arc::clone(&context.logins), Arc::clone(&context.events));
         let guard = Guard::of(&spec, Surroundings { store, events, tasks: tasks.clone() }).map(Arc::new);
         let (changes, connects) = (watch::Sender::new(0), watch::Sender::new(0));
         let watched = watch::Sender::default();
-        Self { spec, context, guard, tasks, changes, standing, connects, watched }
+        let standing = Mutex::new(standing);
+        Self { spec, context, guard, tasks, changes, standing, turns, connects, watched }
     }
 
     /// Its id.
@@ -164,15 +170,34 @@ impl Server {
         self.connects.borrow().saturating_sub(1)
     }
 
-    /// The last lines that a child wrote to its standard error.
+    /// The last lines that a child wrote to its standard error; of one that failed, before it did.
     pub fn stderr_tail(&self) -> Vec<String> {
         let standing = self.standing();
-        standing.live.as_ref().map(|live| live.connection.stderr_tail()).unwrap_or_default()
+        match (&standing.live, &standing.last_error) {
+            (Some(live), _) => live.connection.stderr_tail(),
+            (None, error) => error.as_ref().map(|error| error.stderr().to_vec()).unwrap_or_default(),
+        }
     }
 
     /// Tasks that still run for it.
     pub fn tasks_left(&self) -> usize {
         self.tasks.len()
+    }
+
+    /// How often what is remembered of its failures changed.
+    pub fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Acquire)
+    }
+
+    /// Counts a request that is under way, until what is given back is dropped; with the connection, where there is one
+    /// and nothing speaks against it. All of that is one look, since every call takes it.
+    pub(crate) fn hold_ready(&self) -> (Held<'_>, Option<(Arc<Connection>, Mark)>) {
+        let mut standing = self.standing();
+        standing.in_flight += 1;
+        let well = standing.breaker.failures() == 0;
+        let ready = standing.open().filter(|_| well).map(|open| (Arc::clone(open), standing.mark()));
+        drop(standing);
+        (Held { server: self, purpose: Purpose::Work, over: false }, ready)
     }
 
     /// The connection, made now if there is none. Whoever comes meanwhile waits for the same one.
@@ -190,8 +215,9 @@ impl Server {
                 return Ok(Arc::clone(connection));
             }
             if standing.connecting.is_none() {
-                // A task of its own: a waiter that gives up does not take the attempt away from the others.
-                let task = self.tasks.spawn(Arc::clone(self).connect());
+                // A task of its own: a waiter that gives up does not take the attempt away from the others. What comes of it
+                // serves calls of every lane.
+                let task = self.tasks.spawn_on(Arc::clone(self).connect(), &lane::home());
                 let abort = task.abort_handle();
                 let gone = || Err(McpError::connect(Text::new("connecting was given up", "已放弃连接")));
                 let waiting = task.map(move |joined| joined.unwrap_or_else(|_| gone())).boxed().shared();
@@ -285,7 +311,7 @@ impl Server {
                     standing.connecting = None;
                     // Nothing is wrong with a server that waits for a login.
                     if matches!(error, McpError::LoginNeeded { .. }) {
-                        standing.last_error = Some(error.clone());
+                        standing.wants(&error);
                     } else {
                         standing.fail(began, &error);
                     }
@@ -348,9 +374,9 @@ impl Server {
     }
 
     /// Counts a request that is under way, until the guard is dropped.
-    pub(crate) fn hold(self: &Arc<Self>, purpose: Purpose) -> Held {
+    pub(crate) fn hold(&self, purpose: Purpose) -> Held<'_> {
         self.standing().in_flight += 1;
-        Held { server: Arc::clone(self), purpose }
+        Held { server: self, purpose, over: false }
     }
 
     /// Ends the connection, and waits until nothing of it is left, at most `patience`.
@@ -379,18 +405,34 @@ pub(crate) enum Purpose {
 }
 
 /// A request that is under way; meanwhile the connection is not stopped.
-pub(crate) struct Held {
-    server: Arc<Server>,
+pub(crate) struct Held<'a> {
+    server: &'a Server,
     purpose: Purpose,
+    over: bool,
 }
 
-impl Drop for Held {
-    fn drop(&mut self) {
+impl Held<'_> {
+    /// Notes how a request over a connection ended that began then, and that it is no longer under way.
+    pub(crate) fn end(mut self, began: Mark, error: Option<&McpError>) {
+        self.over = true;
         let mut standing = self.server.standing();
+        standing.note(began, error);
+        self.release(&mut standing);
+    }
+
+    fn release(&self, standing: &mut Standing) {
         standing.in_flight = standing.in_flight.saturating_sub(1);
         // When it began does not matter: meanwhile the server was in use. Nor does it where nobody stops it.
         if self.purpose == Purpose::Work && self.server.spec.idle_timeout.is_some() {
             standing.last_used = Some(Instant::now());
+        }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            self.release(&mut self.server.standing());
         }
     }
 }

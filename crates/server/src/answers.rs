@@ -22,6 +22,7 @@ use crate::account::{Account, Outgoing};
 use crate::arrival;
 use crate::connection::{ARRIVAL, Answering, Connections};
 use crate::door::{Door, Refusal, Shown};
+use crate::lanes::Lanes;
 use crate::mcp::{self, not_so, plain};
 use crate::measures::Measures;
 use crate::room::Room;
@@ -29,7 +30,7 @@ use crate::short::Head;
 use crate::site::Site;
 use crate::sse::OldClients;
 use crate::telemetry::Sampler;
-use crate::turnstile::{Place, Quota, TooMuch, Turnstile};
+use crate::turnstile::{Caller, Place, Quota, TooMuch, Turnstile};
 
 /// What is read of a message that is too large before it is refused, and for how long.
 const DISCARDED: usize = 64 << 20;
@@ -48,6 +49,7 @@ pub(crate) struct Shared {
     old_clients: Arc<OldClients>,
     body_bytes: usize,
     connections: Arc<Connections>,
+    pub(crate) lanes: Arc<Lanes>,
     /// Whether it is ending: what runs is answered, and nothing new is taken.
     draining: AtomicBool,
     /// Who hears of requests once they are answered.
@@ -56,6 +58,13 @@ pub(crate) struct Shared {
     pub(crate) sampler: Option<Sampler>,
     /// What those who hear of requests could not keep, each under its name.
     pub(crate) losses: Vec<(&'static str, Arc<AtomicU64>)>,
+}
+
+/// Who comes over a connection, as far as it is known from before.
+#[derive(Debug, Default)]
+pub(crate) struct Familiar {
+    shown: Option<Shown>,
+    caller: Option<(Principal, Arc<Caller>)>,
 }
 
 /// A message that was let in.
@@ -99,6 +108,7 @@ impl Shared {
             old_clients: Arc::default(),
             body_bytes,
             connections: Arc::clone(connections),
+            lanes: Arc::default(),
             draining: AtomicBool::new(false),
             events: Arc::new(Silence),
             sampler: None,
@@ -131,8 +141,13 @@ impl Shared {
         response.map(|body| Outgoing { body, account, _answering: answering })
     }
 
+    /// Requests that are being answered.
+    pub(crate) fn under_way(&self) -> u64 {
+        self.measures.under_way()
+    }
+
     /// Lets a message in that came the short way; `None` where there is anything to say about it first.
-    pub(crate) fn admits(&self, head: &Head<'_>, shown: &mut Option<Shown>) -> Option<Admitted> {
+    pub(crate) fn admits(&self, head: &Head<'_>, familiar: &mut Familiar) -> Option<Admitted> {
         let profile = match head.path {
             "/mcp" => None,
             other => Some(other.strip_prefix("/mcp/")?),
@@ -142,9 +157,14 @@ impl Shared {
             && profile.is_none_or(plain)
             && mcp::fits(head).is_ok()
             && !self.draining.load(Ordering::Acquire);
+        let Familiar { shown, caller } = familiar;
         let who = self.door.admit_again(head, shown).ok().filter(|_| fine)?;
         let gateway = self.site.gateway(profile)?;
-        let place = self.turnstile.enter(&who).ok()?;
+        let caller = match caller {
+            Some((name, caller)) if *name == who => caller,
+            caller => &mut caller.insert((who.clone(), self.turnstile.caller(&who))).1,
+        };
+        let place = caller.enter().ok()?;
         Some(Admitted { who, gateway, place })
     }
 
@@ -195,22 +215,26 @@ impl Shared {
             // Probes come without a token, and then hear no more than they must.
             return self.health(probe, self.door.admit(headers).is_ok());
         }
-        if self.draining.load(Ordering::Acquire) {
-            return ending();
-        }
         let admitted = match method {
             // A browser asks whether its page may ask, and shows no token for that.
             &Method::OPTIONS => self.door.check_place(headers).map(|()| None),
             _ => self.door.admit(headers).map(Some),
         };
+        let elsewhere = matches!(admitted, Err(Refusal::Host | Refusal::Origin));
+        let mut body = Some(body);
         let mut response = match (admitted, path) {
-            (Err(refusal @ (Refusal::Host | Refusal::Origin)), _) => return refused(refusal),
-            (Err(refusal @ (Refusal::NoToken | Refusal::WrongToken)), _) => refused(refusal),
+            _ if self.draining.load(Ordering::Acquire) => ending(),
+            (Err(refusal), _) => refused(refusal),
             (Ok(None), _) => plain(StatusCode::NO_CONTENT),
             (Ok(Some(_)), "/metrics") if method == Method::GET => self.metrics(),
-            (Ok(Some(who)), _) => self.mcp(&parts, (body, who), account).await,
+            (Ok(Some(who)), _) => self.mcp(&parts, (&mut body, who), account).await,
         };
-        allow(headers, response.headers_mut());
+        if !elsewhere {
+            allow(headers, response.headers_mut());
+        }
+        if let Some(body) = body.filter(|body| !body.is_end_stream()) {
+            Box::pin(discard(body)).await;
+        }
         response
     }
 
@@ -218,7 +242,7 @@ impl Shared {
     async fn mcp(
         &self,
         parts: &Parts,
-        (body, who): (Body, Principal),
+        (body, who): (&mut Option<Body>, Principal),
         mut account: Option<&mut Account>,
     ) -> Response<Body> {
         let (path, query) = (parts.uri.path(), parts.uri.query());
@@ -254,17 +278,16 @@ impl Shared {
             let most = format!("a message has at most {} KiB", self.body_bytes >> 10);
             text(StatusCode::PAYLOAD_TOO_LARGE, &most)
         };
-        if body.size_hint().lower() > self.body_bytes as u64 {
-            Box::pin(discard(body)).await;
+        let hint = body.as_ref().map(Body::size_hint).unwrap_or_default();
+        if hint.lower() > self.body_bytes as u64 {
             return too_large();
         }
         // One that does not say how long it is may be as long as any.
-        let length = body.size_hint().upper().map_or(self.body_bytes, |upper| upper as usize);
+        let length = hint.upper().map_or(self.body_bytes, |upper| upper as usize);
         let Ok(_room) = self.room.take(length) else {
-            Box::pin(discard(body)).await;
             return later(StatusCode::SERVICE_UNAVAILABLE, "too many long messages at once: wait a little");
         };
-        let mut reading = pin!(arrival::whole(body, self.body_bytes));
+        let mut reading = pin!(arrival::whole(body.take().unwrap_or_default(), self.body_bytes));
         // Most have come with their heads, and need no timer. Whoever sends nothing more does not keep its place for ever.
         let arrived = match reading.as_mut().now_or_never() {
             Some(body) => Ok(body),
@@ -330,8 +353,12 @@ impl Shared {
     fn metrics(&self) -> Response<Body> {
         let mut out = String::new();
         self.measures.write(&mut out);
-        let open = self.connections.len();
+        let (open, apart) = (self.connections.len(), self.lanes.len());
         let _ = writeln!(out, "# TYPE toolhub_http_connections gauge\ntoolhub_http_connections {open}");
+        let _ = writeln!(
+            out,
+            "# TYPE toolhub_http_lane_connections gauge\ntoolhub_http_lane_connections {apart}"
+        );
         for (name, count) in &self.losses {
             let count = count.load(Ordering::Relaxed);
             let _ =

@@ -8,6 +8,7 @@ mod connection;
 mod door;
 mod envelope;
 mod error;
+mod lanes;
 mod mcp;
 mod measures;
 mod pieces;

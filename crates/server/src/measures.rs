@@ -4,13 +4,18 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use toolhub_core::lane::PerLane;
+
 /// The upper bounds of the steps in which durations are counted, in microseconds.
 const STEPS: [u64; 12] =
     [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000, 60_000_000];
 
-/// Counts requests.
+/// Counts requests, those of each lane for themselves.
 #[derive(Debug, Default)]
-pub struct Measures {
+pub struct Measures(PerLane<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
     /// By the first digit of their status.
     statuses: [AtomicU64; 6],
     under_way: AtomicU64,
@@ -20,31 +25,37 @@ pub struct Measures {
 
 impl Measures {
     pub(crate) fn begin(&self) {
-        self.under_way.fetch_add(1, Ordering::Relaxed);
+        self.0.here().under_way.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn end(&self, status: u16, took: Duration) {
-        self.under_way.fetch_sub(1, Ordering::Relaxed);
-        let place = usize::from(status / 100).min(self.statuses.len() - 1);
-        self.statuses[place].fetch_add(1, Ordering::Relaxed);
+        let counts = self.0.here();
+        counts.under_way.fetch_sub(1, Ordering::Relaxed);
+        let place = usize::from(status / 100).min(counts.statuses.len() - 1);
+        counts.statuses[place].fetch_add(1, Ordering::Relaxed);
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        self.sum.fetch_add(micros, Ordering::Relaxed);
+        counts.sum.fetch_add(micros, Ordering::Relaxed);
         if let Some(step) = STEPS.iter().position(|bound| micros <= *bound) {
-            self.steps[step].fetch_add(1, Ordering::Relaxed);
+            counts.steps[step].fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// What all lanes have counted of something.
+    fn sum(&self, of: impl Fn(&Counts) -> &AtomicU64) -> u64 {
+        self.0.all().fold(0, |sum, counts| sum.wrapping_add(of(counts).load(Ordering::Relaxed)))
     }
 
     /// Requests that are being answered.
     pub fn under_way(&self) -> u64 {
-        self.under_way.load(Ordering::Relaxed)
+        self.sum(|counts| &counts.under_way)
     }
 
     /// Adds all of it in Prometheus' text format.
     pub(crate) fn write(&self, out: &mut String) {
         out.push_str("# TYPE toolhub_http_requests_total counter\n");
         let mut all = 0;
-        for (digit, count) in self.statuses.iter().enumerate().skip(1) {
-            let count = count.load(Ordering::Relaxed);
+        for digit in 1..6 {
+            let count = self.sum(|counts| &counts.statuses[digit]);
             all += count;
             let _ = writeln!(out, "toolhub_http_requests_total{{status=\"{digit}xx\"}} {count}");
         }
@@ -52,13 +63,13 @@ impl Measures {
         let _ = writeln!(out, "toolhub_http_requests_under_way {}", self.under_way());
         out.push_str("# TYPE toolhub_http_request_seconds histogram\n");
         let mut below = 0;
-        for (bound, count) in STEPS.iter().zip(&self.steps) {
-            below += count.load(Ordering::Relaxed);
+        for (step, bound) in STEPS.iter().enumerate() {
+            below += self.sum(|counts| &counts.steps[step]);
             let seconds = *bound as f64 / 1e6;
             let _ = writeln!(out, "toolhub_http_request_seconds_bucket{{le=\"{seconds}\"}} {below}");
         }
         let _ = writeln!(out, "toolhub_http_request_seconds_bucket{{le=\"+Inf\"}} {all}");
-        let sum = self.sum.load(Ordering::Relaxed) as f64 / 1e6;
+        let sum = self.sum(|counts| &counts.sum) as f64 / 1e6;
         let _ = writeln!(out, "toolhub_http_request_seconds_sum {sum}");
         let _ = writeln!(out, "toolhub_http_request_seconds_count {all}");
     }

@@ -23,6 +23,7 @@ use crate::answers::Shared;
 use crate::connection::{Connections, Heard, Order};
 use crate::door::Door;
 use crate::error::ServeError;
+use crate::lanes::{Lanes, Stay};
 use crate::short::{Left, Short};
 use crate::site::Site;
 use crate::telemetry::Sampler;
@@ -162,18 +163,22 @@ impl Serving {
             () = telling => {}
             _ = tokio::time::timeout(drain, for_ever) => {}
         }
-        Ok(Unfinished(tasks))
+        Ok(Unfinished { tasks, _lanes: Arc::clone(&shared.lanes) })
     }
 }
 
-/// Connections over which something was still being answered when the time for it was up.
+/// Connections over which something was still being answered when the time for it was up. What was begun on the way to an
+/// answer may run for as long as this is kept.
 #[derive(Debug)]
-pub struct Unfinished(TaskTracker);
+pub struct Unfinished {
+    tasks: TaskTracker,
+    _lanes: Arc<Lanes>,
+}
 
 impl Unfinished {
     /// Waits until they are answered, at most so long.
-    pub async fn wait(self, patience: Duration) {
-        let _ = tokio::time::timeout(patience, self.0.wait()).await;
+    pub async fn wait(&self, patience: Duration) {
+        let _ = tokio::time::timeout(patience, self.tasks.wait()).await;
     }
 }
 
@@ -202,14 +207,40 @@ fn is_theirs(error: &std::io::Error) -> bool {
     matches!(error.kind(), ConnectionRefused | ConnectionAborted | ConnectionReset)
 }
 
+/// Goes on with a connection on a lane, until it is over or better off here.
+async fn on_a_lane(stream: TcpStream, short: &Short<'_>) -> Left {
+    let Some(lane) = short.shared.lanes.enter() else { return Left::Elsewhere(stream) };
+    let Ok(stream) = stream.into_std() else { return Left::Over };
+    let (shared, standing) = (Arc::clone(short.shared), Arc::clone(short.standing));
+    let (client, waker) = (short.client, short.waker.clone());
+    let serving = async move {
+        let Ok(stream) = TcpStream::from_std(stream) else { return Left::Over };
+        let short = Short { shared: &shared, client, standing: &standing, waker };
+        short.serve(stream, Stay::on_a_lane()).await.with(TcpStream::into_std)
+    };
+    lane.run(serving).await.unwrap_or(Left::Over).with(TcpStream::from_std)
+}
+
 /// Answers what comes over one connection, for as long as it may stay.
-async fn attend(stream: TcpStream, client: SocketAddr, shared: Arc<Shared>, connections: Arc<Connections>) {
+async fn attend(
+    mut stream: TcpStream,
+    client: SocketAddr,
+    shared: Arc<Shared>,
+    connections: Arc<Connections>,
+) {
     let entered = connections.enter();
     let standing = &entered.standing;
     let short = Short { shared: &shared, client, standing, waker: Waker::from(Arc::clone(standing)) };
-    let (stream, before) = match short.serve(stream).await {
-        Left::Over => return,
-        Left::Long(stream, before) => (stream, Bytes::from(before)),
+    let (stream, before) = loop {
+        let left = match short.serve(stream, shared.lanes.stay_at_home()).await {
+            Left::Elsewhere(stream) => Box::pin(on_a_lane(stream, &short)).await,
+            left => left,
+        };
+        match left {
+            Left::Over => return,
+            Left::Long(stream, before) => break (stream, Bytes::from(before)),
+            Left::Elsewhere(here) => stream = here,
+        }
     };
     let stream = TokioIo::new(Heard { before, stream, standing: Arc::clone(standing) });
     let service = service_fn(|request| {
@@ -226,16 +257,18 @@ async fn attend(stream: TcpStream, client: SocketAddr, shared: Arc<Shared>, conn
     let mut served = pin!(http1::Builder::new().serve_connection(stream, service));
     let mut finishing = false;
     poll_fn(|context| {
-        match standing.order(context) {
-            Order::GoOn => {}
-            Order::Finish if finishing => {}
-            Order::Finish => {
-                finishing = true;
-                served.as_mut().graceful_shutdown();
-            }
-            Order::BreakOff => return Poll::Ready(()),
+        let order = standing.order(context);
+        if order == Order::BreakOff {
+            return Poll::Ready(());
         }
-        // How a connection ends is no news: whatever was asked over it has been told on its own.
+        // How a connection ends is no news: whatever was asked over it has been told on its own. What has come already is
+        // looked at before it may end.
+        let over = served.as_mut().poll(context).map(drop);
+        if over.is_ready() || order == Order::GoOn || finishing {
+            return over;
+        }
+        finishing = true;
+        served.as_mut().graceful_shutdown();
         served.as_mut().poll(context).map(drop)
     })
     .await;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use toolhub_mcp::gateway::Principal;
@@ -19,47 +19,55 @@ pub(crate) struct Quota {
     pub(crate) per_second: Option<u32>,
 }
 
+/// One who asks. Whoever holds it need not be looked up again.
 #[derive(Debug)]
-struct Caller {
+pub(crate) struct Caller {
+    quota: Quota,
     /// Requests under way.
-    places: Arc<AtomicUsize>,
+    places: AtomicUsize,
     /// Requests that may still be made, and as of when.
-    left: f64,
-    since: Instant,
+    left: Mutex<(f64, Instant)>,
 }
 
 /// One request's place, which is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<AtomicUsize>);
+pub(crate) struct Place(Arc<Caller>);
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.0.places.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 impl Caller {
     fn new(quota: Quota) -> Self {
         let left = quota.per_second.map_or(0.0, f64::from);
-        Self { places: Arc::default(), left, since: Instant::now() }
+        Self { quota, places: AtomicUsize::new(0), left: Mutex::new((left, Instant::now())) }
     }
 
-    fn enter(&mut self, quota: Quota) -> Result<Place, TooMuch> {
-        if let Some(rate) = quota.per_second.map(f64::from) {
-            let now = Instant::now();
-            let earned = now.duration_since(self.since).as_secs_f64() * rate;
-            (self.left, self.since) = ((self.left + earned).min(rate), now);
-            if self.left < 1.0 {
-                return Err(TooMuch(Duration::from_secs_f64((1.0 - self.left) / rate)));
-            }
-            self.left -= 1.0;
+    /// A place for one request, or how long to wait for one.
+    pub(crate) fn enter(self: &Arc<Self>) -> Result<Place, TooMuch> {
+        // Of two that take the last one, one gives it back.
+        let before = self.places.fetch_add(1, Ordering::AcqRel);
+        let place = Place(Arc::clone(self));
+        if let Some(rate) = self.quota.per_second.map(f64::from) {
+            self.spend(rate)?;
         }
-        // Places are taken under a lock, so that no two take the last one.
-        if self.places.load(Ordering::Acquire) >= quota.at_once {
+        if before >= self.quota.at_once {
             return Err(TooMuch(Duration::from_secs(1)));
         }
-        self.places.fetch_add(1, Ordering::AcqRel);
-        Ok(Place(Arc::clone(&self.places)))
+        Ok(place)
+    }
+
+    /// Makes one of the requests that may be made in a second.
+    fn spend(&self, rate: f64) -> Result<(), TooMuch> {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let (before, since) = *left;
+        let now = Instant::now();
+        let earned = now.duration_since(since).as_secs_f64() * rate;
+        let has = (before + earned).min(rate);
+        *left = (if has < 1.0 { has } else { has - 1.0 }, now);
+        if has < 1.0 { Err(TooMuch(Duration::from_secs_f64((1.0 - has) / rate))) } else { Ok(()) }
     }
 }
 
@@ -67,10 +75,11 @@ impl Caller {
 #[derive(Debug)]
 pub(crate) struct Turnstile {
     quota: Quota,
-    callers: Mutex<HashMap<Principal, Caller>>,
+    callers: Mutex<HashMap<Principal, Arc<Caller>>>,
 }
 
 /// A request that asks too much; how long to wait before the next.
+#[derive(Debug)]
 pub(crate) struct TooMuch(pub(crate) Duration);
 
 impl Turnstile {
@@ -78,20 +87,22 @@ impl Turnstile {
         Self { quota, callers: Mutex::default() }
     }
 
-    fn callers(&self) -> MutexGuard<'_, HashMap<Principal, Caller>> {
-        self.callers.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Who asks under that name.
+    pub(crate) fn caller(&self, who: &Principal) -> Arc<Caller> {
+        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(caller) = callers.get(who) {
+            return Arc::clone(caller);
+        }
+        if callers.len() >= REMEMBERED {
+            // Those who still ask, or have a connection, stay.
+            callers.retain(|_, caller| Arc::strong_count(caller) > 1);
+        }
+        Arc::clone(callers.entry(who.clone()).or_insert_with(|| Arc::new(Caller::new(self.quota))))
     }
 
     /// A place for one request, or how long to wait for one.
     pub(crate) fn enter(&self, who: &Principal) -> Result<Place, TooMuch> {
-        let mut callers = self.callers();
-        if let Some(caller) = callers.get_mut(who) {
-            return caller.enter(self.quota);
-        }
-        if callers.len() >= REMEMBERED {
-            callers.retain(|_, caller| caller.places.load(Ordering::Acquire) > 0);
-        }
-        callers.entry(who.clone()).or_insert_with(|| Caller::new(self.quota)).enter(self.quota)
+        self.caller(who).enter()
     }
 }
 

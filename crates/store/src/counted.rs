@@ -1,15 +1,15 @@
 //! Statistics of many calls added up in memory, so that a group of calls costs a handful of writes.
 
-use std::collections::HashMap;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use toolhub_core::memory::{AttemptNote, AttemptStatus};
+use toolhub_core::outcome::{AttemptEnd, AttemptRecord};
 use toolhub_core::statistics::{Tally, ToolStatistics};
-use toolhub_core::{Source, ToolName};
+use toolhub_core::{FastMap, Source, ToolName};
 
 /// How tools fared, not yet written.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Counted(HashMap<Source, HashMap<ToolName, ToolStatistics>>);
+pub(crate) struct Counted(FastMap<Source, FastMap<ToolName, ToolStatistics>>);
 
 impl Counted {
     pub(crate) fn is_empty(&self) -> bool {
@@ -24,13 +24,25 @@ impl Counted {
                 AttemptStatus::Failed => false,
                 AttemptStatus::Cancelled => continue,
             };
-            self.of(&attempt.source, &attempt.tool).count(success, attempt.took, at);
+            self.tried((&attempt.source, &attempt.tool), success, (attempt.took, at));
+        }
+    }
+
+    /// Counts the same, of a call that was not made ready to be written.
+    pub(crate) fn count_tried(&mut self, attempts: &[AttemptRecord], at: SystemTime) {
+        for attempt in attempts {
+            let success = match attempt.end {
+                AttemptEnd::Succeeded => true,
+                AttemptEnd::Failed(_) => false,
+                AttemptEnd::Cancelled => continue,
+            };
+            self.tried((&attempt.source, &attempt.tool), success, (attempt.took, at));
         }
     }
 
     /// Adds what another has counted.
     pub(crate) fn add(&mut self, other: Self) {
-        for more in other.0.into_values().flat_map(HashMap::into_values) {
+        for more in other.0.into_values().flat_map(FastMap::into_values) {
             let sum = self.of(&more.source, &more.tool);
             for (day, tally) in more.days {
                 let day: &mut Tally = sum.days.entry(day).or_default();
@@ -47,16 +59,30 @@ impl Counted {
 
     /// All of them in one order, the same for everybody: two writers that lock rows in it cannot block each other.
     pub(crate) fn sorted(&self) -> Vec<&ToolStatistics> {
-        let mut all: Vec<&ToolStatistics> = self.0.values().flat_map(HashMap::values).collect();
+        let mut all: Vec<&ToolStatistics> = self.0.values().flat_map(FastMap::values).collect();
         all.sort_by_key(|one| (one.source.to_string(), one.tool.clone()));
         all
     }
 
     /// The same, for keeps.
     pub(crate) fn into_sorted(self) -> Vec<ToolStatistics> {
-        let mut all: Vec<ToolStatistics> = self.0.into_values().flat_map(HashMap::into_values).collect();
+        let mut all: Vec<ToolStatistics> = self.0.into_values().flat_map(FastMap::into_values).collect();
         all.sort_by_key(|one| (one.source.to_string(), one.tool.clone()));
         all
+    }
+
+    /// Counts one try.
+    fn tried(
+        &mut self,
+        (source, tool): (&Source, &ToolName),
+        success: bool,
+        (took, at): (Duration, SystemTime),
+    ) {
+        // Looked up first: only the first use of a tool has to copy its name.
+        match self.0.get_mut(source).and_then(|tools| tools.get_mut(tool)) {
+            Some(one) => one.count(success, took, at),
+            None => self.of(source, tool).count(success, took, at),
+        }
     }
 
     /// One tool's, made where there is none yet.

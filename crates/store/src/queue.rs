@@ -2,12 +2,14 @@
 //! group; what nobody waits for at leisure. How it is written is each database's own way.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
+use toolhub_core::lane::PerLane;
+use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::StoreError;
 
 use crate::counted::Counted;
@@ -30,6 +32,8 @@ const GATHER: Duration = Duration::from_millis(20);
 /// After a group of notes, so many times as long as it took belongs to others: under a flood of calls the processor
 /// is theirs, and the details of some are left out.
 const REST: u32 = 9;
+/// The same while details are being left out anyway: what is kept then is a sample, and a smaller one is as good.
+const REST_IN_A_FLOOD: u32 = 29;
 
 /// A write with somebody who waits for it.
 #[derive(Debug)]
@@ -70,6 +74,8 @@ struct State {
     due: Option<Instant>,
     /// Until then the processor is left to others.
     rest: Option<Instant>,
+    /// Details were left out before the last group was taken.
+    flooded: bool,
     /// Notes were taken and are not yet written.
     writing: bool,
     closed: bool,
@@ -97,11 +103,22 @@ impl Bell {
     }
 }
 
+/// Calls of one lane whose details were left out before anything was made ready.
+#[derive(Debug, Default)]
+struct Passed {
+    calls: u64,
+    counted: Counted,
+}
+
 /// What waits to be written.
 #[derive(Debug)]
 pub(crate) struct Queue {
     state: Mutex<State>,
     room: Arc<Semaphore>,
+    /// No more notes fit; whoever sees this need not make one ready.
+    full: AtomicBool,
+    /// Not yet with the rest.
+    passed: PerLane<Mutex<Passed>>,
     lost: AtomicU64,
     pub(crate) bell: Bell,
 }
@@ -114,7 +131,8 @@ pub(crate) fn closed() -> StoreError {
 impl Queue {
     pub(crate) fn new(bell: Bell) -> Self {
         let room = Arc::new(Semaphore::new(WRITES));
-        Self { state: Mutex::default(), room, lost: AtomicU64::new(0), bell }
+        let (full, lost) = (AtomicBool::new(false), AtomicU64::new(0));
+        Self { state: Mutex::default(), room, full, passed: PerLane::default(), lost, bell }
     }
 
     /// Hands over a write and waits until it is done. The writer answers in time, or says why it cannot.
@@ -140,15 +158,54 @@ impl Queue {
         if state.notes.len() < NOTES && state.note_bytes + bytes <= NOTE_BYTES && !state.closed {
             state.note_bytes += bytes;
             state.notes.push_back(note);
+            if state.notes.len() == NOTES {
+                self.full.store(true, Ordering::Relaxed);
+            }
         } else {
             state.counted.count(&note.end.attempts, note.start.at);
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
         if first {
-            state.due = Some(Instant::now() + GATHER);
-            drop(state);
-            self.bell.ring();
+            self.begin_gathering(state);
         }
+    }
+
+    /// Whether one more note would be kept, as far as can be told in passing.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.full.load(Ordering::Relaxed)
+    }
+
+    /// Counts a call whose details are left out.
+    pub(crate) fn count(&self, attempts: &[AttemptRecord], at: SystemTime) {
+        let first = {
+            let mut passed = lock(self.passed.here());
+            let first = passed.calls == 0;
+            passed.calls += 1;
+            passed.counted.count_tried(attempts, at);
+            first
+        };
+        // Whoever writes takes all that was counted so; only the first has to see to it that somebody will.
+        if first {
+            let state = self.state();
+            if state.due.is_none() {
+                self.begin_gathering(state);
+            }
+        }
+    }
+
+    /// Takes over what was counted in passing.
+    fn gather_passed(&self, state: &mut State) {
+        for passed in self.passed.all() {
+            let Passed { calls, counted } = std::mem::take(&mut *lock(passed));
+            self.lost.fetch_add(calls, Ordering::Relaxed);
+            state.counted.add(counted);
+        }
+    }
+
+    fn begin_gathering(&self, mut state: MutexGuard<'_, State>) {
+        state.due = Some(Instant::now() + GATHER);
+        drop(state);
+        self.bell.ring();
     }
 
     /// Waits until the notes that were handed over are written, where there are any.
@@ -170,7 +227,8 @@ impl Queue {
 
     /// How many calls' details were left out.
     pub(crate) fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
+        let passed: u64 = self.passed.all().map(|passed| lock(passed).calls).sum();
+        self.lost.load(Ordering::Relaxed) + passed
     }
 
     /// No more is taken in; what is there is still written.
@@ -203,14 +261,19 @@ impl Queue {
         if state.urgent.is_empty() && state.due.is_none() {
             return Next::End;
         }
-        Next::Write(state.take(notes))
+        if notes > 0 {
+            self.gather_passed(&mut state);
+        }
+        let group = state.take(notes);
+        self.full.store(state.notes.len() >= NOTES, Ordering::Relaxed);
+        Next::Write(group)
     }
 
     /// Says that a group with notes was written, and for how long the processor was used for it.
     pub(crate) fn wrote_notes(&self, now: Instant, took: Duration) {
         let mut state = self.state();
         state.writing = false;
-        state.rest = Some(now + took * REST);
+        state.rest = Some(now + took * if state.flooded { REST_IN_A_FLOOD } else { REST });
     }
 
     /// Takes calls back in that could not be written: their details are lost, but they will be counted.
@@ -227,9 +290,13 @@ impl Queue {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A poisoned lock guards plain lists, which are whole between any two statements.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
+}
+
+fn lock<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A poisoned lock guards plain lists, which are whole between any two statements.
+    guarded.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How long after a failure statistics are written again.
@@ -247,6 +314,7 @@ impl State {
             self.due = None;
         }
         let group = Group { urgent, notes, counted: std::mem::take(&mut self.counted) };
+        self.flooded = !group.counted.is_empty();
         self.writing = group.has_notes();
         group
     }
@@ -270,133 +338,4 @@ impl Group {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    use std::time::SystemTime;
-
-    use toolhub_core::memory::{AttemptNote, AttemptStatus, CallEnd, CallStart, RecordId, Status};
-    use toolhub_core::{CallId, RawJson, Source, ToolName};
-
-    fn note(output: usize) -> Note {
-        let (record, tool) = (RecordId::fresh(), ToolName::new("t"));
-        let took = Duration::from_millis(1);
-        let status = AttemptStatus::Succeeded;
-        let attempt = AttemptNote { source: Source::Native, tool: tool.clone(), status, took, error: None };
-        Note {
-            start: CallStart {
-                record: record.clone(),
-                call: CallId::fresh(),
-                tool,
-                arguments: RawJson::empty_object(),
-                conversation: None,
-                request: None,
-                strategy: String::new(),
-                candidates: Vec::new(),
-                may_change: false,
-                at: SystemTime::now(),
-            },
-            end: CallEnd {
-                record,
-                status: Status::Succeeded,
-                took,
-                error: None,
-                sources: Vec::new(),
-                attempts: vec![attempt],
-                output: Some(RawJson::from("x".repeat(output))),
-            },
-        }
-    }
-
-    fn queue() -> Queue {
-        Queue::new(Bell::Task(Notify::new()))
-    }
-
-    fn sizes(next: &Next) -> (usize, usize, u64) {
-        let Next::Write(group) = next else { panic!("{next:?}") };
-        let counted = group.counted.sorted().iter().map(|one| one.tally().total()).sum();
-        (group.urgent.len(), group.notes.len(), counted)
-    }
-
-    #[test]
-    fn notes_are_gathered_written_at_leisure_and_then_rested() {
-        let queue = queue();
-        let now = Instant::now();
-        assert!(matches!(queue.next(now), Next::Wait(None)));
-        for _ in 0..NOTES_AT_LEISURE + 10 {
-            queue.note(note(1));
-        }
-        let Next::Wait(Some(due)) = queue.next(now) else { panic!("not gathered") };
-        assert!(due >= now && due <= Instant::now() + GATHER);
-        assert_eq!(sizes(&queue.next(due)), (0, NOTES_AT_LEISURE, 0));
-        let took = Duration::from_millis(7);
-        queue.wrote_notes(due, took);
-        let Next::Wait(Some(rested)) = queue.next(due) else { panic!("no rest") };
-        assert_eq!(rested, due + took * REST);
-        assert_eq!(sizes(&queue.next(rested)), (0, 10, 0));
-        assert!(matches!(queue.next(rested), Next::Wait(None)));
-    }
-
-    #[tokio::test]
-    async fn who_waits_comes_at_once_and_takes_few_notes_along() {
-        let queue = Arc::new(queue());
-        let later = Instant::now() + 2 * GATHER;
-        let write = |what: Write| {
-            let queue = Arc::clone(&queue);
-            async move { queue.write(what).await.unwrap() }
-        };
-        let mut waiting = Box::pin(write(Write::Begin(note(1).start)));
-        assert!(futures_util::poll!(&mut waiting).is_pending());
-        for _ in 0..100 {
-            queue.note(note(1));
-        }
-        assert_eq!(sizes(&queue.next(Instant::now() - GATHER)), (1, 0, 0));
-        let mut waiting = Box::pin(write(Write::Begin(note(1).start)));
-        assert!(futures_util::poll!(&mut waiting).is_pending());
-        assert_eq!(sizes(&queue.next(later)), (1, NOTES_ALONG, 0));
-        let mut waiting = Box::pin(write(Write::Settle));
-        assert!(futures_util::poll!(&mut waiting).is_pending());
-        assert_eq!(sizes(&queue.next(Instant::now() - GATHER)), (1, 100 - NOTES_ALONG, 0));
-    }
-
-    #[test]
-    fn what_does_not_fit_is_counted() {
-        let queue = queue();
-        for _ in 0..NOTES + 3 {
-            queue.note(note(1));
-        }
-        assert_eq!(queue.lost(), 3);
-        queue.close();
-        assert_eq!(sizes(&queue.next(Instant::now())), (0, NOTES, 3));
-        assert!(matches!(queue.next(Instant::now()), Next::End));
-
-        let queue = self::queue();
-        queue.note(note(NOTE_BYTES / 2));
-        queue.note(note(NOTE_BYTES / 2));
-        queue.note(note(10));
-        assert_eq!(queue.lost(), 1);
-    }
-
-    #[test]
-    fn what_failed_is_counted_later_but_not_for_ever() {
-        let queue = queue();
-        queue.note(note(1));
-        let later = Instant::now() + 2 * GATHER;
-        let Next::Write(group) = queue.next(later) else { panic!("nothing due") };
-        queue.only_count(&group.notes, group.counted);
-        assert!(matches!(queue.next(Instant::now()), Next::Wait(Some(_))));
-        assert_eq!(sizes(&queue.next(Instant::now() + RETRY)), (0, 0, 1));
-        queue.close();
-        queue.only_count(&[note(1)], Counted::default());
-        assert!(matches!(queue.next(Instant::now()), Next::End));
-    }
-
-    #[tokio::test]
-    async fn a_closed_queue_takes_nothing_in() {
-        let queue = queue();
-        queue.close();
-        assert!(queue.write(Write::Settle).await.is_err());
-        queue.note(note(1));
-        assert_eq!(queue.lost(), 1);
-    }
-}
+mod tests;

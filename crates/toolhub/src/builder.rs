@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::OnceCell;
@@ -246,6 +247,7 @@ impl HubBuilder {
             models,
             servers,
             lists,
+            no_news: AtomicU64::new(u64::MAX),
             lists_kept,
             store,
             recalled: OnceCell::new(),

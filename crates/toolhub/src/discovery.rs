@@ -260,6 +260,7 @@ impl Hub {
             },
         };
         self.lists().insert(server.id().clone(), list.clone());
+        self.look_for_news();
         self.refresh_server(server);
         self.lists_kept.send_modify(|count| *count += 1);
         self.save_list(server.id(), &list).await;

@@ -1,6 +1,7 @@
 //! What is remembered of servers that fail, from run to run: a server that is left alone is left alone by all.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use toolhub_core::ServerId;
 use toolhub_core::ports::CachedList;
@@ -28,16 +29,24 @@ impl Hub {
         }
     }
 
+    /// What is known may have been overtaken while it was written down.
+    pub(crate) fn look_for_news(&self) {
+        self.no_news.store(u64::MAX, Ordering::Release);
+    }
+
     /// Whether any server fared otherwise than is known.
     pub(crate) fn has_news(&self) -> bool {
+        // Nearly always nothing has changed since there was nothing new.
+        let turns = self.servers.iter().fold(0_u64, |turns, server| turns.wrapping_add(server.turns()));
+        if self.no_news.load(Ordering::Acquire) == turns {
+            return false;
+        }
         let lists = self.lists();
-        // Nearly always nobody has failed and nobody is known to have, and then there is nothing to look up.
-        let known = lists.values().any(|list| list.failures != 0);
-        self.servers.iter().any(|server| {
-            let past = server.past();
-            (known || past.failures != 0 || past.last_failure.is_some())
-                && is_news(&past, lists.get(server.id()))
-        })
+        let any = self.servers.iter().any(|server| is_news(&server.past(), lists.get(server.id())));
+        if !any {
+            self.no_news.store(turns, Ordering::Release);
+        }
+        any
     }
 
     /// What is known of a server, if it fared otherwise than is known.

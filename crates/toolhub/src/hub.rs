@@ -2,6 +2,7 @@
 //! `discovery`'s to say.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -43,6 +44,8 @@ pub struct Hub {
     pub(crate) models: Arc<Models>,
     pub(crate) servers: Vec<Arc<Server>>,
     pub(crate) lists: Mutex<HashMap<ServerId, CachedList>>,
+    /// How often servers had turned when nothing was new of them; never so often where that has to be looked at.
+    pub(crate) no_news: AtomicU64,
     /// Counts how often a list was kept, for those who must look again then.
     pub(crate) lists_kept: watch::Sender<u64>,
     pub(crate) store: Option<Arc<dyn HubStore>>,
@@ -75,7 +78,7 @@ pub struct ServerView {
     pub list: Option<CachedList>,
     /// How often it was started again.
     pub restarts: u32,
-    /// The last lines that its program wrote to its standard error, while it runs.
+    /// The last lines that its program wrote to its standard error, while it runs or before it failed.
     pub stderr: Vec<String>,
 }
 

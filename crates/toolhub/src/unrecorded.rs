@@ -1,7 +1,10 @@
 //! The log of a hub whose store cannot be used: nothing can be written down, so what must be is refused.
 
+use std::time::SystemTime;
+
 use toolhub_core::BoxFuture;
 use toolhub_core::memory::{CallEnd, CallLog, CallStart};
+use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::StoreError;
 
 /// Why nothing can be written down.
@@ -17,4 +20,10 @@ impl CallLog for Unrecorded {
     }
 
     fn note(&self, _: CallStart, _: CallEnd) {}
+
+    fn has_room(&self) -> bool {
+        false
+    }
+
+    fn count(&self, _: &[AttemptRecord], _: SystemTime) {}
 }

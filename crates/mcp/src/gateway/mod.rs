@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolhub_core::lane::PerLane;
 use toolhub_core::{CallerLink, RawJson, RawObject};
 
 pub use asking::Asking;
@@ -76,8 +77,8 @@ pub struct Gateway {
     never: (Arc<Questions>, Arc<Level>),
     tasks: TaskTracker,
     closing: CancellationToken,
-    /// What still runs is given up.
-    ending: CancellationToken,
+    /// What still runs is given up. Every request waits for it.
+    ending: PerLane<CancellationToken>,
     /// How many requests were.
     cut: AtomicUsize,
 }
@@ -112,7 +113,7 @@ impl Gateway {
             never: Default::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
-            ending: CancellationToken::new(),
+            ending: PerLane::with(CancellationToken::new),
             cut: AtomicUsize::new(0),
         }
     }
@@ -132,7 +133,7 @@ impl Gateway {
     /// Gives up every request that still runs or waits for an answer of its client; servers are told, and so is whoever
     /// still listens.
     pub fn give_up(&self) {
-        self.ending.cancel();
+        self.ending.all().for_each(CancellationToken::cancel);
         self.cut.fetch_add(self.rounds.clear(), Ordering::Relaxed);
     }
 
@@ -157,7 +158,7 @@ impl Gateway {
             tokio::select! {
                 biased;
                 served = gateway.serve(&method, members, Wanting { era, session, caller }) => served,
-                () = gateway.ending.cancelled() => {
+                () = gateway.ending.here().cancelled() => {
                     gateway.cut.fetch_add(1, Ordering::Relaxed);
                     Err(RpcError::new(ENDING, CUT))
                 }

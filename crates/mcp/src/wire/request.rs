@@ -1,6 +1,6 @@
 //! The text of a request: written by hand, since every call is one.
 
-use toolhub_core::{RawJson, RawObject};
+use toolhub_core::{Digits, RawJson, RawObject};
 
 use super::on_one_line;
 use crate::era::{CAPABILITIES, CLIENT_INFO, INFO, VERSION};
@@ -46,15 +46,15 @@ impl Meta<'_> {
         let mut comma = false;
         write_members(text, self.given.iter().filter(|(name, _)| !self.has_own(name)), &mut comma);
         if let Some((version, capabilities)) = &self.modern {
-            write_name(text, VERSION, &mut comma);
+            write_own(text, VERSION, &mut comma);
             write_text(text, version);
-            write_name(text, INFO, &mut comma);
+            write_own(text, INFO, &mut comma);
             text.push_str(CLIENT_INFO);
-            write_name(text, CAPABILITIES, &mut comma);
+            write_own(text, CAPABILITIES, &mut comma);
             text.push_str(capabilities.get());
         }
         if let Some(id) = self.progress {
-            write_name(text, PROGRESS, &mut comma);
+            write_own(text, PROGRESS, &mut comma);
             text.push_str(Digits::of(id).as_str());
         }
     }
@@ -102,28 +102,11 @@ fn write_text(to: &mut String, text: &str) {
     }
 }
 
-/// The digits of a number.
-pub(crate) struct Digits {
-    places: [u8; 20],
-    first: usize,
-}
-
-impl Digits {
-    pub(crate) fn of(mut number: u64) -> Self {
-        let (mut places, mut first) = ([b'0'; 20], 20);
-        for place in places.iter_mut().rev() {
-            *place += (number % 10) as u8;
-            (first, number) = (first - 1, number / 10);
-            if number == 0 {
-                break;
-            }
-        }
-        Self { places, first }
-    }
-
-    pub(crate) fn as_str(&self) -> &str {
-        self.places.get(self.first..).and_then(|digits| std::str::from_utf8(digits).ok()).unwrap_or_default()
-    }
+/// Writes a name of our own, which needs no escapes.
+fn write_own(to: &mut String, name: &str, comma: &mut bool) {
+    to.push_str(if std::mem::replace(comma, true) { ",\"" } else { "\"" });
+    to.push_str(name);
+    to.push_str("\":");
 }
 
 /// Writes the name of a member.

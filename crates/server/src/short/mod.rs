@@ -5,7 +5,7 @@ mod head;
 mod written;
 
 use std::future::poll_fn;
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
@@ -22,9 +22,9 @@ use toolhub_mcp::gateway::{Events, Reply};
 use self::head::{Found, MOST, Missing};
 use self::written::{END, LONG, Written, chunk};
 use crate::account::Account;
-use crate::answers::Shared;
+use crate::answers::{Familiar, Shared};
 use crate::connection::{Order, Standing};
-use crate::door::Shown;
+use crate::lanes::Stay;
 
 pub(crate) use self::head::Head;
 
@@ -37,16 +37,31 @@ const LATE: &[u8] =
     connection: close\r\n\r\nthe message did not arrive in time\n";
 
 /// How a connection went on.
-pub(crate) enum Left {
+pub(crate) enum Left<S = TcpStream> {
     /// It is over.
     Over,
     /// It goes on the long way, with these bytes first.
-    Long(TcpStream, Vec<u8>),
+    Long(S, Vec<u8>),
+    /// It goes on the short way, but not here.
+    Elsewhere(S),
+}
+
+impl<S> Left<S> {
+    /// The same, with the stream as another runtime can take it; where that cannot be made, it is over.
+    pub(crate) fn with<T>(self, make: impl FnOnce(S) -> io::Result<T>) -> Left<T> {
+        match self {
+            Self::Over => Left::Over,
+            Self::Long(stream, before) => {
+                make(stream).map_or(Left::Over, |stream| Left::Long(stream, before))
+            }
+            Self::Elsewhere(stream) => make(stream).map_or(Left::Over, Left::Elsewhere),
+        }
+    }
 }
 
 /// One connection on the short way.
 pub(crate) struct Short<'a> {
-    pub(crate) shared: &'a Shared,
+    pub(crate) shared: &'a Arc<Shared>,
     pub(crate) client: SocketAddr,
     pub(crate) standing: &'a Arc<Standing>,
     /// Wakes the connection for the sake of the request that is being answered.
@@ -54,9 +69,9 @@ pub(crate) struct Short<'a> {
 }
 
 impl Short<'_> {
-    /// Answers messages for as long as they are of the usual kind.
-    pub(crate) async fn serve(&self, mut stream: TcpStream) -> Left {
-        let (mut read, mut out, mut shown) = (Vec::new(), Vec::new(), None);
+    /// Answers messages for as long as they are of the usual kind and this is the place for it.
+    pub(crate) async fn serve(&self, mut stream: TcpStream, mut stay: Stay) -> Left {
+        let (mut read, mut out, mut familiar) = (Vec::new(), Vec::new(), Familiar::default());
         loop {
             let mut fields = [const { MaybeUninit::uninit() }; MOST];
             let found = match read.is_empty() {
@@ -66,14 +81,21 @@ impl Short<'_> {
             let done = match found {
                 Found::Part(missing) => Err(missing),
                 Found::Unusual => return Left::Long(stream, read),
-                Found::Whole(head) => match self.answer(&mut stream, &head, (&mut shown, &mut out)).await {
-                    Answered::Not => return Left::Long(stream, read),
-                    Answered::Last => return Left::Over,
-                    Answered::Whole => Ok(head.length),
-                },
+                Found::Whole(head) => {
+                    match self.answer(&mut stream, &head, (&mut familiar, &mut out)).await {
+                        Answered::Not => return Left::Long(stream, read),
+                        Answered::Last => return Left::Over,
+                        Answered::Whole => Ok(head.length),
+                    }
+                }
             };
             match done {
-                Ok(length) if length == read.len() => read.clear(),
+                Ok(length) if length == read.len() => {
+                    read.clear();
+                    if stay.ends(|| self.shared.under_way()) {
+                        return Left::Elsewhere(stream);
+                    }
+                }
                 Ok(length) => drop(read.drain(..length)),
                 Err(missing) => {
                     match missing {
@@ -118,10 +140,10 @@ impl Short<'_> {
         &self,
         stream: &mut TcpStream,
         head: &Head<'_>,
-        (shown, out): (&mut Option<Shown>, &mut Vec<u8>),
+        (familiar, out): (&mut Familiar, &mut Vec<u8>),
     ) -> Answered {
         let began = Instant::now();
-        let Some(admitted) = self.shared.admits(head, shown) else { return Answered::Not };
+        let Some(admitted) = self.shared.admits(head, familiar) else { return Answered::Not };
         let _answering = self.standing.answering();
         let mut account = Account::open(&self.shared.events, self.client, ("POST", head.path));
         let reply = {

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
+use toolhub_core::Digits;
 
 /// What is longer is not copied to stand behind its head.
 pub(super) const LONG: usize = 16 << 10;
@@ -35,7 +36,7 @@ impl Written<'_> {
             out.extend_from_slice(b"content-type: application/json\r\n");
         }
         out.extend_from_slice(b"content-length: ");
-        decimal(length, out);
+        out.extend_from_slice(Digits::of(length as u64).as_str().as_bytes());
         out.extend_from_slice(b"\r\n\r\n");
         if length <= LONG {
             pieces.iter().for_each(|piece| out.extend_from_slice(piece));
@@ -83,18 +84,6 @@ pub(super) fn chunk(text: &str, out: &mut Vec<u8>) {
 
 /// The end of a stream.
 pub(super) const END: &[u8] = b"0\r\n\r\n";
-
-fn decimal(mut number: usize, out: &mut Vec<u8>) {
-    let (mut digits, mut place) = ([0; 20], 20);
-    loop {
-        place -= 1;
-        digits[place] = b'0' + u8::try_from(number % 10).unwrap_or_default();
-        number /= 10;
-        if number == 0 {
-            return out.extend_from_slice(&digits[place..]);
-        }
-    }
-}
 
 /// When it is sent; the same for all of one second.
 fn date(now: Instant, out: &mut Vec<u8>) {
@@ -151,8 +140,5 @@ mod tests {
         let mut out = Vec::new();
         chunk(&"é".repeat(10), &mut out);
         assert_eq!(String::from_utf8(out).unwrap(), format!("14\r\n{}\r\n", "é".repeat(10)));
-        let mut out = Vec::new();
-        [0, 7, 10, 65_536].iter().for_each(|number| decimal(*number, &mut out));
-        assert_eq!(out, b"071065536");
     }
 }

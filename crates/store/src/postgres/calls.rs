@@ -1,12 +1,14 @@
 //! Calls as they are written down: a whole group in one statement each for what began and what ended.
 
 use std::collections::{HashMap, HashSet};
+use std::time::SystemTime;
 
 use futures_util::future::try_join4;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Statement};
 use toolhub_core::BoxFuture;
 use toolhub_core::memory::{CallEnd, CallLog, CallStart};
+use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::StoreError;
 
 use super::transact::WriteSession;
@@ -26,6 +28,14 @@ impl CallLog for PgStore {
 
     fn note(&self, start: CallStart, end: CallEnd) {
         self.queue.note(Note { start, end });
+    }
+
+    fn has_room(&self) -> bool {
+        self.queue.has_room()
+    }
+
+    fn count(&self, attempts: &[AttemptRecord], at: SystemTime) {
+        self.queue.count(attempts, at);
     }
 }
 

@@ -1,8 +1,11 @@
 //! Calls as they are written down: begun, finished, or whole.
 
+use std::time::SystemTime;
+
 use rusqlite::{Connection, OptionalExtension as _, ToSql, params};
 use toolhub_core::BoxFuture;
 use toolhub_core::memory::{CallEnd, CallLog, CallStart};
+use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::StoreError;
 
 use super::SqliteStore;
@@ -53,6 +56,14 @@ impl CallLog for SqliteStore {
             },
         };
         self.write_later(Note { start, end });
+    }
+
+    fn has_room(&self) -> bool {
+        self.queue.has_room()
+    }
+
+    fn count(&self, attempts: &[AttemptRecord], at: SystemTime) {
+        self.count_later(attempts, at);
     }
 }
 

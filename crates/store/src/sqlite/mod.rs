@@ -17,12 +17,13 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 use tokio::sync::oneshot;
 use toolhub_core::BoxFuture;
+use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::{HubStore, StoreError};
 
 use crate::error::OpenError;
@@ -136,6 +137,12 @@ impl SqliteStore {
         // Without a writer nothing can be written; the queue counts what is lost.
         let _ = self.start_writer();
         self.queue.note(note);
+    }
+
+    /// Counts some time soon.
+    fn count_later(&self, attempts: &[AttemptRecord], at: SystemTime) {
+        let _ = self.start_writer();
+        self.queue.count(attempts, at);
     }
 
     /// Waits until all that was handed over is in the database.

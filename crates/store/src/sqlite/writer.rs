@@ -170,7 +170,13 @@ impl Writer {
         let started = Instant::now();
         group.drop_abandoned();
         let writes: Vec<&Write> = group.urgent.iter().map(|one| &one.write).collect();
-        match self.transact(&writes, &group.notes, &group.counted) {
+        let long = writes.iter().any(|write| matches!(write, Write::SaveList(..)));
+        let done = self.transact(&writes, &group.notes, &group.counted);
+        if let (true, Some(connection)) = (long, &self.connection) {
+            // The pages of a list of tools are not needed again soon, and are most of what would be kept.
+            let _ = connection.execute_batch("PRAGMA shrink_memory");
+        }
+        match done {
             Ok(answers) => {
                 if group.has_notes() {
                     self.queue.wrote_notes(Instant::now(), started.elapsed());

@@ -10,7 +10,7 @@ use toolhub::settings::{DEFAULT_PROFILE, Settings};
 use toolhub::{Gateways, Hub, Lang, Say as _, Tidings};
 use toolhub_engine::near_names;
 use toolhub_mcp::gateway::secret;
-use toolhub_server::{ServeError, Serving, hash_of};
+use toolhub_server::{ServeError, Serving, Unfinished, hash_of};
 
 use super::app::{App, stop_signal};
 use super::exit::{Exit, UsageError};
@@ -57,9 +57,10 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     let mut beside = tokio::task::JoinSet::new();
     beside.spawn(async move { following.follow().await });
     beside.spawn(tell_troubles(Arc::clone(&hub), Arc::clone(&app.screen), app.lang()));
+    // What was begun for requests may run until the hub has ended.
     let ended = match args.stdio {
-        true => stdio(&gateways, &outlook).await,
-        false => http(app, &gateways, (&args, &outlook)).await,
+        true => stdio(&gateways, &outlook).await.map(|exit| (exit, None)),
+        false => http(app, &gateways, (&args, &outlook)).await.map(|unfinished| (Exit::Done, unfinished)),
     };
     beside.shutdown().await;
     // What could not be answered in time must not keep its server, and so the program, any longer.
@@ -73,7 +74,7 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     }
     hub.shutdown().await;
     outlook.close().await;
-    ended
+    ended.map(|(exit, _)| exit)
 }
 
 /// Refuses a profile that the settings do not have.
@@ -94,6 +95,9 @@ pub(super) fn known_profile(app: &App, settings: &Settings, profile: &str) -> Re
             .pick(format!("there is no profile `{profile}`; {en}"), format!("没有配置档 `{profile}`；{zh}")),
     ))
 }
+
+/// Lines of what a server wrote before it failed that are shown with that.
+const LAST_WORDS: usize = 3;
 
 /// Says once what is wrong with a server, as it becomes known.
 async fn tell_troubles(hub: Arc<Hub>, screen: Arc<Screen>, lang: Lang) {
@@ -121,7 +125,13 @@ async fn tell_troubles(hub: Arc<Hub>, screen: Arc<Screen>, lang: Lang) {
             let before = told.insert(view.spec.id.clone(), at).flatten();
             if let Some((_, why)) = failure.filter(|_| at != before) {
                 let (id, why) = (view.spec.id, why.say(lang));
-                screen.warn(&lang.pick(format!("server `{id}`: {why}"), format!("服务器 `{id}`：{why}")));
+                let mut text = lang.pick(format!("server `{id}`: {why}"), format!("服务器 `{id}`：{why}"));
+                // For whoever runs the gateway; its clients are not told what a program wrote for its owner.
+                for line in view.stderr.iter().rev().take(LAST_WORDS).rev() {
+                    text += "\n  ";
+                    text += line;
+                }
+                screen.warn(&text);
             }
         }
     }
@@ -131,7 +141,7 @@ async fn http(
     app: &App,
     gateways: &Arc<Gateways>,
     (args, outlook): (&ServeArgs, &Outlook),
-) -> anyhow::Result<Exit> {
+) -> anyhow::Result<Option<Unfinished>> {
     let lang = app.lang();
     let settings = gateways.hub().settings();
     let options = settings.serve.options(&settings.auth, args.bind);
@@ -177,10 +187,11 @@ async fn http(
     };
     // Whoever waits still is told that it waits in vain.
     gateways.give_up();
-    if let Some(unfinished) = unfinished {
-        unfinished.map_err(|error| anyhow::anyhow!(error.say(lang)))?.wait(FAREWELL).await;
+    let unfinished = unfinished.transpose().map_err(|error| anyhow::anyhow!(error.say(lang)))?;
+    if let Some(unfinished) = &unfinished {
+        unfinished.wait(FAREWELL).await;
     }
-    Ok(Exit::Done)
+    Ok(unfinished)
 }
 
 /// Makes a token: it is shown once, and kept as its hash alone.

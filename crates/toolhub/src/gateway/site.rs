@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
+use toolhub_core::lane::PerLane;
 use toolhub_core::{Lang, Say as _};
 use toolhub_mcp::gateway::Gateway;
 use toolhub_server::{Health, Site};
@@ -13,15 +14,15 @@ use super::Gateways;
 
 /// Counts calls as they end.
 #[derive(Debug, Default)]
-pub(super) struct CallCounts {
-    succeeded: AtomicU64,
-    failed: AtomicU64,
-}
+pub(super) struct CallCounts(PerLane<[AtomicU64; 2]>);
 
 impl CallCounts {
     pub(super) fn count(&self, success: bool) {
-        let count = if success { &self.succeeded } else { &self.failed };
-        count.fetch_add(1, Ordering::Relaxed);
+        self.0.here()[usize::from(success)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn counted(&self, success: bool) -> u64 {
+        self.0.all().map(|counts| counts[usize::from(success)].load(Ordering::Relaxed)).sum()
     }
 }
 
@@ -63,8 +64,8 @@ impl Site for Gateways {
             let _ = writeln!(out, "toolhub_server_restarts_total{{server=\"{id}\"}} {}", view.restarts);
         }
         out.push_str("# TYPE toolhub_calls_total counter\n");
-        for (result, count) in [("succeeded", &self.counts.succeeded), ("failed", &self.counts.failed)] {
-            let count = count.load(Ordering::Relaxed);
+        for (result, success) in [("succeeded", true), ("failed", false)] {
+            let count = self.counts.counted(success);
             let _ = writeln!(out, "toolhub_calls_total{{result=\"{result}\"}} {count}");
         }
     }

@@ -12,6 +12,7 @@
 mod access_log;
 mod collector;
 mod conformance;
+mod crowd;
 mod door;
 mod examples;
 mod hub_faults;
@@ -30,3 +31,4 @@ mod skills;
 mod stopping;
 mod streams;
 mod traces;
+mod wire;

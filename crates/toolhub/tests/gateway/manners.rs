@@ -206,3 +206,18 @@ async fn a_first_ctrl_c_says_what_a_second_does() {
     assert_eq!(serving.ended().await, Some(0));
     assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
 }
+
+/// Why a server does not start is what it said itself; whoever runs the gateway sees that.
+#[tokio::test]
+async fn the_last_words_of_a_server_are_told_to_the_owner() {
+    let dies = json!([{"stderr": "licence expired"}, {"exit": 3}]);
+    let script = Script::both().plain_tool("echo").on("server/discover", dies.clone()).on("initialize", dies);
+    let serving = Serving::before(&script, "");
+    let until = Instant::now() + PATIENCE;
+    while !serving.words().contains("licence expired") {
+        assert!(Instant::now() < until, "{}", serving.words());
+        let _ = serving.get("/readyz").await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(serving.words().contains("server `s`:"), "{}", serving.words());
+}

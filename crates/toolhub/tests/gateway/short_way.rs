@@ -1,129 +1,17 @@
 //! Over one connection: messages as clients send them nearly always, and whatever else HTTP allows, in any order and in
 //! pieces of any size.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use toolhub_testkit::scripted::Script;
 
-use crate::serving::{PATIENCE, Serving};
-
-/// A connection whose every byte is our own.
-struct Wire {
-    stream: TcpStream,
-    reader: BufReader<TcpStream>,
-}
-
-/// What a request was answered with.
-#[derive(Debug)]
-struct Heard {
-    status: u16,
-    headers: Vec<(String, String)>,
-    body: String,
-}
-
-impl Heard {
-    fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
-    }
-
-    fn text(&self) -> String {
-        let body: Value =
-            serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"));
-        body["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{self:?}")).to_owned()
-    }
-}
-
-impl Wire {
-    fn to(serving: &Serving) -> Self {
-        let stream = TcpStream::connect(serving.root.strip_prefix("http://").unwrap()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_nodelay(true).unwrap();
-        let reader = BufReader::new(stream.try_clone().unwrap());
-        Self { stream, reader }
-    }
-
-    fn say(&mut self, text: &str) {
-        self.stream.write_all(text.as_bytes()).unwrap();
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.reader.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
-    }
-
-    fn hear(&mut self) -> Heard {
-        let first = self.line();
-        let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
-        let status = status.unwrap_or_else(|| panic!("no status: {first:?}"));
-        let mut headers = Vec::new();
-        loop {
-            let line = self.line();
-            let Some((name, value)) = line.split_once(':') else { break };
-            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
-        }
-        let mut heard = Heard { status, headers, body: String::new() };
-        if let Some(length) = heard.header("content-length") {
-            let mut body = vec![0; length.parse().unwrap()];
-            self.reader.read_exact(&mut body).unwrap();
-            heard.body = String::from_utf8(body).unwrap();
-        } else if heard.header("transfer-encoding") == Some("chunked") {
-            loop {
-                let length = usize::from_str_radix(&self.line(), 16).unwrap();
-                let mut chunk = vec![0; length + 2];
-                self.reader.read_exact(&mut chunk).unwrap();
-                assert_eq!(chunk.split_off(length), b"\r\n");
-                if length == 0 {
-                    break;
-                }
-                heard.body.push_str(&String::from_utf8(chunk).unwrap());
-            }
-        }
-        heard
-    }
-
-    fn is_over(&mut self) -> bool {
-        matches!(self.reader.read(&mut [0; 16]), Ok(0) | Err(_))
-    }
-}
-
-/// The members that every modern request has in its `_meta`.
-fn meta() -> Value {
-    json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}})
-}
-
-/// A call of `echo`, with headers beside the usual ones.
-fn call(said: &str, more: &str) -> String {
-    message("echo", &json!({"name": "echo", "arguments": {"said": said}, "_meta": meta()}), more)
-}
-
-fn message(tool: &str, params: &Value, more: &str) -> String {
-    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
-    let length = body.len();
-    format!(
-        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, \
-         text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n\
-         Content-Length: {length}\r\n{more}\r\n{body}"
-    )
-}
-
-fn chunked(message: &str) -> String {
-    let (head, body) = message.split_once("\r\n\r\n").unwrap();
-    let head: Vec<_> = head.split("\r\n").filter(|line| !line.starts_with("Content-Length")).collect();
-    let (one, two) = body.split_at(10);
-    let head = head.join("\r\n");
-    format!("{head}\r\nTransfer-Encoding: chunked\r\n\r\na\r\n{one}\r\n{:x}\r\n{two}\r\n0\r\n\r\n", two.len())
-}
+use crate::serving::Serving;
+use crate::wire::{Wire, call, chunked, message, meta, said};
 
 fn serving() -> Serving {
     Serving::before(&Script::both().plain_tool("echo"), "")
-}
-
-fn said(said: &str) -> String {
-    json!({"said": said}).to_string()
 }
 
 /// One connection serves both ways, whichever comes first.
@@ -245,4 +133,52 @@ fn a_stream_ends_and_the_next_message_is_answered() {
         wire.say(&call(turn, ""));
         assert_eq!(wire.hear().text(), said(turn));
     }
+}
+
+/// Whoever is refused while the rest of its message is still on the way hears why, and the next message is looked at.
+#[test]
+fn a_refusal_waits_for_the_rest_of_the_message() {
+    let serving = Serving::before(&Script::both().plain_tool("echo"), "[serve]\nper_second = 1\n");
+    let mut wire = Wire::to(&serving);
+    let message = call("again", "");
+    let (head, body) = message.split_once("\r\n\r\n").unwrap();
+    let mut refused = 0;
+    for _ in 0..6 {
+        wire.say(&format!("{head}\r\n\r\n"));
+        std::thread::sleep(Duration::from_millis(20));
+        wire.say(body);
+        let heard = wire.hear();
+        assert!([200, 429].contains(&heard.status), "{heard:?}");
+        refused += usize::from(heard.status == 429);
+    }
+    assert!(refused > 2, "{refused}");
+    let mut wire = Wire::to(&serving);
+    for _ in 0..3 {
+        wire.say(&format!("{}\r\n\r\n", head.replace("Host: localhost", "Host: evil.example")));
+        std::thread::sleep(Duration::from_millis(20));
+        wire.say(body);
+        assert_eq!(wire.hear().status, 403);
+    }
+}
+
+/// A message that was on its way when the gateway was told to end is answered, if only with that.
+#[test]
+fn what_was_half_sent_at_the_end_is_answered() {
+    let held = json!([{"delay_ms": 3_000}]);
+    let script = Script::both().plain_tool("echo").plain_tool("held").on("tools/call:held", held);
+    let serving = Serving::before(&script, "");
+    let mut running = Wire::to(&serving);
+    running.say(&message("held", &json!({"name": "held", "arguments": {}, "_meta": meta()}), ""));
+    let mut half = Wire::to(&serving);
+    half.say(&call("before", ""));
+    assert_eq!(half.hear().text(), said("before"));
+    let late = call("late", "");
+    half.say(&late[..late.len() - 20]);
+    std::thread::sleep(Duration::from_millis(300));
+    serving.terminate();
+    std::thread::sleep(Duration::from_millis(300));
+    half.say(&late[late.len() - 20..]);
+    let heard = half.hear();
+    assert_eq!((heard.status, heard.header("connection")), (503, Some("close")), "{heard:?}");
+    assert_eq!(running.hear().text(), "{}");
 }

@@ -16,6 +16,8 @@ use hyper::body::Frame;
 use reqwest::{Body, Response};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use toolhub_core::Digits;
+use toolhub_core::lane::PerLane;
 use toolhub_core::lang::Text;
 use url::Url;
 
@@ -24,7 +26,6 @@ use super::client::{CONNECT_DEADLINE, root_cause};
 use super::frames::{Framing, Garbled, Head, Part};
 use crate::error::McpError;
 use crate::transport::MAX_RESULT_BYTES;
-use crate::wire::Digits;
 
 /// Connections that are kept for the next message, and for how long.
 const KEPT: usize = 64;
@@ -45,7 +46,8 @@ pub(super) struct Near {
     pub(super) authority: String,
     /// What is asked for there.
     pub(super) target: String,
-    idle: Mutex<Vec<Wire>>,
+    /// A connection is kept for those in the lane where it was made: what comes over it wakes nobody elsewhere.
+    idle: PerLane<Mutex<Vec<Wire>>>,
 }
 
 /// A connection, and what came over it and was not looked at yet.
@@ -262,12 +264,12 @@ impl Near {
             port: url.port_or_known_default()?,
             authority: uri.authority()?.as_str().to_owned(),
             target: uri.path_and_query()?.as_str().to_owned(),
-            idle: Mutex::default(),
+            idle: PerLane::default(),
         })
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Wire>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        self.idle.here().lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A connection that is open, where one is kept, for a message that goes over it now.

@@ -1,0 +1,40 @@
+//! Numbers written without going through a formatter, for what every call writes.
+
+/// The digits of a number.
+#[derive(Debug)]
+pub struct Digits {
+    places: [u8; 20],
+    first: usize,
+}
+
+impl Digits {
+    /// Those of that number.
+    pub fn of(mut number: u64) -> Self {
+        let (mut places, mut first) = ([b'0'; 20], 20);
+        for place in places.iter_mut().rev() {
+            *place += (number % 10) as u8;
+            (first, number) = (first - 1, number / 10);
+            if number == 0 {
+                break;
+            }
+        }
+        Self { places, first }
+    }
+
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        self.places.get(self.first..).and_then(|digits| std::str::from_utf8(digits).ok()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_ever() {
+        for number in [0, 7, 10, 99, 100, 65_536, u64::MAX] {
+            assert_eq!(Digits::of(number).as_str(), number.to_string());
+        }
+    }
+}

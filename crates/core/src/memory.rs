@@ -11,7 +11,7 @@ use crate::call::CallId;
 use crate::error::{Effect, ToolError};
 use crate::json::RawJson;
 use crate::lang::Text;
-use crate::outcome::AttemptRecord;
+use crate::outcome::{AttemptEnd, AttemptRecord};
 use crate::ports::{BoxFuture, StoreError};
 use crate::source::Source;
 use crate::statistics::ToolStatistics;
@@ -162,9 +162,28 @@ impl AttemptStatus {
         }
     }
 
+    /// Whether the tool did what it should; a try that was no longer needed says nothing about it.
+    pub fn success(self) -> Option<bool> {
+        match self {
+            Self::Succeeded => Some(true),
+            Self::Failed => Some(false),
+            Self::Cancelled => None,
+        }
+    }
+
     /// The status of that name.
     pub fn named(name: &str) -> Option<Self> {
         [Self::Succeeded, Self::Failed, Self::Cancelled].into_iter().find(|status| status.name() == name)
+    }
+}
+
+impl From<&AttemptEnd> for AttemptStatus {
+    fn from(end: &AttemptEnd) -> Self {
+        match end {
+            AttemptEnd::Succeeded => Self::Succeeded,
+            AttemptEnd::Failed(_) => Self::Failed,
+            AttemptEnd::Cancelled => Self::Cancelled,
+        }
     }
 }
 

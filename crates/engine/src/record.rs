@@ -4,8 +4,8 @@
 use std::time::{Duration, SystemTime};
 
 use toolhub_core::lang::{Lang, Text};
-use toolhub_core::memory::{AttemptNote, AttemptStatus, CallEnd, CallLog, CallStart, RecordId, Status};
-use toolhub_core::outcome::{AttemptEnd, AttemptRecord};
+use toolhub_core::memory::{AttemptNote, CallEnd, CallLog, CallStart, RecordId, Status};
+use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::{Event, EventKind, EventSink, Outcome, Say as _, ToolCall, ToolError, ToolOutput};
 
 use crate::mend::Mended;
@@ -167,15 +167,10 @@ fn told(error: &ToolError) -> (String, Text) {
 }
 
 fn note(attempt: &AttemptRecord) -> AttemptNote {
-    let status = match attempt.end {
-        AttemptEnd::Succeeded => AttemptStatus::Succeeded,
-        AttemptEnd::Failed(_) => AttemptStatus::Failed,
-        AttemptEnd::Cancelled => AttemptStatus::Cancelled,
-    };
     AttemptNote {
         source: attempt.source.clone(),
         tool: attempt.tool.clone(),
-        status,
+        status: (&attempt.end).into(),
         took: attempt.took,
         error: attempt.error().map(told),
     }

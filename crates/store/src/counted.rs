@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use toolhub_core::memory::{AttemptNote, AttemptStatus};
-use toolhub_core::outcome::{AttemptEnd, AttemptRecord};
+use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::statistics::{Tally, ToolStatistics};
 use toolhub_core::{FastMap, Source, ToolName};
 
@@ -16,27 +16,17 @@ impl Counted {
         self.0.is_empty()
     }
 
-    /// Counts what was tried in a call. A try that was no longer needed says nothing about its tool.
+    /// Counts what was tried in a call.
     pub(crate) fn count(&mut self, attempts: &[AttemptNote], at: SystemTime) {
         for attempt in attempts {
-            let success = match attempt.status {
-                AttemptStatus::Succeeded => true,
-                AttemptStatus::Failed => false,
-                AttemptStatus::Cancelled => continue,
-            };
-            self.tried((&attempt.source, &attempt.tool), success, (attempt.took, at));
+            self.tried((&attempt.source, &attempt.tool), attempt.status, (attempt.took, at));
         }
     }
 
     /// Counts the same, of a call that was not made ready to be written.
     pub(crate) fn count_tried(&mut self, attempts: &[AttemptRecord], at: SystemTime) {
         for attempt in attempts {
-            let success = match attempt.end {
-                AttemptEnd::Succeeded => true,
-                AttemptEnd::Failed(_) => false,
-                AttemptEnd::Cancelled => continue,
-            };
-            self.tried((&attempt.source, &attempt.tool), success, (attempt.took, at));
+            self.tried((&attempt.source, &attempt.tool), (&attempt.end).into(), (attempt.took, at));
         }
     }
 
@@ -75,9 +65,10 @@ impl Counted {
     fn tried(
         &mut self,
         (source, tool): (&Source, &ToolName),
-        success: bool,
+        status: AttemptStatus,
         (took, at): (Duration, SystemTime),
     ) {
+        let Some(success) = status.success() else { return };
         // Looked up first: only the first use of a tool has to copy its name.
         match self.0.get_mut(source).and_then(|tools| tools.get_mut(tool)) {
             Some(one) => one.count(success, took, at),

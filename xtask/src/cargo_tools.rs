@@ -22,7 +22,8 @@ impl CargoTool {
         }
         match self.installed(workspace) {
             Some(ours) => Ok(ours),
-            None => self.install(workspace, &["--no-default-features"]),
+            // Optimised as its authors would have it, building it takes more than twice as long, which a check of seconds never saves.
+            None => self.install(workspace, &["--no-default-features", "--debug"]),
         }
     }
 
@@ -45,7 +46,7 @@ impl CargoTool {
         let build = tools.join("build");
         let mut install = cargo(&workspace.root);
         install.args(["install", name, "--version", version, "--locked"]).args(more);
-        install.arg("--root").arg(&tools).env("CARGO_TARGET_DIR", &build);
+        install.arg("--root").arg(&tools).env("CARGO_TARGET_DIR", &build).env("CARGO_PROFILE_DEV_DEBUG", "0");
         run::download(&mut install).with_context(|| format!("{name} could not be installed"))?;
         // Hundreds of megabytes that nothing needs again; an interrupted install goes on from them.
         fs::remove_dir_all(&build).ok();

@@ -1,6 +1,5 @@
 //! What is asked and what is answered: who comes is looked at, and what they want is found by its path.
 
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,6 +21,7 @@ use crate::account::{Account, Outgoing};
 use crate::arrival;
 use crate::connection::{ARRIVAL, Answering, Connections};
 use crate::door::{Door, Refusal, Shown};
+use crate::exposition::{Exposition, Kind};
 use crate::lanes::Lanes;
 use crate::mcp::{self, not_so, plain};
 use crate::measures::Measures;
@@ -263,7 +263,9 @@ impl Shared {
             },
         };
         let Some(gateway) = self.site.gateway(profile) else {
-            return text(StatusCode::NOT_FOUND, "there is no such profile here");
+            let known =
+                self.site.profiles().iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            return text(StatusCode::NOT_FOUND, &format!("there is no such profile here; there are {known}"));
         };
         let place = match self.turnstile.enter(&who) {
             Ok(place) => place,
@@ -351,21 +353,23 @@ impl Shared {
     }
 
     fn metrics(&self) -> Response<Body> {
-        let mut out = String::new();
+        let mut out = Exposition::default();
         self.measures.write(&mut out);
-        let (open, apart) = (self.connections.len(), self.lanes.len());
-        let _ = writeln!(out, "# TYPE toolhub_http_connections gauge\ntoolhub_http_connections {open}");
-        let _ = writeln!(
-            out,
-            "# TYPE toolhub_http_lane_connections gauge\ntoolhub_http_lane_connections {apart}"
-        );
+        out.family("toolhub_http_connections", Kind::Gauge, "Connections that are open.")
+            .value(self.connections.len());
+        out.family(
+            "toolhub_http_lane_connections",
+            Kind::Gauge,
+            "Connections that one thread serves, as there is a crowd.",
+        )
+        .value(self.lanes.len());
         for (name, count) in &self.losses {
-            let count = count.load(Ordering::Relaxed);
-            let _ =
-                writeln!(out, "# TYPE toolhub_{name}_lost_total counter\ntoolhub_{name}_lost_total {count}");
+            let help = format!("What could not be kept: {}.", name.replace('_', " "));
+            out.family(&format!("toolhub_{name}_lost_total"), Kind::Counter, &help)
+                .value(count.load(Ordering::Relaxed));
         }
         self.site.measure(&mut out);
-        typed(StatusCode::OK, "text/plain; version=0.0.4", out)
+        typed(StatusCode::OK, "text/plain; version=0.0.4", out.into_text())
     }
 }
 

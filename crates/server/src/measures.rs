@@ -1,10 +1,11 @@
 //! What the server counts, for Prometheus.
 
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use toolhub_core::lane::PerLane;
+
+use crate::exposition::{Exposition, Kind};
 
 /// The upper bounds of the steps in which durations are counted, in microseconds.
 const STEPS: [u64; 12] =
@@ -50,27 +51,33 @@ impl Measures {
         self.sum(|counts| &counts.under_way)
     }
 
-    /// Adds all of it in Prometheus' text format.
-    pub(crate) fn write(&self, out: &mut String) {
-        out.push_str("# TYPE toolhub_http_requests_total counter\n");
+    /// Adds all of it.
+    pub(crate) fn write(&self, out: &mut Exposition) {
         let mut all = 0;
+        let mut requests = out.family(
+            "toolhub_http_requests_total",
+            Kind::Counter,
+            "Requests that were answered, by status.",
+        );
         for digit in 1..6 {
             let count = self.sum(|counts| &counts.statuses[digit]);
             all += count;
-            let _ = writeln!(out, "toolhub_http_requests_total{{status=\"{digit}xx\"}} {count}");
+            requests.labelled(("status", &format!("{digit}xx")), count);
         }
-        let _ = writeln!(out, "# TYPE toolhub_http_requests_under_way gauge");
-        let _ = writeln!(out, "toolhub_http_requests_under_way {}", self.under_way());
-        out.push_str("# TYPE toolhub_http_request_seconds histogram\n");
+        out.family("toolhub_http_requests_under_way", Kind::Gauge, "Requests that are being answered.")
+            .value(self.under_way());
+        let mut seconds = out.family(
+            "toolhub_http_request_seconds",
+            Kind::Histogram,
+            "How long requests took to be answered; streams, until they ended.",
+        );
         let mut below = 0;
         for (step, bound) in STEPS.iter().enumerate() {
             below += self.sum(|counts| &counts.steps[step]);
-            let seconds = *bound as f64 / 1e6;
-            let _ = writeln!(out, "toolhub_http_request_seconds_bucket{{le=\"{seconds}\"}} {below}");
+            seconds.part_labelled("_bucket", ("le", &(*bound as f64 / 1e6).to_string()), below);
         }
-        let _ = writeln!(out, "toolhub_http_request_seconds_bucket{{le=\"+Inf\"}} {all}");
-        let sum = self.sum(|counts| &counts.sum) as f64 / 1e6;
-        let _ = writeln!(out, "toolhub_http_request_seconds_sum {sum}");
-        let _ = writeln!(out, "toolhub_http_request_seconds_count {all}");
+        seconds.part_labelled("_bucket", ("le", "+Inf"), all);
+        seconds.part("_sum", self.sum(|counts| &counts.sum) as f64 / 1e6);
+        seconds.part("_count", all);
     }
 }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use toolhub_mcp::gateway::Gateway;
 
+use crate::exposition::Exposition;
+
 /// How the hub stands.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
@@ -18,9 +20,12 @@ pub trait Site: Send + Sync {
     /// The gateway of a profile; of the default one, where none is named.
     fn gateway(&self, profile: Option<&str>) -> Option<Arc<Gateway>>;
 
+    /// The names of its profiles, for whoever asked for another.
+    fn profiles(&self) -> Vec<String>;
+
     /// How it stands.
     fn health(&self) -> Health;
 
-    /// Adds what it counts, in Prometheus' text format.
-    fn measure(&self, out: &mut String);
+    /// Adds what it counts.
+    fn measure(&self, out: &mut Exposition);
 }

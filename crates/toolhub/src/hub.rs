@@ -260,6 +260,11 @@ impl Hub {
         self.store.is_some()
     }
 
+    /// How many calls of this run are in the statistics alone, as too many came at once or the store failed.
+    pub fn lost_details(&self) -> u64 {
+        self.store.as_ref().map(|store| store.lost_details()).unwrap_or_default()
+    }
+
     /// Ends every connection, so that no child is left, and waits until what is to be kept is written.
     pub async fn shutdown(&self) {
         self.keep_failures().await;

@@ -163,6 +163,13 @@ async fn http(
             format!("正在向 MCP 客户端提供 {tools} 个工具："),
         );
         app.screen.to_stderr(&format!("{BOLD}toolhub{BOLD:#} {head} {NAME}http://{address}/mcp{NAME:#}"));
+        if address.ip().is_unspecified() {
+            let everywhere = lang.pick(
+                "from other machines: by this machine's name or address, with a token",
+                "从其他机器访问：使用本机的名称或地址，并带上令牌",
+            );
+            app.screen.to_stderr(&format!("{DIM}{everywhere}{DIM:#}"));
+        }
         let hint = lang.pick("Ctrl-C ends it", "按 Ctrl-C 结束");
         app.screen.to_stderr(&format!("{DIM}{hint}{DIM:#}"));
     }

@@ -43,7 +43,7 @@ pub(crate) async fn run(app: &App, args: StatsArgs) -> anyhow::Result<Exit> {
 fn table(app: &App, all: &[ToolStatistics]) {
     let lang = app.lang();
     let heading = lang.pick(
-        ["tool", "source", "calls", "success", "", "median", "p90", "p99", "last used", "14 days"],
+        ["tool", "source", "tries", "success", "", "median", "p90", "p99", "last used", "14 days"],
         ["工具", "来源", "次数", "成功率", "", "中位数", "p90", "p99", "最近使用", "14 天"],
     );
     let mut rows = vec![heading.iter().map(|text| Cell::new(*text, BOLD)).collect::<Vec<_>>()];
@@ -55,8 +55,14 @@ fn table(app: &App, all: &[ToolStatistics]) {
     let good: u64 = all.iter().map(|entry| entry.tally().successes).sum();
     let percent = 100.0 * good as f64 / total.max(1) as f64;
     app.screen.note(&lang.pick(
-        format!("{total} calls of {} tools, {percent:.1}% succeeded", all.len()),
-        format!("{} 个工具，共 {total} 次调用，成功 {percent:.1}%", all.len()),
+        format!(
+            "{total} tries of {} tools, {percent:.1}% succeeded (a call that tried two sources counts for both; times are right to a fifth)",
+            all.len()
+        ),
+        format!(
+            "{} 个工具，共尝试 {total} 次，成功 {percent:.1}%（一次调用试了两个来源则各计一次；用时误差不超过五分之一）",
+            all.len()
+        ),
     ));
 }
 

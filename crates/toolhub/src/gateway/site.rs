@@ -1,6 +1,5 @@
 //! The served hub as the HTTP server knows it: its gateways, how it stands, and what it counts.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
@@ -8,7 +7,7 @@ use std::time::SystemTime;
 use toolhub_core::lane::PerLane;
 use toolhub_core::{Lang, Say as _};
 use toolhub_mcp::gateway::Gateway;
-use toolhub_server::{Health, Site};
+use toolhub_server::{Exposition, Health, Kind, Site};
 
 use super::Gateways;
 
@@ -29,6 +28,10 @@ impl CallCounts {
 impl Site for Gateways {
     fn gateway(&self, profile: Option<&str>) -> Option<Arc<Gateway>> {
         self.profile(profile)
+    }
+
+    fn profiles(&self) -> Vec<String> {
+        self.profiles.keys().cloned().collect()
     }
 
     fn health(&self) -> Health {
@@ -52,26 +55,34 @@ impl Site for Gateways {
         Health { ready: true, degraded }
     }
 
-    fn measure(&self, out: &mut String) {
-        let _ = writeln!(out, "# TYPE toolhub_tools gauge\ntoolhub_tools {}", self.hub.catalog().len());
-        out.push_str("# TYPE toolhub_sessions gauge\n");
+    fn measure(&self, out: &mut Exposition) {
+        out.family("toolhub_tools", Kind::Gauge, "Tools in the catalog, those that no profile offers too.")
+            .value(self.hub.catalog().len());
+        let mut sessions = out.family(
+            "toolhub_sessions",
+            Kind::Gauge,
+            "Sessions of clients that speak 2025-11-25 or older, by profile.",
+        );
         for (name, (_, gateway)) in &self.profiles {
-            let _ = writeln!(out, "toolhub_sessions{{profile=\"{}\"}} {}", label(name), gateway.sessions());
+            sessions.labelled(("profile", name), gateway.sessions());
         }
-        out.push_str("# TYPE toolhub_server_restarts_total counter\n");
+        let mut restarts = out.family(
+            "toolhub_server_restarts_total",
+            Kind::Counter,
+            "How often a server was started again.",
+        );
         for view in self.hub.servers() {
-            let id = label(view.spec.id.as_str());
-            let _ = writeln!(out, "toolhub_server_restarts_total{{server=\"{id}\"}} {}", view.restarts);
+            restarts.labelled(("server", view.spec.id.as_str()), view.restarts);
         }
-        out.push_str("# TYPE toolhub_calls_total counter\n");
+        let mut calls = out.family("toolhub_calls_total", Kind::Counter, "Calls of tools, by result.");
         for (result, success) in [("succeeded", true), ("failed", false)] {
-            let count = self.counts.counted(success);
-            let _ = writeln!(out, "toolhub_calls_total{{result=\"{result}\"}} {count}");
+            calls.labelled(("result", result), self.counts.counted(success));
         }
+        out.family(
+            "toolhub_call_details_lost_total",
+            Kind::Counter,
+            "Calls that are in the statistics and not in the history, as too many came at once or the store failed.",
+        )
+        .value(self.hub.lost_details());
     }
-}
-
-/// A name as a label's value holds it.
-fn label(name: &str) -> String {
-    name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', " ")
 }

@@ -19,6 +19,7 @@ mod hub_faults;
 mod lossless;
 mod manners;
 mod many_clients;
+mod metrics;
 mod profiles;
 mod raw_client;
 mod real_clients;

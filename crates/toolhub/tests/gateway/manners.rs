@@ -92,6 +92,10 @@ async fn old_clients_may_name_a_profile() {
     }
     let nowhere = http().get(format!("{}/sse/three", serving.root)).send().await.unwrap();
     assert_eq!(nowhere.status(), 404);
+    assert_eq!(
+        nowhere.text().await.unwrap(),
+        "there is no such profile here; there are `default`, `one`, `two`\n"
+    );
 }
 
 #[tokio::test]

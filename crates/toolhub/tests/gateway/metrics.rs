@@ -1,0 +1,60 @@
+//! What the gateway counts: in a form that Prometheus reads, each name with what it means.
+
+use std::collections::HashSet;
+
+use serde_json::json;
+use toolhub_testkit::scripted::Script;
+
+use crate::raw_client::{Era, RawClient};
+use crate::serving::Serving;
+
+/// The name that a sample belongs to: the parts of a histogram stand under one.
+fn family<'a>(sample: &'a str, histograms: &HashSet<&str>) -> &'a str {
+    let name = sample.split(['{', ' ']).next().unwrap();
+    let whole = ["_bucket", "_sum", "_count"].iter().find_map(|part| name.strip_suffix(part));
+    whole.filter(|whole| histograms.contains(whole)).unwrap_or(name)
+}
+
+#[tokio::test]
+async fn each_name_says_what_it_means_and_what_happened_is_counted() {
+    let fails = json!([{"tool_error": "no"}]);
+    let script = Script::both().plain_tool("echo").plain_tool("broken").on("tools/call:broken", fails);
+    let serving = Serving::before(&script, "");
+    let client = RawClient::connect(&serving.url(), Era::Legacy).await;
+    for _ in 0..3 {
+        assert_eq!(client.call("echo", "{}").await.text(), "{}");
+    }
+    assert_eq!(client.call("broken", "{}").await.text(), "no");
+
+    let said = serving.get("/metrics").await;
+    let (mut meant, mut kinds, mut histograms) = (HashSet::new(), HashSet::new(), HashSet::new());
+    let mut samples = HashSet::new();
+    for line in said.lines() {
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        match words[..] {
+            ["#", "HELP", name, help] => assert!(help.ends_with('.') && meant.insert(name), "{line}"),
+            ["#", "TYPE", name, kind] => {
+                assert!(meant.contains(name) && kinds.insert(name), "{line}");
+                if kind == "histogram" {
+                    histograms.insert(name);
+                }
+            }
+            _ => {
+                assert!(kinds.contains(family(line, &histograms)) && samples.insert(line), "{line}");
+                let value = line.rsplit(' ').next().unwrap();
+                assert!(value.parse::<f64>().is_ok_and(|value| value >= 0.0), "{line}");
+            }
+        }
+    }
+    for wanted in [
+        r#"toolhub_calls_total{result="succeeded"} 3"#,
+        r#"toolhub_calls_total{result="failed"} 1"#,
+        r#"toolhub_sessions{profile="default"} 1"#,
+        r#"toolhub_server_restarts_total{server="s"} 0"#,
+        r#"toolhub_http_requests_total{status="5xx"} 0"#,
+        "toolhub_call_details_lost_total 0",
+        "toolhub_http_requests_under_way 1",
+    ] {
+        assert!(samples.contains(wanted), "{wanted} is not in\n{said}");
+    }
+}

@@ -364,7 +364,8 @@ fn of(history: &Value, tool: &str, status: &str) -> usize {
 /// what was answered is there when it serves again, what was under way reads `unknown`, and no child is left.
 #[tokio::test]
 async fn out_of_memory_it_ends_and_is_whole_when_it_serves_again() {
-    let mut cli = hub("");
+    // However long it takes until all are there, none is given up before.
+    let mut cli = hub("[limits]\ncall = \"5m\"\n");
     let journal = cli.folder().join("journal");
     cli.server("mails", &Script::both().plain_tool("send_mail").journal(&journal));
     let text = "x".repeat(24 << 20);

@@ -107,6 +107,7 @@ impl Serving {
 
     /// Waits until it has died by itself; what it wrote, and what it had in its folder.
     pub(crate) fn died(mut self) -> (String, CommandLine) {
+        assert!(!self.outlives(PATIENCE), "it is still there: {}", self.words());
         let code = self.wait();
         assert_eq!(code, None, "it has ended as if all were well: {}", self.words());
         self.killed = true;
@@ -169,15 +170,20 @@ impl Serving {
     }
 
     fn wait(&mut self) -> Option<i32> {
-        let since = Instant::now();
-        // The child is looked at rather than waited for, so that one that hangs fails the test.
-        while processes::alive(self.child.id()) && since.elapsed() < PATIENCE {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        if processes::alive(self.child.id()) {
+        if self.outlives(PATIENCE) {
             let _ = self.child.kill();
         }
         self.child.wait().unwrap().code()
+    }
+
+    /// Whether it is still there after that time. It is looked at rather than waited for, so that one that hangs fails
+    /// the test.
+    fn outlives(&self, patience: Duration) -> bool {
+        let since = Instant::now();
+        while processes::alive(self.child.id()) && since.elapsed() < patience {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        processes::alive(self.child.id())
     }
 }
 

@@ -32,6 +32,10 @@ pub(crate) fn test(workspace: &Workspace, args: &[String]) -> Result<()> {
     tests.env(PEERS_VARIABLE, peers::folder(workspace));
     let alone = format!("{PEERS_VARIABLE}={} cargo test --workspace", peers::folder(workspace).display());
     let whole = extra.is_empty();
+    if whole {
+        // One run names everything that fails.
+        tests.arg("--no-fail-fast");
+    }
     steps.push(Step::new("tests", &alone, move || {
         let mut passed = Passed::default();
         run::overheard(&mut tests, |line| passed.hear(line))?;

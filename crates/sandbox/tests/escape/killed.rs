@@ -7,16 +7,17 @@ use std::time::{Duration, Instant};
 use crate::fence::{interpreter, left_with, token};
 use crate::ordinary_user::Setting;
 
-/// A daemon with a session of its own, and a first process that sleeps beside it.
+/// A daemon with a session of its own, and a first process that sleeps beside it. The daemon itself says that it sleeps:
+/// one that is still becoming another program has no arguments to find it by.
 const CODE: &str = r#"
 import os, sys, time
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
-        os.execve(sys.executable, [sys.executable, "-I", "-c", "import time\ntime.sleep(60)", sys.argv[1]], {})
+        sleeps = "import time\nprint('sleeps', flush=True)\ntime.sleep(60)"
+        os.execve(sys.executable, [sys.executable, "-I", "-c", sleeps, sys.argv[1]], {})
     os._exit(0)
 os.wait()
-print("sleeps", flush=True)
 time.sleep(60)
 "#;
 

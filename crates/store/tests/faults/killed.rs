@@ -115,7 +115,7 @@ async fn nobody_runs(store: &dyn HubStore, round: usize) {
     let started = Instant::now();
     while !store.calls(running.clone()).await.unwrap().is_empty() {
         assert!(
-            started.elapsed() < Duration::from_secs(5),
+            started.elapsed() < Duration::from_secs(20),
             "calls of a dead hub still run after kill {round}"
         );
     }

@@ -127,7 +127,7 @@ async fn a_server_that_stays_away_fails_what_must_be_recorded() {
         let (start, end) = call();
         store.note(start, end);
     }
-    assert!(started.elapsed() < Duration::from_millis(500), "a note never waits");
+    assert!(started.elapsed() < Duration::from_secs(5), "a note never waits");
     let (begun, finished) = tokio::join!(store.begin(two.clone()), store.finish(one_end));
     let waited = started.elapsed();
     assert!(waited < Duration::from_secs(20), "{waited:?}");

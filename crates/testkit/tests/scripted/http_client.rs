@@ -1,7 +1,7 @@
 //! A client over a socket that knows just enough HTTP to see every byte.
 
 use std::{
-    io::{Read, Write},
+    io::{ErrorKind, Read, Write},
     net::TcpStream,
     time::Duration,
 };
@@ -67,6 +67,21 @@ pub(crate) fn read(mut stream: TcpStream) -> Option<Reply> {
     let (body, complete) =
         if head.contains("transfer-encoding: chunked") { unchunk(rest) } else { (rest.to_vec(), true) };
     Some(Reply { status, head, body, complete })
+}
+
+/// All that comes of a connection that then stays open and silent. However slow the machine, silence counts only once
+/// what must come has come.
+pub(crate) fn read_until_silence(mut stream: TcpStream, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    let (mut bytes, mut part) = (Vec::new(), [0; 65_536]);
+    while !enough(&bytes) {
+        let read = stream.read(&mut part).expect("more must come");
+        assert_ne!(read, 0, "it ended: {}", String::from_utf8_lossy(&bytes));
+        bytes.extend_from_slice(&part[..read]);
+    }
+    stream.set_read_timeout(Some(Duration::from_millis(500))).expect("a timeout");
+    let error = stream.read_to_end(&mut bytes).expect_err("silence");
+    assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
+    bytes
 }
 
 fn unchunk(mut rest: &[u8]) -> (Vec<u8>, bool) {

@@ -312,7 +312,7 @@ fn hard_work_is_given_up() {
         let started = Instant::now();
         let came = calculate_within(hard, limit, &Cancelled::default());
         assert!(came.is_err(), "{hard}: {came:?}");
-        assert!(started.elapsed() < limit * 10, "{hard} took {:?}", started.elapsed());
+        assert!(started.elapsed() < limit * 100, "{hard} took {:?}", started.elapsed());
     }
     let cancelled = Cancelled::default();
     cancelled.set();

@@ -21,6 +21,18 @@ use crate::tool::{Tool, ToolName};
 /// A future behind a pointer, as object-safe traits need it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// Puts a future behind a pointer. There is room for it before there is the future: one that was made before would be copied
+/// there, and with it all the room that it has for later.
+#[inline]
+pub fn boxed<'a, T, F>(make: impl FnOnce() -> F) -> BoxFuture<'a, T>
+where
+    F: Future<Output = T> + Send + 'a,
+{
+    let room = Box::<F>::new_uninit();
+    let made: Box<F> = Box::write(room, make());
+    Box::into_pin(made)
+}
+
 /// Somebody who listens to what happens. Must not block.
 pub trait EventSink: Send + Sync {
     /// Hears of one event.

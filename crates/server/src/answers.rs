@@ -155,10 +155,16 @@ impl Shared {
         let plain = |name: &str| !name.is_empty() && !name.contains(['/', '?', '#', '%']);
         let fine = head.body.len() <= self.body_bytes
             && profile.is_none_or(plain)
-            && mcp::fits(head).is_ok()
+            && head.fits()
             && !self.draining.load(Ordering::Acquire);
         let Familiar { shown, caller } = familiar;
-        let who = self.door.admit_again(head, shown).ok().filter(|_| fine)?;
+        let who = match shown {
+            Some(shown) if head.was_admitted() => shown.who.clone(),
+            shown => self.door.admit_again(head, shown).ok()?,
+        };
+        if !fine {
+            return None;
+        }
         let gateway = self.site.gateway(profile)?;
         let caller = match caller {
             Some((name, caller)) if *name == who => caller,

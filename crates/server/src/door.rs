@@ -68,7 +68,7 @@ impl Refusal {
 pub(crate) struct Shown {
     host: Vec<u8>,
     authorization: Vec<u8>,
-    who: Principal,
+    pub(crate) who: Principal,
 }
 
 impl Door {

@@ -126,7 +126,7 @@ impl Duplex {
                 let step = tokio::select! {
                     step = running.step() => step,
                     // Nobody wants to hear of it any more.
-                    () = entered.cancelled.cancelled() => return,
+                    () = entered.given_up.wait() => return,
                     () = closing.cancelled() => return,
                 };
                 let (text, over) = match step {

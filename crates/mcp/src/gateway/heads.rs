@@ -17,10 +17,14 @@ pub trait Heads: Sync {
 
     /// The value as a text; one that is none is not there.
     fn text(&self, name: &str) -> Option<&str> {
-        let value = self.value(name)?;
-        let printable = |byte: &u8| (b' '..=b'~').contains(byte) || *byte == b'\t';
-        std::str::from_utf8(value).ok().filter(|text| text.as_bytes().iter().all(printable))
+        self.value(name).and_then(printable)
     }
+}
+
+/// What can be read as a text.
+pub fn printable(value: &[u8]) -> Option<&str> {
+    let printable = |byte: &u8| (b' '..=b'~').contains(byte) || *byte == b'\t';
+    std::str::from_utf8(value).ok().filter(|text| text.as_bytes().iter().all(printable))
 }
 
 impl Heads for HeaderMap {

@@ -96,12 +96,11 @@ impl Gateway {
             Message::Request(request, params) => (request, params),
             other => return self.told(headers, other, principal),
         };
-        if !params.meta.contains(VERSION)
-            && let Err(error) = known_revision(headers)
-        {
+        let (says_itself, named) = (params.meta.contains(VERSION), newer(headers));
+        if !says_itself && let Some(Err(error)) = named.map(modern::supported) {
             return Reply::refused(400, Some(&request.id), &error);
         }
-        if is_modern(headers, Some(&params)) {
+        if says_itself || named.is_some() {
             return self.modern(headers, request, (params, principal)).await;
         }
         if request.method == "initialize" {
@@ -126,7 +125,7 @@ impl Gateway {
         if let Err(error) = known_revision(headers) {
             return Reply::refused(400, None, &error);
         }
-        if is_modern(headers, None) {
+        if is_modern(headers) {
             return Reply::empty(405);
         }
         let session = match self.session(headers, principal) {
@@ -164,7 +163,7 @@ impl Gateway {
         if let Err(error) = known_revision(headers) {
             return Reply::refused(400, None, &error);
         }
-        if is_modern(headers, None) {
+        if is_modern(headers) {
             return Reply::empty(405);
         }
         match self.session(headers, principal) {
@@ -199,7 +198,7 @@ impl Gateway {
         if let Err(error) = known_revision(headers) {
             return Reply::refused(400, None, &error);
         }
-        if is_modern(headers, None) {
+        if is_modern(headers) {
             return match message {
                 Message::Notification { .. } => Reply::empty(202),
                 Message::Request(..) | Message::Answer { .. } => {
@@ -237,7 +236,7 @@ impl Gateway {
         if let Err(error) = known_revision(headers) {
             return Reply::refused(400, None, &error);
         }
-        if is_modern(headers, None) {
+        if is_modern(headers) {
             return refuse(ONE_AT_A_TIME);
         }
         let session = match self.session(headers, principal) {
@@ -280,7 +279,7 @@ impl Gateway {
         let mut running = self.start(request, params, client_of(&session));
         let first = tokio::select! {
             first = running.step() => first,
-            () = entered.cancelled.cancelled() => return Reply::json(200, given_up(&running.id)),
+            () = entered.given_up.wait() => return Reply::json(200, given_up(&running.id)),
         };
         let text = match first {
             Step::Over(served) => return Reply::answer(200, &running.id, &served),
@@ -336,18 +335,18 @@ fn client_of(session: &Arc<Session>) -> Client {
     Client { facts: session.facts.clone(), session: Some(Arc::clone(session)) }
 }
 
-/// Whether a request speaks as modern clients do: its header names no legacy revision, or its body a revision at all.
-fn is_modern(headers: &dyn Heads, params: Option<&Params>) -> bool {
-    params.is_some_and(|params| params.meta.contains(VERSION))
-        || headers.text(PROTOCOL_VERSION).is_some_and(|version| !LEGACY.contains(&version))
+/// The revision that a header names, where it is no legacy one. Whoever names one speaks as modern clients do.
+fn newer(headers: &dyn Heads) -> Option<&str> {
+    headers.text(PROTOCOL_VERSION).filter(|version| !LEGACY.contains(version))
+}
+
+fn is_modern(headers: &dyn Heads) -> bool {
+    newer(headers).is_some()
 }
 
 /// Refuses a header that names a revision that nobody knows (2025-11-25, transports: an invalid one is answered with 400).
 fn known_revision(headers: &dyn Heads) -> Result<(), RpcError> {
-    match headers.text(PROTOCOL_VERSION) {
-        Some(version) if !LEGACY.contains(&version) => modern::supported(version),
-        _ => Ok(()),
-    }
+    newer(headers).map_or(Ok(()), modern::supported)
 }
 
 /// The HTTP status of an error (2026-07-28, transports/streamable-http).

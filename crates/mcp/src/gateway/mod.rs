@@ -28,12 +28,13 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_core::lane::PerLane;
+use toolhub_core::ports::boxed;
 use toolhub_core::{CallerLink, RawJson, RawObject};
 
 pub use asking::Asking;
 pub use backend::{Backend, GatewayCall, Handover, News, RpcError, ToolList};
 pub use duplex::Duplex;
-pub use heads::Heads;
+pub use heads::{Heads, printable};
 pub use http::{Events, Reply};
 
 use self::backend::modern_list_tail;
@@ -154,7 +155,7 @@ impl Gateway {
         let caller = CallerLink::new(Arc::clone(&link) as Arc<dyn toolhub_core::Caller>);
         let gateway = Arc::clone(self);
         let Request { id, method } = request;
-        let work = async move {
+        let work = boxed(|| async move {
             tokio::select! {
                 biased;
                 served = gateway.serve(&method, members, Wanting { era, session, caller }) => served,
@@ -163,8 +164,8 @@ impl Gateway {
                     Err(RpcError::new(ENDING, CUT))
                 }
             }
-        };
-        Running::new(id, link, Box::pin(work))
+        });
+        Running::new(id, link, work)
     }
 
     /// Does what a request wants.

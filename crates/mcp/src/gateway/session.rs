@@ -1,11 +1,14 @@
 //! The sessions of legacy clients: what was agreed with each, what runs for it, and when it is forgotten.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolhub_core::RawJson;
@@ -38,7 +41,7 @@ pub(crate) struct Session {
 #[derive(Debug)]
 struct State {
     used: Instant,
-    running: HashMap<Bytes, CancellationToken>,
+    running: HashMap<Bytes, Arc<GivenUp>>,
     watched: BTreeSet<String>,
     logs: HashMap<u64, Arc<EventLog>>,
 }
@@ -81,30 +84,31 @@ impl Session {
         kept
     }
 
-    /// Notes a request that runs, until what is given back is dropped; the token tells when the client gives it up, and
-    /// when the session ends.
+    /// Notes a request that runs, until what is given back is dropped; that tells when the client gives it up, and when the
+    /// session ends.
     pub(crate) fn enter(self: &Arc<Self>, id: &RawJson) -> Entered {
-        let cancelled = CancellationToken::new();
+        let given_up = Arc::<GivenUp>::default();
         let id = id.clone().into_bytes();
-        self.state().running.insert(id.clone(), cancelled.clone());
+        self.state().running.insert(id.clone(), Arc::clone(&given_up));
         // Whoever ends the session looks for what runs after it said so.
         if self.closing.is_cancelled() {
-            cancelled.cancel();
+            given_up.say();
         }
-        Entered { session: Arc::clone(self), id, cancelled }
+        Entered { session: Arc::clone(self), id, given_up }
     }
 
     /// Ends it, and gives up what runs for it.
     pub(crate) fn close(&self) {
         self.closing.cancel();
-        let running: Vec<CancellationToken> = self.state().running.values().cloned().collect();
-        running.iter().for_each(CancellationToken::cancel);
+        let running: Vec<Arc<GivenUp>> = self.state().running.values().cloned().collect();
+        running.iter().for_each(|one| one.say());
     }
 
     /// The client gives a request up.
     pub(crate) fn cancel(&self, id: &RawJson) {
-        if let Some(token) = self.state().running.remove(id.get().as_bytes()) {
-            token.cancel();
+        let running = self.state().running.remove(id.get().as_bytes());
+        if let Some(running) = running {
+            running.say();
         }
     }
 
@@ -157,7 +161,35 @@ impl Session {
 pub(crate) struct Entered {
     session: Arc<Session>,
     id: Bytes,
-    pub(crate) cancelled: CancellationToken,
+    pub(crate) given_up: Arc<GivenUp>,
+}
+
+/// Whether a client gave a request up. Every request of a session has one, and whoever answers it waits for that.
+#[derive(Debug, Default)]
+pub(crate) struct GivenUp {
+    said: AtomicBool,
+    waiting: AtomicWaker,
+}
+
+impl GivenUp {
+    fn say(&self) {
+        self.said.store(true, Ordering::Release);
+        self.waiting.wake();
+    }
+
+    fn is_said(&self) -> bool {
+        self.said.load(Ordering::Acquire)
+    }
+
+    /// Waits until it is given up. One at a time waits for that.
+    pub(crate) async fn wait(&self) {
+        poll_fn(|context| {
+            // Looked at after whoever says it can find us.
+            self.waiting.register(context.waker());
+            if self.is_said() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
 }
 
 impl Drop for Entered {
@@ -233,9 +265,9 @@ mod tests {
         let (one, id) = (session.enter(&RawJson::from(1)), RawJson::from("x"));
         let other = session.enter(&id);
         session.cancel(&id);
-        assert!(other.cancelled.is_cancelled() && !one.cancelled.is_cancelled());
+        assert!(other.given_up.is_said() && !one.given_up.is_said());
         session.close();
-        assert!(one.cancelled.is_cancelled() && session.enter(&id).cancelled.is_cancelled());
+        assert!(one.given_up.is_said() && session.enter(&id).given_up.is_said());
     }
 
     #[tokio::test(start_paused = true)]

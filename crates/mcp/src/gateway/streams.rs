@@ -137,7 +137,7 @@ pub(super) async fn pump(log: Arc<EventLog>, mut running: Running, entered: Ente
     loop {
         let step = tokio::select! {
             step = running.step() => step,
-            () = entered.cancelled.cancelled() => {
+            () = entered.given_up.wait() => {
                 log.push(&given_up(&running.id));
                 break;
             }

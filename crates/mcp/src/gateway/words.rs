@@ -1,7 +1,9 @@
 //! What is to be said to a client while its request runs. Most requests end without a word, so nothing is made for them.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 
 use tokio::sync::Notify;
 
@@ -22,6 +24,8 @@ pub(crate) enum Word {
 #[derive(Debug, Default)]
 struct State {
     words: VecDeque<Word>,
+    /// Who says them to the client, while there are none.
+    waiting: Option<Waker>,
     closed: bool,
 }
 
@@ -29,7 +33,6 @@ struct State {
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     state: Mutex<State>,
-    said: Notify,
     closed: Notify,
 }
 
@@ -40,18 +43,15 @@ impl Words {
 
     /// Tells something. A client that does not read loses what it is told, and nobody waits for it.
     pub(crate) fn tell(&self, text: String) {
-        let mut state = self.state();
+        let state = self.state();
         if state.words.len() < WAITING && !state.closed {
-            state.words.push_back(Word::Message(text));
-            drop(state);
-            self.said.notify_one();
+            say(state, Word::Message(text));
         }
     }
 
     /// Says something that must not be lost.
     pub(crate) fn put(&self, word: Word) {
-        self.state().words.push_back(word);
-        self.said.notify_one();
+        say(self.state(), word);
     }
 
     /// What is to be said next, if there is anything.
@@ -59,20 +59,31 @@ impl Words {
         self.state().words.pop_front()
     }
 
-    /// Waits for what is to be said next.
+    /// Waits for what is to be said next. One at a time waits for that.
     pub(crate) async fn next(&self) -> Word {
-        loop {
-            let said = self.said.notified();
-            if let Some(word) = self.take() {
-                return word;
+        poll_fn(|context| {
+            let mut state = self.state();
+            match state.words.pop_front() {
+                Some(word) => Poll::Ready(word),
+                None => {
+                    match &mut state.waiting {
+                        Some(waiting) => waiting.clone_from(context.waker()),
+                        nobody => *nobody = Some(context.waker().clone()),
+                    }
+                    Poll::Pending
+                }
             }
-            said.await;
-        }
+        })
+        .await
     }
 
     /// The client is gone: nobody hears anything any more.
     pub(crate) fn close(&self) {
-        self.state().closed = true;
+        let mut state = self.state();
+        state.closed = true;
+        let waiting = state.waiting.take();
+        drop(state);
+        drop(waiting);
         self.closed.notify_waiters();
     }
 
@@ -84,5 +95,15 @@ impl Words {
         if !self.state().closed {
             closed.await;
         }
+    }
+}
+
+/// Adds a word, and wakes whoever waits for one.
+fn say(mut state: MutexGuard<'_, State>, word: Word) {
+    state.words.push_back(word);
+    let waiting = state.waiting.take();
+    drop(state);
+    if let Some(waiting) = waiting {
+        waiting.wake();
     }
 }

@@ -1,19 +1,22 @@
 //! The head of a message as clients send it nearly always.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use httparse::{Header, Request, Status};
-use toolhub_mcp::gateway::Heads;
+use toolhub_mcp::Likeness;
+use toolhub_mcp::gateway::{Heads, printable};
+
+use crate::mcp;
 
 /// The headers that such a message has at most.
-pub(super) const MOST: usize = 40;
+const MOST: usize = 40;
 /// The longest head that is waited for.
 const LONGEST: usize = 16 << 10;
+/// The longest head that is remembered for the next message.
+const LONGEST_KEPT: usize = 4 << 10;
 /// The longest message that is taken the short way.
 const LONGEST_BODY: usize = 64 << 10;
-
-/// Room for headers.
-pub(super) type Fields<'a> = [MaybeUninit<Header<'a>>; MOST];
 
 /// What was found in the bytes that came.
 pub(super) enum Found<'a> {
@@ -43,38 +46,121 @@ pub(crate) struct Head<'a> {
     pub(crate) body: &'a [u8],
     /// How many bytes it has, head and all.
     pub(super) length: usize,
-    fields: &'a [Header<'a>],
+    known: &'a Known,
 }
 
 impl<'a> Head<'a> {
-    /// Looks for a message at the beginning of these bytes.
-    pub(super) fn find(bytes: &'a [u8], fields: &'a mut Fields<'a>) -> Found<'a> {
+    /// Looks for a message at the beginning of these bytes. A head that looks like the last is not read again.
+    pub(super) fn find(bytes: &'a [u8], known: &'a mut Option<Known>) -> Found<'a> {
+        let seen = known.as_ref().and_then(|known| known.likeness.seen(bytes));
+        let (length, body) = match seen.map_or_else(|| Known::read(bytes, known), Ok) {
+            Ok((_, body)) if body > LONGEST_BODY => return Found::Unusual,
+            Ok(lengths) => lengths,
+            Err(found) => return found,
+        };
+        let Some(known) = known else { return Found::Unusual };
+        let path = known.said(&known.path);
+        match bytes.get(length..length + body) {
+            Some(said) => Found::Whole(Self { path, body: said, length: length + body, known }),
+            None => Found::Part(Missing::Body),
+        }
+    }
+
+    /// Whether it says of its message and of the answer what must be said.
+    pub(crate) fn fits(&self) -> bool {
+        self.known.fits
+    }
+
+    /// Whether the message before had the same head, and was let in.
+    pub(crate) fn was_admitted(&self) -> bool {
+        self.known.admitted
+    }
+}
+
+/// A head that was read.
+#[derive(Debug)]
+pub(super) struct Known {
+    likeness: Likeness,
+    path: Range<usize>,
+    fields: Vec<Field>,
+    fits: bool,
+    /// Whether a message that it came with was let in.
+    admitted: bool,
+}
+
+/// Where one of its headers stands.
+#[derive(Debug)]
+struct Field {
+    name: Range<usize>,
+    value: Range<usize>,
+    /// Whether the value can be read as a text.
+    printable: bool,
+}
+
+impl Known {
+    /// Reads the head that these bytes begin with: its length, and that of what follows.
+    fn read<'a>(bytes: &[u8], known: &mut Option<Self>) -> Result<(usize, usize), Found<'a>> {
         // Told at once: nobody who wants something else should have to wait for the rest.
         const BEGINNING: &[u8] = b"POST /mcp";
         let common = bytes.len().min(BEGINNING.len());
         if bytes[..common] != BEGINNING[..common] {
-            return Found::Unusual;
+            return Err(Found::Unusual);
         }
-        let mut request = Request::new(&mut []);
-        let length = match request.parse_with_uninit_headers(bytes, fields) {
+        let (mut fields, mut request) = ([const { MaybeUninit::uninit() }; MOST], Request::new(&mut []));
+        let length = match request.parse_with_uninit_headers(bytes, &mut fields) {
             Ok(Status::Complete(length)) => length,
-            Ok(Status::Partial) if bytes.len() < LONGEST => return Found::Part(Missing::Head),
-            Ok(Status::Partial) | Err(_) => return Found::Unusual,
+            Ok(Status::Partial) if bytes.len() < LONGEST => return Err(Found::Part(Missing::Head)),
+            Ok(Status::Partial) | Err(_) => return Err(Found::Unusual),
         };
         let Request { path: Some(path), version: Some(1), headers, .. } = request else {
-            return Found::Unusual;
+            return Err(Found::Unusual);
         };
-        let fields: &[Header<'_>] = headers;
-        let Some(body) = body_of(fields) else { return Found::Unusual };
-        match bytes.get(length..length + body) {
-            Some(said) => Found::Whole(Self { path, body: said, length: length + body, fields }),
-            None => Found::Part(Missing::Body),
+        let likeness = length_of(headers).and_then(|said| Likeness::of(&bytes[..length], said));
+        let (likeness, body) = likeness.ok_or(Found::Unusual)?;
+        let place = |part: &[u8]| {
+            let start = part.as_ptr().addr() - bytes.as_ptr().addr();
+            start..start + part.len()
+        };
+        let field = |header: &Header<'_>| Field {
+            name: place(header.name.as_bytes()),
+            value: place(header.value),
+            printable: printable(header.value).is_some(),
+        };
+        // What it says of its length is of this message, and no other: nobody is to ask for it.
+        let lasting = |header: &&Header<'_>| !header.name.eq_ignore_ascii_case("content-length");
+        let fields = headers.iter().filter(lasting).map(field).collect();
+        let path = place(path.as_bytes());
+        let mut read = Self { likeness, path, fields, fits: false, admitted: false };
+        read.fits = mcp::fits(&read).is_ok();
+        *known = Some(read);
+        Ok((length, body))
+    }
+
+    /// The message that it came with was let in. One that is long is not kept for the next.
+    pub(super) fn admits(known: &mut Option<Self>) {
+        match known {
+            Some(long) if long.likeness.text().len() > LONGEST_KEPT => *known = None,
+            Some(known) => known.admitted = true,
+            None => {}
         }
+    }
+
+    fn said(&self, place: &Range<usize>) -> &str {
+        self.likeness.text().get(place.clone()).unwrap_or_default()
+    }
+
+    fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| self.is_named(field, name))
+    }
+
+    #[inline]
+    fn is_named(&self, field: &Field, name: &str) -> bool {
+        field.name.len() == name.len() && self.said(&field.name).eq_ignore_ascii_case(name)
     }
 }
 
-/// How long the message is that follows; `None` for one that is not of the usual kind.
-fn body_of(fields: &[Header<'_>]) -> Option<usize> {
+/// What is said of how long the message is that follows; `None` for one that is not of the usual kind.
+fn length_of<'a>(fields: &[Header<'a>]) -> Option<&'a [u8]> {
     let mut length = None;
     for Header { name, value } in fields {
         // Whoever asks from a web page is told what its browser wants to know.
@@ -83,10 +169,7 @@ fn body_of(fields: &[Header<'_>]) -> Option<usize> {
             7 => name.eq_ignore_ascii_case("upgrade"),
             10 => name.eq_ignore_ascii_case("connection") && !value.eq_ignore_ascii_case(b"keep-alive"),
             17 => name.eq_ignore_ascii_case("transfer-encoding"),
-            14 if name.eq_ignore_ascii_case("content-length") => {
-                let said = number(value).filter(|said| *said <= LONGEST_BODY)?;
-                length.replace(said).is_some()
-            }
+            14 if name.eq_ignore_ascii_case("content-length") => length.replace(*value).is_some(),
             _ => false,
         };
         if other {
@@ -96,20 +179,32 @@ fn body_of(fields: &[Header<'_>]) -> Option<usize> {
     length
 }
 
-/// Digits and nothing else, and few of them.
-fn number(digits: &[u8]) -> Option<usize> {
-    let fit = (1..=9).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
-    fit.then(|| digits.iter().fold(0, |all, digit| all * 10 + usize::from(digit - b'0')))
+impl Heads for Known {
+    fn value(&self, name: &str) -> Option<&[u8]> {
+        self.field(name).map(|field| self.said(&field.value).as_bytes())
+    }
+
+    fn any(&self, name: &str, such: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        let named = |field: &&Field| self.is_named(field, name);
+        self.fields.iter().filter(named).any(|field| such(self.said(&field.value).as_bytes()))
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.field(name).filter(|field| field.printable).map(|field| self.said(&field.value))
+    }
 }
 
 impl Heads for Head<'_> {
     fn value(&self, name: &str) -> Option<&[u8]> {
-        let named = |field: &&Header<'_>| field.name.eq_ignore_ascii_case(name);
-        self.fields.iter().find(named).map(|field| field.value)
+        self.known.value(name)
     }
 
     fn any(&self, name: &str, such: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        self.fields.iter().any(|field| field.name.eq_ignore_ascii_case(name) && such(field.value))
+        self.known.any(name, such)
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.known.text(name)
     }
 }
 
@@ -118,7 +213,7 @@ mod tests {
     use super::*;
 
     fn find(text: &str) -> &'static str {
-        match Head::find(text.as_bytes(), &mut [const { MaybeUninit::uninit() }; MOST]) {
+        match Head::find(text.as_bytes(), &mut None) {
             Found::Part(Missing::Head) => "part",
             Found::Part(Missing::Body) => "body",
             Found::Unusual => "unusual",
@@ -159,11 +254,62 @@ mod tests {
     #[test]
     fn headers_are_found_by_their_names() {
         let text = "POST /mcp/ops HTTP/1.1\r\nAccept: a\r\nACCEPT: b\r\ncontent-length: 2\r\n\r\n{}POST";
-        let mut fields = [const { MaybeUninit::uninit() }; MOST];
-        let Found::Whole(head) = Head::find(text.as_bytes(), &mut fields) else { panic!("not found") };
+        let mut known = None;
+        let Found::Whole(head) = Head::find(text.as_bytes(), &mut known) else { panic!("not found") };
         assert_eq!((head.path, head.body, head.length), ("/mcp/ops", &b"{}"[..], text.len() - 4));
         assert_eq!(head.value("accept"), Some(&b"a"[..]));
         assert!(head.any("accept", &mut |value| value == b"b"));
         assert_eq!(head.value("host"), None);
+    }
+    /// Messages one after another over one connection, each found as if it were the first.
+    #[test]
+    fn what_came_before_changes_nothing() {
+        let long = "x".repeat(LONGEST_BODY + 1);
+        let heads = ["/mcp", "/mcp", "/mcp/ops", "/mcp", "/other"];
+        let fields = ["Accept: a\r\n", "Accept: b\r\n", "X: \u{e9}\r\n", "", "Connection: close\r\n"];
+        let mut known = None;
+        for (path, more) in heads.iter().flat_map(|path| fields.iter().map(move |more| (path, more))) {
+            for body in ["{}", "{}", "", "[1, 2, 3]", long.as_str(), "{}"] {
+                let head = format!("POST {path} HTTP/1.1\r\n{more}Content-Length: {}\r\n\r\n", body.len());
+                let text = format!("{head}{body}POST");
+                for text in [&text[..], &text[..head.len() - 1], &text[..head.len()]] {
+                    let alone = seen(&Head::find(text.as_bytes(), &mut None));
+                    let after = seen(&Head::find(text.as_bytes(), &mut known));
+                    assert_eq!(after, alone, "{:?}", &text[..text.len().min(200)]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn whoever_was_let_in_is_known_by_the_same_head_alone() {
+        let text = |more: &str| format!("POST /mcp HTTP/1.1\r\n{more}Content-Length: 2\r\n\r\n{{}}");
+        let mut known = None;
+        let mut find = |text: &str, answered: bool| {
+            let Found::Whole(head) = Head::find(text.as_bytes(), &mut known) else { panic!("{text}") };
+            let admitted = head.was_admitted();
+            if answered {
+                Known::admits(&mut known);
+            }
+            admitted
+        };
+        let (ann, bob) = (text("Authorization: Bearer a\r\n"), text("Authorization: Bearer b\r\n"));
+        assert!(!find(&ann, false) && !find(&ann, true) && find(&ann, true));
+        assert!(!find(&bob, false) && !find(&bob, true) && find(&bob, true));
+        assert!(!find(&ann, true));
+        let long = text(&format!("X: {}\r\n", "x".repeat(LONGEST_KEPT)));
+        assert!(!find(&long, true) && !find(&long, true) && !find(&ann, true));
+    }
+
+    /// All that is told of a message.
+    fn seen(found: &Found<'_>) -> String {
+        match found {
+            Found::Part(missing) => format!("{missing:?}"),
+            Found::Unusual => "unusual".to_owned(),
+            Found::Whole(head) => {
+                let (path, body, length) = (head.path, head.body, head.length);
+                format!("{path} {body:?} {length} {:?} {}", head.text("accept"), head.fits())
+            }
+        }
     }
 }

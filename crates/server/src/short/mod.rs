@@ -6,7 +6,6 @@ mod written;
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
 use toolhub_mcp::gateway::{Events, Reply};
 
-use self::head::{Found, MOST, Missing};
+use self::head::{Found, Known, Missing};
 use self::written::{END, LONG, Written, chunk};
 use crate::account::Account;
 use crate::answers::{Familiar, Shared};
@@ -72,11 +71,11 @@ impl Short<'_> {
     /// Answers messages for as long as they are of the usual kind and this is the place for it.
     pub(crate) async fn serve(&self, mut stream: TcpStream, mut stay: Stay) -> Left {
         let (mut read, mut out, mut familiar) = (Vec::new(), Vec::new(), Familiar::default());
+        let mut known: Option<Known> = None;
         loop {
-            let mut fields = [const { MaybeUninit::uninit() }; MOST];
             let found = match read.is_empty() {
                 true => Found::Part(Missing::Head),
-                false => Head::find(&read, &mut fields),
+                false => Head::find(&read, &mut known),
             };
             let done = match found {
                 Found::Part(missing) => Err(missing),
@@ -89,6 +88,9 @@ impl Short<'_> {
                     }
                 }
             };
+            if done.is_ok() {
+                Known::admits(&mut known);
+            }
             match done {
                 Ok(length) if length == read.len() => {
                     read.clear();

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use tokio::sync::{broadcast, watch};
+use toolhub_core::ports::boxed;
 use toolhub_core::{
     BoxFuture, CallId, Event, EventKind, Lang, Mending, RawJson, RawObject, Say as _, ServerId, Source,
     ToolCall, ToolError, ToolOutput, TraceContext,
@@ -167,7 +168,7 @@ impl Backend for HubBackend {
     }
 
     fn call(&self, call: GatewayCall) -> BoxFuture<'_, Result<RawJson, RpcError>> {
-        Box::pin(async move {
+        boxed(|| async move {
             let mut view = self.view();
             let mut target = view.targets.get(&call.name);
             if target.is_none() {

@@ -4,18 +4,23 @@
 use std::mem::MaybeUninit;
 
 use bytes::{Buf as _, Bytes, BytesMut};
+use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use httparse::ParserConfig;
+
+use crate::likeness::Likeness;
 
 /// The most that a head may take, and the most lines it may have.
 const MAX_HEAD: usize = 64 << 10;
 const MAX_LINES: usize = 96;
+/// The longest head that is remembered.
+const MAX_KNOWN: usize = 4 << 10;
 /// The most that the line of a chunk's length may take, and what comes after the last chunk.
 const MAX_SIZE_LINE: usize = 1 << 10;
 const MAX_TRAILERS: usize = 16 << 10;
 
 /// The head of an answer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Head {
     pub(super) status: StatusCode,
     /// Whether it says that JSON follows, and nothing besides: what nearly every answer says.
@@ -26,6 +31,13 @@ pub(super) struct Head {
     pub(super) body: Framing,
     /// Whether another message may follow on the same connection.
     pub(super) stays: bool,
+}
+
+/// A head that came before over the same connection.
+#[derive(Debug)]
+pub(super) struct Known {
+    likeness: Likeness,
+    head: Head,
 }
 
 /// Where a body ends, as far as it has not been read.
@@ -74,8 +86,19 @@ fn garbled<T>(why: &str) -> Result<T, Garbled> {
 }
 
 impl Head {
-    /// Takes a head out of what came, once it is there whole. What only announces another one is skipped.
-    pub(super) fn take(from: &mut BytesMut) -> Result<Option<Self>, Garbled> {
+    /// Takes a head out of what came, once it is there whole. One that looks like the last is not read again.
+    pub(super) fn take(from: &mut BytesMut, known: &mut Option<Box<Known>>) -> Result<Option<Self>, Garbled> {
+        if let Some(known) = known
+            && let Some((length, body)) = known.likeness.seen(from)
+        {
+            from.advance(length);
+            return Ok(Some(Self { body: Framing::Length(body as u64), ..known.head.clone() }));
+        }
+        Self::read(from, known)
+    }
+
+    /// Reads a head. What only announces another one is skipped.
+    fn read(from: &mut BytesMut, known: &mut Option<Box<Known>>) -> Result<Option<Self>, Garbled> {
         loop {
             // Room that is not written over first: most of it is never used.
             let mut lines = [const { MaybeUninit::uninit() }; MAX_LINES];
@@ -99,14 +122,22 @@ impl Head {
                 }
                 continue;
             }
-            let facts = Facts::of(&head, status)?;
+            let Facts { body, stays, plain_json } = Facts::of(&head, status)?;
+            // As nearly every answer is. Others may have no body, whatever they say of its length.
+            let usual = status == StatusCode::OK && plain_json && stays && length <= MAX_KNOWN;
+            let likeness = usual.then(|| likeness(&from[..length], head.headers)).flatten();
             let lines = from.split_to(length).freeze();
-            let Facts { body, stays, plain_json } = facts;
-            return Ok(Some(Self { status, plain_json, lines, body, stays }));
+            let head = Self { status, plain_json, lines, body, stays };
+            if let Some(likeness) = likeness {
+                // What is kept lies by itself, and not in what was read with it.
+                let lines = likeness.text().as_bytes().clone();
+                *known = Some(Box::new(Known { likeness, head: Self { lines, ..head } }));
+            }
+            return Ok(Some(head));
         }
     }
 
-    /// Its lines, by their names.
+    /// Its lines, by their names; but for the one that says how long its body is, which the body itself tells.
     pub(super) fn headers(&self) -> HeaderMap {
         let mut lines = [httparse::EMPTY_HEADER; MAX_LINES];
         let mut head = httparse::Response::new(&mut lines);
@@ -114,13 +145,25 @@ impl Head {
         let _ = head.parse(&self.lines);
         let mut map = HeaderMap::with_capacity(head.headers.len());
         for line in head.headers.iter() {
-            let name = HeaderName::from_bytes(line.name.as_bytes());
-            if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(line.value)) {
+            let name =
+                HeaderName::from_bytes(line.name.as_bytes()).ok().filter(|name| name != CONTENT_LENGTH);
+            if let (Some(name), Ok(value)) = (name, HeaderValue::from_bytes(line.value)) {
                 map.append(name, value);
             }
         }
         map
     }
+}
+
+/// What a head is known again by, if the same lines come another time.
+fn likeness(head: &[u8], lines: &[httparse::Header<'_>]) -> Option<Likeness> {
+    let mut lengths = lines.iter().filter(|line| line.name.eq_ignore_ascii_case("content-length"));
+    let length = lengths.next()?;
+    // Said twice, it would have to be the same twice.
+    if lengths.next().is_some() {
+        return None;
+    }
+    Likeness::of(head, length.value).map(|(likeness, _)| likeness)
 }
 
 /// What a head says of its body and its connection.
@@ -280,7 +323,7 @@ mod tests {
     fn read(text: &str, at_once: usize) -> Result<(u16, String, bool, bool), String> {
         let (mut there, mut coming) = (BytesMut::new(), text.as_bytes().chunks(at_once));
         let head = loop {
-            match Head::take(&mut there).map_err(|Garbled(why)| why)? {
+            match Head::take(&mut there, &mut None).map_err(|Garbled(why)| why)? {
                 Some(head) => break head,
                 None => there.extend_from_slice(coming.next().ok_or("no head")?),
             }
@@ -370,10 +413,50 @@ mod tests {
     #[test]
     fn its_lines_can_be_looked_up() {
         let text = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nMcp-Session-Id: s1\r\ncontent-length: 0\r\n\r\n";
-        let head = Head::take(&mut BytesMut::from(text)).unwrap().unwrap();
+        let head = |text: &str| Head::take(&mut BytesMut::from(text), &mut None).unwrap().unwrap();
+        let (head, packed) =
+            (head(text), head(&text.replace("Mcp-Session-Id: s1", "Content-Encoding: gzip")));
         assert!(head.plain_json);
         assert_eq!(head.headers().get("mcp-session-id").unwrap(), "s1");
-        let packed = text.replace("Mcp-Session-Id: s1", "Content-Encoding: gzip");
-        assert!(!Head::take(&mut BytesMut::from(packed.as_str())).unwrap().unwrap().plain_json);
+        assert!(!packed.plain_json);
+    }
+
+    /// Answers one after another over one connection, each as it says it is.
+    #[test]
+    fn a_head_that_came_before_says_the_same() {
+        let head = |more: &str, length: usize| {
+            format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{more}content-length: {length}\r\n\r\n"
+            )
+        };
+        let (date, other) = ("date: today\r\n", "date: later\r\n");
+        let close = "connection: close\r\n";
+        let (mut known, mut there) = (None, BytesMut::new());
+        let answers = [(date, 2), (date, 2), (date, 10), (other, 10), (date, 0), (close, 3), (close, 3)];
+        for (more, length) in answers {
+            let body = "x".repeat(length);
+            there.extend_from_slice(format!("{}{body}", head(more, length)).as_bytes());
+            let found = Head::take(&mut there, &mut known).unwrap().unwrap();
+            assert_eq!((found.status.as_u16(), found.plain_json, found.stays), (200, true, more != close));
+            assert_eq!(found.body, Framing::Length(length as u64));
+            let said = found.headers();
+            assert_eq!(
+                said.get("date").is_some_and(|date| more.contains(date.to_str().unwrap())),
+                more != close
+            );
+            assert_eq!(there.split(), body.as_bytes());
+            assert!(
+                known.as_ref().unwrap().likeness.text().contains("date"),
+                "one that ends it all is not kept"
+            );
+        }
+        for text in
+            ["500 Oh\r\ncontent-length: 0", "204 No\r\ncontent-length: 2", "204 No\r\ncontent-length: 2"]
+        {
+            let text = format!("HTTP/1.1 {text}\r\ncontent-type: application/json\r\n\r\n");
+            there.extend_from_slice(text.as_bytes());
+            let found = Head::take(&mut there, &mut known).unwrap().unwrap();
+            assert_eq!((found.status.as_str(), found.body), (&text[9..12], Framing::Length(0)));
+        }
     }
 }

@@ -15,6 +15,7 @@ use reqwest::{Client, RequestBuilder, Response};
 use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
+use toolhub_core::ports::boxed;
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 use url::Url;
 
@@ -108,7 +109,7 @@ impl Http {
 
 impl Transport for Http {
     fn request<'a>(&'a self, mut request: OutgoingRequest<'a>) -> BoxFuture<'a, Result<RawJson, McpError>> {
-        Box::pin(async move {
+        boxed(|| async move {
             let told = !matches!(request.method, "initialize" | "server/discover");
             let mut guard = CancelOnDrop { http: self, id: told.then_some(request.id) };
             request.leaves();

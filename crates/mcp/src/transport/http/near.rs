@@ -23,7 +23,7 @@ use url::Url;
 
 use super::answer::{read_body, too_large};
 use super::client::{CONNECT_DEADLINE, root_cause};
-use super::frames::{Framing, Garbled, Head, Part};
+use super::frames::{Framing, Garbled, Head, Known, Part};
 use crate::error::McpError;
 use crate::transport::MAX_RESULT_BYTES;
 
@@ -55,6 +55,8 @@ pub(super) struct Near {
 struct Wire {
     stream: TcpStream,
     there: BytesMut,
+    /// The head of an answer that came over it.
+    known: Option<Box<Known>>,
     /// When the last message went over it.
     used: Instant,
 }
@@ -141,7 +143,7 @@ impl Wire {
             if !self.more().await.map_err(|error| lost(&error))? {
                 return Err(lost(&broken_off()));
             }
-            if let Some(head) = Head::take(&mut self.there).map_err(unreadable)? {
+            if let Some(head) = Head::take(&mut self.there, &mut self.known).map_err(unreadable)? {
                 return Ok(head);
             }
         }
@@ -304,7 +306,7 @@ impl Near {
         };
         // A message is one small write, and is not to wait for another.
         let _ = stream.set_nodelay(true);
-        Ok(Wire { stream, there: BytesMut::new(), used: Instant::now() })
+        Ok(Wire { stream, there: BytesMut::new(), known: None, used: Instant::now() })
     }
 
     /// Posts one message: all lines of its head but the last, which says how long it is, and its body.

@@ -48,7 +48,7 @@ const BENCHMARKS: &[Benchmark] = &[
     },
     Benchmark {
         name: "gateway",
-        about: "calls through the gateway, beside direct ones, a bare pass-through and other gateways; `--peers` installs those",
+        about: "calls through the gateway, beside direct ones, a bare pass-through and other gateways; `--peers` installs those, `--instructions` counts instead of timing",
         run: gateway::run,
     },
     Benchmark {

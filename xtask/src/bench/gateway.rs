@@ -1,5 +1,6 @@
 //! What the gateway costs: the same calls straight to a server, through a bare pass-through, through the gateway, and
 //! through other gateways where they are installed, side by side in one run.
+mod instructions;
 mod peers;
 
 use std::{
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 
 use self::peers::Found;
 use crate::{
-    commands::only_flag,
+    commands::unknown,
     run::{self, Profile, build, program},
     table::Table,
     workspace::Workspace,
@@ -30,7 +31,11 @@ const LISTS: usize = 50;
 const STARTS: usize = 20;
 
 pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
-    let install = only_flag(args, "--peers")?;
+    const FLAGS: [&str; 2] = ["--instructions", "--peers"];
+    if let Some(stranger) = args.iter().find(|arg| !FLAGS.contains(&arg.as_str())) {
+        return Err(unknown("argument", stranger, FLAGS));
+    }
+    let [instructions, install] = FLAGS.map(|flag| args.iter().any(|arg| arg == flag));
     let programs = Programs {
         toolhub: build(workspace, "toolhub", "toolhub", Profile::Release)?,
         load: build(workspace, "toolhub-testkit", "gateway-load", Profile::Release)?,
@@ -39,6 +44,9 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     };
     if programs.folder.exists() {
         fs::remove_dir_all(&programs.folder)?;
+    }
+    if instructions {
+        return instructions::show(&programs);
     }
     println!("median of {ROUNDS} rounds of {SECONDS} s; a round takes each in turn\n");
     over_http(&programs)?;
@@ -52,6 +60,9 @@ struct Programs {
     folder: PathBuf,
     peers: Vec<Found>,
 }
+
+/// How something else runs a program.
+type Wrap<'a> = &'a dyn Fn(Command) -> Command;
 
 /// A session as `gateway-load` begins one with ours.
 const SESSION: [&str; 3] = ["session", "2025-11-25", "echo_0"];
@@ -92,13 +103,26 @@ impl Programs {
     }
 
     fn floor(&self, upstream: &Served) -> Result<Served> {
-        Served::start(program(&self.load).args(["floor", &upstream.url]), |line| Some(line.to_owned()))
+        self.floor_under(upstream, &|command| command)
+    }
+
+    /// The same, as something else runs it.
+    fn floor_under(&self, upstream: &Served, wrap: Wrap<'_>) -> Result<Served> {
+        let mut command = program(&self.load);
+        command.args(["floor", &upstream.url]);
+        Served::start(&mut wrap(command), |line| Some(line.to_owned()))
     }
 
     /// The gateway in front of one server.
     fn gateway(&self, name: &str, server: &Value) -> Result<Served> {
+        self.gateway_under(name, server, &|command| command)
+    }
+
+    /// The same, as something else runs it.
+    fn gateway_under(&self, name: &str, server: &Value, wrap: Wrap<'_>) -> Result<Served> {
         let mut command = self.toolhub(name, server)?;
-        Served::start(command.args(["--json", "serve", "--bind", "127.0.0.1:0"]), |line| {
+        command.args(["--json", "serve", "--bind", "127.0.0.1:0"]);
+        Served::start(&mut wrap(command), |line| {
             serde_json::from_str::<Value>(line).ok()?["mcp"].as_str().map(str::to_owned)
         })
     }

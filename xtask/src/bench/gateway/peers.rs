@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::Served;
+use super::{Served, Wrap};
 use crate::{
     cargo_tools::CargoTool,
     run::{self, program},
@@ -92,10 +92,15 @@ impl Found {
 
     /// Starts it in front of a server, which `mcp.json` would describe so.
     pub(super) fn serve(&self, folder: &Path, server: &Value) -> Result<Served> {
+        self.serve_under(folder, server, &|command| command)
+    }
+
+    /// The same, as something else runs it.
+    pub(super) fn serve_under(&self, folder: &Path, server: &Value, wrap: Wrap<'_>) -> Result<Served> {
         fs::create_dir_all(folder)?;
         // It does not tell which port it was given: one is looked for that is free.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-        let mut command = (self.peer.command)(&self.program, (folder, server, port))?;
+        let mut command = wrap((self.peer.command)(&self.program, (folder, server, port))?);
         let said = fs::File::create(folder.join("said"))?;
         command.current_dir(folder).stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
         let child = command.spawn().with_context(|| format!("{} does not start", self.name()))?;

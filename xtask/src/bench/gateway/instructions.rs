@@ -1,0 +1,110 @@
+//! How many instructions a call takes in a program itself, counted by callgrind: the same on a busy machine as on an idle one,
+//! which times are not. What the system does for the program is not in it.
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use super::{Programs, SESSION, Served, Wrap};
+use crate::{
+    debian,
+    run::{self, program},
+    table::Table,
+};
+
+const CALLERS: &str = "32";
+/// Seconds of calls before those that are counted, and of those.
+const BEFORE: &str = "6";
+const COUNTED: &str = "12";
+/// What was counted is written by then.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(super) fn show(programs: &Programs) -> Result<()> {
+    if run::read(program("valgrind").arg("--version")).is_err() {
+        debian::install("valgrind", "callgrind counts instructions: install valgrind")?;
+    }
+    let upstream = programs.upstream(1)?;
+    let server = json!({"type": "http", "url": upstream.url});
+    let folder = programs.folder.join("instructions");
+    fs::create_dir_all(&folder)?;
+    let count = |name: &str, manner: &[&str], start: &dyn Fn(Wrap<'_>) -> Result<Served>| {
+        let out = folder.join(name);
+        let served = start(&|command| under_callgrind(&command, &out))?;
+        Counting { programs, served: &served, manner, out: &out }.count().with_context(|| name.to_owned())
+    };
+    let mut counted = vec![
+        ("floor (bare pass-through)", count("floor", &[], &|wrap| programs.floor_under(&upstream, wrap))?),
+        (
+            "toolhub, in a session",
+            count("toolhub", &SESSION, &|wrap| programs.gateway_under("counted", &server, wrap))?,
+        ),
+    ];
+    for peer in &programs.peers {
+        let at = folder.join(peer.name()).with_extension("folder");
+        let found = count(peer.name(), &peer.manner(), &|wrap| peer.serve_under(&at, &server, wrap))?;
+        counted.push((peer.name(), found));
+    }
+    let mut table = Table::default();
+    table.row(["server over http, 32 callers", "instructions a call", "of floor"].map(str::to_owned));
+    for (name, found) in &counted {
+        table.row([(*name).to_owned(), format!("{found:.0}"), format!("{:.2}", found / counted[0].1)]);
+    }
+    println!("{table}");
+    Ok(())
+}
+
+/// The same program as callgrind runs it. It counts what begins with this name.
+fn under_callgrind(command: &Command, out: &Path) -> Command {
+    let mut wrapped = program("valgrind");
+    wrapped.args(["--quiet", "--tool=callgrind"]).arg(format!("--callgrind-out-file={}", out.display()));
+    wrapped.arg(command.get_program()).args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        wrapped.current_dir(folder);
+    }
+    wrapped
+}
+
+struct Counting<'a> {
+    programs: &'a Programs,
+    served: &'a Served,
+    manner: &'a [&'a str],
+    out: &'a Path,
+}
+
+impl Counting<'_> {
+    fn count(&self) -> Result<f64> {
+        self.load(BEFORE)?;
+        self.tell("--zero")?;
+        let calls = self.load(COUNTED)?;
+        self.tell("--dump")?;
+        let (written, since) = (self.out.with_extension("1"), Instant::now());
+        loop {
+            let text = fs::read_to_string(&written).unwrap_or_default();
+            if let Some(sum) = text.lines().find_map(|line| line.strip_prefix("summary: ")) {
+                return Ok(sum.trim().parse::<f64>()? / calls);
+            }
+            if since.elapsed() > PATIENCE {
+                bail!("callgrind wrote nothing to {}", written.display());
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Calls it for so many seconds; how many calls that were.
+    fn load(&self, seconds: &str) -> Result<f64> {
+        let mut loading = program(&self.programs.load);
+        loading.args(["load", &self.served.url, CALLERS, seconds]).args(self.manner);
+        let found: Value = serde_json::from_str(run::read(&mut loading)?.trim())?;
+        found["calls"].as_f64().context("no calls")
+    }
+
+    fn tell(&self, what: &str) -> Result<()> {
+        run::read(program("callgrind_control").arg(what).arg(self.served.child.id().to_string())).map(drop)
+    }
+}

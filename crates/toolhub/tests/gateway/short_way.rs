@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use toolhub_testkit::scripted::Script;
 
+use crate::door::for_two_with;
 use crate::serving::Serving;
 use crate::wire::{Wire, call, chunked, message, meta, said};
 
@@ -83,6 +84,29 @@ fn messages_may_come_in_pieces_and_several_at_once() {
     for turn in ["a", "b", "c"] {
         assert_eq!(wire.hear().text(), said(turn));
     }
+}
+
+/// Whoever was let in is let in again by the same head; another that comes behind it over the same connection is looked at,
+/// also where its head comes before the rest.
+#[test]
+fn who_comes_next_is_looked_at() {
+    let (serving, [ann, bob]) = for_two_with(&Script::both().plain_tool("echo"), "");
+    let shows = |token: &str, turn: &str| call(turn, &format!("Authorization: Bearer {token}\r\n"));
+    let mut wire = Wire::to(&serving);
+    for token in [&ann, &ann, &bob, &bob, &ann] {
+        wire.say(&shows(token, "known"));
+        assert_eq!(wire.hear().text(), said("known"));
+    }
+    let stranger = shows(&"x".repeat(ann.len()), "unknown");
+    let end = stranger.find("\r\n\r\n").unwrap() + 4;
+    for _ in 0..2 {
+        wire.say(&stranger[..end]);
+        std::thread::sleep(Duration::from_millis(50));
+        wire.say(&stranger[end..]);
+        assert_eq!(wire.hear().status, 401);
+    }
+    wire.say(&shows(&ann, "again"));
+    assert_eq!(wire.hear().text(), said("again"));
 }
 
 #[test]

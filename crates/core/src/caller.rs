@@ -20,10 +20,10 @@ pub trait Caller: Send + Sync {
     fn capabilities(&self) -> RawJson;
 
     /// What goes along with its request as `_meta`.
-    fn meta(&self) -> RawObject;
+    fn meta(&self) -> &RawObject;
 
     /// What its request holds beside what the call itself is about.
-    fn extras(&self) -> RawObject;
+    fn extras(&self) -> &RawObject;
 
     /// Whether it takes a result that asks for more, and comes again with the answers.
     fn takes_questions_as_results(&self) -> bool;
@@ -33,6 +33,11 @@ pub trait Caller: Send + Sync {
 
     /// Hears something else that belongs to the call.
     fn notify(&self, method: &str, params: Option<&RawJson>);
+
+    /// How grave what is logged must be for it to hear of it, where it does not say so with its requests; JSON.
+    fn hears(&self) -> Option<RawJson> {
+        None
+    }
 
     /// Under which name it was let in, where it was.
     fn principal(&self) -> Option<&str> {

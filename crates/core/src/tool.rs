@@ -115,6 +115,7 @@ pub struct ToolDefinition {
     title: Option<String>,
     description: Option<String>,
     input_schema: RawJson,
+    marks_headers: bool,
     hints: Hints,
     /// Computed when first asked for: most tools of a large catalog never are.
     digest: OnceLock<Arc<str>>,
@@ -148,15 +149,22 @@ impl ToolDefinition {
                 .and_then(|notes| notes.get("title")?.decode::<String>().ok())
         });
         let description = text("description");
+        let marks_headers = input_schema.get().contains("x-mcp-header");
         Ok(Self {
             name: ToolName::new(name),
             title,
             description,
             input_schema,
+            marks_headers,
             hints,
             digest: OnceLock::new(),
             raw,
         })
+    }
+
+    /// Whether its schema may want parameters to stand in headers too (`x-mcp-header`). Every call asks, and schemas are long.
+    pub fn marks_headers(&self) -> bool {
+        self.marks_headers
     }
 
     /// The definition as it was given.

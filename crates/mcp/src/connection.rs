@@ -13,7 +13,7 @@ use crate::era::Era;
 use crate::error::McpError;
 use crate::headers;
 use crate::transport::{Listener, OutgoingRequest, StderrRing, Transport};
-use crate::wire::{self, Meta, Said};
+use crate::wire::{self, Meta, Modern, Said};
 
 /// How often one request may be answered with a question.
 const MAX_ROUNDS: usize = 10;
@@ -120,15 +120,17 @@ impl Connection {
             ask.headers.extend(said_of(trace).map(|(key, value)| (key.to_owned(), value)));
         }
         let Era::Modern = self.greeting.era else {
-            let meta = Meta { given: without_protocol(given(&ask)), ..Meta::default() };
-            return self.channel.ask(&ask, meta).await;
+            let given = without_protocol(given(ask.asker.as_ref()));
+            return self.channel.ask(&ask, Meta { given, ..Meta::default() }).await;
         };
         let hands_on = ask.asker.as_ref().is_some_and(|asker| asker.link.takes_questions_as_results());
         for _ in 0..MAX_ROUNDS {
             let can = ask.asker.as_ref().map(|asker| asker.link.capabilities());
             let can = can.unwrap_or_else(|| self.doorman.capabilities());
-            let modern = Some((self.greeting.version.as_str(), can));
-            let result = self.channel.ask(&ask, Meta { given: given(&ask), modern, progress: None }).await?;
+            let modern =
+                Some(Modern { version: &self.greeting.version, can, hears: hears(ask.asker.as_ref()) });
+            let meta = Meta { given: given(ask.asker.as_ref()), modern, progress: None };
+            let result = self.channel.ask(&ask, meta).await?;
             let Some(wanted) = InputRequired::of(&result).filter(|_| !hands_on) else { return Ok(result) };
             ask.params.remove("inputResponses");
             ask.params.remove("requestState");
@@ -153,10 +155,10 @@ impl Connection {
         heard: &Heard,
     ) -> Result<RawJson, McpError> {
         let headers = match self.greeting.era {
-            Era::Legacy => Vec::new(),
-            Era::Modern => {
+            Era::Modern if tool.marks_headers() => {
                 headers::of_arguments(&headers::mirrored(tool.input_schema()).unwrap_or_default(), arguments)
             }
+            Era::Legacy | Era::Modern => Vec::new(),
         };
         self.ask(Ask {
             method: "tools/call".into(),
@@ -178,10 +180,11 @@ pub(crate) struct Heard {
 }
 
 /// What goes along with a request: what its client sent, and which trace it is part of (2026-07-28, basic: trace context).
-fn given(ask: &Ask) -> RawObject {
-    let Some(asker) = &ask.asker else { return RawObject::default() };
-    let mut meta = asker.link.meta();
+fn given(asker: Option<&Asker>) -> Cow<'_, RawObject> {
+    let Some(asker) = asker else { return Cow::Owned(RawObject::default()) };
+    let mut meta = Cow::Borrowed(asker.link.meta());
     if let Some(trace) = &asker.trace {
+        let meta = meta.to_mut();
         // What was added to another trace is not for this one.
         meta.remove("tracestate");
         for (key, value) in said_of(trace) {
@@ -191,6 +194,11 @@ fn given(ask: &Ask) -> RawObject {
     meta
 }
 
+/// What its client wants to hear of logs, where it says that once for all its requests.
+fn hears(asker: Option<&Asker>) -> Option<RawJson> {
+    asker?.link.hears()
+}
+
 /// A trace as requests name it, in `_meta` and in the headers of HTTP.
 fn said_of(trace: &TraceContext) -> impl Iterator<Item = (&'static str, String)> {
     let state = trace.state().map(|state| ("tracestate", state.to_owned()));
@@ -198,8 +206,11 @@ fn said_of(trace: &TraceContext) -> impl Iterator<Item = (&'static str, String)>
 }
 
 /// What a client sent along, without what it said of itself to us.
-fn without_protocol(mut meta: RawObject) -> RawObject {
-    meta.retain(|key| !key.starts_with("io.modelcontextprotocol/"));
+fn without_protocol(mut meta: Cow<'_, RawObject>) -> Cow<'_, RawObject> {
+    let of_protocol = |key: &str| key.starts_with("io.modelcontextprotocol/");
+    if meta.iter().any(|(key, _)| of_protocol(key)) {
+        meta.to_mut().retain(|key| !of_protocol(key));
+    }
     meta
 }
 

@@ -70,5 +70,7 @@ pub(crate) const CLIENT_INFO: &str =
 pub(crate) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// What its client can be asked.
 pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// How grave what is logged must be for its client to hear of it.
+pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// Who its client is.
 pub(crate) const INFO: &str = "io.modelcontextprotocol/clientInfo";

@@ -7,7 +7,7 @@ use crate::connection::{Ask, Channel, Greeting};
 use crate::doorman::Doorman;
 use crate::era::{Era, LEGACY, MODERN, client_info};
 use crate::error::McpError;
-use crate::wire::Meta;
+use crate::wire::{Meta, Modern};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -45,7 +45,10 @@ impl PeerInfo {
 pub(crate) async fn discover(channel: &Channel, doorman: &Doorman) -> Result<Greeting, McpError> {
     let version = MODERN[0];
     let ask = Ask { method: "server/discover".into(), ..Ask::default() };
-    let meta = Meta { modern: Some((version, doorman.capabilities())), ..Meta::default() };
+    let meta = Meta {
+        modern: Some(Modern { version, can: doorman.capabilities(), hears: None }),
+        ..Meta::default()
+    };
     let result = channel.ask(&ask, meta).await?;
     let found: Discovered = result
         .decode()

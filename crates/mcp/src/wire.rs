@@ -12,7 +12,7 @@ use toolhub_core::{RawJson, RawObject};
 use crate::error::McpError;
 use crate::scan::{self, Scan};
 
-pub(crate) use request::{Meta, Said, request};
+pub(crate) use request::{Meta, Modern, Said, request};
 
 /// One message from a server.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use toolhub_core::served::ServedTrace;
 use toolhub_core::{Event, EventKind, EventSink, RequestWay, ServedRequest, TraceContext};
-use toolhub_mcp::gateway::{Heads, Principal};
+use toolhub_mcp::gateway::{Body as Said, Heads, Principal};
 
 use crate::connection::Answering;
 use crate::envelope::Envelope;
@@ -79,20 +79,20 @@ impl Account {
         own
     }
 
-    /// It is answered with this text.
-    pub(crate) fn told(&mut self, text: &[u8]) {
-        if text.len() <= SHORT {
-            self.error = Envelope::read(text).error;
+    /// It is answered with this.
+    pub(crate) fn told(&mut self, body: &Said) {
+        if let Said::Text(text) = body
+            && text.len() <= SHORT
+        {
+            self.error = Envelope::read(text.as_bytes()).error;
         }
     }
 
     /// It is answered so, with all of this.
-    pub(crate) fn answers(&mut self, status: u16, body: &[Bytes]) {
+    pub(crate) fn answers(&mut self, status: u16, body: &Said) {
         self.answered(status);
-        if let [whole] = body {
-            self.told(whole);
-        }
-        self.sends(body.iter().map(Bytes::len).sum());
+        self.told(body);
+        self.sends(body.len());
     }
 
     /// So many bytes of its answer go out.

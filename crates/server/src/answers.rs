@@ -186,11 +186,10 @@ impl Shared {
         let Admitted { who, gateway, place } = admitted;
         let trace = account.and_then(|account| {
             account.made_by(&who);
-            self.placed(account, head.body, head)
+            self.placed(account, &head.body, head)
         });
-        let body = Bytes::copy_from_slice(head.body);
         let asking = Asking { principal: who.clone(), trace };
-        let reply = asking.takes(gateway.post(head, body, &who)).await;
+        let reply = asking.takes(gateway.post(head, head.body.clone(), &who)).await;
         // A stream that stays open does not take a place for as long.
         drop(place);
         counted.with(match &reply {

@@ -37,10 +37,10 @@ pub(crate) async fn answer(
     match reply {
         Reply::Body { status: 405, body, .. } if body.is_empty() => not_so("POST", HERE),
         Reply::Body { status, body, session } => {
-            if let (Some(account), [whole]) = (account, &body[..]) {
-                account.told(whole);
+            if let Some(account) = account {
+                account.told(&body);
             }
-            let mut response = Response::new(crate::pieces::body(body));
+            let mut response = Response::new(crate::pieces::body(body.into_pieces()));
             *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
             let has_body = response.body().size_hint_exact() != Some(0);
             let headers = response.headers_mut();

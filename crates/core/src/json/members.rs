@@ -104,6 +104,11 @@ impl From<String> for Key {
 }
 
 impl RawObject {
+    /// Adds a member at the end, whatever stands before it.
+    pub fn push(&mut self, name: ByteString, value: RawJson) {
+        self.0.push((name, value));
+    }
+
     /// Members that were found in a text, as parts of that text.
     pub fn part(text: &ByteString, found: Vec<(Cow<'_, str>, &RawValue)>) -> Self {
         let name = |name: Cow<'_, str>| match name {

@@ -19,7 +19,22 @@ pub trait Heads: Sync {
     fn text(&self, name: &str) -> Option<&str> {
         self.value(name).and_then(printable)
     }
+
+    /// The session that it belongs to. Every message is asked that, and the next one too.
+    fn session(&self) -> Option<&str> {
+        self.text(SESSION_ID)
+    }
+
+    /// The revision that it is made in.
+    fn revision(&self) -> Option<&str> {
+        self.text(PROTOCOL_VERSION)
+    }
 }
+
+/// What names a session.
+pub const SESSION_ID: &str = "mcp-session-id";
+/// What names a revision.
+pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
 /// What can be read as a text.
 pub fn printable(value: &[u8]) -> Option<&str> {

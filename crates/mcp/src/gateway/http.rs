@@ -10,11 +10,12 @@ use futures_util::stream::Stream;
 use toolhub_core::RawJson;
 
 use super::backend::{INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, RpcError};
+use super::body::Body;
 use super::event_log::place;
 use super::heads::Heads;
 use super::link::VERSION;
 use super::listen::Wanted;
-use super::message::{self, Message, ONE_AT_A_TIME, Params, Request, one_line, pieces, refusal, response};
+use super::message::{self, Message, ONE_AT_A_TIME, Params, Request, one_line, refusal, response};
 use super::rounds::{About, Resumed};
 use super::running::{Served, Step};
 use super::session::Session;
@@ -22,11 +23,7 @@ use super::streams::pump;
 use super::{Client, Gateway, Principal, modern};
 use crate::era::LEGACY;
 
-/// A result that is longer than this is sent from where it lies.
-const LONG: usize = 16 << 10;
 const CANCELLED: i64 = -32800;
-const SESSION_ID: &str = "mcp-session-id";
-pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
 /// Events as they are sent, each with its frame.
 pub type Events = Pin<Box<dyn Stream<Item = String> + Send>>;
@@ -37,8 +34,8 @@ pub enum Reply {
     Body {
         /// The status.
         status: u16,
-        /// The JSON, in pieces that follow one another; none where there is none.
-        body: Vec<Bytes>,
+        /// The JSON.
+        body: Body,
         /// The session that begins with it.
         session: Option<String>,
     },
@@ -56,26 +53,17 @@ impl std::fmt::Debug for Reply {
 }
 
 impl Reply {
-    pub(super) fn json(status: u16, body: String) -> Self {
-        Self::Body { status, body: vec![Bytes::from(body)], session: None }
-    }
-
-    /// What a request came to. A long result is not copied into its answer.
-    pub(super) fn answer(status: u16, id: &RawJson, served: &Served) -> Self {
-        match served {
-            Ok(result) if result.get().len() > LONG => {
-                Self::Body { status, body: pieces(id, result).into(), session: None }
-            }
-            served => Self::json(status, response(id, served)),
-        }
+    /// What a request came to.
+    pub(super) fn answer(status: u16, id: &RawJson, served: Served) -> Self {
+        Self::Body { status, body: Body::of(id.clone(), served), session: None }
     }
 
     fn empty(status: u16) -> Self {
-        Self::Body { status, body: Vec::new(), session: None }
+        Self::Body { status, body: Body::None, session: None }
     }
 
-    fn refused(status: u16, id: Option<&RawJson>, error: &RpcError) -> Self {
-        Self::json(status, refusal(id, error))
+    pub(super) fn refused(status: u16, id: Option<&RawJson>, error: &RpcError) -> Self {
+        Self::Body { status, body: Body::refusal(id, error), session: None }
     }
 }
 
@@ -108,7 +96,7 @@ impl Gateway {
                 Ok((session, greeting)) => {
                     let id = Some(session.id.clone());
                     self.welcome(session);
-                    let body = vec![Bytes::from(response(&request.id, &Ok(greeting)))];
+                    let body = Body::of(request.id, Ok(greeting));
                     Reply::Body { status: 200, body, session: id }
                 }
                 Err(error) => Reply::refused(400, Some(&request.id), &error),
@@ -185,7 +173,7 @@ impl Gateway {
     }
 
     fn session(&self, headers: &dyn Heads, principal: &Principal) -> Result<Arc<Session>, (u16, RpcError)> {
-        let Some(id) = headers.text(SESSION_ID) else {
+        let Some(id) = headers.session() else {
             let how = "`Mcp-Session-Id` is missing: begin with `initialize`";
             return Err((400, RpcError::new(INVALID_REQUEST, how)));
         };
@@ -270,7 +258,10 @@ impl Gateway {
         }
         match answers.is_empty() {
             true => Reply::empty(202),
-            false => Reply::json(200, format!("[{}]", answers.join(","))),
+            false => {
+                let body = Body::Text(format!("[{}]", answers.join(",")));
+                Reply::Body { status: 200, body, session: None }
+            }
         }
     }
 
@@ -279,10 +270,10 @@ impl Gateway {
         let mut running = self.start(request, params, client_of(&session));
         let first = tokio::select! {
             first = running.step() => first,
-            () = entered.given_up.wait() => return Reply::json(200, given_up(&running.id)),
+            () = entered.given_up.wait() => return Reply::refused(200, Some(&running.id), &given_up()),
         };
         let text = match first {
-            Step::Over(served) => return Reply::answer(200, &running.id, &served),
+            Step::Over(served) => return Reply::answer(200, &running.id, served),
             Step::Tell(text) => text,
             Step::Ask(_) => String::new(),
         };
@@ -320,15 +311,15 @@ impl Gateway {
         let running = match self.rounds.resume(&request, &params, &about) {
             Resumed::Other => self.start(request, params, Client { facts, session: None }),
             Resumed::On(running) => running,
-            Resumed::Again(question) => return Reply::json(200, response(&request.id, &Ok(question))),
+            Resumed::Again(question) => return Reply::answer(200, &request.id, Ok(question)),
             Resumed::Refused(error) => return Reply::refused(400, Some(&request.id), &error),
         };
         self.run(running, about).await
     }
 }
 
-pub(super) fn given_up(id: &RawJson) -> String {
-    refusal(Some(id), &RpcError::new(CANCELLED, "the request was cancelled"))
+pub(super) fn given_up() -> RpcError {
+    RpcError::new(CANCELLED, "the request was cancelled")
 }
 
 fn client_of(session: &Arc<Session>) -> Client {
@@ -337,7 +328,7 @@ fn client_of(session: &Arc<Session>) -> Client {
 
 /// The revision that a header names, where it is no legacy one. Whoever names one speaks as modern clients do.
 fn newer(headers: &dyn Heads) -> Option<&str> {
-    headers.text(PROTOCOL_VERSION).filter(|version| !LEGACY.contains(version))
+    headers.revision().filter(|version| !LEGACY.contains(version))
 }
 
 fn is_modern(headers: &dyn Heads) -> bool {

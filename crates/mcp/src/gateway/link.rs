@@ -17,7 +17,7 @@ use super::message::{self, Params};
 use super::running::Served;
 use super::words::{Word, Words};
 use crate::era::Era;
-pub(crate) use crate::era::{CAPABILITIES, INFO, VERSION};
+pub(crate) use crate::era::{CAPABILITIES, INFO, LOG_LEVEL, VERSION};
 
 /// How long a client may think about a question.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
@@ -107,12 +107,11 @@ impl ClientLink {
     /// The way back to the client that made a request with these params, and what they say beside that.
     pub(crate) fn new(facts: ClientFacts, Params { members, mut meta }: Params) -> (Arc<Self>, RawObject) {
         let progress = Mutex::new(meta.get("progressToken").cloned());
-        // A legacy client hears logs unless it says otherwise, and a modern server is silent unless it is asked.
-        if facts.era == Era::Legacy {
-            meta.set(LOG_LEVEL, facts.level.written());
-        }
-        let hears_log = meta.contains(LOG_LEVEL);
-        meta.retain(|name| !["progressToken", VERSION, CAPABILITIES, INFO].contains(&name));
+        // A legacy client hears logs unless it says otherwise.
+        let legacy = facts.era == Era::Legacy;
+        let hears_log = legacy || meta.contains(LOG_LEVEL);
+        let ours = ["progressToken", VERSION, CAPABILITIES, INFO];
+        meta.retain(|name| !(ours.contains(&name) || legacy && name == LOG_LEVEL));
         let mut extras = RawObject::default();
         for name in ["inputResponses", "requestState"] {
             if let Some(value) = members.get(name) {
@@ -176,8 +175,6 @@ impl ClientLink {
     }
 }
 
-pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-
 impl Caller for ClientLink {
     fn client(&self) -> u64 {
         self.facts.number
@@ -187,12 +184,17 @@ impl Caller for ClientLink {
         self.facts.capabilities.clone()
     }
 
-    fn meta(&self) -> RawObject {
-        self.meta.clone()
+    fn meta(&self) -> &RawObject {
+        &self.meta
     }
 
-    fn extras(&self) -> RawObject {
-        self.extras.clone()
+    fn extras(&self) -> &RawObject {
+        &self.extras
+    }
+
+    /// A modern server is silent unless it is asked.
+    fn hears(&self) -> Option<RawJson> {
+        (self.facts.era == Era::Legacy).then(|| self.facts.level.written())
     }
 
     fn takes_questions_as_results(&self) -> bool {

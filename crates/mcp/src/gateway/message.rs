@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
 use bytestring::ByteString;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -84,9 +83,6 @@ struct Failure {
 pub(crate) const ONE_AT_A_TIME: &str =
     "send one message at a time: batches were removed from the protocol with revision 2025-06-18";
 
-/// Members that were found in a text.
-type Members<'a> = Vec<(Cow<'a, str>, &'a RawValue)>;
-
 /// Reads a request, where it is one as nearly all of them are: the text is gone over once. What is other is read again,
 /// with more patience.
 fn read_usual(text: &ByteString) -> Option<(Request, Params)> {
@@ -97,36 +93,36 @@ fn read_usual(text: &ByteString) -> Option<(Request, Params)> {
             "jsonrpc" => version.replace(scan.value()?).is_some(),
             "id" => id.replace(scan.value()?).is_some(),
             "method" => method.replace(scan.plain()?).is_some(),
-            "params" => params.replace(usual_params(scan)?).is_some(),
+            "params" => params.replace(usual_params(scan, text)?).is_some(),
             _ => scan.value().is_none(),
         };
         (!twice).then_some(())
     })?;
-    let (id, (members, meta)) = (id?, params?);
+    let (id, params) = (id?, params?);
     let named = matches!(id.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'));
     if !scan.is_over() || version != Some("\"2.0\"") || !named {
         return None;
     }
     let request = Request { id: RawJson::part(text, scan::found(id)?), method: text.slice_ref(method?) };
-    Some((request, Params { members: RawObject::part(text, members), meta: RawObject::part(text, meta) }))
+    Some((request, params))
 }
 
 /// The members of params, and of what goes along with them.
-fn usual_params<'a>(scan: &mut Scan<'a>) -> Option<(Members<'a>, Members<'a>)> {
-    let (mut members, mut meta) = (Vec::with_capacity(4), None);
+fn usual_params<'a>(scan: &mut Scan<'a>, text: &'a ByteString) -> Option<Params> {
+    let (mut members, mut meta) = (RawObject::default(), None);
+    let add = |to: &mut RawObject, scan: &mut Scan<'a>, name: &str| {
+        to.push(text.slice_ref(name), RawJson::part(text, scan::found(scan.value()?)?));
+        Some(())
+    };
     scan.members(|scan, name| {
         if name != "_meta" {
-            members.push((Cow::Borrowed(name), scan::found(scan.value()?)?));
-            return Some(());
+            return add(&mut members, scan, name);
         }
-        let mut along = Vec::with_capacity(4);
-        scan.members(|scan, name| {
-            along.push((Cow::Borrowed(name), scan::found(scan.value()?)?));
-            Some(())
-        })?;
+        let mut along = RawObject::default();
+        scan.members(|scan, name| add(&mut along, scan, name))?;
         meta.replace(along).is_none().then_some(())
     })?;
-    Some((members, meta.unwrap_or_default()))
+    Some(Params { members, meta: meta.unwrap_or_default() })
 }
 
 /// Why a message was refused, and the id it came under, where it shows one.
@@ -193,12 +189,6 @@ pub(crate) fn response(id: &RawJson, outcome: &Result<RawJson, RpcError>) -> Str
         }
         Err(error) => refusal(Some(id), error),
     }
-}
-
-/// The same text of a result in pieces, of which the result is where it was.
-pub(crate) fn pieces(id: &RawJson, result: &RawJson) -> [Bytes; 3] {
-    let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
-    [Bytes::from(head), result.clone().into_bytes(), Bytes::from_static(b"}")]
 }
 
 /// The text of an error.

@@ -3,6 +3,7 @@
 
 mod asking;
 mod backend;
+mod body;
 mod duplex;
 mod event_log;
 mod heads;
@@ -33,8 +34,9 @@ use toolhub_core::{CallerLink, RawJson, RawObject};
 
 pub use asking::Asking;
 pub use backend::{Backend, GatewayCall, Handover, News, RpcError, ToolList};
+pub use body::Body;
 pub use duplex::Duplex;
-pub use heads::{Heads, printable};
+pub use heads::{Heads, PROTOCOL_VERSION, SESSION_ID, printable};
 pub use http::{Events, Reply};
 
 use self::backend::modern_list_tail;

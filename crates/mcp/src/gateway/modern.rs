@@ -9,7 +9,7 @@ use toolhub_core::{RawJson, RawObject};
 
 use super::backend::{LIST_TTL_MS, RpcError};
 use super::heads::Heads;
-use super::http::PROTOCOL_VERSION;
+use super::heads::PROTOCOL_VERSION;
 use super::link::{CAPABILITIES, ClientFacts, VERSION};
 use super::message::{Params, Request};
 use super::{Gateway, capabilities, server_info};

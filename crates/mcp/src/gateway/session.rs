@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use toolhub_core::RawJson;
+use toolhub_core::{FastMap, RawJson};
 
 use super::Principal;
 use super::event_log::EventLog;
@@ -41,7 +40,9 @@ pub(crate) struct Session {
 #[derive(Debug)]
 struct State {
     used: Instant,
-    running: HashMap<Bytes, Arc<GivenUp>>,
+    /// What runs, by its number here: hardly ever many at a time. What the client calls it is looked at when it gives it up.
+    running: Vec<(u64, RawJson, Arc<GivenUp>)>,
+    entered: u64,
     watched: BTreeSet<String>,
     logs: HashMap<u64, Arc<EventLog>>,
 }
@@ -57,7 +58,8 @@ impl Session {
     pub(crate) fn new(id: String, principal: Principal, version: &'static str, facts: ClientFacts) -> Self {
         let state = State {
             used: Instant::now(),
-            running: HashMap::new(),
+            running: Vec::new(),
+            entered: 0,
             watched: BTreeSet::new(),
             logs: HashMap::new(),
         };
@@ -88,28 +90,33 @@ impl Session {
     /// session ends.
     pub(crate) fn enter(self: &Arc<Self>, id: &RawJson) -> Entered {
         let given_up = Arc::<GivenUp>::default();
-        let id = id.clone().into_bytes();
-        self.state().running.insert(id.clone(), Arc::clone(&given_up));
+        let number = {
+            let mut state = self.state();
+            state.entered += 1;
+            let number = state.entered;
+            state.running.push((number, id.clone(), Arc::clone(&given_up)));
+            number
+        };
         // Whoever ends the session looks for what runs after it said so.
         if self.closing.is_cancelled() {
             given_up.say();
         }
-        Entered { session: Arc::clone(self), id, given_up }
+        Entered { session: Arc::clone(self), number, given_up }
     }
 
     /// Ends it, and gives up what runs for it.
     pub(crate) fn close(&self) {
         self.closing.cancel();
-        let running: Vec<Arc<GivenUp>> = self.state().running.values().cloned().collect();
+        let running: Vec<_> = self.state().running.iter().map(|(_, _, one)| Arc::clone(one)).collect();
         running.iter().for_each(|one| one.say());
     }
 
     /// The client gives a request up.
     pub(crate) fn cancel(&self, id: &RawJson) {
-        let running = self.state().running.remove(id.get().as_bytes());
-        if let Some(running) = running {
-            running.say();
-        }
+        let named =
+            |(_, name, one): &(u64, RawJson, Arc<GivenUp>)| (name.get() == id.get()).then(|| Arc::clone(one));
+        let running: Vec<_> = self.state().running.iter().filter_map(named).collect();
+        running.iter().for_each(|one| one.say());
     }
 
     /// Wants to hear of a resource, or no longer; whether that is new.
@@ -160,7 +167,7 @@ impl Session {
 /// A request that runs.
 pub(crate) struct Entered {
     session: Arc<Session>,
-    id: Bytes,
+    number: u64,
     pub(crate) given_up: Arc<GivenUp>,
 }
 
@@ -194,23 +201,27 @@ impl GivenUp {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        self.session.state().running.remove(&self.id);
+        let mut state = self.session.state();
+        let place = state.running.iter().rposition(|(number, ..)| *number == self.number);
+        let gone = place.map(|place| state.running.swap_remove(place));
+        drop(state);
+        drop(gone);
     }
 }
 
 /// All sessions.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<HashMap<String, Arc<Session>>>);
+pub(crate) struct Sessions(Mutex<FastMap<String, Arc<Session>>>);
 
 impl Sessions {
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+    fn all(&self) -> MutexGuard<'_, FastMap<String, Arc<Session>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a session in; those that had to go for it.
     pub(crate) fn insert(&self, session: Arc<Session>) -> Vec<Arc<Session>> {
         let mut all = self.all();
-        let (stay, mut gone): (HashMap<_, _>, Vec<_>) = {
+        let (stay, mut gone): (FastMap<_, _>, Vec<_>) = {
             let (stay, gone): (Vec<_>, Vec<_>) = all.drain().partition(|(_, one)| !one.is_idle());
             (stay.into_iter().collect(), gone.into_iter().map(|(_, one)| one).collect())
         };
@@ -264,7 +275,11 @@ mod tests {
         let session = session("ends");
         let (one, id) = (session.enter(&RawJson::from(1)), RawJson::from("x"));
         let other = session.enter(&id);
+        // A client that names two requests the same means both.
+        let same = session.enter(&id);
         session.cancel(&id);
+        assert!(same.given_up.is_said());
+        drop(same);
         assert!(other.given_up.is_said() && !one.given_up.is_said());
         session.close();
         assert!(one.given_up.is_said() && session.enter(&id).given_up.is_said());

@@ -12,7 +12,7 @@ use super::backend::News;
 use super::event_log::{ALIVE, EventLog, KEEP_ALIVE, event};
 use super::http::{Events, Reply, given_up, status_of};
 use super::listen::{Wanted, farewell};
-use super::message::{one_line, response};
+use super::message::{one_line, refusal, response};
 use super::rounds::About;
 use super::running::{Running, Step};
 use super::session::Entered;
@@ -26,12 +26,12 @@ impl Gateway {
         let first = match running.step().await {
             Step::Over(served) => {
                 let status = served.as_ref().err().map_or(200, status_of);
-                return Reply::answer(status, &running.id, &served);
+                return Reply::answer(status, &running.id, served);
             }
             Step::Ask(questions) => {
                 let id = running.id.clone();
                 let asking = self.rounds.park(running, questions, about);
-                return Reply::json(200, response(&id, &Ok(asking)));
+                return Reply::answer(200, &id, Ok(asking));
             }
             Step::Tell(text) => text,
         };
@@ -138,7 +138,7 @@ pub(super) async fn pump(log: Arc<EventLog>, mut running: Running, entered: Ente
         let step = tokio::select! {
             step = running.step() => step,
             () = entered.given_up.wait() => {
-                log.push(&given_up(&running.id));
+                log.push(&refusal(Some(&running.id), &given_up()));
                 break;
             }
             () = log.abandoned(GRACE) => break,

@@ -12,7 +12,7 @@ use super::issuer::{Issuer, Sought};
 use super::resource::{Resource, canonical};
 use crate::config::OAuthSpec;
 use crate::era::MODERN;
-use crate::wire::{self, Meta, Said};
+use crate::wire::{self, Meta, Modern, Said};
 
 /// What a login needs to know of the other side.
 #[derive(Debug)]
@@ -32,7 +32,10 @@ pub(crate) async fn knock(
 ) -> Result<Option<Challenge>, OAuthError> {
     let version = MODERN[0];
     let said = Said { method: "server/discover", call: None, params: &RawObject::default() };
-    let meta = Meta { modern: Some((version, RawJson::empty_object())), ..Meta::default() };
+    let meta = Meta {
+        modern: Some(Modern { version, can: RawJson::empty_object(), hears: None }),
+        ..Meta::default()
+    };
     let request = fetch
         .post(server.clone())
         .headers(headers)

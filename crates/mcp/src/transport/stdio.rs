@@ -19,7 +19,7 @@ use super::process::{Manners, Process};
 use super::{Inbox, OutgoingRequest, StderrRing, Transport};
 use crate::config::StdioSpec;
 use crate::error::McpError;
-use crate::wire;
+use crate::wire::{self, on_one_line};
 
 /// How long the child may leave its input unread.
 const WRITE_DEADLINE: Duration = Duration::from_secs(30);
@@ -71,7 +71,8 @@ impl Stdio {
 }
 
 impl Transport for Stdio {
-    fn request<'a>(&'a self, request: OutgoingRequest<'a>) -> BoxFuture<'a, Result<RawJson, McpError>> {
+    fn request<'a>(&'a self, mut request: OutgoingRequest<'a>) -> BoxFuture<'a, Result<RawJson, McpError>> {
+        request.body = on_one_line(request.body);
         self.callers.request(request, || self.gone())
     }
 

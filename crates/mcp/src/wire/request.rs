@@ -1,9 +1,11 @@
 //! The text of a request: written by hand, since every call is one.
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
 use toolhub_core::{Digits, RawJson, RawObject};
 
-use super::on_one_line;
-use crate::era::{CAPABILITIES, CLIENT_INFO, INFO, VERSION};
+use crate::era::{CAPABILITIES, CLIENT_INFO, INFO, LOG_LEVEL, VERSION};
 use crate::scan;
 
 /// Room for a request, but for the arguments of a call.
@@ -24,12 +26,25 @@ pub(crate) struct Said<'a> {
 #[derive(Default)]
 pub(crate) struct Meta<'a> {
     /// What whoever wants it sent along.
-    pub(crate) given: RawObject,
-    /// The version that a modern request names, and what can be asked of us (2026-07-28, basic/index: `_meta`).
-    pub(crate) modern: Option<(&'a str, RawJson)>,
+    pub(crate) given: Cow<'a, RawObject>,
+    /// What a modern request says of itself.
+    pub(crate) modern: Option<Modern<'a>>,
     /// What its progress is told under.
     pub(crate) progress: Option<u64>,
 }
+
+/// What a modern request says of itself (2026-07-28, basic/index: `_meta`).
+pub(crate) struct Modern<'a> {
+    /// The version that it is made in.
+    pub(crate) version: &'a str,
+    /// What can be asked of us.
+    pub(crate) can: RawJson,
+    /// How grave what is logged must be for us to hear of it, where we want to.
+    pub(crate) hears: Option<RawJson>,
+}
+
+/// Who we are and what can be asked of us, up to where that stands.
+static WHO: LazyLock<String> = LazyLock::new(|| format!(r#","{INFO}":{CLIENT_INFO},"{CAPABILITIES}":"#));
 
 impl Meta<'_> {
     fn is_empty(&self) -> bool {
@@ -38,20 +53,24 @@ impl Meta<'_> {
 
     /// Whether it has a member of that name beside what was given.
     fn has_own(&self, name: &str) -> bool {
-        (self.modern.is_some() && [VERSION, INFO, CAPABILITIES].contains(&name))
-            || (self.progress.is_some() && name == PROGRESS)
+        let of_modern = |modern: &Modern<'_>| {
+            [VERSION, INFO, CAPABILITIES].contains(&name) || (modern.hears.is_some() && name == LOG_LEVEL)
+        };
+        self.modern.as_ref().is_some_and(of_modern) || (self.progress.is_some() && name == PROGRESS)
     }
 
     fn write(&self, text: &mut String) {
         let mut comma = false;
         write_members(text, self.given.iter().filter(|(name, _)| !self.has_own(name)), &mut comma);
-        if let Some((version, capabilities)) = &self.modern {
+        if let Some(Modern { version, can, hears }) = &self.modern {
             write_own(text, VERSION, &mut comma);
             write_text(text, version);
-            write_own(text, INFO, &mut comma);
-            text.push_str(CLIENT_INFO);
-            write_own(text, CAPABILITIES, &mut comma);
-            text.push_str(capabilities.get());
+            text.push_str(&WHO);
+            text.push_str(can.get());
+            if let Some(level) = hears {
+                write_own(text, LOG_LEVEL, &mut comma);
+                text.push_str(level.get());
+            }
         }
         if let Some(id) = self.progress {
             write_own(text, PROGRESS, &mut comma);
@@ -60,7 +79,7 @@ impl Meta<'_> {
     }
 }
 
-/// The text of a request: its params, and with them what goes along.
+/// The text of a request: its params, and with them what goes along. Values stand in it as they are, line breaks and all.
 pub(crate) fn request(id: u64, said: Said<'_>, meta: &Meta<'_>) -> String {
     let Said { method, call, params } = said;
     let mut text = String::with_capacity(ROOM + call.map_or(0, |(_, arguments)| arguments.get().len()));
@@ -88,7 +107,7 @@ pub(crate) fn request(id: u64, said: Said<'_>, meta: &Meta<'_>) -> String {
         text.push('}');
     }
     text.push_str("}}");
-    on_one_line(text)
+    text
 }
 
 /// Writes a string; hardly any needs escapes.
@@ -134,17 +153,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_one_line() {
-        let params = RawObject::default().with("a", RawJson::parse("[1,\n 2]").unwrap());
+    fn values_stand_as_they_are() {
+        let params = RawObject::default().with("a", RawJson::parse("[1,  2e0]").unwrap());
         let said = |method: &'static str| Said { method, call: None, params: &params };
         assert_eq!(
             request(1, said("m"), &Meta::default()),
-            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[1,  2]}}"#
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[1,  2e0]}}"#
         );
-        let meta = Meta { given: RawObject::default().with("quo\"te", 1), ..Meta::default() };
+        let given = Cow::Owned(RawObject::default().with("quo\"te", 1));
+        let meta = Meta { given, ..Meta::default() };
         assert_eq!(
             request(20, said("m"), &meta),
-            r#"{"jsonrpc":"2.0","id":20,"method":"m","params":{"a":[1,  2],"_meta":{"quo\"te":1}}}"#
+            r#"{"jsonrpc":"2.0","id":20,"method":"m","params":{"a":[1,  2e0],"_meta":{"quo\"te":1}}}"#
         );
         let nothing = RawObject::default();
         assert_eq!(
@@ -166,11 +186,15 @@ mod tests {
             )
         );
         let given = RawObject::default().with("k", 1).with(VERSION, "old").with(PROGRESS, "theirs");
-        let modern = Some(("2026-07-28", RawJson::empty_object()));
+        let modern = |hears| Some(Modern { version: "2026-07-28", can: RawJson::empty_object(), hears });
+        let given = given.with(LOG_LEVEL, "debug");
+        let level = RawJson::from("error");
+        let (given, modern) = (Cow::Owned(given), modern(Some(level)));
         let text = request(7, said, &Meta { given, modern, progress: Some(7) });
         let meta = RawJson::parse(text).unwrap().value()["params"]["_meta"].clone();
         let names: Vec<&str> = meta.as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(names, ["k", VERSION, INFO, CAPABILITIES, PROGRESS]);
+        assert_eq!(names, ["k", VERSION, INFO, CAPABILITIES, LOG_LEVEL, PROGRESS]);
+        assert_eq!(meta[LOG_LEVEL], "error");
         assert_eq!((&meta[VERSION], &meta[PROGRESS]), (&"2026-07-28".into(), &7.into()));
         assert_eq!(RawJson::from(meta[INFO].clone()).get(), crate::era::client_info().into_raw().get());
     }

@@ -3,9 +3,10 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
+use bytes::Bytes;
 use httparse::{Header, Request, Status};
 use toolhub_mcp::Likeness;
-use toolhub_mcp::gateway::{Heads, printable};
+use toolhub_mcp::gateway::{Heads, PROTOCOL_VERSION, SESSION_ID, printable};
 
 use crate::mcp;
 
@@ -19,13 +20,28 @@ const LONGEST_KEPT: usize = 4 << 10;
 const LONGEST_BODY: usize = 64 << 10;
 
 /// What was found in the bytes that came.
-pub(super) enum Found<'a> {
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Found {
     /// Not all of the message is here: of its head, or of what follows.
     Part(Missing),
     /// It is to go the long way.
     Unusual,
     /// All of it.
-    Whole(Head<'a>),
+    Whole(Lengths),
+}
+
+/// How long a message is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lengths {
+    head: usize,
+    body: usize,
+}
+
+impl Lengths {
+    /// Of all of it.
+    pub(super) fn all(self) -> usize {
+        self.head + self.body
+    }
 }
 
 /// What is still to come of a message.
@@ -43,29 +59,11 @@ pub(crate) struct Head<'a> {
     /// Where to.
     pub(crate) path: &'a str,
     /// What it says.
-    pub(crate) body: &'a [u8],
-    /// How many bytes it has, head and all.
-    pub(super) length: usize,
+    pub(crate) body: Bytes,
     known: &'a Known,
 }
 
-impl<'a> Head<'a> {
-    /// Looks for a message at the beginning of these bytes. A head that looks like the last is not read again.
-    pub(super) fn find(bytes: &'a [u8], known: &'a mut Option<Known>) -> Found<'a> {
-        let seen = known.as_ref().and_then(|known| known.likeness.seen(bytes));
-        let (length, body) = match seen.map_or_else(|| Known::read(bytes, known), Ok) {
-            Ok((_, body)) if body > LONGEST_BODY => return Found::Unusual,
-            Ok(lengths) => lengths,
-            Err(found) => return found,
-        };
-        let Some(known) = known else { return Found::Unusual };
-        let path = known.said(&known.path);
-        match bytes.get(length..length + body) {
-            Some(said) => Found::Whole(Self { path, body: said, length: length + body, known }),
-            None => Found::Part(Missing::Body),
-        }
-    }
-
+impl Head<'_> {
     /// Whether it says of its message and of the answer what must be said.
     pub(crate) fn fits(&self) -> bool {
         self.known.fits
@@ -83,6 +81,9 @@ pub(super) struct Known {
     likeness: Likeness,
     path: Range<usize>,
     fields: Vec<Field>,
+    /// Which of them every message is asked for.
+    session: Option<usize>,
+    revision: Option<usize>,
     fits: bool,
     /// Whether a message that it came with was let in.
     admitted: bool,
@@ -98,8 +99,24 @@ struct Field {
 }
 
 impl Known {
+    /// Looks for a message at the beginning of these bytes. A head that looks like the last is not read again.
+    pub(super) fn find(bytes: &[u8], known: &mut Option<Self>) -> Found {
+        let seen = known.as_ref().and_then(|known| known.likeness.seen(bytes));
+        match seen.map_or_else(|| Self::read(bytes, known), Ok) {
+            Ok((_, body)) if body > LONGEST_BODY => Found::Unusual,
+            Ok((head, body)) if bytes.len() - head < body => Found::Part(Missing::Body),
+            Ok((head, body)) => Found::Whole(Lengths { head, body }),
+            Err(found) => found,
+        }
+    }
+
+    /// A message that was found to have this head.
+    pub(super) fn head(&self, message: &Bytes, lengths: Lengths) -> Head<'_> {
+        Head { path: self.said(&self.path), body: message.slice(lengths.head..), known: self }
+    }
+
     /// Reads the head that these bytes begin with: its length, and that of what follows.
-    fn read<'a>(bytes: &[u8], known: &mut Option<Self>) -> Result<(usize, usize), Found<'a>> {
+    fn read(bytes: &[u8], known: &mut Option<Self>) -> Result<(usize, usize), Found> {
         // Told at once: nobody who wants something else should have to wait for the rest.
         const BEGINNING: &[u8] = b"POST /mcp";
         let common = bytes.len().min(BEGINNING.len());
@@ -130,7 +147,9 @@ impl Known {
         let lasting = |header: &&Header<'_>| !header.name.eq_ignore_ascii_case("content-length");
         let fields = headers.iter().filter(lasting).map(field).collect();
         let path = place(path.as_bytes());
-        let mut read = Self { likeness, path, fields, fits: false, admitted: false };
+        let (session, revision) = (None, None);
+        let mut read = Self { likeness, path, fields, session, revision, fits: false, admitted: false };
+        (read.session, read.revision) = (read.place(SESSION_ID), read.place(PROTOCOL_VERSION));
         read.fits = mcp::fits(&read).is_ok();
         *known = Some(read);
         Ok((length, body))
@@ -149,8 +168,18 @@ impl Known {
         self.likeness.text().get(place.clone()).unwrap_or_default()
     }
 
+    fn place(&self, name: &str) -> Option<usize> {
+        self.fields.iter().position(|field| self.is_named(field, name))
+    }
+
     fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.iter().find(|field| self.is_named(field, name))
+        self.fields.get(self.place(name)?)
+    }
+
+    /// What a header there says, where that is a text.
+    fn text_at(&self, place: Option<usize>) -> Option<&str> {
+        let field = self.fields.get(place?).filter(|field| field.printable)?;
+        Some(self.said(&field.value))
     }
 
     #[inline]
@@ -190,7 +219,15 @@ impl Heads for Known {
     }
 
     fn text(&self, name: &str) -> Option<&str> {
-        self.field(name).filter(|field| field.printable).map(|field| self.said(&field.value))
+        self.text_at(self.place(name))
+    }
+
+    fn session(&self) -> Option<&str> {
+        self.text_at(self.session)
+    }
+
+    fn revision(&self) -> Option<&str> {
+        self.text_at(self.revision)
     }
 }
 
@@ -206,6 +243,14 @@ impl Heads for Head<'_> {
     fn text(&self, name: &str) -> Option<&str> {
         self.known.text(name)
     }
+
+    fn session(&self) -> Option<&str> {
+        self.known.session()
+    }
+
+    fn revision(&self) -> Option<&str> {
+        self.known.revision()
+    }
 }
 
 #[cfg(test)]
@@ -213,7 +258,7 @@ mod tests {
     use super::*;
 
     fn find(text: &str) -> &'static str {
-        match Head::find(text.as_bytes(), &mut None) {
+        match Known::find(text.as_bytes(), &mut None) {
             Found::Part(Missing::Head) => "part",
             Found::Part(Missing::Body) => "body",
             Found::Unusual => "unusual",
@@ -255,8 +300,8 @@ mod tests {
     fn headers_are_found_by_their_names() {
         let text = "POST /mcp/ops HTTP/1.1\r\nAccept: a\r\nACCEPT: b\r\ncontent-length: 2\r\n\r\n{}POST";
         let mut known = None;
-        let Found::Whole(head) = Head::find(text.as_bytes(), &mut known) else { panic!("not found") };
-        assert_eq!((head.path, head.body, head.length), ("/mcp/ops", &b"{}"[..], text.len() - 4));
+        let (length, head) = whole(text, &mut known).unwrap();
+        assert_eq!((head.path, &head.body[..], length), ("/mcp/ops", &b"{}"[..], text.len() - 4));
         assert_eq!(head.value("accept"), Some(&b"a"[..]));
         assert!(head.any("accept", &mut |value| value == b"b"));
         assert_eq!(head.value("host"), None);
@@ -273,8 +318,8 @@ mod tests {
                 let head = format!("POST {path} HTTP/1.1\r\n{more}Content-Length: {}\r\n\r\n", body.len());
                 let text = format!("{head}{body}POST");
                 for text in [&text[..], &text[..head.len() - 1], &text[..head.len()]] {
-                    let alone = seen(&Head::find(text.as_bytes(), &mut None));
-                    let after = seen(&Head::find(text.as_bytes(), &mut known));
+                    let alone = seen(text, &mut None);
+                    let after = seen(text, &mut known);
                     assert_eq!(after, alone, "{:?}", &text[..text.len().min(200)]);
                 }
             }
@@ -286,8 +331,7 @@ mod tests {
         let text = |more: &str| format!("POST /mcp HTTP/1.1\r\n{more}Content-Length: 2\r\n\r\n{{}}");
         let mut known = None;
         let mut find = |text: &str, answered: bool| {
-            let Found::Whole(head) = Head::find(text.as_bytes(), &mut known) else { panic!("{text}") };
-            let admitted = head.was_admitted();
+            let admitted = whole(text, &mut known).unwrap().1.was_admitted();
             if answered {
                 Known::admits(&mut known);
             }
@@ -301,15 +345,21 @@ mod tests {
         assert!(!find(&long, true) && !find(&long, true) && !find(&ann, true));
     }
 
+    /// A message that is there whole: how long it is, and its head.
+    fn whole<'a>(text: &str, known: &'a mut Option<Known>) -> Option<(usize, Head<'a>)> {
+        let Found::Whole(lengths) = Known::find(text.as_bytes(), known) else { return None };
+        let message = Bytes::copy_from_slice(&text.as_bytes()[..lengths.all()]);
+        Some((lengths.all(), known.as_ref()?.head(&message, lengths)))
+    }
+
     /// All that is told of a message.
-    fn seen(found: &Found<'_>) -> String {
-        match found {
-            Found::Part(missing) => format!("{missing:?}"),
-            Found::Unusual => "unusual".to_owned(),
-            Found::Whole(head) => {
-                let (path, body, length) = (head.path, head.body, head.length);
+    fn seen(text: &str, known: &mut Option<Known>) -> String {
+        match (Known::find(text.as_bytes(), known), whole(text, known)) {
+            (Found::Whole(_), Some((length, head))) => {
+                let (path, body) = (head.path, &head.body);
                 format!("{path} {body:?} {length} {:?} {}", head.text("accept"), head.fits())
             }
+            (other, _) => format!("{other:?}"),
         }
     }
 }

@@ -6,17 +6,21 @@ mod written;
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::mem::take;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use bytes::Bytes;
+use bytes::BytesMut;
 use futures_util::Stream as _;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadBuf};
+use tokio::io::{AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
-use toolhub_mcp::gateway::{Events, Reply};
+use tokio_util::io::poll_read_buf;
+use toolhub_core::inflow::let_in;
+use toolhub_core::outflow::Outflow;
+use toolhub_mcp::gateway::{Body, Events, Reply};
 
 use self::head::{Found, Known, Missing};
 use self::written::{END, LONG, Written, chunk};
@@ -27,7 +31,7 @@ use crate::lanes::Stay;
 
 pub(crate) use self::head::Head;
 
-/// What is read at a time.
+/// What is read at a time of a message that does not come in one piece.
 const PIECE: usize = 4 << 10;
 
 /// What is said to whoever did not send all of a message in time.
@@ -70,36 +74,17 @@ pub(crate) struct Short<'a> {
 impl Short<'_> {
     /// Answers messages for as long as they are of the usual kind and this is the place for it.
     pub(crate) async fn serve(&self, mut stream: TcpStream, mut stay: Stay) -> Left {
-        let (mut read, mut out, mut familiar) = (Vec::new(), Vec::new(), Familiar::default());
+        let (mut read, mut familiar) = (BytesMut::new(), Familiar::default());
         let mut known: Option<Known> = None;
         loop {
             let found = match read.is_empty() {
                 true => Found::Part(Missing::Head),
-                false => Head::find(&read, &mut known),
+                false => Known::find(&read, &mut known),
             };
-            let done = match found {
-                Found::Part(missing) => Err(missing),
-                Found::Unusual => return Left::Long(stream, read),
-                Found::Whole(head) => {
-                    match self.answer(&mut stream, &head, (&mut familiar, &mut out)).await {
-                        Answered::Not => return Left::Long(stream, read),
-                        Answered::Last => return Left::Over,
-                        Answered::Whole => Ok(head.length),
-                    }
-                }
-            };
-            if done.is_ok() {
-                Known::admits(&mut known);
-            }
-            match done {
-                Ok(length) if length == read.len() => {
-                    read.clear();
-                    if stay.ends(|| self.shared.under_way()) {
-                        return Left::Elsewhere(stream);
-                    }
-                }
-                Ok(length) => drop(read.drain(..length)),
-                Err(missing) => {
+            let lengths = match found {
+                Found::Whole(lengths) => lengths,
+                Found::Unusual => return Left::Long(stream, read.into()),
+                Found::Part(missing) => {
                     match missing {
                         Missing::Head if read.is_empty() => {}
                         Missing::Head => self.standing.heard(),
@@ -108,42 +93,56 @@ impl Short<'_> {
                     if !self.receive(&mut stream, &mut read, missing).await {
                         return Left::Over;
                     }
+                    continue;
                 }
+            };
+            let all = lengths.all() == read.len();
+            let message = if all { take(&mut read) } else { read.split_to(lengths.all()) }.freeze();
+            let Some(head) = known.as_ref().map(|known| known.head(&message, lengths)) else {
+                return Left::Long(stream, [&message[..], &read].concat());
+            };
+            match self.answer(&mut stream, &head, &mut familiar).await {
+                Answered::Not => return Left::Long(stream, [&message[..], &read].concat()),
+                Answered::Last => return Left::Over,
+                Answered::Whole => Known::admits(&mut known),
+            }
+            if all && stay.ends(|| self.shared.under_way()) {
+                return Left::Elsewhere(stream);
             }
         }
     }
 
     /// Reads on; whether anything came.
-    async fn receive(&self, stream: &mut TcpStream, read: &mut Vec<u8>, missing: Missing) -> bool {
+    async fn receive(&self, stream: &mut TcpStream, read: &mut BytesMut, missing: Missing) -> bool {
         let nothing = read.is_empty();
-        if nothing {
-            // What a long message needed is not kept for the next.
-            read.shrink_to(PIECE);
+        if !nothing {
+            read.reserve(PIECE);
         }
-        read.reserve(PIECE);
-        let came = {
-            let mut reading = pin!(stream.read_buf(read));
-            poll_fn(|context| match self.standing.order(context) {
-                Order::BreakOff => Poll::Ready(None),
-                Order::Finish if nothing => Poll::Ready(Some(0)),
-                Order::GoOn | Order::Finish => {
-                    reading.as_mut().poll(context).map(|came| Some(came.unwrap_or_default()))
+        let mut reading = |context: &mut Context<'_>| {
+            let stream = Pin::new(&mut *stream);
+            match nothing {
+                // Most messages come in one piece.
+                true => {
+                    let (came, message) = let_in(|basin| poll_read_buf(stream, context, basin));
+                    *read = message;
+                    came
                 }
-            })
-            .await
+                false => poll_read_buf(stream, context, read),
+            }
         };
+        let came = poll_fn(|context| match self.standing.order(context) {
+            Order::BreakOff => Poll::Ready(None),
+            Order::Finish if nothing => Poll::Ready(Some(0)),
+            Order::GoOn | Order::Finish => reading(context).map(|came| Some(came.unwrap_or_default())),
+        })
+        .await;
         if came.is_none() && missing == Missing::Body {
             let _ = stream.write_all(LATE).await;
         }
         came.is_some_and(|came| came > 0)
     }
 
-    async fn answer(
-        &self,
-        stream: &mut TcpStream,
-        head: &Head<'_>,
-        (familiar, out): (&mut Familiar, &mut Vec<u8>),
-    ) -> Answered {
+    async fn answer(&self, stream: &mut TcpStream, head: &Head<'_>, familiar: &mut Familiar) -> Answered {
         let began = Instant::now();
         let Some(admitted) = self.shared.admits(head, familiar) else { return Answered::Not };
         let _answering = self.standing.answering();
@@ -154,23 +153,20 @@ impl Short<'_> {
         };
         let Some(reply) = reply else { return Answered::Last };
         let last = self.standing.is_finishing();
-        out.clear();
+        let mut out = Outflow::begin();
         let sent = match reply {
             Reply::Body { status, body, session } => {
                 if let Some(account) = &mut account {
                     account.answers(status, &body);
                 }
-                Written { status, session: session.as_deref(), last, now: began }.body(&body, out);
-                send(stream, out, &body).await
+                Written { status, session: session.as_deref(), last, now: began }.body(&body, &mut out);
+                send(stream, &out, &body).await
             }
             Reply::Events(events) => {
-                Written { status: 200, session: None, last, now: began }.stream(out);
-                self.tell(stream, (events, out), account.as_deref_mut()).await
+                Written { status: 200, session: None, last, now: began }.stream(&mut out);
+                self.tell(stream, (events, &mut out), account.as_deref_mut()).await
             }
         };
-        // What a long answer needed is not kept for the next.
-        out.clear();
-        out.shrink_to(LONG);
         if sent && !last { Answered::Whole } else { Answered::Last }
     }
 
@@ -244,12 +240,12 @@ enum Answered {
 }
 
 /// Sends a head, and behind it what was too long to stand there already; whether that could be done.
-async fn send(stream: &mut TcpStream, head: &[u8], body: &[Bytes]) -> bool {
-    if body.iter().map(Bytes::len).sum::<usize>() <= LONG {
+async fn send(stream: &mut TcpStream, head: &[u8], body: &Body) -> bool {
+    if body.len() <= LONG {
         return stream.write_all(head).await.is_ok();
     }
     let mut pieces: Vec<IoSlice<'_>> = [IoSlice::new(head)].into();
-    pieces.extend(body.iter().map(|piece| IoSlice::new(piece)));
+    pieces.extend(body.parts().into_iter().map(|part| IoSlice::new(part.as_bytes())));
     let mut left = &mut pieces[..];
     while !left.is_empty() {
         match stream.write_vectored(left).await {

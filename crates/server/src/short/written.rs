@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::io::Write as _;
 use std::time::{Duration, Instant, SystemTime};
 
-use bytes::Bytes;
 use http::StatusCode;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
 use toolhub_core::Digits;
+use toolhub_mcp::gateway::Body;
 
 /// What is longer is not copied to stand behind its head.
 pub(super) const LONG: usize = 16 << 10;
@@ -28,9 +28,9 @@ pub(super) struct Written<'a> {
 }
 
 impl Written<'_> {
-    /// Writes an answer of these pieces; those that are too long to be copied are left to the caller.
-    pub(super) fn body(&self, pieces: &[Bytes], out: &mut Vec<u8>) {
-        let length: usize = pieces.iter().map(Bytes::len).sum();
+    /// Writes an answer; one that is too long to be copied is left to the caller, but for its head.
+    pub(super) fn body(&self, body: &Body, out: &mut Vec<u8>) {
+        let length = body.len();
         self.beginning(out);
         if length > 0 {
             out.extend_from_slice(b"content-type: application/json\r\n");
@@ -39,7 +39,7 @@ impl Written<'_> {
         out.extend_from_slice(Digits::of(length as u64).as_str().as_bytes());
         out.extend_from_slice(b"\r\n\r\n");
         if length <= LONG {
-            pieces.iter().for_each(|piece| out.extend_from_slice(piece));
+            body.parts().iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
         }
     }
 
@@ -108,31 +108,32 @@ fn written_date(now: Instant) -> (Instant, String) {
 
 #[cfg(test)]
 mod tests {
+    use toolhub_core::outflow::Outflow;
+
     use super::*;
 
-    fn written(status: u16, session: Option<&str>, pieces: &[&'static str]) -> String {
-        let mut out = Vec::new();
-        let pieces: Vec<_> = pieces.iter().map(|piece| Bytes::from_static(piece.as_bytes())).collect();
-        Written { status, session, last: session.is_some(), now: Instant::now() }.body(&pieces, &mut out);
-        String::from_utf8(out).unwrap()
+    fn written(status: u16, session: Option<&str>, body: &Body) -> String {
+        let mut out = Outflow::begin();
+        Written { status, session, last: session.is_some(), now: Instant::now() }.body(body, &mut out);
+        String::from_utf8(out.clone()).unwrap()
     }
 
     #[test]
     fn answers_are_written_as_http_wants_them() {
-        let text = written(200, None, &["{\"a\":", "1}"]);
+        let text = written(200, None, &Body::Text("{\"a\":1}".into()));
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert_eq!(body, "{\"a\":1}");
         let lines: Vec<_> = head.split("\r\n").collect();
         assert_eq!(lines[0], "HTTP/1.1 200 OK");
         assert!(lines[1].starts_with("date: ") && lines[1].ends_with(" GMT"), "{}", lines[1]);
         assert_eq!(lines[2..], ["content-type: application/json", "content-length: 7"]);
-        let text = written(202, Some("s-1"), &[]);
+        let text = written(202, Some("s-1"), &Body::None);
         assert!(text.starts_with("HTTP/1.1 202 Accepted\r\n"), "{text}");
         assert!(
             text.ends_with("mcp-session-id: s-1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"),
             "{text}"
         );
-        assert!(!written(200, Some("a\r\nb: c"), &[]).contains("b: c"));
+        assert!(!written(200, Some("a\r\nb: c"), &Body::None).contains("b: c"));
     }
 
     #[test]

@@ -12,8 +12,9 @@ use tokio::task::JoinSet;
 use toolhub::{Hub, ToolCall, tool};
 
 /// As the program has it.
+#[cfg(unix)]
 #[global_allocator]
-static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static MEMORY: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_millis(700);

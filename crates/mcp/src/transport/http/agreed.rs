@@ -5,6 +5,8 @@ use reqwest::header::{
     ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
 };
 
+use toolhub_core::outflow::Outflow;
+
 use super::client;
 use super::near::Near;
 use crate::era::MODERN;
@@ -66,8 +68,9 @@ impl Agreed {
     }
 
     /// The head of a message on the short way, but for its last line; with room for a body of that length.
-    pub(super) fn head(&self, about: Option<&OutgoingRequest<'_>>, body: usize) -> Vec<u8> {
-        let mut head = Vec::with_capacity(self.lines.len() + ROOM + body);
+    pub(super) fn head(&self, about: Option<&OutgoingRequest<'_>>, body: usize) -> Outflow {
+        let mut head = Outflow::begin();
+        head.reserve(self.lines.len() + ROOM + body);
         head.extend_from_slice(&self.lines);
         let Some(request) = about.filter(|_| self.is_modern()) else { return head };
         if is_plain(request.method) {

@@ -33,7 +33,7 @@ pub(super) struct Head {
     pub(super) stays: bool,
 }
 
-/// A head that came before over the same connection.
+/// A head that came before.
 #[derive(Debug)]
 pub(super) struct Known {
     likeness: Likeness,

@@ -27,7 +27,7 @@ use crate::wire;
 use agreed::Agreed;
 use answer::{Cursor, ENDINGS, Waiting, content_type};
 use client::{CONNECT_DEADLINE, client, header_map, parse_url, send_error};
-use near::{Answer, Near};
+use near::{Answer, Near, SHORT};
 
 /// How long saying goodbye may take: a cancellation, the end of a session.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -237,7 +237,7 @@ impl Inner {
     async fn post(&self, body: String, about: Option<&OutgoingRequest<'_>>) -> Result<Answer, McpError> {
         let stranger = self.authorizer.as_ref().is_none_or(|authorizer| authorizer.is_stranger());
         if let Some(near) = self.near.as_ref().filter(|_| stranger) {
-            let head = self.agreed.load().head(about, body.len());
+            let head = self.agreed.load().head(about, body.len().min(SHORT));
             let answer = near.post(head, &body).await?;
             let status = answer.status();
             if status.is_success() {

@@ -2,7 +2,9 @@
 //! connections that whoever calls drives itself, so that an exchange wakes nobody else. What it cannot do is left to the
 //! long way.
 
+use std::future::poll_fn;
 use std::io::{self, ErrorKind, Read as _};
+use std::mem::take;
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,9 +18,12 @@ use hyper::body::Frame;
 use reqwest::{Body, Response};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio_util::io::poll_read_buf;
 use toolhub_core::Digits;
+use toolhub_core::inflow::let_in;
 use toolhub_core::lane::PerLane;
 use toolhub_core::lang::Text;
+use toolhub_core::outflow::Outflow;
 use url::Url;
 
 use super::answer::{read_body, too_large};
@@ -31,9 +36,9 @@ use crate::transport::MAX_RESULT_BYTES;
 const KEPT: usize = 64;
 const KEPT_FOR: Duration = Duration::from_secs(60);
 /// A message up to this length goes out in one piece with its head.
-const SHORT: usize = 16 << 10;
-/// How much is read at once, at least; and the room that is made for that where there is less. It has room for several
-/// short answers, which then lie side by side.
+pub(super) const SHORT: usize = 16 << 10;
+/// How much is read at once, at least, of an answer that does not come in one piece; and the room that is made for that
+/// where there is less.
 const LEAST: usize = 2 << 10;
 const ROOM: usize = 8 << 10;
 
@@ -48,6 +53,8 @@ pub(super) struct Near {
     pub(super) target: String,
     /// A connection is kept for those in the lane where it was made: what comes over it wakes nobody elsewhere.
     idle: PerLane<Mutex<Vec<Wire>>>,
+    /// The head of the last answer: whatever connection they come over, they look the same.
+    known: PerLane<Mutex<Option<Box<Known>>>>,
 }
 
 /// A connection, and what came over it and was not looked at yet.
@@ -55,8 +62,6 @@ pub(super) struct Near {
 struct Wire {
     stream: TcpStream,
     there: BytesMut,
-    /// The head of an answer that came over it.
-    known: Option<Box<Known>>,
     /// When the last message went over it.
     used: Instant,
 }
@@ -131,6 +136,16 @@ impl Wire {
 
     /// Waits for more; whether any came before the end.
     async fn more(&mut self) -> io::Result<bool> {
+        // Nobody made room for it, and most answers come in one piece.
+        if self.there.capacity() == 0 {
+            let stream = &mut self.stream;
+            let reading = poll_fn(|context| {
+                let (read, came) = let_in(|basin| poll_read_buf(Pin::new(&mut *stream), context, basin));
+                read.map_ok(|_| came)
+            });
+            self.there = reading.await?;
+            return Ok(!self.there.is_empty());
+        }
         if self.there.capacity() - self.there.len() < LEAST {
             self.there.reserve(ROOM);
         }
@@ -138,12 +153,13 @@ impl Wire {
     }
 
     /// The head of an answer.
-    async fn head(&mut self) -> Result<Head, McpError> {
+    async fn head(&mut self, near: &Near) -> Result<Head, McpError> {
         loop {
             if !self.more().await.map_err(|error| lost(&error))? {
                 return Err(lost(&broken_off()));
             }
-            if let Some(head) = Head::take(&mut self.there, &mut self.known).map_err(unreadable)? {
+            let mut known = near.known.here().lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(head) = Head::take(&mut self.there, &mut known).map_err(unreadable)? {
                 return Ok(head);
             }
         }
@@ -160,12 +176,10 @@ impl Wire {
                     return Err(lost(&broken_off()));
                 }
             }
-            let body = self.there.split_to(length).freeze();
-            // What a long answer lies in is not kept for being near the next one.
-            if length > ROOM && self.there.is_empty() {
-                self.there = BytesMut::new();
-            }
-            return Ok(body);
+            // What it lies in is not kept for being near the next one.
+            let body =
+                if self.there.len() == length { take(&mut self.there) } else { self.there.split_to(length) };
+            return Ok(body.freeze());
         }
         let mut all = BytesMut::new();
         loop {
@@ -267,6 +281,7 @@ impl Near {
             authority: uri.authority()?.as_str().to_owned(),
             target: uri.path_and_query()?.as_str().to_owned(),
             idle: PerLane::default(),
+            known: PerLane::default(),
         })
     }
 
@@ -285,7 +300,11 @@ impl Near {
         }
     }
 
-    fn keep(&self, wire: Wire) {
+    fn keep(&self, mut wire: Wire) {
+        // Room is for what comes, and nothing does.
+        if wire.there.is_empty() {
+            wire.there = BytesMut::new();
+        }
         let mut idle = self.idle();
         // The oldest stand first; where those below are too old, so is nobody's use for them.
         let old = idle.first().is_some_and(|first| wire.used.duration_since(first.used) >= KEPT_FOR);
@@ -306,11 +325,11 @@ impl Near {
         };
         // A message is one small write, and is not to wait for another.
         let _ = stream.set_nodelay(true);
-        Ok(Wire { stream, there: BytesMut::new(), known: None, used: Instant::now() })
+        Ok(Wire { stream, there: BytesMut::new(), used: Instant::now() })
     }
 
     /// Posts one message: all lines of its head but the last, which says how long it is, and its body.
-    pub(super) async fn post(self: &Arc<Self>, mut head: Vec<u8>, body: &str) -> Result<Answer, McpError> {
+    pub(super) async fn post(self: &Arc<Self>, mut head: Outflow, body: &str) -> Result<Answer, McpError> {
         let length = Digits::of(body.len() as u64);
         for part in ["content-length: ", length.as_str(), "\r\n\r\n"] {
             head.extend_from_slice(part.as_bytes());
@@ -340,11 +359,12 @@ impl Near {
             };
             return Err(self.placed(lost(&cause)));
         }
+        drop(head);
         self.answer(wire).await.map_err(|error| self.placed(error))
     }
 
     async fn answer(self: &Arc<Self>, mut wire: Wire) -> Result<Answer, McpError> {
-        let head = wire.head().await?;
+        let head = wire.head(self).await?;
         if !head.plain_json {
             return Box::pin(self.odd_answer(head, wire)).await;
         }

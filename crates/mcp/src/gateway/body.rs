@@ -1,0 +1,106 @@
+//! The JSON of an answer. What a request came to is put together when it is written, and not before: nearly every answer
+//! is one, and stands behind its head at once.
+
+use bytes::Bytes;
+use toolhub_core::RawJson;
+
+use super::backend::RpcError;
+use super::message::refusal;
+use super::running::Served;
+
+/// A result that is longer than this is sent from where it lies.
+const LONG: usize = 16 << 10;
+/// What stands around an id and a result.
+const AROUND: [&str; 3] = [r#"{"jsonrpc":"2.0","id":"#, r#","result":"#, "}"];
+
+/// What an answer says.
+#[derive(Debug, Default)]
+pub enum Body {
+    /// Nothing.
+    #[default]
+    None,
+    /// A text.
+    Text(String),
+    /// What a request came to that did not fail.
+    Result {
+        /// What the client calls it.
+        id: RawJson,
+        /// What it came to.
+        result: RawJson,
+    },
+}
+
+impl Body {
+    /// What a request came to.
+    pub(super) fn of(id: RawJson, served: Served) -> Self {
+        match served {
+            Ok(result) => Self::Result { id, result },
+            Err(error) => Self::refusal(Some(&id), &error),
+        }
+    }
+
+    pub(super) fn refusal(id: Option<&RawJson>, error: &RpcError) -> Self {
+        Self::Text(refusal(id, error))
+    }
+
+    /// Its parts, which follow one another.
+    pub fn parts(&self) -> [&str; 5] {
+        match self {
+            Self::None => [""; 5],
+            Self::Text(text) => [text, "", "", "", ""],
+            Self::Result { id, result } => [AROUND[0], id.get(), AROUND[1], result.get(), AROUND[2]],
+        }
+    }
+
+    /// How long it is.
+    pub fn len(&self) -> usize {
+        self.parts().iter().map(|part| part.len()).sum()
+    }
+
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The same in pieces for whoever sends them later; a long result is not copied.
+    pub fn into_pieces(self) -> Vec<Bytes> {
+        match self {
+            Self::None => Vec::new(),
+            Self::Result { id, result } if result.get().len() > LONG => {
+                let [before, between, behind] = AROUND.map(|text| Bytes::from_static(text.as_bytes()));
+                vec![before, id.into_bytes(), between, result.into_bytes(), behind]
+            }
+            short => vec![Bytes::from(short.parts().concat())],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_it_is_sent_it_says_the_same() {
+        let check = |body: Body, expect: &str| {
+            assert_eq!((body.parts().concat().as_str(), body.len()), (expect, expect.len()));
+            assert_eq!(body.is_empty(), expect.is_empty());
+            assert_eq!(String::from_utf8(body.into_pieces().concat()).unwrap(), expect);
+        };
+        let long = RawJson::from("x".repeat(LONG));
+        let result = |id: &str, result: &RawJson| {
+            let id = RawJson::from(id);
+            (
+                Body::of(id.clone(), Ok(result.clone())),
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#),
+            )
+        };
+        for (body, expect) in [result("a\"b", &RawJson::empty_object()), result("l", &long)] {
+            check(body, &expect);
+        }
+        assert_eq!(result("l", &long).0.into_pieces().len(), 5);
+        let error = RpcError::new(-32000, "no");
+        let refused = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"no"}}"#;
+        check(Body::of(RawJson::from(7), Err(error)), refused);
+        check(Body::None, "");
+    }
+}

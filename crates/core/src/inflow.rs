@@ -1,6 +1,6 @@
-//! Where bytes arrive: one basin for each thread, which all that is read on it comes through. What came is taken out as a
-//! part of it: nothing is copied, whoever waits holds no memory for what may come, and what is written into was used a
-//! moment ago.
+//! Where messages arrive: one basin for each thread, which those that come in one piece come through. What came is taken
+//! out as a part of it: it is not copied, whoever waits holds no memory for what may come, and what is written into was used
+//! a moment ago.
 
 use std::cell::RefCell;
 

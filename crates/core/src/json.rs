@@ -60,6 +60,12 @@ impl RawJson {
         &self.0
     }
 
+    /// The same in memory of its own: for what is kept when the message is gone that it came in.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        Self(ByteString::from(self.get()))
+    }
+
     /// The text as bytes that are shared, not copied.
     pub fn into_bytes(self) -> Bytes {
         self.0.into_bytes()

@@ -153,6 +153,7 @@ impl Queue {
     /// Hands over a call that nobody waits for.
     pub(crate) fn note(&self, note: Note) {
         let bytes = note.bytes();
+        let note = note.apart();
         let mut state = self.state();
         let first = state.due.is_none();
         if state.notes.len() < NOTES && state.note_bytes + bytes <= NOTE_BYTES && !state.closed {

@@ -24,7 +24,7 @@ impl Gateway {
         };
         // Whoever wants another revision is offered our newest (2025-11-25, basic/lifecycle).
         let version = LEGACY.iter().copied().find(|known| *known == wanted).unwrap_or(LEGACY[0]);
-        let can = params.get("capabilities").filter(|can| can.is_object()).cloned();
+        let can = params.get("capabilities").filter(|can| can.is_object()).map(RawJson::apart);
         let facts = ClientFacts {
             number: self.new_client(),
             era: Era::Legacy,

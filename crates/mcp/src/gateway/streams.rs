@@ -70,7 +70,7 @@ impl Gateway {
         for uri in wanted.resources() {
             let _ = self.backend.watch(uri, true).await;
         }
-        let watching = Watching { gateway: Arc::clone(self), wanted, id };
+        let watching = Watching { gateway: Arc::clone(self), wanted, id: id.apart() };
         let first = event(None, &watching.wanted.acknowledgement(&watching.id));
         let state = (Some(first), news, Some(watching));
         Box::pin(stream::unfold(state, |(first, mut news, watching)| async move {

@@ -154,17 +154,17 @@ mod tests {
 
     #[test]
     fn values_stand_as_they_are() {
-        let params = RawObject::default().with("a", RawJson::parse("[1,  2e0]").unwrap());
+        let params = RawObject::default().with("a", RawJson::parse("[1,\n 2e0]").unwrap());
         let said = |method: &'static str| Said { method, call: None, params: &params };
         assert_eq!(
             request(1, said("m"), &Meta::default()),
-            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[1,  2e0]}}"#
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{\"a\":[1,\n 2e0]}}"
         );
         let given = Cow::Owned(RawObject::default().with("quo\"te", 1));
         let meta = Meta { given, ..Meta::default() };
         assert_eq!(
-            request(20, said("m"), &meta),
-            r#"{"jsonrpc":"2.0","id":20,"method":"m","params":{"a":[1,  2e0],"_meta":{"quo\"te":1}}}"#
+            request(20, Said { method: "m", call: None, params: &RawObject::default().with("a", 1) }, &meta),
+            r#"{"jsonrpc":"2.0","id":20,"method":"m","params":{"a":1,"_meta":{"quo\"te":1}}}"#
         );
         let nothing = RawObject::default();
         assert_eq!(

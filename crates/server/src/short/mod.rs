@@ -26,12 +26,12 @@ use self::head::{Found, Known, Missing};
 use self::written::{END, LONG, Written, chunk};
 use crate::account::Account;
 use crate::answers::{Familiar, Shared};
-use crate::connection::{Order, Standing};
+use crate::connection::{Answering, Order, Standing};
 use crate::lanes::Stay;
 
 pub(crate) use self::head::Head;
 
-/// What is read at a time of a message that does not come in one piece.
+/// What is read at a time of a message that is longer than this.
 const PIECE: usize = 4 << 10;
 
 /// What is said to whoever did not send all of a message in time.
@@ -104,8 +104,16 @@ impl Short<'_> {
             match self.answer(&mut stream, &head, &mut familiar).await {
                 Answered::Not => return Left::Long(stream, [&message[..], &read].concat()),
                 Answered::Last => return Left::Over,
-                Answered::Whole => Known::admits(&mut known),
+                Answered::Whole => {}
+                Answered::Telling(telling) => {
+                    // It may be told for hours, and nobody needs what was asked any more.
+                    drop((head, message));
+                    if !self.tell(&mut stream, telling).await {
+                        return Left::Over;
+                    }
+                }
             }
+            Known::admits(&mut known);
             if all && stay.ends(|| self.shared.under_way()) {
                 return Left::Elsewhere(stream);
             }
@@ -114,17 +122,17 @@ impl Short<'_> {
 
     /// Reads on; whether anything came.
     async fn receive(&self, stream: &mut TcpStream, read: &mut BytesMut, missing: Missing) -> bool {
-        let nothing = read.is_empty();
-        if !nothing {
+        let (nothing, short) = (read.is_empty(), read.len() < PIECE);
+        if !short {
             read.reserve(PIECE);
         }
         let mut reading = |context: &mut Context<'_>| {
             let stream = Pin::new(&mut *stream);
-            match nothing {
-                // Most messages come in one piece.
+            match short {
+                // Most messages come in one piece or two.
                 true => {
-                    let (came, message) = let_in(|basin| poll_read_buf(stream, context, basin));
-                    *read = message;
+                    let (came, piece) = let_in(|basin| poll_read_buf(stream, context, basin));
+                    read.unsplit(piece);
                     came
                 }
                 false => poll_read_buf(stream, context, read),
@@ -145,7 +153,7 @@ impl Short<'_> {
     async fn answer(&self, stream: &mut TcpStream, head: &Head<'_>, familiar: &mut Familiar) -> Answered {
         let began = Instant::now();
         let Some(admitted) = self.shared.admits(head, familiar) else { return Answered::Not };
-        let _answering = self.standing.answering();
+        let answering = self.standing.answering();
         let mut account = Account::open(&self.shared.events, self.client, ("POST", head.path));
         let reply = {
             let mut taken = pin!(self.shared.take(head, (admitted, began), account.as_deref_mut()));
@@ -153,54 +161,49 @@ impl Short<'_> {
         };
         let Some(reply) = reply else { return Answered::Last };
         let last = self.standing.is_finishing();
-        let mut out = Outflow::begin();
-        let sent = match reply {
+        match reply {
             Reply::Body { status, body, session } => {
                 if let Some(account) = &mut account {
                     account.answers(status, &body);
                 }
+                let mut out = Outflow::begin();
                 Written { status, session: session.as_deref(), last, now: began }.body(&body, &mut out);
-                send(stream, &out, &body).await
+                if send(stream, &out, &body).await && !last { Answered::Whole } else { Answered::Last }
             }
             Reply::Events(events) => {
-                Written { status: 200, session: None, last, now: began }.stream(&mut out);
-                self.tell(stream, (events, &mut out), account.as_deref_mut()).await
+                Answered::Telling(Telling { events, account, last, began, _answering: answering })
             }
-        };
-        if sent && !last { Answered::Whole } else { Answered::Last }
+        }
     }
 
-    /// Tells events as they come; whether all of them were told.
-    async fn tell(
-        &self,
-        stream: &mut TcpStream,
-        (mut events, out): (Events, &mut Vec<u8>),
-        mut account: Option<&mut Account>,
-    ) -> bool {
+    /// Tells events as they come; whether all of them were told and another message may follow.
+    async fn tell(&self, stream: &mut TcpStream, telling: Telling) -> bool {
+        let Telling { mut events, mut account, last, began, _answering } = telling;
         if let Some(account) = &mut account {
             account.answered(200);
         }
-        self.standing.call();
+        let mut out = Outflow::begin();
+        Written { status: 200, session: None, last, now: began }.stream(&mut out);
         loop {
-            if stream.write_all(out).await.is_err() {
+            if stream.write_all(&out).await.is_err() {
                 return false;
             }
-            out.clear();
+            drop(out);
+            self.standing.call();
             let next = poll_fn(|context| {
                 self.unless_gone(stream, context, |context| Pin::new(&mut events).poll_next(context))
             });
-            match next.await {
+            let event = match next.await {
                 None => return false,
-                Some(None) => return stream.write_all(END).await.is_ok(),
-                Some(Some(event)) => {
-                    if let Some(account) = &mut account {
-                        account.sends(event.len());
-                    }
-                    if !event.is_empty() {
-                        chunk(&event, out);
-                    }
-                    self.standing.call();
-                }
+                Some(None) => return stream.write_all(END).await.is_ok() && !last,
+                Some(Some(event)) => event,
+            };
+            if let Some(account) = &mut account {
+                account.sends(event.len());
+            }
+            out = Outflow::begin();
+            if !event.is_empty() {
+                chunk(&event, &mut out);
             }
         }
     }
@@ -235,8 +238,20 @@ enum Answered {
     Not,
     /// It was answered, and the next may come.
     Whole,
+    /// It is answered with this.
+    Telling(Telling),
     /// Nothing follows it.
     Last,
+}
+
+/// A stream of events that is to be told.
+struct Telling {
+    events: Events,
+    account: Option<Box<Account>>,
+    /// Nothing follows it.
+    last: bool,
+    began: Instant,
+    _answering: Answering,
 }
 
 /// Sends a head, and behind it what was too long to stand there already; whether that could be done.

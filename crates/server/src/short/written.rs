@@ -108,6 +108,7 @@ fn written_date(now: Instant) -> (Instant, String) {
 
 #[cfg(test)]
 mod tests {
+    use toolhub_core::RawJson;
     use toolhub_core::outflow::Outflow;
 
     use super::*;
@@ -127,6 +128,14 @@ mod tests {
         assert_eq!(lines[0], "HTTP/1.1 200 OK");
         assert!(lines[1].starts_with("date: ") && lines[1].ends_with(" GMT"), "{}", lines[1]);
         assert_eq!(lines[2..], ["content-type: application/json", "content-length: 7"]);
+        let whole = RawJson::from("x".repeat(LONG));
+        for (result, copied) in [(RawJson::from(7), true), (whole, false)] {
+            let body = Body::Result { id: RawJson::from("i"), result };
+            let (text, all) = (written(200, None, &body), body.parts().concat());
+            let (head, rest) = text.split_once("\r\n\r\n").unwrap();
+            assert!(head.ends_with(&format!("content-length: {}", all.len())), "{head}");
+            assert_eq!(rest, if copied { all.as_str() } else { "" });
+        }
         let text = written(202, Some("s-1"), &Body::None);
         assert!(text.starts_with("HTTP/1.1 202 Accepted\r\n"), "{text}");
         assert!(

@@ -278,3 +278,14 @@ async fn the_definitions_of_real_servers_come_through_as_they_were_written() {
     }
     assert!(checked == 2 * 14_982, "{checked}");
 }
+
+/// Over stdio a message is one line, however its client wrote it.
+#[tokio::test]
+async fn line_breaks_between_values_end_no_message() {
+    let serving = Serving::before(&Script::both().plain_tool("echo"), "");
+    for era in ERAS {
+        let client = RawClient::connect(&serving.url(), era).await;
+        let answer = client.call("echo", "{\"a\":\n1,\r\n\"b\":[\n\n2\r]}").await;
+        assert_eq!(answer.text().replace(' ', ""), r#"{"a":1,"b":[2]}"#, "{era:?}");
+    }
+}

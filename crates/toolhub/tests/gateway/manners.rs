@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use toolhub_testkit::scripted::{HttpServer, Script};
+use toolhub_testkit::scripted::{HttpServer, Journal, Script};
 
 use crate::door::for_two_with;
 use crate::raw_client::{ERAS, Era, RawClient, Stream, http};
@@ -63,6 +63,35 @@ async fn who_asks_in_a_wrong_way_is_told_a_right_one() {
     check(json(http().post(&mcp)).header("accept", "text/html"), 406, "Accept: application/json").await;
     check(json(http().post(&sse)), 405, "/mcp").await;
     check(http().get(&messages), 405, "POST").await;
+}
+
+/// A modern server logs for whoever asks for it; a legacy client asks once for all its requests.
+#[tokio::test]
+async fn a_server_is_told_what_its_client_wants_to_hear_of() {
+    const LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    let mut cli = hub("");
+    let (journal, old) = (cli.folder().join("journal"), cli.folder().join("old"));
+    cli.server("s", &Script::modern().plain_tool("echo").journal(&journal));
+    cli.server("o", &Script::legacy().plain_tool("old_echo").journal(&old));
+    let serving = Serving::start(cli);
+    let told = |journal: &std::path::Path| {
+        let journal = Journal::read(journal);
+        let last = journal.messages().into_iter().rfind(|message| message["method"] == "tools/call");
+        last.unwrap()["params"]["_meta"][LEVEL].clone()
+    };
+    let legacy = RawClient::connect(&serving.url(), Era::Legacy).await;
+    for (level, expect) in [(None, "info"), (Some("error"), "error")] {
+        if let Some(level) = level {
+            legacy.ask("2", "logging/setLevel", &format!(r#""level":"{level}""#)).await;
+        }
+        legacy.call("echo", "{}").await;
+        assert_eq!(told(&journal), expect);
+        legacy.call("old_echo", "{}").await;
+        assert_eq!(told(&old), Value::Null, "it is of no use to a legacy server");
+    }
+    let modern = RawClient::connect(&serving.url(), Era::Modern).await;
+    modern.call("echo", "{}").await;
+    assert_eq!(told(&journal), Value::Null);
 }
 
 #[tokio::test]

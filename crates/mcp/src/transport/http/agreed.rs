@@ -67,10 +67,10 @@ impl Agreed {
         self.lines = lines;
     }
 
-    /// The head of a message on the short way, but for its last line; with room for a body of that length.
-    pub(super) fn head(&self, about: Option<&OutgoingRequest<'_>>, body: usize) -> Outflow {
+    /// The head of a message on the short way, but for its last line; with so much room behind it.
+    pub(super) fn head(&self, about: Option<&OutgoingRequest<'_>>, room: usize) -> Outflow {
         let mut head = Outflow::begin();
-        head.reserve(self.lines.len() + ROOM + body);
+        head.reserve(self.lines.len() + ROOM + room);
         head.extend_from_slice(&self.lines);
         let Some(request) = about.filter(|_| self.is_modern()) else { return head };
         if is_plain(request.method) {

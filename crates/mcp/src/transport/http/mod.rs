@@ -237,7 +237,8 @@ impl Inner {
     async fn post(&self, body: String, about: Option<&OutgoingRequest<'_>>) -> Result<Answer, McpError> {
         let stranger = self.authorizer.as_ref().is_none_or(|authorizer| authorizer.is_stranger());
         if let Some(near) = self.near.as_ref().filter(|_| stranger) {
-            let head = self.agreed.load().head(about, body.len().min(SHORT));
+            let room = if body.len() <= SHORT { body.len() } else { 0 };
+            let head = self.agreed.load().head(about, room);
             let answer = near.post(head, &body).await?;
             let status = answer.status();
             if status.is_success() {

@@ -171,7 +171,11 @@ impl Wire {
             let length = usize::try_from(length).ok().filter(|length| *length <= MAX_RESULT_BYTES);
             let length = length.ok_or_else(|| too_large(MAX_RESULT_BYTES))?;
             while self.there.len() < length {
-                self.there.reserve((length - self.there.len()).min(1 << 20));
+                match self.there.is_empty() && length <= ROOM {
+                    // It may come in one piece, though its head came before it.
+                    true => self.there = BytesMut::new(),
+                    false => self.there.reserve((length - self.there.len()).clamp(LEAST, 1 << 20)),
+                }
                 if !self.more().await.map_err(|error| lost(&error))? {
                     return Err(lost(&broken_off()));
                 }

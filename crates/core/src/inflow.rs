@@ -16,8 +16,8 @@ thread_local! {
     static BASIN: RefCell<BytesMut> = RefCell::new(BytesMut::new());
 }
 
-/// Lets bytes in: `read` puts what there is behind the end of what it is given, and tells whether anything came, which is
-/// what is given back. Nothing else may be let in meanwhile.
+/// Lets bytes in: `read` puts what there is behind the end of what it is given. What it says is given back, with what
+/// came. Nothing else may be let in meanwhile.
 pub fn let_in<R>(read: impl FnOnce(&mut BytesMut) -> R) -> (R, BytesMut) {
     BASIN.with_borrow_mut(|basin| {
         if basin.capacity() < LEAST {

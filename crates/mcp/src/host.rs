@@ -9,6 +9,7 @@ use crate::connection::{Connection, Heard};
 use crate::error::McpError;
 use crate::standing::Mark;
 use crate::supervisor::Server;
+use crate::transport::Repeat;
 
 /// Calls tools of one server, connecting it when that is needed.
 #[derive(Debug)]
@@ -36,9 +37,11 @@ impl McpHost {
         let follower = Arc::new(Follower::new(context.clone()));
         let asker = context.caller.as_ref();
         let asker = asker.map(|link| Asker::calling(link.clone(), &follower, || self.source()));
-        let heard = Heard { listener: follower, asker };
+        let repeat = if tool.hints().may_repeat() { Repeat::Safe } else { Repeat::IfUnprocessed };
+        let heard = Heard { listener: follower, asker, repeat };
         let mut result = connection.call_tool(&tool.definition, arguments, &heard).await;
-        // The server did not look at the request, so asking again is safe (2025-11-25, session management).
+        // The protocol defines this answer as "start a new session": the request was not processed (2025-11-25,
+        // transports: session management).
         if matches!(result, Err(McpError::SessionExpired)) {
             self.server.forget(&connection);
             // What is seldom needed stands in a box of its own, so that what always is stays small.

@@ -10,7 +10,7 @@ use crate::connection::{Ask, Connection};
 use crate::era::Era;
 use crate::error::McpError;
 use crate::supervisor::{Purpose, Server};
-use crate::transport::Listener;
+use crate::transport::{Listener, Repeat};
 
 /// A request that is handed on.
 #[derive(Debug, Clone)]
@@ -76,6 +76,21 @@ impl Server {
     }
 }
 
+/// Methods that only read. Any other is sent once, unless the server refused it before processing.
+const READS: [&str; 7] = [
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "resources/directory/read",
+    "prompts/get",
+    "completion/complete",
+    "tasks/get",
+];
+
+fn repeat_of(method: &str) -> Repeat {
+    if READS.contains(&method) { Repeat::Safe } else { Repeat::IfUnprocessed }
+}
+
 /// Tells whoever asked how it gets on.
 struct Back(CallerLink);
 
@@ -92,7 +107,8 @@ async fn pass_over(connection: &Arc<Connection>, passage: &Passage) -> Result<Ra
     let asker = caller.map(Asker::new);
     let listener = asker.as_ref().map(|asker| Arc::new(Back(asker.link.clone())) as Arc<dyn Listener>);
     let name = name.map(Arc::from);
-    let ask = Ask { method: method.into(), params, name, listener, asker, ..Ask::default() };
+    let repeat = repeat_of(&method);
+    let ask = Ask { method: method.into(), params, name, listener, asker, repeat, ..Ask::default() };
     match tokio::time::timeout(patience, connection.ask(ask)).await {
         Ok(result) => result,
         Err(_) => Err(McpError::TimedOut(patience)),

@@ -28,5 +28,7 @@ pub use guard::Guard;
 pub(crate) use guard::Surroundings;
 pub use login::Show;
 pub use secret::Secret;
-pub(crate) use send::{Authorizer, send};
+#[cfg(test)]
+pub(crate) use send::Refusal;
+pub(crate) use send::{Authorizer, Repeat, is_unprocessed, send};
 pub use store::TokenStore;

@@ -30,16 +30,17 @@ pub struct Passage {
 impl Server {
     /// Hands a request on, connecting if need be, and gives the result as it was sent.
     pub async fn pass(self: &Arc<Self>, passage: Passage) -> Result<RawJson, McpError> {
-        let _in_use = self.hold(Purpose::Work);
-        let mut connection = self.connection().await?;
-        let began = self.mark();
+        let server = self.instance(passage.caller.as_ref())?;
+        let _in_use = server.hold(Purpose::Work);
+        let mut connection = server.connection().await?;
+        let began = server.mark();
         let mut result = pass_over(&connection, &passage).await;
         if matches!(result, Err(McpError::SessionExpired)) {
-            self.forget(&connection);
-            connection = self.connection().await?;
+            server.forget(&connection);
+            connection = server.connection().await?;
             result = pass_over(&connection, &passage).await;
         }
-        self.note(began, result.as_ref().err());
+        server.note(began, result.as_ref().err());
         result
     }
 

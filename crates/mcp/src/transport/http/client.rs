@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use reqwest::{Client, ClientBuilder};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::redirect::Policy;
+use reqwest::redirect::{Attempt, Policy};
 use toolhub_core::lang::Text;
 use url::{Origin, Url};
 
@@ -65,17 +65,13 @@ impl MixedUp {
     }
 }
 
-fn build(with: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Client, String> {
+/// A client with what all of ours have, and what `with` adds.
+pub(crate) fn build(with: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Client, String> {
     // Fails only where somebody installed another provider before, which will do as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
         // A redirect may lead to an address that only this machine can reach: none but the same origin is followed.
         let same_origin = Policy::custom(|attempt| {
-            let from = attempt.previous().last().map(Url::origin);
-            if from == Some(attempt.url().origin()) && attempt.previous().len() <= MAX_REDIRECTS {
-                attempt.follow()
-            } else {
-                attempt.stop()
-            }
+            if is_same_origin(&attempt) { attempt.follow() } else { attempt.stop() }
         });
         let builder = Client::builder()
             .user_agent(USER_AGENT)
@@ -84,6 +80,12 @@ fn build(with: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Client, String
             // Whether a request may be sent again is decided where it is known what it does.
             .retry(reqwest::retry::never());
         with(builder).build().map_err(|error| root_cause(&error))
+}
+
+/// Whether a redirect stays within its origin, and is not one too many.
+pub(crate) fn is_same_origin(attempt: &Attempt<'_>) -> bool {
+    let from = attempt.previous().last().map(Url::origin);
+    from == Some(attempt.url().origin()) && attempt.previous().len() <= MAX_REDIRECTS
 }
 
 /// The headers of a server's config.

@@ -84,6 +84,9 @@ pub enum ToolError {
         body: String,
         /// How long it asks to be left alone.
         retry_after: Option<Duration>,
+        /// Whether the call may already have run. No status alone says that it did not: proxies send 502, 503 and 504
+        /// for an answer that broke off, and rate limiters may count what was done already.
+        effect: Effect,
     },
     /// A server wants to know who is calling, and nobody is logged in.
     LoginNeeded {
@@ -255,13 +258,13 @@ impl ToolError {
             | Self::Quarantined { .. }
             | Self::NotStarted { .. }
             | Self::LoginNeeded { .. } => Effect::None,
-            Self::ConnectionFailed { effect, .. } | Self::TimedOut { effect, .. } => *effect,
-            // Refused before it reached a tool: not found, not allowed, wrong method, too many, not available.
-            Self::HttpStatus { status, .. } => match status {
-                401 | 403 | 404 | 405 | 429 | 503 => Effect::None,
-                _ => Effect::Unknown,
-            },
-            // JSON-RPC's own refusals: parse error, invalid request, unknown method, invalid params.
+            Self::ConnectionFailed { effect, .. }
+            | Self::TimedOut { effect, .. }
+            | Self::HttpStatus { effect, .. } => *effect,
+            // Refusals that the protocol defines as made before a tool runs: parse error, invalid request, unknown
+            // method, invalid params (JSON-RPC 2.0, section 5.1; 2025-11-25, server/tools: an unknown tool is -32602),
+            // and the version and capability checks of 2026-07-28. The server itself writes them under the id of the
+            // request, which no proxy on the way does.
             Self::Protocol { code, .. } => match code {
                 -32700 | -32602..=-32600 | -32022..=-32020 => Effect::None,
                 _ => Effect::Unknown,
@@ -341,8 +344,11 @@ impl Say for ToolError {
                 }
                 text
             }
-            Self::HttpStatus { server, status, body, .. } => {
-                let said = if body.is_empty() { String::new() } else { format!(": {body}") };
+            Self::HttpStatus { server, status, body, effect, .. } => {
+                let mut said = if body.is_empty() { String::new() } else { format!(": {body}") };
+                if *effect == Effect::Unknown {
+                    said += lang.pick("; whether the call took effect is unknown", "；调用是否生效未知");
+                }
                 let hint = match status {
                     401 | 403 => lang.pick(
                         "; it wants to know who is calling: set `headers` for it in mcp.json",

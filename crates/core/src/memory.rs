@@ -103,13 +103,8 @@ impl Status {
     pub fn of(error: Option<&ToolError>, may_change: bool) -> Self {
         match error {
             None => Self::Succeeded,
-            // The tool itself, or whoever stands before it, said that it failed.
-            Some(
-                ToolError::Failed { .. }
-                | ToolError::Panicked
-                | ToolError::Protocol { .. }
-                | ToolError::HttpStatus { .. },
-            ) => Self::Failed,
+            // The tool or its server reported the failure. An HTTP status may come from a proxy on the way.
+            Some(ToolError::Failed { .. } | ToolError::Panicked | ToolError::Protocol { .. }) => Self::Failed,
             Some(error) if may_change && error.effect() == Effect::Unknown => Self::Unknown,
             Some(_) => Self::Failed,
         }

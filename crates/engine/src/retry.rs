@@ -28,9 +28,11 @@ fn may_retry(error: &ToolError, hints: Hints) -> bool {
         ToolError::ConnectionFailed { effect: Effect::None, .. } => true,
         // Lost under way: again only where a second time does no harm.
         ToolError::ConnectionFailed { .. } => hints.may_repeat(),
-        // Turned away before anything was done; or something in between gave up.
-        ToolError::HttpStatus { status: 429 | 503, .. } => true,
-        ToolError::HttpStatus { status: 408 | 500 | 502 | 504, .. } => hints.may_repeat(),
+        // While connecting the call had not been sent. Once it was sent, no status proves that it did not run, so that
+        // `Retry-After` is for read-only and idempotent tools.
+        ToolError::HttpStatus { status: 408 | 425 | 429 | 500 | 502..=504, effect, .. } => {
+            *effect == Effect::None || hints.may_repeat()
+        }
         _ => false,
     }
 }
@@ -45,9 +47,9 @@ mod tests {
         ToolError::ConnectionFailed { server, cause, stderr: Vec::new(), effect, lasting }
     }
 
-    fn status(status: u16, retry_after: Option<u64>) -> ToolError {
+    fn status(status: u16, retry_after: Option<u64>, effect: Effect) -> ToolError {
         let retry_after = retry_after.map(Duration::from_secs);
-        ToolError::HttpStatus { server: ServerId::new("s"), status, body: String::new(), retry_after }
+        ToolError::HttpStatus { server: ServerId::new("s"), status, body: String::new(), retry_after, effect }
     }
 
     #[test]
@@ -64,11 +66,13 @@ mod tests {
         check(lost(Effect::None, true), plain, 1, None);
         check(lost(Effect::Unknown, false), plain, 1, None);
         check(lost(Effect::Unknown, false), harmless, 1, Some(1));
-        check(status(429, Some(7)), plain, 1, Some(7));
-        check(status(503, None), plain, 1, Some(1));
-        check(status(500, None), plain, 1, None);
-        check(status(502, None), harmless, 1, Some(1));
-        check(status(404, None), harmless, 1, None);
+        for code in [408, 429, 500, 502, 503, 504] {
+            check(status(code, Some(7), Effect::Unknown), plain, 1, None);
+            check(status(code, Some(7), Effect::Unknown), harmless, 1, Some(7));
+            check(status(code, Some(7), Effect::None), plain, 1, Some(7));
+        }
+        check(status(503, None, Effect::Unknown), harmless, 1, Some(1));
+        check(status(404, None, Effect::Unknown), harmless, 1, None);
         check(ToolError::failed("no"), harmless, 1, None);
         check(ToolError::TimedOut { after: Duration::ZERO, effect: Effect::Unknown }, harmless, 1, None);
     }

@@ -1,8 +1,14 @@
-//! Whose requests are under way at a server: a question of the server's goes to whoever it concerns, and to nobody else.
+//! Which caller a message of a server concerns. Only where that is certain does a caller get it.
+//!
+//! It is certain if the message came on the response stream of one request. On a stream that carries everything (stdio,
+//! HTTP+SSE, the GET stream of a session) nothing in a message names the request that caused it, and a server may go on
+//! working for a request that was answered or cancelled long ago. So there it is certain only as long as one principal
+//! alone has used the connection; among the sessions of one principal, only if no other session's work can be the cause.
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use toolhub_core::caller::Answer;
@@ -21,8 +27,6 @@ pub(crate) struct Wanting {
     pub(crate) link: CallerLink,
     /// The call it is for, whose deadline waits while a question is open.
     call: Option<Arc<Follower>>,
-    /// Questions to it that are open.
-    open: AtomicUsize,
     /// What the server is told of the trace that the request is part of.
     pub(crate) trace: Option<TraceContext>,
 }
@@ -39,7 +43,7 @@ impl Asker {
     /// Somebody who wants something that is no call.
     pub(crate) fn new(link: CallerLink) -> Self {
         let trace = link.trace().cloned();
-        Self(Arc::new(Wanting { link, call: None, open: AtomicUsize::new(0), trace }))
+        Self(Arc::new(Wanting { link, call: None, trace }))
     }
 
     /// Whoever made a call, for an attempt at a source, which is a span of its own where traces are made.
@@ -48,11 +52,15 @@ impl Asker {
         if let Some(trace) = &trace {
             call.context.emit(EventKind::Traced { source: Some(source()), trace: trace.clone() });
         }
-        Self(Arc::new(Wanting { link, call: Some(Arc::clone(call)), open: AtomicUsize::new(0), trace }))
+        Self(Arc::new(Wanting { link, call: Some(Arc::clone(call)), trace }))
+    }
+
+    /// The session that it belongs to. Modern requests belong to none, and count as one.
+    fn session(&self) -> u64 {
+        if self.link.takes_questions_as_results() { 0 } else { self.link.client() }
     }
 
     pub(crate) async fn ask(&self, method: String, params: Option<RawJson>) -> Answer {
-        self.open.fetch_add(1, Ordering::AcqRel);
         let _open = Open(self);
         if let Some(call) = &self.call {
             call.context.emit(EventKind::Questioned { method: method.clone() });
@@ -65,7 +73,6 @@ struct Open<'a>(&'a Asker);
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::AcqRel);
         if let Some(call) = &self.0.call {
             call.context.emit(EventKind::Answered);
         }
@@ -113,10 +120,52 @@ impl Listener for Follower {
     }
 }
 
-/// Those whose requests are under way, by the number of the request. Most are the newest when they go, and there are
-/// hardly ever many.
+/// How long the work of another session of the same principal may still be the cause of a message: after its last request
+/// was answered, and after one that was not.
+const ANSWERED_LINGER: Duration = Duration::from_secs(60);
+const UNANSWERED_LINGER: Duration = Duration::from_secs(600);
+
+/// The requests of callers that are under way at one connection, and who has used it so far.
 #[derive(Debug, Default)]
-pub(crate) struct Askers(PerLane<Here>);
+pub(crate) struct Askers {
+    /// By the number of the request. Most are the newest when they go, and there are hardly ever many.
+    in_flight: PerLane<Here>,
+    /// The principal that used the connection first.
+    first: OnceLock<User>,
+    /// Whether another one has used it since. It stays so: what was begun for the first may still speak.
+    shared: AtomicBool,
+    /// The session that used it last.
+    session: AtomicU64,
+    /// Until when that session's work, and that of any other one, may be the cause of a message, in ms since the start.
+    session_until: AtomicU64,
+    others_until: AtomicU64,
+}
+
+/// Whose calls use a connection.
+#[derive(Debug, PartialEq, Eq)]
+enum User {
+    /// The owner of the hub: calls that no client made.
+    Owner,
+    /// A client of the gateway, by its principal.
+    Principal(Box<str>),
+    /// A client without one, by its number.
+    Client(u64),
+}
+
+impl User {
+    fn of(asker: &Asker) -> Self {
+        let link = &asker.link;
+        link.principal().map_or_else(|| Self::Client(link.client()), |name| Self::Principal(name.into()))
+    }
+
+    fn is(&self, asker: &Asker) -> bool {
+        match self {
+            Self::Owner => false,
+            Self::Principal(own) => asker.link.principal() == Some(own),
+            Self::Client(own) => asker.link.principal().is_none() && asker.link.client() == *own,
+        }
+    }
+}
 
 /// Those of one lane.
 type Here = Mutex<Vec<(u64, Asker)>>;
@@ -124,28 +173,57 @@ type Here = Mutex<Vec<(u64, Asker)>>;
 impl Askers {
     /// Notes a request, until what is given back is dropped.
     pub(crate) fn enter(&self, request: u64, asker: Asker) -> Known<'_> {
-        let here = self.0.here();
+        if !self.shared.load(Ordering::Relaxed) {
+            let user = self.first.get_or_init(|| User::of(&asker));
+            if !user.is(&asker) {
+                self.shared.store(true, Ordering::Release);
+            }
+        }
+        let session = asker.session();
+        if self.session.load(Ordering::Relaxed) != session {
+            self.switch(session);
+        }
+        let here = self.in_flight.here();
         lock(here).push((request, asker));
-        Known { here, request }
+        Known { askers: self, here, request, session, answered: false }
     }
 
-    /// Who is behind what came on the stream of that request. Where no stream tells, and the requests of several
-    /// clients are under way, nobody can say whom it concerns; and one must not hear what is meant for another.
+    /// Notes a call that no client made.
+    pub(crate) fn enter_owner(&self) {
+        if *self.first.get_or_init(|| User::Owner) != User::Owner {
+            self.shared.store(true, Ordering::Release);
+        }
+    }
+
+    /// Another session uses the connection from now on.
+    fn switch(&self, session: u64) {
+        self.session.store(session, Ordering::Relaxed);
+        let until = self.session_until.swap(0, Ordering::Relaxed);
+        self.others_until.fetch_max(until, Ordering::Relaxed);
+    }
+
+    /// Whom a message concerns, where that is certain. `via` is the request on whose stream it came.
     pub(crate) fn behind(&self, via: Option<u64>) -> Option<Asker> {
         if let Some(via) = via {
             let find = |here: &Here| lock(here).iter().find(|(request, _)| *request == via).cloned();
-            return self.0.all().find_map(find).map(|(_, asker)| asker);
+            return self.in_flight.all().find_map(find).map(|(_, asker)| asker);
         }
         // Nobody comes or goes meanwhile. Whoever wants all of these locks takes them in the same order.
-        let all: Vec<_> = self.0.all().map(lock).collect();
+        let all: Vec<_> = self.in_flight.all().map(lock).collect();
+        // Looked at with the locks held: whoever entered is seen in one place or the other.
+        if self.shared.load(Ordering::Acquire) || self.others_until.load(Ordering::Relaxed) > now() {
+            return None;
+        }
         let all: Vec<&(u64, Asker)> = all.iter().flat_map(|here| here.iter()).collect();
-        // Whoever thinks about a question already is hardly asked another one: a request does one thing at a time.
-        let idle = |asker: &Asker| asker.open.load(Ordering::Acquire) == 0;
-        let any = all.iter().any(|(_, asker)| idle(asker));
-        let asked = || all.iter().filter(|(_, asker)| !any || idle(asker));
-        let (_, newest) = asked().max_by_key(|(request, _)| *request)?;
-        asked().all(|(_, asker)| asker.link.client() == newest.link.client()).then(|| newest.clone())
+        let (_, newest) = all.iter().max_by_key(|(request, _)| *request)?;
+        all.iter().all(|(_, asker)| asker.link.client() == newest.link.client()).then(|| newest.clone())
     }
+}
+
+/// Milliseconds since the first look at the clock, and one more: 0 is before all of them.
+fn now() -> u64 {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
 }
 
 fn lock(here: &Here) -> MutexGuard<'_, Vec<(u64, Asker)>> {
@@ -154,13 +232,33 @@ fn lock(here: &Here) -> MutexGuard<'_, Vec<(u64, Asker)>> {
 
 /// A request that is noted.
 pub(crate) struct Known<'a> {
+    askers: &'a Askers,
     /// Where it is, wherever it ends.
     here: &'a Here,
     request: u64,
+    session: u64,
+    /// Whether the server has answered it. One that was cancelled or timed out may still be running there.
+    pub(crate) answered: bool,
+}
+
+impl Known<'_> {
+    /// Notes until when its session may still be the cause of what the server says. Between principals that does not
+    /// matter: a connection that two of them used is of no use for such messages in any case.
+    fn linger(&self) {
+        let linger = if self.answered { ANSWERED_LINGER } else { UNANSWERED_LINGER };
+        let until = now() + u64::try_from(linger.as_millis()).unwrap_or(u64::MAX);
+        let latest = self.askers.session.load(Ordering::Relaxed) == self.session;
+        let of = if latest { &self.askers.session_until } else { &self.askers.others_until };
+        of.fetch_max(until, Ordering::Relaxed);
+    }
 }
 
 impl Drop for Known<'_> {
     fn drop(&mut self) {
+        // Modern requests belong to no session, so there is no other one's work among them.
+        if self.session != 0 && !self.askers.shared.load(Ordering::Relaxed) {
+            self.linger();
+        }
         let mut all = lock(self.here);
         let place = all.iter().rposition(|(request, _)| *request == self.request);
         let gone = place.map(|place| all.swap_remove(place));
@@ -168,3 +266,7 @@ impl Drop for Known<'_> {
         drop(gone);
     }
 }
+
+#[cfg(test)]
+#[path = "asker_tests.rs"]
+mod tests;

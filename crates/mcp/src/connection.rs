@@ -12,8 +12,13 @@ use crate::doorman::Doorman;
 use crate::era::Era;
 use crate::error::McpError;
 use crate::headers;
-use crate::transport::{Listener, OutgoingRequest, StderrRing, Transport};
+use crate::transport::{Listener, OutgoingRequest, Repeat, StderrRing, Transport};
 use crate::wire::{self, Meta, Modern, Said};
+
+/// Numbers the channels of this process.
+static CHANNELS: AtomicU64 = AtomicU64::new(0);
+/// Channels whose ids differ: beyond that, ids would not fit into the integers that JSON carries exactly (2^53).
+const MAX_CHANNELS: u64 = 1 << 21;
 
 /// How often one request may be answered with a question.
 const MAX_ROUNDS: usize = 10;
@@ -39,24 +44,43 @@ pub(crate) struct Ask {
     pub(crate) listener: Option<Arc<dyn Listener>>,
     /// Who wants it, where they can be asked.
     pub(crate) asker: Option<Asker>,
+    /// When it may be sent a second time.
+    pub(crate) repeat: Repeat,
 }
 
 impl Channel {
     pub(crate) fn new(transport: Box<dyn Transport>, doorman: &Doorman) -> Self {
-        Self { transport, ids: AtomicU64::new(1), askers: Arc::clone(&doorman.askers) }
+        // No two channels share an id, so that an answer for one is never taken for an answer to another, whatever
+        // connection it comes over.
+        let number = CHANNELS.fetch_add(1, Ordering::Relaxed) % MAX_CHANNELS;
+        Self { transport, ids: AtomicU64::new((number << 32) + 1), askers: Arc::clone(&doorman.askers) }
     }
 
     /// Asks as it stands; `meta` is what the era adds.
     pub(crate) async fn ask(&self, ask: &Ask, mut meta: Meta<'_>) -> Result<RawJson, McpError> {
-        let Ask { method, params, name, arguments, headers, listener, asker } = ask;
+        let Ask { method, params, name, arguments, headers, listener, asker, repeat } = ask;
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         meta.progress = listener.is_some().then_some(id);
-        let _known = asker.clone().map(|asker| self.askers.enter(id, asker));
+        let mut known = match asker {
+            Some(asker) => Some(self.askers.enter(id, asker.clone())),
+            None => {
+                if method == "tools/call" {
+                    self.askers.enter_owner();
+                }
+                None
+            }
+        };
         let name = name.as_deref();
         let body = wire::request(id, Said { method, call: name.zip(arguments.as_ref()), params }, &meta);
         drop(meta);
         let listener = listener.as_ref();
-        self.transport.request(OutgoingRequest { id, method, name, body, headers, listener }).await
+        let repeat = *repeat;
+        let request = OutgoingRequest { id, method, name, body, headers, listener, repeat };
+        let answer = self.transport.request(request).await;
+        if let (Some(known), Ok(_) | Err(McpError::Rpc { .. })) = (&mut known, &answer) {
+            known.answered = true;
+        }
+        answer
     }
 
     pub(crate) async fn notify(&self, method: &str) -> Result<(), McpError> {
@@ -168,15 +192,17 @@ impl Connection {
             headers,
             listener: Some(Arc::clone(&heard.listener)),
             asker: heard.asker.clone(),
+            repeat: heard.repeat,
         })
         .await
     }
 }
 
-/// Who hears of a call on its way.
+/// Who hears of a call on its way, and whether it may be sent twice.
 pub(crate) struct Heard {
     pub(crate) listener: Arc<dyn Listener>,
     pub(crate) asker: Option<Asker>,
+    pub(crate) repeat: Repeat,
 }
 
 /// What goes along with a request: what its client sent, and which trace it is part of (2026-07-28, basic: trace context).

@@ -78,6 +78,7 @@ impl Inbox for Doorman {
             }
             let answer = match self.askers.behind(via) {
                 Some(asker) => asker.ask(method.clone(), params).await,
+                // No caller is asked. The gateway's own handler refuses; a program that embeds the hub may answer.
                 None => self.handler.request(&self.server, method.clone(), params).await,
             };
             self.note(match &answer {
@@ -94,9 +95,13 @@ impl Inbox for Doorman {
     }
 
     fn notification(&self, method: &str, params: Option<&RawJson>, via: Option<u64>) {
-        match self.askers.behind(via).filter(|_| method == "notifications/message") {
-            Some(asker) => asker.link.notify(method, params),
-            None => self.handler.notification(&self.server, method, params),
+        match method {
+            // Concerns one caller, or none: then it is for the owner's log alone, where everything goes below.
+            "notifications/message" => match self.askers.behind(via) {
+                Some(asker) => asker.link.notify(method, params),
+                None => self.handler.notification(&self.server, method, params),
+            },
+            _ => self.handler.notification(&self.server, method, params),
         }
         if method.ends_with("/list_changed") {
             self.changes.send_modify(|count| *count += 1);

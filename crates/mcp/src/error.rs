@@ -34,6 +34,8 @@ pub enum McpError {
         body: String,
         /// How long it asks to be left alone.
         retry_after: Option<Duration>,
+        /// Whether the request may have been processed.
+        effect: Effect,
     },
     /// It failed too often, and is not tried for a while.
     LeftAlone {
@@ -148,12 +150,16 @@ impl McpError {
             Self::LeftAlone { cause, stderr } => {
                 ToolError::ConnectionFailed { server, cause, stderr, effect: Effect::None, lasting: true }
             }
-            Self::Http { status, body, retry_after } => {
-                ToolError::HttpStatus { server, status, body, retry_after }
+            Self::Http { status, body, retry_after, effect } => {
+                ToolError::HttpStatus { server, status, body, retry_after, effect }
             }
-            Self::SessionExpired => {
-                ToolError::HttpStatus { server, status: 404, body: self.to_string(), retry_after: None }
-            }
+            Self::SessionExpired => ToolError::HttpStatus {
+                server,
+                status: 404,
+                body: self.to_string(),
+                retry_after: None,
+                effect: Effect::None,
+            },
             Self::LoginNeeded { .. } => ToolError::LoginNeeded { server },
             Self::Rpc { code, message, data } => ToolError::Protocol { server, code, message, data },
             Self::Unreadable { detail } => ToolError::Unreadable { server, detail },
@@ -161,7 +167,7 @@ impl McpError {
                 server,
                 cause: self.text(),
                 stderr: Vec::new(),
-                effect: Effect::None,
+                effect: Effect::Unknown,
                 lasting: false,
             },
         }
@@ -171,6 +177,9 @@ impl McpError {
     pub(crate) fn while_connecting(self, stderr: Vec<String>) -> Self {
         match self {
             Self::Lost { cause, stderr } => Self::Connect { cause, stderr, lasting: false },
+            Self::Http { status, body, retry_after, .. } => {
+                Self::Http { status, body, retry_after, effect: Effect::None }
+            }
             Self::TimedOut(patience) => {
                 let seconds = patience.as_secs_f32();
                 let cause = Text::new(
@@ -179,6 +188,14 @@ impl McpError {
                 );
                 Self::Connect { cause, stderr, lasting: false }
             }
+            other => other,
+        }
+    }
+
+    /// The failure of a request that had left: it may have been processed.
+    pub(crate) fn after_sending(self) -> Self {
+        match self {
+            Self::Connect { cause, stderr, .. } => Self::Lost { cause, stderr },
             other => other,
         }
     }

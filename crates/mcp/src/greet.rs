@@ -7,6 +7,7 @@ use crate::connection::{Ask, Channel, Greeting};
 use crate::doorman::Doorman;
 use crate::era::{Era, LEGACY, MODERN, client_info};
 use crate::error::McpError;
+use crate::transport::Repeat;
 use crate::wire::{Meta, Modern};
 
 #[derive(Deserialize)]
@@ -44,7 +45,7 @@ impl PeerInfo {
 /// Asks a modern server what it is (2026-07-28, server/discover).
 pub(crate) async fn discover(channel: &Channel, doorman: &Doorman) -> Result<Greeting, McpError> {
     let version = MODERN[0];
-    let ask = Ask { method: "server/discover".into(), ..Ask::default() };
+    let ask = Ask { method: "server/discover".into(), repeat: Repeat::Safe, ..Ask::default() };
     let meta = Meta {
         modern: Some(Modern { version, can: doorman.capabilities(), hears: None }),
         ..Meta::default()
@@ -93,7 +94,7 @@ async fn hello_in(version: &str, channel: &Channel, doorman: &Doorman) -> Result
         .with("protocolVersion", version)
         .with("capabilities", doorman.capabilities())
         .with("clientInfo", client_info());
-    let ask = Ask { method: "initialize".into(), params, ..Ask::default() };
+    let ask = Ask { method: "initialize".into(), params, repeat: Repeat::Safe, ..Ask::default() };
     let result = channel.ask(&ask, Meta::default()).await?;
     let found: Initialized = result
         .decode()

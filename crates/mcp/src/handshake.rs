@@ -17,7 +17,7 @@ use crate::oauth::Authorizer;
 use crate::transport::http::Http;
 use crate::transport::sse::Sse;
 use crate::transport::stdio::Stdio;
-use crate::transport::{Inbox, OutgoingRequest, StderrRing, Transport};
+use crate::transport::{Inbox, OutgoingRequest, Repeat, StderrRing, Transport};
 use crate::wire::Meta;
 
 /// How long a child may say nothing at all before it is started anew and greeted as a legacy server.
@@ -167,7 +167,7 @@ impl Meeting<'_> {
     /// that answers neither is still starting.
     async fn probe_child(&self, channel: &Channel) -> Result<Probe, McpError> {
         let probe = self.probe(channel);
-        let ping = Ask { method: "ping".into(), ..Ask::default() };
+        let ping = Ask { method: "ping".into(), repeat: Repeat::Safe, ..Ask::default() };
         let ping = channel.ask(&ping, Meta::default());
         tokio::pin!(probe, ping);
         tokio::select! {

@@ -9,6 +9,7 @@ use crate::connection::{Connection, Heard};
 use crate::error::McpError;
 use crate::standing::Mark;
 use crate::supervisor::Server;
+use crate::transport::Repeat;
 
 /// Calls tools of one server, connecting it when that is needed.
 #[derive(Debug)]
@@ -28,22 +29,25 @@ impl McpHost {
         arguments: &RawJson,
         context: &CallContext,
     ) -> Result<RawJson, McpError> {
-        let (in_use, ready) = self.server.hold_ready();
+        let server = self.server.instance(context.caller.as_ref())?;
+        let (in_use, ready) = server.hold_ready();
         let (connection, began) = match ready {
             Some(ready) => ready,
-            None => Box::pin(self.connected()).await?,
+            None => Box::pin(connected(&server)).await?,
         };
         let follower = Arc::new(Follower::new(context.clone()));
         let asker = context.caller.as_ref();
         let asker = asker.map(|link| Asker::calling(link.clone(), &follower, || self.source()));
-        let heard = Heard { listener: follower, asker };
+        let repeat = if tool.hints().may_repeat() { Repeat::Safe } else { Repeat::IfUnprocessed };
+        let heard = Heard { listener: follower, asker, repeat };
         let mut result = connection.call_tool(&tool.definition, arguments, &heard).await;
-        // The server did not look at the request, so asking again is safe (2025-11-25, session management).
+        // The protocol defines this answer as "start a new session": the request was not processed (2025-11-25,
+        // transports: session management).
         if matches!(result, Err(McpError::SessionExpired)) {
-            self.server.forget(&connection);
+            server.forget(&connection);
             // What is seldom needed stands in a box of its own, so that what always is stays small.
             result = Box::pin(async {
-                let connection = self.server.connection().await?;
+                let connection = server.connection().await?;
                 connection.call_tool(&tool.definition, arguments, &heard).await
             })
             .await;
@@ -51,11 +55,11 @@ impl McpHost {
         in_use.end(began, result.as_ref().err());
         result
     }
+}
 
-    async fn connected(&self) -> Result<(Arc<Connection>, Mark), McpError> {
-        let connection = self.server.connection().await?;
-        Ok((connection, self.server.mark()))
-    }
+async fn connected(server: &Arc<Server>) -> Result<(Arc<Connection>, Mark), McpError> {
+    let connection = server.connection().await?;
+    Ok((connection, server.mark()))
 }
 
 impl ToolHost for McpHost {

@@ -14,6 +14,7 @@ mod handshake;
 mod headers;
 mod host;
 mod inquiry;
+mod instances;
 pub mod lane;
 mod likeness;
 mod listing;

@@ -9,6 +9,7 @@ use toolhub_core::{RawJson, RawObject};
 
 use crate::connection::{Ask, Connection};
 use crate::error::McpError;
+use crate::transport::Repeat;
 
 /// How long a stream that ended is left before it is opened again.
 const FOLLOW_PAUSE: Duration = Duration::from_secs(5);
@@ -28,7 +29,7 @@ pub(crate) async fn follow(connection: Arc<Connection>, mut watched: watch::Rece
         }
         let params = RawObject::default().with("notifications", filter);
         let listening =
-            connection.ask(Ask { method: "subscriptions/listen".into(), params, ..Ask::default() });
+            connection.ask(Ask { method: "subscriptions/listen".into(), params, repeat: Repeat::Safe, ..Ask::default() });
         let ended = tokio::select! {
             ended = listening => ended,
             Ok(()) = watched.changed() => continue,

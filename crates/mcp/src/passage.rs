@@ -10,7 +10,7 @@ use crate::connection::{Ask, Connection};
 use crate::era::Era;
 use crate::error::McpError;
 use crate::supervisor::{Purpose, Server};
-use crate::transport::Listener;
+use crate::transport::{Listener, Repeat};
 
 /// A request that is handed on.
 #[derive(Debug, Clone)]
@@ -30,16 +30,17 @@ pub struct Passage {
 impl Server {
     /// Hands a request on, connecting if need be, and gives the result as it was sent.
     pub async fn pass(self: &Arc<Self>, passage: Passage) -> Result<RawJson, McpError> {
-        let _in_use = self.hold(Purpose::Work);
-        let mut connection = self.connection().await?;
-        let began = self.mark();
+        let server = self.instance(passage.caller.as_ref())?;
+        let _in_use = server.hold(Purpose::Work);
+        let mut connection = server.connection().await?;
+        let began = server.mark();
         let mut result = pass_over(&connection, &passage).await;
         if matches!(result, Err(McpError::SessionExpired)) {
-            self.forget(&connection);
-            connection = self.connection().await?;
+            server.forget(&connection);
+            connection = server.connection().await?;
             result = pass_over(&connection, &passage).await;
         }
-        self.note(began, result.as_ref().err());
+        server.note(began, result.as_ref().err());
         result
     }
 
@@ -76,6 +77,21 @@ impl Server {
     }
 }
 
+/// Methods that only read. Any other is sent once, unless the server refused it before processing.
+const READS: [&str; 7] = [
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "resources/directory/read",
+    "prompts/get",
+    "completion/complete",
+    "tasks/get",
+];
+
+fn repeat_of(method: &str) -> Repeat {
+    if READS.contains(&method) { Repeat::Safe } else { Repeat::IfUnprocessed }
+}
+
 /// Tells whoever asked how it gets on.
 struct Back(CallerLink);
 
@@ -92,7 +108,8 @@ async fn pass_over(connection: &Arc<Connection>, passage: &Passage) -> Result<Ra
     let asker = caller.map(Asker::new);
     let listener = asker.as_ref().map(|asker| Arc::new(Back(asker.link.clone())) as Arc<dyn Listener>);
     let name = name.map(Arc::from);
-    let ask = Ask { method: method.into(), params, name, listener, asker, ..Ask::default() };
+    let repeat = repeat_of(&method);
+    let ask = Ask { method: method.into(), params, name, listener, asker, repeat, ..Ask::default() };
     match tokio::time::timeout(patience, connection.ask(ask)).await {
         Ok(result) => result,
         Err(_) => Err(McpError::TimedOut(patience)),

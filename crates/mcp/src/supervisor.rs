@@ -22,6 +22,7 @@ use crate::era::Era;
 use crate::error::McpError;
 use crate::handler::ClientHandler;
 use crate::handshake::Meeting;
+use crate::instances::Pool;
 use crate::lane;
 use crate::news::follow;
 use crate::oauth::{Authorizer, Guard, OAuthError, Surroundings, TokenStore};
@@ -62,6 +63,8 @@ pub struct Server {
     connects: watch::Sender<u32>,
     /// The resources somebody wants to hear of.
     watched: watch::Sender<BTreeSet<String>>,
+    /// The instances for callers, where each has its own.
+    pool: Option<Pool>,
 }
 
 impl std::fmt::Debug for Server {
@@ -81,7 +84,37 @@ impl Server {
         let (changes, connects) = (watch::Sender::new(0), watch::Sender::new(0));
         let watched = watch::Sender::default();
         let standing = Mutex::new(standing);
-        Self { spec, context, guard, tasks, changes, standing, turns, connects, watched }
+        let pool = Pool::of(spec.instances);
+        Self { spec, context, guard, tasks, changes, standing, turns, connects, watched, pool }
+    }
+
+    /// Another instance of the same server, with a connection and a breaker of its own, so that whoever brings one down
+    /// does not keep others from theirs. The login, the changes it tells of and the tasks it runs are the server's.
+    pub(crate) fn another(&self) -> Self {
+        let standing = Standing::after(Past { era: self.standing().era, ..Past::default() });
+        Self {
+            spec: self.spec.clone(),
+            context: self.context.clone(),
+            guard: self.guard.clone(),
+            tasks: self.tasks.clone(),
+            changes: self.changes.clone(),
+            turns: Arc::clone(&standing.turns),
+            standing: Mutex::new(standing),
+            connects: watch::Sender::new(0),
+            watched: watch::Sender::default(),
+            pool: None,
+        }
+    }
+
+    /// The instances for callers, where each has its own.
+    pub(crate) fn pool(&self) -> Option<&Pool> {
+        self.pool.as_ref()
+    }
+
+    /// Whether it is connected, or will be, or a request holds it.
+    pub(crate) fn is_in_use(&self) -> bool {
+        let standing = self.standing();
+        standing.in_flight > 0 || standing.connecting.is_some() || standing.open().is_some()
     }
 
     /// Its id.
@@ -127,9 +160,14 @@ impl Server {
         self.context.events.emit(Event::now(None, kind));
     }
 
-    /// How it stands.
+    /// How it stands; where only instances for callers are connected, how the first of those does.
     pub fn status(&self) -> ServerState {
-        self.standing().told()
+        let own = self.standing().told();
+        if !matches!(own, ServerState::Idle) {
+            return own;
+        }
+        let mut others = self.instances().into_iter().map(|instance| instance.standing().told());
+        others.find(|state| matches!(state, ServerState::Connected { .. })).unwrap_or(own)
     }
 
     /// Why the last try failed, if it did.
@@ -379,8 +417,7 @@ impl Server {
         Held { server: self, purpose, over: false }
     }
 
-    /// Ends the connection, and waits until nothing of it is left, at most `patience`.
-    pub async fn stop(&self, patience: Duration) {
+    fn disconnect(&self) {
         let (live, connecting) = {
             let mut standing = self.standing();
             (standing.live.take(), standing.connecting.take())
@@ -389,6 +426,12 @@ impl Server {
         if let Some(attempt) = connecting {
             attempt.abort.abort();
         }
+    }
+
+    /// Ends its connections, and waits until nothing of them is left, at most `patience`.
+    pub async fn stop(&self, patience: Duration) {
+        self.disconnect();
+        self.take_instances().iter().for_each(|instance| instance.disconnect());
         self.tasks.close();
         let _ = tokio::time::timeout(patience, self.tasks.wait()).await;
         self.tasks.reopen();

@@ -123,9 +123,9 @@ fn read_patiently(bytes: &Bytes) -> Result<Incoming, NotAMessage> {
     }
 }
 
-/// The error in a message, whatever it answers: what an HTTP server says beside an error status. Others than MCP
-/// servers write an `error` too, as OAuth does; only one with a code of its own is ours.
-pub(crate) fn error_in(bytes: &[u8]) -> Option<McpError> {
+/// The error in a message, and the request of ours that it names, if it names one: what an HTTP server says beside an
+/// error status. Others than MCP servers write an `error` too, as OAuth does; only one with a code of its own is ours.
+pub(crate) fn error_in(bytes: &[u8]) -> Option<(McpError, Option<u64>)> {
     #[derive(Deserialize)]
     struct Coded {
         #[serde(rename = "code")]
@@ -133,7 +133,8 @@ pub(crate) fn error_in(bytes: &[u8]) -> Option<McpError> {
     }
     let envelope: Envelope<'_> = serde_json::from_str(std::str::from_utf8(bytes).ok()?).ok()?;
     let coded = |error: &&RawValue| serde_json::from_str::<Coded>(error.get()).is_ok();
-    envelope.error.filter(coded).map(rpc_error)
+    let id = envelope.id.and_then(our_id);
+    envelope.error.filter(coded).map(|error| (rpc_error(error), id))
 }
 
 fn our_id(id: &RawValue) -> Option<u64> {
@@ -243,7 +244,7 @@ mod tests {
     #[test]
     fn the_errors_of_others_are_not_taken_for_ours() {
         let check = |text: &str, expect: Option<&str>| {
-            let found = error_in(text.as_bytes()).map(|error| error.to_string());
+            let found = error_in(text.as_bytes()).map(|(error, _)| error.to_string());
             assert_eq!(found.as_deref(), expect, "{text}");
         };
         check(r#"{"error":{"code":-32022,"message":"no"},"id":null}"#, Some("MCP error -32022: no"));

@@ -54,13 +54,23 @@ impl Hub {
     /// Logs in to a server and lists its tools. `show` gets the address that a person must open in a browser, once
     /// more where the tools turn out to need more than was asked for. Dropping the future gives up.
     pub async fn login(&self, id: &str, show: Show<'_>) -> Result<CachedList, LoginError> {
+        self.login_at(id, None, show).await
+    }
+
+    /// The same at the authorization server that the owner names, to which the credentials are bound from then on.
+    pub async fn login_at(
+        &self,
+        id: &str,
+        issuer: Option<&str>,
+        show: Show<'_>,
+    ) -> Result<CachedList, LoginError> {
         let server = self.servers.iter().find(|server| server.id().as_str() == id);
         let server = server.ok_or(LoginError::UnknownServer)?;
         let failed = |error: OAuthError| LoginError::Failed { server: server.id().clone(), error };
         let guard = server.guard().map_err(failed)?;
         let mut logins = 0;
         loop {
-            guard.login(show).await.map_err(failed)?;
+            guard.login_at(issuer, show).await.map_err(failed)?;
             logins += 1;
             match self.list_server(id).await.ok_or(LoginError::UnknownServer)? {
                 Err(ToolError::LoginNeeded { .. }) if logins < MOST_LOGINS && guard.wants_more() => {}

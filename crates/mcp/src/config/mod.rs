@@ -14,5 +14,5 @@ pub use error::ConfigError;
 pub use expand::expand;
 pub use oauth::{Grant, OAuthSpec};
 pub use read::read_servers;
-pub use spec::{HttpSpec, ServerSpec, StdioSpec, TransportSpec};
+pub use spec::{HttpSpec, Instances, ServerSpec, StdioSpec, TransportSpec};
 pub use write::write_whole;

@@ -17,6 +17,9 @@ pub struct OAuthSpec {
     pub client_metadata_url: Option<String>,
     /// The only authorization server to be used.
     pub issuer: Option<String>,
+    /// Whether what the server and its authorization server name may be in a private network, where their own names do
+    /// not show that they are.
+    pub private_network: bool,
     /// The scopes to ask for, in place of those the server lists.
     pub scopes: Vec<String>,
     /// The port of this machine that the browser is sent back to; any free one where this is `None`.

@@ -64,6 +64,8 @@ pub struct ServerSpec {
     pub call_timeout: Option<Duration>,
     /// How long a child may go unused before it is stopped; never where this is `None`.
     pub idle_timeout: Option<Duration>,
+    /// Whether all callers share one instance of it.
+    pub instances: Instances,
     /// Whether it is used at all.
     pub enabled: bool,
     /// The only tools to be used; all where this is `None`.
@@ -80,6 +82,24 @@ pub struct ServerSpec {
     pub origin: PathBuf,
     /// Whether that file came with a project, so that its owner has not seen what it starts.
     pub from_project: bool,
+}
+
+/// Who shares one process or session of a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Instances {
+    /// All callers.
+    #[default]
+    Shared,
+    /// Nobody: each principal of the gateway has its own.
+    Caller {
+        /// How many may run at a time.
+        max: usize,
+    },
+}
+
+impl Instances {
+    /// Instances of one server at a time, where its owner says nothing else.
+    pub const DEFAULT_MAX: usize = 32;
 }
 
 /// How a server is reached.
@@ -153,6 +173,7 @@ impl ServerSpec {
             connect_timeout: Duration::from_secs(30),
             call_timeout: None,
             idle_timeout: Some(Duration::from_secs(600)),
+            instances: Instances::default(),
             enabled: true,
             tools: None,
             hints: BTreeMap::new(),

@@ -66,12 +66,7 @@ pub enum News {
     Updated {
         /// Which.
         uri: Arc<str>,
-        /// The params of the notification, as they were sent.
-        params: RawJson,
-    },
-    /// A server wrote something into its log.
-    Logged {
-        /// The params of the notification, as they were sent.
+        /// The params of the notification.
         params: RawJson,
     },
 }

@@ -1,4 +1,4 @@
-//! What clients hear unasked: changes of what is offered, of resources they watch, and what servers log.
+//! What clients hear unasked: changes of what is offered, and of resources they watch.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -57,7 +57,6 @@ impl Wanted {
             News::Prompts => self.prompts_list_changed,
             News::Resources => self.resources_list_changed,
             News::Updated { uri, .. } => self.resource_subscriptions.contains(&**uri),
-            News::Logged { .. } => false,
         };
         wanted.then(|| {
             let (method, params) = notice(news);
@@ -85,7 +84,6 @@ fn notice(news: &News) -> (&'static str, Option<&RawJson>) {
         News::Prompts => ("notifications/prompts/list_changed", None),
         News::Resources => ("notifications/resources/list_changed", None),
         News::Updated { params, .. } => ("notifications/resources/updated", Some(params)),
-        News::Logged { params } => ("notifications/message", Some(params)),
     }
 }
 
@@ -94,7 +92,6 @@ fn told_to(session: &Session, news: &News) -> Option<String> {
     let wanted = match news {
         News::Tools | News::Prompts | News::Resources => true,
         News::Updated { uri, .. } => session.watches(uri),
-        News::Logged { params } => session.facts.level.admits(Some(params)),
     };
     let (method, params) = notice(news);
     wanted.then(|| notification(method, params))

@@ -5,12 +5,12 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use toolhub_core::{RawJson, RawObject};
 use url::Url;
 
+use super::binding::Allowed;
 use super::challenge::Challenge;
 use super::error::OAuthError;
 use super::fetch::{Fetch, place_of, plain, send};
 use super::issuer::{Issuer, Sought};
 use super::resource::{Resource, canonical};
-use crate::config::OAuthSpec;
 use crate::era::MODERN;
 use crate::wire::{self, Meta, Modern, Said};
 
@@ -37,7 +37,7 @@ pub(crate) async fn knock(
         ..Meta::default()
     };
     let request = fetch
-        .post(server.clone())
+        .post(server)?
         .headers(headers)
         .header(CONTENT_TYPE, "application/json")
         .header(ACCEPT, "application/json, text/event-stream")
@@ -53,14 +53,14 @@ pub(crate) async fn knock(
 pub(crate) async fn discover(
     fetch: &Fetch,
     server: &Url,
-    (spec, challenge): (&OAuthSpec, Option<&Challenge>),
+    (allowed, challenge): (&Allowed, Option<&Challenge>),
 ) -> Result<Found, OAuthError> {
     let resource = Resource::find(fetch, server, challenge).await?;
     let listed = resource.as_ref().map(|resource| resource.issuers.as_slice()).unwrap_or_default();
-    let sought = match (&spec.issuer, listed.first()) {
+    let sought = match (allowed.only(), listed.first()) {
         // A client is known to one authorization server: at another it must not show itself.
-        (Some(own), Some(first)) if !listed.contains(own) => {
-            return Err(OAuthError::WrongIssuer { expected: own.clone(), found: plain(first) });
+        (Some(own), Some(first)) if !listed.iter().any(|listed| listed == own) => {
+            return Err(allowed.refuse(own, first));
         }
         (Some(own), _) => Sought::Named(own),
         (None, Some(first)) => Sought::Named(first),
@@ -75,6 +75,7 @@ pub(crate) async fn discover(
             return Err(OAuthError::Unreadable { place, detail });
         }
     };
+    allowed.check(&issuer)?;
     let (name, scopes) = match resource {
         Some(resource) => (resource.name, resource.scopes),
         None => (canonical(server), None),

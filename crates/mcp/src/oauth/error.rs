@@ -51,6 +51,17 @@ pub enum OAuthError {
         /// Who answered; empty where it does not say.
         found: String,
     },
+    /// The server names another authorization server than the one its credentials were first used with.
+    IssuerChanged {
+        /// Which server.
+        server: String,
+        /// What they are bound to.
+        bound: String,
+        /// What is named now in its place.
+        found: String,
+        /// The authorization server that is named now.
+        issuer: String,
+    },
     /// The server describes itself as another one.
     WrongResource {
         /// The server's url.
@@ -130,8 +141,8 @@ impl Say for OAuthError {
                 "它没有说明在哪里登录：可能不需要登录，或需要在 mcp.json 的 `headers` 中设置密钥".to_owned(),
             ),
             Self::Insecure { url } => lang.pick(
-                format!("`{url}` is refused: a login needs https, or a server on this machine"),
-                format!("拒绝使用 `{url}`：登录需要 https，或者服务器就在本机"),
+                format!("`{url}` is refused: a login needs https and a public address, unless the server itself is on this machine or in a private network (`oauth = {{ private_network = true }}` if it is)"),
+                format!("拒绝使用 `{url}`：登录需要 https 和公网地址，除非服务器本身就在本机或内网（若在内网，请设置 `oauth = {{ private_network = true }}`）"),
             ),
             Self::Unreachable { place, cause } => lang.pick(
                 format!("`{place}` could not be reached: {cause}"),
@@ -152,6 +163,10 @@ impl Say for OAuthError {
             Self::WrongIssuer { expected, found } => lang.pick(
                 format!("the answer should come from `{expected}` and names `{found}`: it is not trusted"),
                 format!("回答应来自 `{expected}`，但写的是 `{found}`：不予信任"),
+            ),
+            Self::IssuerChanged { server, bound, found, issuer } => lang.pick(
+                format!("its credentials are bound to `{bound}`, where they were first used, and it now names `{found}`: nothing was sent there; if you trust it, run `toolhub servers login {server} --issuer {issuer}`"),
+                format!("它的凭据绑定于首次使用的 `{bound}`，而现在指向 `{found}`：未向后者发送任何内容；若信任它，请运行 `toolhub servers login {server} --issuer {issuer}`"),
             ),
             Self::WrongResource { expected, found } => lang.pick(
                 format!("the server at `{expected}` describes itself as `{found}`: it is not trusted"),

@@ -7,27 +7,20 @@ use reqwest::header::ACCEPT;
 use reqwest::{Client, RequestBuilder, Response};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use url::{Host, Url};
+use url::{Origin, Url};
 
+use super::address::Network;
 use super::error::OAuthError;
+use super::resolver::{check_name, client};
 use super::secret::Secret;
-use crate::transport::http::client::{client, root_cause};
+use crate::config::OAuthSpec;
+use crate::transport::http::client::root_cause;
 
 /// How long one request may take, answer included.
 const DEADLINE: Duration = Duration::from_secs(30);
 /// The most an answer may have after decompression.
 const LARGEST: usize = 1 << 20;
 const SAID_CHARS: usize = 200;
-
-/// Whether a url leads to this machine.
-pub(crate) fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
-}
 
 /// Host and port: what may be shown of a url.
 pub(crate) fn place_of(url: &Url) -> String {
@@ -38,21 +31,45 @@ pub(crate) fn place_of(url: &Url) -> String {
     }
 }
 
-/// Makes the requests of one server's login.
+/// Makes the requests of one server's login. What the server and its authorization server name may lead no further than
+/// where the server itself is: a public one must not have us talk to what is on this machine, or in its network.
 pub(crate) struct Fetch {
-    client: Client,
-    /// Whether the MCP server is on this machine. Only then may a login lead to this machine: a stranger must not
-    /// have us talk to what listens here.
-    at_home: bool,
+    /// Where the MCP server is, by what its url says. A name alone makes it a public one: a server could change what its
+    /// own name stands for.
+    server: Network,
+    /// The origins that the owner named, the server's and the issuer's. They may be anywhere.
+    named: Vec<Origin>,
 }
 
 impl Fetch {
-    /// For the login of the MCP server at `server`.
-    pub(crate) fn new(server: &Url) -> Result<Self, OAuthError> {
-        let client = client().map_err(|error| OAuthError::Config(error.to_string()))?;
-        let fetch = Self { client, at_home: is_loopback(server) };
+    /// For the login of the MCP server at `server`, by the authorization server that the owner names.
+    pub(crate) fn new(server: &Url, spec: &OAuthSpec) -> Result<Self, OAuthError> {
+        let network = match Network::named_by(server) {
+            Some(network @ (Network::Loopback | Network::Private)) => network,
+            _ if spec.private_network => Network::Private,
+            _ => Network::Public,
+        };
+        let issuer = spec.issuer.as_deref().and_then(|issuer| Url::parse(issuer).ok());
+        let named = [Some(server.origin()), issuer.map(|issuer| issuer.origin())];
+        let named = named.into_iter().flatten().collect();
+        let fetch = Self { server: network, named };
         fetch.check(server)?;
         Ok(fetch)
+    }
+
+    fn is_named(&self, url: &Url) -> bool {
+        self.named.contains(&url.origin())
+    }
+
+    /// The client for requests to that url.
+    fn client(&self, url: &Url) -> Result<Client, OAuthError> {
+        client(if self.is_named(url) { Network::Loopback } else { self.server })
+    }
+
+    /// The same check for an address that a browser is sent to, which looks names up by itself.
+    pub(crate) async fn check_for_browser(&self, url: &Url) -> Result<(), OAuthError> {
+        self.check(url)?;
+        if self.is_named(url) { Ok(()) } else { check_name(self.server, url).await }
     }
 
     /// A url that a login may use (2026-07-28, security considerations: communication security).
@@ -63,24 +80,28 @@ impl Fetch {
     }
 
     fn check(&self, url: &Url) -> Result<(), OAuthError> {
-        let named = url.username().is_empty() && url.password().is_none();
+        let plain = url.username().is_empty() && url.password().is_none();
+        // A name is looked up, and judged, when it is connected to.
+        let network = Network::named_by(url);
+        let within = self.is_named(url) || network.is_none_or(|network| self.server.may_lead_to(network));
         let safe = match url.scheme() {
-            "https" => self.at_home || !is_loopback(url),
-            "http" => self.at_home && is_loopback(url),
+            "https" => within,
+            "http" => self.server == Network::Loopback && network == Some(Network::Loopback),
             _ => false,
         };
-        if safe && named { Ok(()) } else { Err(OAuthError::Insecure { url: shown(url.as_str()) }) }
+        if safe && plain { Ok(()) } else { Err(OAuthError::Insecure { url: shown(url.as_str()) }) }
     }
 
     /// A request that others will dress.
-    pub(crate) fn post(&self, url: Url) -> RequestBuilder {
-        self.client.post(url)
+    pub(crate) fn post(&self, url: &Url) -> Result<RequestBuilder, OAuthError> {
+        self.check(url)?;
+        Ok(self.client(url)?.post(url.clone()))
     }
 
     /// A document; `None` where there is none.
     pub(crate) async fn document<T: DeserializeOwned>(&self, url: &Url) -> Result<Option<T>, OAuthError> {
         self.check(url)?;
-        let request = self.client.get(url.clone()).header(ACCEPT, "application/json");
+        let request = self.client(url)?.get(url.clone()).header(ACCEPT, "application/json");
         let response = send(request, url).await?;
         match response.status() {
             status if status.is_success() => read(response, url).await.map(Some),
@@ -181,7 +202,7 @@ mod tests {
     #[test]
     fn only_safe_addresses_are_used() {
         let check = |server: &str, allowed: &[&str], refused: &[&str]| {
-            let fetch = Fetch::new(&Url::parse(server).unwrap()).unwrap();
+            let fetch = Fetch::new(&Url::parse(server).unwrap(), &OAuthSpec::default()).unwrap();
             allowed.iter().for_each(|url| assert!(fetch.allowed(url).is_ok(), "{server} {url}"));
             refused.iter().for_each(|url| assert!(fetch.allowed(url).is_err(), "{server} {url}"));
         };
@@ -197,14 +218,38 @@ mod tests {
                 "file:///etc/passwd",
                 "javascript:alert(1)",
                 "auth.example.com",
+                "https://10.0.0.1/",
+                "https://100.64.0.1/",
+                "https://169.254.169.254/latest",
+                "https://127.1/",
+                "https://2130706433/",
+                "https://0.0.0.0/",
+                "https://[::]/",
+                "https://[::ffff:127.0.0.1]/",
+                "https://[::ffff:7f00:1]/",
+                "https://[64:ff9b::a00:1]/",
+                "https://localhost./",
+                "https://a.localhost/",
             ],
+        );
+        check(
+            "https://10.0.0.7/mcp",
+            &["https://10.0.0.8/", "https://auth.example.com/"],
+            &["https://127.0.0.1/", "https://169.254.169.254/", "https://localhost/", "http://10.0.0.8/"],
         );
         check(
             "http://127.0.0.1:9/mcp",
             &["http://127.0.0.1:80/", "http://localhost/", "https://a.example"],
             &["http://10.0.0.1/", "http://a.example"],
         );
-        assert!(Fetch::new(&Url::parse("http://mcp.example.com/mcp").unwrap()).is_err());
+        let spec = OAuthSpec::default();
+        assert!(Fetch::new(&Url::parse("http://mcp.example.com/mcp").unwrap(), &spec).is_err());
+        // What the owner names may be anywhere.
+        let issuer = Some("https://10.0.0.1:8443/realm".to_owned());
+        let spec = OAuthSpec { issuer, ..OAuthSpec::default() };
+        let fetch = Fetch::new(&Url::parse("https://mcp.example.com/mcp").unwrap(), &spec).unwrap();
+        assert!(fetch.allowed("https://10.0.0.1:8443/token").is_ok());
+        assert!(fetch.allowed("https://10.0.0.2/token").is_err());
     }
 
     #[test]

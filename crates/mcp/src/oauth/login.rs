@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use url::Url;
 
+use super::binding::{Allowed, bind, is_of, release};
 use super::callback::{Callback, Expected};
 use super::discover::{Found, discover, knock};
 use super::error::OAuthError;
@@ -14,6 +15,7 @@ use super::registration::{Client, Purpose, client_for};
 use super::renew::{Ground, Why, by_client};
 use super::scopes::{Choice, OFFLINE, Scopes};
 use super::secret::Secret;
+use super::store::TokenStore;
 use super::token::{Desk, Field};
 use crate::config::Grant;
 
@@ -29,11 +31,20 @@ impl Guard {
     /// Logs in, and keeps what comes of it. `show` gets the address for the browser; a login in the client's own name
     /// has none. Dropping the future gives up.
     pub async fn login(&self, show: Show<'_>) -> Result<(), OAuthError> {
-        let ground = self.inner.ground()?;
+        self.login_at(None, show).await
+    }
+
+    /// The same at the authorization server that the owner names: from now on the credentials are bound to that one.
+    pub async fn login_at(&self, issuer: Option<&str>, show: Show<'_>) -> Result<(), OAuthError> {
+        let ground = self.inner.ground_at(issuer)?;
         let before = self.inner.store.load(&ground.key).await?;
         let record = match ground.spec.grant {
-            Grant::AuthorizationCode => by_person(&ground, before.as_ref(), show).await?,
-            Grant::ClientCredentials => by_client(&ground, before, &Why::NoToken).await?,
+            Grant::AuthorizationCode => {
+                by_person(&ground, &self.inner.store, (before.as_ref(), show)).await?
+            }
+            Grant::ClientCredentials => {
+                by_client(&ground, &self.inner.store, (before, &Why::NoToken)).await?
+            }
         };
         let _lock = self.inner.store.renewing(&ground.key).await?;
         self.inner.store.save(&ground.key, &record).await?;
@@ -48,6 +59,9 @@ impl Guard {
         let _lock = store.renewing(&ground.key).await?;
         let record = store.load(&ground.key).await?;
         let known = store.forget(&ground.key).await?;
+        if known {
+            release(&ground, store).await?;
+        }
         self.inner.set_login(None);
         // What is forgotten here is forgotten, whether or not the other side hears of it.
         if let Some(record) = record {
@@ -58,18 +72,26 @@ impl Guard {
 }
 
 async fn give_back(ground: &Ground, record: &Record) -> Result<(), OAuthError> {
-    let Some(endpoint) = &record.revocation_endpoint else { return Ok(()) };
+    let Some(endpoint) = record.revocation_endpoint.as_ref().filter(|_| is_of(ground, record)) else {
+        return Ok(());
+    };
     let Some(token) = record.tokens.refresh.as_ref().or(record.tokens.access.as_ref()) else { return Ok(()) };
     let endpoint = ground.fetch.allowed(endpoint)?;
     let client = record.client.with_secret_of(&ground.spec);
     Desk { fetch: &ground.fetch, endpoint: &endpoint, client: &client }.give_back(token).await
 }
 
-async fn by_person(ground: &Ground, before: Option<&Record>, show: Show<'_>) -> Result<Record, OAuthError> {
+async fn by_person(
+    ground: &Ground,
+    store: &TokenStore,
+    (before, show): (Option<&Record>, Show<'_>),
+) -> Result<Record, OAuthError> {
     let Ground { url, headers, spec, fetch, .. } = ground;
     let challenge = knock(fetch, url, headers.clone()).await?;
-    let found = discover(fetch, url, (spec, challenge.as_ref())).await?;
+    let allowed = Allowed::of(ground, store, before).await?;
+    let found = discover(fetch, url, (&allowed, challenge.as_ref())).await?;
     let authorize = found.issuer.authorize_safely()?.clone();
+    fetch.check_for_browser(&authorize).await?;
     let scopes = Choice {
         configured: &spec.scopes,
         challenged: challenge.map(|challenge| challenge.scopes).unwrap_or_default(),
@@ -82,7 +104,8 @@ async fn by_person(ground: &Ground, before: Option<&Record>, show: Show<'_>) -> 
     let redirect_uri = callback.redirect_uri();
     let purpose = Purpose { spec, before, redirect_uri: &redirect_uri, port: callback.port, scopes: &scopes };
     let client = client_for(fetch, &found.issuer, &purpose).await?;
-    let attempt = Attempt { found: &found, client: &client, redirect_uri: &redirect_uri, scopes: &scopes };
+    let redirect_uri = &redirect_uri;
+    let attempt = Attempt { found: &found, client: &client, redirect_uri, scopes: &scopes, store };
     let tokens = attempt.run(ground, (authorize, callback), show).await?;
     Ok(Record::new(found, client.without_secret_of(spec), (tokens, scopes)))
 }
@@ -92,6 +115,7 @@ struct Attempt<'a> {
     client: &'a Client,
     redirect_uri: &'a str,
     scopes: &'a Scopes,
+    store: &'a TokenStore,
 }
 
 impl Attempt<'_> {
@@ -109,6 +133,8 @@ impl Attempt<'_> {
             Ok(code) => code?,
             Err(_) => return Err(OAuthError::TimedOut(PERSON)),
         };
+        // Before the code and the secret leave.
+        bind(ground, self.store, issuer).await?;
         let desk = Desk { fetch: &ground.fetch, endpoint: &issuer.token, client: self.client };
         desk.ask(&[
             Field::Plain("grant_type", "authorization_code"),

@@ -1,6 +1,8 @@
 //! Logging in to HTTP servers with OAuth 2.1 (2026-07-28, basic/authorization). The transport knows one small trait of
 //! it, [`Authorizer`]; the command line knows [`Guard`].
 
+mod address;
+mod binding;
 mod callback;
 mod challenge;
 mod discover;
@@ -16,6 +18,7 @@ mod pkce;
 mod record;
 mod registration;
 mod renew;
+mod resolver;
 mod resource;
 mod scopes;
 mod secret;
@@ -28,5 +31,7 @@ pub use guard::Guard;
 pub(crate) use guard::Surroundings;
 pub use login::Show;
 pub use secret::Secret;
-pub(crate) use send::{Authorizer, send};
+#[cfg(test)]
+pub(crate) use send::Refusal;
+pub(crate) use send::{Authorizer, Repeat, is_unprocessed, send};
 pub use store::TokenStore;

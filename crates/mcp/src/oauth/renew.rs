@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use reqwest::header::HeaderMap;
+use toolhub_core::ServerId;
 use toolhub_core::lang::{Lang, Say as _, Text};
 use url::Url;
 
+use super::binding::{Allowed, bind, is_of};
 use super::discover::{discover, knock};
 use super::error::OAuthError;
 use super::fetch::Fetch;
@@ -16,6 +18,7 @@ use super::registration::Client;
 use super::resource::Resource;
 use super::scopes::{Choice, Scopes};
 use super::secret::Secret;
+use super::store::TokenStore;
 use super::token::{Desk, Field};
 use crate::config::{Grant, OAuthSpec};
 use crate::error::McpError;
@@ -40,6 +43,9 @@ pub(super) struct Ground {
     pub(super) fetch: Fetch,
     /// Under which the login is kept: at another url it is another login, for tokens go nowhere else.
     pub(super) key: String,
+    pub(super) server: ServerId,
+    /// Whether the owner has just named the authorization server, so that credentials are bound to it anew.
+    pub(super) rebinds: bool,
 }
 
 impl Inner {
@@ -52,7 +58,22 @@ impl Inner {
         let url = parse_url(&http.url).map_err(wrong)?;
         let headers = header_map(&http.headers).map_err(wrong)?;
         let key = format!("{} {}", self.server, hash_of(url.as_str()));
-        Ok(Ground { fetch: Fetch::new(&url)?, url, headers, spec, key })
+        let (fetch, server) = (Fetch::new(&url, &spec)?, self.server.clone());
+        Ok(Ground { fetch, url, headers, spec, key, server, rebinds: false })
+    }
+
+    /// The same for a login at an authorization server that the owner names now.
+    pub(super) fn ground_at(&self, issuer: Option<&str>) -> Result<Ground, OAuthError> {
+        let mut ground = self.ground()?;
+        let Some(issuer) = issuer else { return Ok(ground) };
+        if let Some(own) = ground.spec.issuer.as_ref().filter(|own| *own != issuer) {
+            let (expected, found) = (own.clone(), super::fetch::plain(issuer));
+            return Err(OAuthError::WrongIssuer { expected, found });
+        }
+        ground.spec.issuer = Some(issuer.to_owned());
+        ground.fetch = Fetch::new(&ground.url, &ground.spec)?;
+        ground.rebinds = true;
+        Ok(ground)
     }
 
     /// The login that is kept. Where the store cannot be read there is none: a server may need none.
@@ -130,7 +151,7 @@ impl Inner {
             Some(record) if record.tokens.refresh.is_some() && !matches!(why, Why::MoreScopes(_)) => {
                 self.refreshed(ground, record).await?
             }
-            before if by_itself => Some(by_client(ground, before, why).await?),
+            before if by_itself => Some(by_client(ground, &self.store, (before, why)).await?),
             _ => None,
         };
         if let Some(record) = &record {
@@ -147,7 +168,9 @@ impl Inner {
     /// Uses the refresh token. Where the grant is void the login stays without tokens: who we are to the
     /// authorization server, and what was asked for, serve the next login.
     async fn refreshed(&self, ground: &Ground, mut record: Record) -> Result<Option<Record>, OAuthError> {
-        let Some(refresh) = record.tokens.refresh.clone() else { return Ok(None) };
+        let Some(refresh) = record.tokens.refresh.clone().filter(|_| is_of(ground, &record)) else {
+            return Ok(None);
+        };
         let endpoint = ground.fetch.allowed(&record.token_endpoint)?;
         let client = record.client.with_secret_of(&ground.spec);
         let desk = Desk { fetch: &ground.fetch, endpoint: &endpoint, client: &client };
@@ -201,12 +224,13 @@ fn serves(record: &Record, why: &Why) -> bool {
 /// Asks for a token in the client's own name (RFC 6749 §4.4).
 pub(super) async fn by_client(
     ground: &Ground,
-    before: Option<Record>,
-    why: &Why,
+    store: &TokenStore,
+    (before, why): (Option<Record>, &Why),
 ) -> Result<Record, OAuthError> {
     let Ground { url, headers, spec, fetch, .. } = ground;
     let challenge = knock(fetch, url, headers.clone()).await?;
-    let found = discover(fetch, url, (spec, challenge.as_ref())).await?;
+    let allowed = Allowed::of(ground, store, before.as_ref()).await?;
+    let found = discover(fetch, url, (&allowed, challenge.as_ref())).await?;
     let needed = match why {
         Why::MoreScopes(needed) => needed.clone(),
         Why::NoToken | Why::Refused(_) => challenge.map(|challenge| challenge.scopes).unwrap_or_default(),
@@ -221,6 +245,8 @@ pub(super) async fn by_client(
     .scopes();
     let client = Client::configured(spec, &found.issuer)
         .ok_or_else(|| OAuthError::NoRegistration { issuer: found.issuer.name.clone() })?;
+    // Before the secret leaves. Where nothing can be kept, neither can this, and the next run decides again.
+    let _ = bind(ground, store, &found.issuer).await;
     let desk = Desk { fetch, endpoint: &found.issuer.token, client: &client };
     let joined = scopes.to_string();
     let mut fields =

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use reqwest::header::{AUTHORIZATION, HeaderValue};
-use reqwest::{RequestBuilder, Response};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use reqwest::{RequestBuilder, Response, StatusCode};
 use toolhub_core::BoxFuture;
 
 use super::challenge::Challenge;
@@ -36,11 +36,44 @@ pub(crate) struct Refusal {
     pub(crate) count: u8,
 }
 
-/// Sends a request; where its token is refused, once more with another. A refused request was not looked at, so
-/// sending it again is safe. The caller sets the deadline, and reads errors of `request` with `wrong`.
+/// When a request may be sent a second time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// Only after a refusal that the protocol defines as made before processing: a second copy might take effect too.
+    #[default]
+    IfUnprocessed,
+    /// It only reads, or has the same effect however often it is sent.
+    Safe,
+}
+
+impl Repeat {
+    /// Whether a request may be sent again that was answered like this.
+    pub(crate) fn allows(self, status: StatusCode, headers: &HeaderMap) -> bool {
+        self == Self::Safe || is_unprocessed(status, headers)
+    }
+}
+
+/// Whether an error status is defined to mean that the request was not processed. Everything else, 503 and 429 included,
+/// may come from a proxy after the request took effect.
+pub(crate) fn is_unprocessed(status: StatusCode, headers: &HeaderMap) -> bool {
+    match status.as_u16() {
+        // RFC 9110, sections 15.4.8 and 15.4.9: the request is to be made elsewhere.
+        307 | 308 => true,
+        // RFC 9110, section 15.5.2: "has not been applied"; the challenge is what makes it that status.
+        401 => headers.contains_key(WWW_AUTHENTICATE),
+        // A plain 403 may come from a filter that looks at answers; this one is of the authorization itself (RFC 6750,
+        // section 3.1; 2025-11-25, basic/authorization: scope challenge handling).
+        403 => Challenge::bearer(headers).is_some_and(|challenge| challenge.wants_more_scopes()),
+        _ => false,
+    }
+}
+
+/// Sends a request; where its token is refused, once more with another, if `repeat` allows that. The caller sets the
+/// deadline, and reads errors of `request` with `wrong`.
 pub(crate) async fn send(
     request: RequestBuilder,
     authorizer: Option<&Arc<dyn Authorizer>>,
+    repeat: Repeat,
     wrong: impl Fn(&reqwest::Error) -> McpError,
 ) -> Result<Response, McpError> {
     let Some(authorizer) = authorizer else { return request.send().await.map_err(|error| wrong(&error)) };
@@ -52,9 +85,16 @@ pub(crate) async fn send(
         if !matches!(status, 401 | 403) {
             break;
         }
+        let again = repeat.allows(response.status(), response.headers());
         let challenge = Challenge::bearer(response.headers());
         let refusal = Refusal { status, challenge, used: used.take(), count };
-        let (Some(token), Some(request)) = (authorizer.refused(refusal).await?, spare.take()) else { break };
+        let token = match authorizer.refused(refusal).await {
+            Ok(token) => token.filter(|_| again),
+            Err(error) if again => return Err(error),
+            // The next request has the new token, or is told to log in. Of this one the status is all that is known.
+            Err(_) => None,
+        };
+        let (Some(token), Some(request)) = (token, spare.take()) else { break };
         response = with_token(request, Some(&token)).send().await.map_err(|error| wrong(&error))?;
         used = Some(token);
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::binding::Binding;
 use super::error::OAuthError;
 use super::keyring::Keyring;
 use super::lock::{Lock, NotTaken, hash_of};
@@ -29,6 +30,9 @@ struct Document {
     version: u32,
     /// Each decoded by itself: one that cannot be read costs that server alone.
     servers: Map<String, Value>,
+    /// Which authorization server credentials are bound to. They outlive logins.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    issuers: Map<String, Value>,
 }
 
 impl TokenStore {
@@ -89,6 +93,33 @@ impl TokenStore {
         }
     }
 
+    /// The authorization server that credentials are bound to, if they are.
+    pub(crate) async fn binding(&self, key: &str) -> Result<Option<Binding>, OAuthError> {
+        let file = self.file();
+        let Some(entry) = blocking(move || read(&file)).await?.issuers.remove(key) else { return Ok(None) };
+        // What cannot be read must not count as unbound.
+        let odd = |_| OAuthError::Store(format!("`{}` has an odd entry in `issuers`", self.file().display()));
+        Binding::deserialize(entry).map(Some).map_err(odd)
+    }
+
+    /// Binds credentials to an authorization server in place of the one before, or to none.
+    pub(crate) async fn bind(&self, key: &str, binding: Option<&Binding>) -> Result<(), OAuthError> {
+        let entry = binding.map(|Binding { issuer, token_origin }| {
+            json!({"issuer": issuer, "token_origin": token_origin})
+        });
+        let _lock = Lock::take(self.folder.join("tokens.lock"), WRITING).await?;
+        let (file, key) = (self.file(), key.to_owned());
+        blocking(move || {
+            let mut document = read(&file)?;
+            let changed = match entry {
+                Some(entry) => document.issuers.insert(key, entry.clone()) != Some(entry),
+                None => document.issuers.remove(&key).is_some(),
+            };
+            if changed { write(&file, &document) } else { Ok(()) }
+        })
+        .await
+    }
+
     async fn change(&self, key: &str, entry: Option<Value>) -> Result<Option<Value>, OAuthError> {
         let _lock = Lock::take(self.folder.join("tokens.lock"), WRITING).await?;
         let (file, key) = (self.file(), key.to_owned());
@@ -128,7 +159,7 @@ fn read(file: &Path) -> Result<Document, OAuthError> {
             ))
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Ok(Document { version: 1, servers: Map::new() })
+            Ok(Document { version: 1, servers: Map::new(), issuers: Map::new() })
         }
         Err(error) => Err(wrong(format!("cannot be read: {error}"))),
     }

@@ -59,7 +59,7 @@ impl Seconds {
 impl Desk<'_> {
     /// Asks for tokens.
     pub(crate) async fn ask(&self, fields: &[Field<'_>]) -> Result<Tokens, OAuthError> {
-        let (request, carried) = self.form(fields);
+        let (request, carried) = self.form(fields)?;
         let answer: Answer = self.fetch.answer(request, self.endpoint, &carried).await?;
         let kind = answer.token_type.unwrap_or_else(|| "bearer".to_owned());
         if !kind.eq_ignore_ascii_case("bearer") || answer.access_token.expose().is_empty() {
@@ -72,12 +72,12 @@ impl Desk<'_> {
 
     /// Gives a token back (RFC 7009). The answer says nothing that matters.
     pub(crate) async fn give_back(&self, token: &Secret) -> Result<(), OAuthError> {
-        let (request, _) = self.form(&[Field::Hidden("token", token)]);
+        let (request, _) = self.form(&[Field::Hidden("token", token)])?;
         super::fetch::send(request, self.endpoint).await.map(drop)
     }
 
     /// The form, with the client's name and proof as its method wants them; and the secrets in it.
-    fn form<'f>(&'f self, fields: &[Field<'f>]) -> (RequestBuilder, Vec<&'f Secret>) {
+    fn form<'f>(&'f self, fields: &[Field<'f>]) -> Result<(RequestBuilder, Vec<&'f Secret>), OAuthError> {
         let Client { id, secret, method, .. } = self.client;
         let mut carried: Vec<&Secret> = secret.iter().collect();
         let mut form = Serializer::new(String::new());
@@ -90,7 +90,7 @@ impl Desk<'_> {
                 }
             };
         }
-        let mut request = self.fetch.post(self.endpoint.clone());
+        let mut request = self.fetch.post(self.endpoint)?;
         match (method, secret) {
             (Method::Basic, Some(secret)) => {
                 // Both are encoded before they are joined (RFC 6749 §2.3.1).
@@ -105,7 +105,7 @@ impl Desk<'_> {
             }
         }
         let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(form.finish());
-        (request, carried)
+        Ok((request, carried))
     }
 }
 

@@ -23,6 +23,7 @@ use serde::Deserialize;
 use toolhub_core::{BoxFuture, RawJson};
 
 use crate::error::McpError;
+pub(crate) use crate::oauth::Repeat;
 
 pub use fence::{Enclosure, Fence};
 pub(crate) use stderr::StderrRing;
@@ -54,6 +55,8 @@ pub(crate) struct OutgoingRequest<'a> {
     pub(crate) headers: &'a [(String, String)],
     /// Who hears that it leaves, and of its progress.
     pub(crate) listener: Option<&'a Arc<dyn Listener>>,
+    /// When it may be sent a second time.
+    pub(crate) repeat: Repeat,
 }
 
 impl OutgoingRequest<'_> {

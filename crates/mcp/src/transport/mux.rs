@@ -150,7 +150,7 @@ impl<O: Outlet> Callers<O> {
             let mut guard = CancelOnDrop { desk: &*self.desk, id: told.then_some(id) };
             let answer = answer.await;
             guard.id = None;
-            answer.unwrap_or_else(|_| Err(gone()))
+            answer.unwrap_or_else(|_| Err(if left { gone().after_sending() } else { gone() }))
         })
     }
 
@@ -310,6 +310,7 @@ impl<O: Outlet> Mux<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::Repeat;
     use crate::transport::nobody::Nobody;
 
     fn stream(
@@ -321,7 +322,9 @@ mod tests {
     }
 
     fn asked(id: u64, method: &str) -> OutgoingRequest<'_> {
-        OutgoingRequest { id, method, name: None, body: format!("ask {id}"), headers: &[], listener: None }
+        let body = format!("ask {id}");
+        let repeat = Repeat::IfUnprocessed;
+        OutgoingRequest { id, method, name: None, body, headers: &[], listener: None, repeat }
     }
 
     fn gone() -> McpError {

@@ -17,10 +17,11 @@ use url::Url;
 use super::http::answer::status_error;
 use super::http::client::{client, header_map, lost, parse_url, send_error};
 use super::mux::{Callers, MAX_QUEUED, Mux};
-use super::{Inbox, MAX_RESULT_BYTES, OutgoingRequest, Transport};
+use super::{Inbox, MAX_RESULT_BYTES, OutgoingRequest, Repeat, Transport};
 use crate::config::HttpSpec;
 use crate::error::McpError;
 use crate::oauth::{self, Authorizer};
+use crate::wire;
 
 /// How long a message of ours may take to be accepted.
 const POST_DEADLINE: Duration = Duration::from_secs(30);
@@ -43,9 +44,10 @@ impl Sse {
     ) -> Result<Self, McpError> {
         let (url, headers, client) = (parse_url(&spec.url)?, header_map(&spec.headers)?, client()?);
         let request = client.get(url.clone()).headers(headers.clone()).header(ACCEPT, "text/event-stream");
-        let response = oauth::send(request, authorizer.as_ref(), |error| send_error(error, &url)).await?;
+        let wrong = |error: &reqwest::Error| send_error(error, &url);
+        let response = oauth::send(request, authorizer.as_ref(), Repeat::Safe, wrong).await?;
         if !response.status().is_success() {
-            return Err(status_error(response).await);
+            return Err(status_error(response, None).await);
         }
         let mut events = Events::new(response);
         let endpoint = loop {
@@ -145,10 +147,11 @@ impl Sender {
             self.client.post(self.endpoint).headers(self.headers).header(CONTENT_TYPE, "application/json");
         let request = request.body(body.clone());
         let sent = async {
-            let response = oauth::send(request, self.authorizer.as_ref(), lost).await?;
+            let repeat = Repeat::IfUnprocessed;
+            let response = oauth::send(request, self.authorizer.as_ref(), repeat, lost).await?;
             match response.status().is_success() {
                 true => Ok(()),
-                false => Err(status_error(response).await),
+                false => Err(status_error(response, wire::guess_id(body.as_bytes())).await),
             }
         };
         match tokio::time::timeout(POST_DEADLINE, sent).await {

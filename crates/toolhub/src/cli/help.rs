@@ -152,6 +152,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/servers/test" => "连接服务器并列出其工具",
         "/servers/login" => "登录需要身份验证的服务器",
         "/servers/login no_browser" => "只显示地址，不打开浏览器",
+        "/servers/login issuer" => "在此授权服务器登录，并将凭据绑定于它",
         "/servers/logout" => "交还并删除服务器的令牌",
         "/servers/login id" | "/servers/logout id" => "哪个服务器",
         "/servers/refresh" => "重新询问服务器的工具，并说明变化",

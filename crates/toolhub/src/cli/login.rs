@@ -25,7 +25,7 @@ pub(crate) async fn login(app: &App, args: LoginArgs) -> anyhow::Result<Exit> {
         // Never left out, not even with `--quiet`: without it nothing goes on.
         app.screen.to_stderr(&format!("{text}\n\n  {BOLD}{address}{BOLD:#}\n"));
     };
-    match app.interruptible(hub.login(id, &show)).await? {
+    match app.interruptible(hub.login_at(id, args.issuer.as_deref(), &show)).await? {
         Ok(list) => {
             let tools = list.tools.len();
             if app.screen.json {

@@ -333,6 +333,9 @@ pub(crate) struct LoginArgs {
     /// Only show the address, open no browser
     #[arg(long)]
     pub(crate) no_browser: bool,
+    /// Log in at this authorization server, and bind the credentials to it
+    #[arg(long, value_name = "URL")]
+    pub(crate) issuer: Option<String>,
 }
 
 #[derive(Debug, Args)]

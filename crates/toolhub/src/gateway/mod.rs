@@ -152,7 +152,7 @@ impl Gateways {
                     self.hub.server_skills.forget(server.as_ref());
                     self.offers.forget(server.as_ref(), &[Offer::Resources, Offer::ResourceTemplates]);
                 }
-                News::Tools | News::Updated { .. } | News::Logged { .. } => {}
+                News::Tools | News::Updated { .. } => {}
             }
             for (backend, _) in self.profiles.values() {
                 backend.tell(server.as_ref(), &news);

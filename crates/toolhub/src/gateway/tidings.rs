@@ -1,4 +1,5 @@
-//! What servers tell and ask while nobody's request is under way: news for the clients of the gateway.
+//! What servers tell and ask that belongs to no request of one client: changes are announced to clients, questions are
+//! refused, and log messages go to nobody but the owner's log.
 
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ impl Tidings {
 }
 
 impl ClientHandler for Tidings {
-    /// Everything: who asks is told when the client at hand cannot be asked.
+    /// Everything: a server is told when the client that it concerns cannot be asked.
     fn capabilities(&self) -> RawJson {
         let elicitation =
             RawObject::default().with("form", RawObject::default()).with("url", RawObject::default());
@@ -50,26 +51,23 @@ impl ClientHandler for Tidings {
         _: Option<RawJson>,
     ) -> BoxFuture<'a, HandlerAnswer> {
         Box::pin(async move {
-            Err((
-                -32601,
-                format!("there is no one client that this concerns and that can be asked `{method}`"),
-            ))
+            Err((-32601, format!("cannot answer `{method}`: it is not certain which client it concerns")))
         })
     }
 
     fn notification(&self, server: &ServerId, method: &str, params: Option<&RawJson>) {
         let uri = || params?.object()?.get("uri")?.decode::<String>().ok();
-        let params = || params.cloned().unwrap_or_else(RawJson::empty_object);
         match method {
             "notifications/prompts/list_changed" => self.tell(server, News::Prompts),
             "notifications/resources/list_changed" => self.tell(server, News::Resources),
             "notifications/resources/updated" => {
+                // Every subscriber gets it, so nothing but what they all subscribed to.
                 if let Some(uri) = uri() {
-                    self.tell(server, News::Updated { uri: Arc::from(uri), params: params() });
+                    let params = RawObject::default().with("uri", uri.as_str()).into_raw();
+                    self.tell(server, News::Updated { uri: Arc::from(uri), params });
                 }
             }
-            "notifications/message" => self.tell(server, News::Logged { params: params() }),
-            // That tools changed is told once their new list is known.
+            // That tools changed is told once their new list is known. A log message may be about any client.
             _ => {}
         }
     }

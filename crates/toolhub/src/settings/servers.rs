@@ -60,6 +60,7 @@ fn apply(extras: &ServerExtras, spec: &mut ServerSpec) {
     spec.connect_timeout = extras.connect_timeout.map_or(spec.connect_timeout, |span| span.0);
     spec.call_timeout = extras.call_timeout.map(|span| span.0);
     spec.idle_timeout = extras.idle_timeout.map(|span| span.0).or(spec.idle_timeout);
+    spec.instances = extras.instances();
     spec.tools.clone_from(&extras.tools);
     spec.hints.clone_from(&extras.hints);
     spec.tags.clone_from(&extras.tags);

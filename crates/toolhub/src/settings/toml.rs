@@ -10,7 +10,7 @@ use toolhub_core::source::SourceKind;
 use toolhub_core::{Hints, ServerId};
 use toolhub_engine::{Lengths, Policy, Strategy};
 use toolhub_mcp::Era;
-use toolhub_mcp::config::{ConfigError, OAuthSpec};
+use toolhub_mcp::config::{ConfigError, Instances, OAuthSpec};
 
 use super::agents::AgentSettings;
 use super::llm::LlmSettings;
@@ -213,6 +213,12 @@ pub struct ServerExtras {
     /// How long its program may go unused before it is stopped.
     #[serde(default)]
     pub idle_timeout: Option<Span>,
+    /// Whether all callers of the gateway share one instance of it, or each has its own.
+    #[serde(default)]
+    pub instances: InstancesName,
+    /// How many instances may run at a time, where each caller has its own.
+    #[serde(default)]
+    pub max_instances: Option<std::num::NonZeroUsize>,
     /// The only tools to be used.
     #[serde(default)]
     pub tools: Option<Vec<String>>,
@@ -234,6 +240,29 @@ pub struct ServerExtras {
     /// What its program may do; without this it may do what the user may.
     #[serde(default)]
     pub sandbox: SandboxSetting,
+}
+
+/// Who shares an instance of a server, as the file names it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InstancesName {
+    /// All callers.
+    #[default]
+    Shared,
+    /// Nobody: each caller has its own.
+    Caller,
+}
+
+impl ServerExtras {
+    /// Who shares an instance of it.
+    pub fn instances(&self) -> Instances {
+        match self.instances {
+            InstancesName::Shared => Instances::Shared,
+            InstancesName::Caller => Instances::Caller {
+                max: self.max_instances.map_or(Instances::DEFAULT_MAX, std::num::NonZeroUsize::get),
+            },
+        }
+    }
 }
 
 impl Settings {
@@ -356,6 +385,10 @@ mod tests {
         check("[llm]\nmodel = \"\"\n", "line 2, column 1: `model` in `[llm]` is empty");
         check("[agents.a]\nmodel = \" \"\n", "line 2, column 1: `model` in `[agents.a]` is empty");
         check("[[servers]]\ntools = []\n", "line 1, column 1: missing field `id`");
+        check(
+            "[[servers]]\nid = \"a\"\ninstances = \"each\"\n",
+            "line 3, column 13: unknown variant `each`, expected `shared` or `caller`",
+        );
         check(
             "[[servers]]\nid = \"a\"\nera = \"old\"\n",
             "line 3, column 7: unknown variant `old`, expected `legacy` or `modern`",

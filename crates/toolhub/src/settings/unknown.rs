@@ -46,6 +46,8 @@ const TABLES: [(&str, &[&str]); 13] = [
             "connect_timeout",
             "call_timeout",
             "idle_timeout",
+            "instances",
+            "max_instances",
             "tools",
             "env_pass",
             "hints",
@@ -60,8 +62,16 @@ const AGENT: [&str; 8] =
     ["model", "instructions", "tools", "way", "rounds", "time", "tokens", "prompt_tokens"];
 const PROFILE: [&str; 9] =
     ["servers", "tools", "allow", "deny", "tags", "expose", "pinned", "mend_arguments", "overrides"];
-const OAUTH: [&str; 7] =
-    ["client_id", "client_secret", "client_metadata_url", "issuer", "scopes", "redirect_port", "grant"];
+const OAUTH: [&str; 8] = [
+    "client_id",
+    "client_secret",
+    "client_metadata_url",
+    "issuer",
+    "private_network",
+    "scopes",
+    "redirect_port",
+    "grant",
+];
 const SANDBOX: [&str; 7] =
     ["read", "write", "network", "unix_sockets", "limits", "isolation", "allow_missing"];
 const SANDBOX_LIMITS: [&str; 6] = ["memory", "cpu", "processes", "open_files", "file_size", "disk"];

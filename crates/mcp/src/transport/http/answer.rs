@@ -8,12 +8,14 @@ use futures_util::{FutureExt as _, Stream, StreamExt as _};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Response, StatusCode};
 use toolhub_core::RawJson;
+use toolhub_core::error::Effect;
 use toolhub_core::event_stream::{SseEvent, SseParser};
 
 use super::Inner;
-use super::client::lost;
+use super::client::{lost, mixes_up_answers};
 use crate::error::McpError;
-use crate::transport::{Listener, MAX_RESULT_BYTES, progress_token};
+use crate::oauth::is_unprocessed;
+use crate::transport::{Listener, MAX_RESULT_BYTES, Repeat, progress_token};
 use crate::wire::{self, Incoming, NotAMessage};
 
 /// How much of an error's body is read and shown.
@@ -38,15 +40,35 @@ pub(super) struct Waiting<'a> {
     pub(super) listener: Option<&'a Arc<dyn Listener>>,
 }
 
+/// What a message turned out to be for the request that is waited for.
+pub(super) enum Received {
+    /// Its answer.
+    Answer(Result<RawJson, McpError>),
+    /// Something that shows that the two sides do not count alike: an answer to another request, or what is no message.
+    Mismatch(McpError),
+    /// Something else, which was taken care of.
+    Other,
+}
+
+impl Received {
+    pub(super) fn is_match(&self) -> bool {
+        matches!(self, Self::Answer(_))
+    }
+
+    /// What that means where nothing else can come.
+    pub(super) fn into_result(self) -> Result<RawJson, McpError> {
+        match self {
+            Self::Answer(answer) => answer,
+            Self::Mismatch(error) => Err(error),
+            Self::Other => Err(McpError::unreadable("the body holds no answer to the request")),
+        }
+    }
+}
+
 impl Inner {
     /// The answer in a body that is there whole.
-    pub(super) fn answer_in(
-        self: &Arc<Self>,
-        waiting: Waiting<'_>,
-        body: &Bytes,
-    ) -> Result<RawJson, McpError> {
+    pub(super) fn answer_in(self: &Arc<Self>, waiting: Waiting<'_>, body: &Bytes) -> Received {
         self.receive(body, Some(waiting))
-            .unwrap_or_else(|| Err(McpError::unreadable("the body holds no answer to the request")))
     }
 
     pub(super) async fn answer_to(
@@ -58,7 +80,11 @@ impl Inner {
             "text/event-stream" => self.stream_answer(waiting, response).await,
             "application/json" => {
                 let body = read_body(response, MAX_RESULT_BYTES).await?;
-                self.answer_in(waiting, &body.into())
+                let answer = self.answer_in(waiting, &body.into());
+                if !answer.is_match() {
+                    mixes_up_answers(&self.url);
+                }
+                answer.into_result()
             }
             other => {
                 let body = read_body(response, ERROR_BODY_BYTES).await.unwrap_or_default();
@@ -110,15 +136,26 @@ impl Inner {
         let mut bytes = response.bytes_stream();
         while let Some(chunk) = bytes.next().await {
             let chunk = chunk.map_err(|error| lost(&error))?;
-            for event in parser.push(&chunk) {
+            let mut events = parser.push(&chunk).into_iter();
+            while let Some(event) = events.next() {
                 cursor.note(&event);
                 // Events of other kinds, and the empty one that only primes resumption, carry no message.
                 if !matches!(event.kind.as_str(), "" | "message") || event.data.is_empty() {
                     continue;
                 }
-                if let Some(answer) = self.receive(&event.data.into(), waiting) {
-                    self.end(bytes);
-                    return Ok(Some(answer));
+                match self.receive(&event.data.into(), waiting) {
+                    Received::Other => {}
+                    Received::Answer(answer) => {
+                        // Dropped with more to come, the stream takes its connection with it.
+                        if events.all(|event| event.data.is_empty()) {
+                            self.end(bytes);
+                        }
+                        return Ok(Some(answer));
+                    }
+                    Received::Mismatch(error) => {
+                        mixes_up_answers(&self.url);
+                        return Ok(Some(Err(error)));
+                    }
                 }
             }
             if parser.held() > MAX_RESULT_BYTES {
@@ -129,29 +166,37 @@ impl Inner {
     }
 
     /// Reads on after the answer: the end of its stream, as a rule, after which its connection is for the next message.
+    /// Anything but the end, and the stream is dropped, with its connection.
     fn end(&self, mut stream: impl Stream<Item = reqwest::Result<Bytes>> + Send + Unpin + 'static) {
-        if matches!(stream.next().now_or_never(), Some(None | Some(Err(_)))) {
-            return;
+        let blank = |chunk: &Bytes| chunk.trim_ascii().is_empty();
+        match stream.next().now_or_never() {
+            Some(None | Some(Err(_))) => return,
+            Some(Some(Ok(chunk))) if !blank(&chunk) => return,
+            Some(Some(Ok(_))) | None => {}
         }
         let Ok(place) = Arc::clone(&self.endings).try_acquire_owned() else { return };
         self.while_open(async move {
-            let ended = async { while let Some(Ok(_)) = stream.next().await {} };
+            let ended = async { while stream.next().await.is_some_and(|chunk| chunk.is_ok_and(|chunk| blank(&chunk))) {} };
             let _ = tokio::time::timeout(ENDING, ended).await;
             drop(place);
         });
     }
 
-    /// Takes one message in; the answer that is waited for, if that is what it is.
-    fn receive(
-        self: &Arc<Self>,
-        message: &Bytes,
-        waiting: Option<Waiting<'_>>,
-    ) -> Option<Result<RawJson, McpError>> {
+    /// Takes one message in. An answer to another request is handed to nobody, and fails the one that it came for.
+    fn receive(self: &Arc<Self>, message: &Bytes, waiting: Option<Waiting<'_>>) -> Received {
         let id = waiting.map(|waiting| waiting.id);
         match wire::read(message) {
-            Ok(Incoming::Response { id: answered, outcome }) if Some(answered) == id => return Some(outcome),
-            Ok(Incoming::Response { id: other, .. }) => {
+            Ok(Incoming::Response { id: answered, outcome }) if Some(answered) == id => {
+                return Received::Answer(outcome);
+            }
+            // On the stream that answers nothing it belongs to no request at all.
+            Ok(Incoming::Response { id: other, .. }) if waiting.is_none() => {
                 self.inbox.oddity(format!("an answer to request {other} where it does not belong"));
+            }
+            Ok(Incoming::Response { id: other, .. }) => {
+                let detail = format!("an answer to request {other} where it does not belong");
+                self.inbox.oddity(detail.clone());
+                return Received::Mismatch(McpError::unreadable(detail));
             }
             Ok(Incoming::Notification { method, params }) if method == "notifications/progress" => {
                 let listener = waiting.and_then(|waiting| waiting.listener);
@@ -166,10 +211,14 @@ impl Inner {
             }
             Ok(Incoming::Request { id: asked, method, params }) => self.question(asked, (method, params), id),
             // Only one request is answered here, so what cannot be read is its answer.
-            Err(NotAMessage::Odd { detail, .. }) => return Some(Err(McpError::unreadable(detail))),
-            Err(NotAMessage::Noise) => return Some(Err(McpError::unreadable("the answer is not JSON"))),
+            Err(NotAMessage::Odd { detail, .. }) => {
+                return Received::Mismatch(McpError::unreadable(detail));
+            }
+            Err(NotAMessage::Noise) => {
+                return Received::Mismatch(McpError::unreadable("the answer is not JSON"));
+            }
         }
-        None
+        Received::Other
     }
 }
 
@@ -199,9 +248,9 @@ impl Cursor {
 impl Inner {
     /// Opens the stream after the event with that id.
     async fn resume(&self, last: &str) -> Result<Response, McpError> {
-        let request = self.client.get(self.url.clone()).header(ACCEPT, "text/event-stream");
+        let request = self.client()?.get(self.url.clone()).header(ACCEPT, "text/event-stream");
         let request = self.dressed(request).header("Last-Event-ID", last);
-        let response = self.send(request).await?;
+        let response = self.send(request, Repeat::Safe).await?;
         match response.status() {
             status if status.is_success() => Ok(response),
             status => Err(McpError::Lost {
@@ -218,27 +267,32 @@ impl Inner {
     }
 
     /// What an error status means for a message of this session.
-    pub(super) async fn status_error(&self, response: Response) -> McpError {
+    pub(super) async fn status_error(&self, response: Response, request: Option<u64>) -> McpError {
         // Legacy servers say 404 of a session they forgot (2025-11-25, transports: session management).
         if response.status() == StatusCode::NOT_FOUND && self.agreed.load().session.is_some() {
             return McpError::SessionExpired;
         }
-        status_error(response).await
+        status_error(response, request).await
     }
 }
 
-/// What an error status means.
-pub(in crate::transport) async fn status_error(response: Response) -> McpError {
+/// What an error status means; `request` is the id of the request that it answers, where it answers one.
+pub(in crate::transport) async fn status_error(response: Response, request: Option<u64>) -> McpError {
     let status = response.status();
     let header =
         |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let location = header("location");
+    let effect = if is_unprocessed(status, response.headers()) { Effect::None } else { Effect::Unknown };
     let retry_after =
         header("retry-after").and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
     let body = read_body(response, ERROR_BODY_BYTES).await.unwrap_or_default();
-    // A modern server explains itself in the body, under an id or none.
-    if let Some(error) = wire::error_in(&body) {
-        return error;
+    // A server explains itself in the body. Without the request's id it may be a proxy that does, which says nothing
+    // of what happened behind it.
+    if let Some((error, named)) = wire::error_in(&body) {
+        let refusal = status.is_client_error() && !matches!(status.as_u16(), 408 | 425 | 429);
+        if named.map_or(refusal, |named| Some(named) == request) {
+            return error;
+        }
     }
     let mut text: String = String::from_utf8_lossy(&body).chars().take(ERROR_BODY_CHARS).collect();
     text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -246,7 +300,7 @@ pub(in crate::transport) async fn status_error(response: Response) -> McpError {
         text = format!("it points to {location}, which is not followed to another origin");
     }
     let retry_after = retry_after.map(|span| span.min(MAX_RETRY_AFTER));
-    McpError::Http { status: status.as_u16(), body: text, retry_after }
+    McpError::Http { status: status.as_u16(), body: text, retry_after, effect }
 }
 
 pub(super) fn content_type(response: &Response) -> String {

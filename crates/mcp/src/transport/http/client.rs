@@ -1,13 +1,15 @@
 //! The HTTP client that all servers share: it keeps the pools, and its certificates take a while to load.
 
-use std::sync::OnceLock;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use reqwest::Client;
+use reqwest::{Client, ClientBuilder};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::redirect::Policy;
+use reqwest::redirect::{Attempt, Policy};
 use toolhub_core::lang::Text;
-use url::Url;
+use url::{Origin, Url};
 
 use crate::error::McpError;
 
@@ -20,26 +22,70 @@ const MAX_REDIRECTS: usize = 3;
 /// The client, made when the first HTTP server is met.
 pub(crate) fn client() -> Result<Client, McpError> {
     static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
-    let client = CLIENT.get_or_init(|| {
-        // Fails only where somebody installed another provider before, which will do as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = CLIENT.get_or_init(|| build(|builder| builder));
+    client.clone().map_err(McpError::hopeless)
+}
+
+/// The client for requests to that address: one that keeps no connections, if the origin is in `mixes_up_answers`.
+pub(super) fn client_for(url: &Url) -> Result<Client, McpError> {
+    static WITHOUT_POOL: OnceLock<Result<Client, String>> = OnceLock::new();
+    if !MIXED_UP.any.load(Ordering::Acquire) || !MIXED_UP.origins().contains(&url.origin()) {
+        return client();
+    }
+    let client = WITHOUT_POOL.get_or_init(|| build(|builder| builder.pool_max_idle_per_host(0)));
+    client.clone().map_err(McpError::hopeless)
+}
+
+/// Notes that an answer for another request came from that origin: a pooled connection may hold more of them, and no
+/// connection to the origin is reused from now on. The pool is shared between servers, so this is kept per origin.
+pub(super) fn mixes_up_answers(url: &Url) {
+    let mut origins = MIXED_UP.origins();
+    if origins.len() < MAX_MIXED_UP || origins.contains(&url.origin()) {
+        origins.insert(url.origin());
+    }
+    drop(origins);
+    MIXED_UP.any.store(true, Ordering::Release);
+}
+
+/// Origins that are noted at most. Only configured servers get into the list.
+const MAX_MIXED_UP: usize = 4096;
+
+static MIXED_UP: LazyLock<MixedUp> = LazyLock::new(MixedUp::default);
+
+#[derive(Default)]
+struct MixedUp {
+    /// Spares everybody the lock as long as there are none.
+    any: AtomicBool,
+    origins: Mutex<HashSet<Origin>>,
+}
+
+impl MixedUp {
+    fn origins(&self) -> MutexGuard<'_, HashSet<Origin>> {
+        self.origins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A client with what all of ours have, and what `with` adds.
+pub(crate) fn build(with: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Client, String> {
+    // Fails only where somebody installed another provider before, which will do as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
         // A redirect may lead to an address that only this machine can reach: none but the same origin is followed.
         let same_origin = Policy::custom(|attempt| {
-            let from = attempt.previous().last().map(Url::origin);
-            if from == Some(attempt.url().origin()) && attempt.previous().len() <= MAX_REDIRECTS {
-                attempt.follow()
-            } else {
-                attempt.stop()
-            }
+            if is_same_origin(&attempt) { attempt.follow() } else { attempt.stop() }
         });
-        Client::builder()
+        let builder = Client::builder()
             .user_agent(USER_AGENT)
             .connect_timeout(CONNECT_DEADLINE)
             .redirect(same_origin)
-            .build()
-            .map_err(|error| root_cause(&error))
-    });
-    client.clone().map_err(McpError::hopeless)
+            // Whether a request may be sent again is decided where it is known what it does.
+            .retry(reqwest::retry::never());
+        with(builder).build().map_err(|error| root_cause(&error))
+}
+
+/// Whether a redirect stays within its origin, and is not one too many.
+pub(crate) fn is_same_origin(attempt: &Attempt<'_>) -> bool {
+    let from = attempt.previous().last().map(Url::origin);
+    from == Some(attempt.url().origin()) && attempt.previous().len() <= MAX_REDIRECTS
 }
 
 /// The headers of a server's config.

@@ -15,6 +15,8 @@ const MAX_HEAD: usize = 64 << 10;
 const MAX_LINES: usize = 96;
 /// The longest head that is remembered.
 const MAX_KNOWN: usize = 4 << 10;
+/// Informational heads (1xx) before the head of an answer at most. Nothing that is sent asks for any.
+const MAX_INFORMATIONAL: usize = 8;
 /// The most that the line of a chunk's length may take, and what comes after the last chunk.
 const MAX_SIZE_LINE: usize = 1 << 10;
 const MAX_TRAILERS: usize = 16 << 10;
@@ -99,7 +101,7 @@ impl Head {
 
     /// Reads a head. What only announces another one is skipped.
     fn read(from: &mut BytesMut, known: &mut Option<Box<Known>>) -> Result<Option<Self>, Garbled> {
-        loop {
+        for _ in 0..=MAX_INFORMATIONAL {
             // Room that is not written over first: most of it is never used.
             let mut lines = [const { MaybeUninit::uninit() }; MAX_LINES];
             let mut head = httparse::Response::new(&mut []);
@@ -135,6 +137,7 @@ impl Head {
             }
             return Ok(Some(head));
         }
+        garbled("too many informational answers")
     }
 
     /// Its lines, by their names; but for the one that says how long its body is, which the body itself tells.
@@ -205,7 +208,11 @@ impl Facts {
             }
         }
         let body = match (status, chunked, length) {
-            (StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED, ..) => Framing::Length(0),
+            (StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED, chunked, length) => {
+                // There is none, whatever is said of it; what is said may come all the same.
+                stays &= !chunked && length.is_none_or(|length| length == 0);
+                Framing::Length(0)
+            }
             (_, true, said) => {
                 // Who says two things is not asked a third.
                 stays &= said.is_none();

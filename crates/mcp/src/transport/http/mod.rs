@@ -19,14 +19,14 @@ use toolhub_core::ports::boxed;
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 use url::Url;
 
-use super::{Inbox, OutgoingRequest, Transport};
+use super::{Inbox, OutgoingRequest, Repeat, Transport};
 use crate::config::HttpSpec;
 use crate::error::McpError;
 use crate::oauth::{self, Authorizer};
 use crate::wire;
 use agreed::Agreed;
 use answer::{Cursor, ENDINGS, Waiting, content_type};
-use client::{CONNECT_DEADLINE, client, header_map, parse_url, send_error};
+use client::{CONNECT_DEADLINE, client_for, header_map, parse_url, send_error};
 use near::{Answer, Near, SHORT};
 
 /// How long saying goodbye may take: a cancellation, the end of a session.
@@ -40,7 +40,6 @@ pub(crate) struct Http {
 }
 
 struct Inner {
-    client: Client,
     url: Url,
     near: Option<Arc<Near>>,
     headers: HeaderMap,
@@ -68,13 +67,14 @@ impl Http {
         inbox: Arc<dyn Inbox>,
         tasks: &TaskTracker,
     ) -> Result<Self, McpError> {
-        let (url, headers, client) = (parse_url(&spec.url)?, header_map(&spec.headers)?, client()?);
+        let (url, headers) = (parse_url(&spec.url)?, header_map(&spec.headers)?);
+        client_for(&url)?;
         let (tasks, closing) = (tasks.clone(), CancellationToken::new());
         let guard = closing.clone().drop_guard();
         let endings = Arc::new(Semaphore::new(ENDINGS));
         let near = Near::to(&url).map(Arc::new);
         let agreed = ArcSwap::from_pointee(Agreed::new(near.as_deref(), &headers));
-        let inner = Inner { client, url, near, headers, authorizer, agreed, inbox, tasks, closing, endings };
+        let inner = Inner { url, near, headers, authorizer, agreed, inbox, tasks, closing, endings };
         Ok(Self { inner: Arc::new(inner), _closing: guard })
     }
 
@@ -101,7 +101,10 @@ impl Http {
         let inner = Arc::clone(&self.inner);
         if inner.agreed.load().session.is_some() {
             self.inner.farewell(async move {
-                let _ = inner.send(inner.dressed(inner.client.delete(inner.url.clone()))).await;
+                if let Ok(client) = inner.client() {
+                    let request = inner.dressed(client.delete(inner.url.clone()));
+                    let _ = inner.send(request, Repeat::Safe).await;
+                }
             });
         }
     }
@@ -126,7 +129,14 @@ impl Transport for Http {
             }
             let waiting = Waiting { id: request.id, listener: request.listener };
             let answer = match answer {
-                Answer::Whole(head, body) if head.plain_json => self.inner.answer_in(waiting, &body),
+                Answer::Whole(head, body, kept) if head.plain_json => {
+                    let answer = self.inner.answer_in(waiting, &body);
+                    // Only what was the answer to the request shows that both sides count alike.
+                    if answer.is_match() {
+                        kept.give_back();
+                    }
+                    answer.into_result()
+                }
                 other => Box::pin(self.inner.answer_to(waiting, other.far())).await,
             };
             guard.id = None;
@@ -136,7 +146,7 @@ impl Transport for Http {
 
     fn notify(&self, body: String) -> BoxFuture<'_, Result<(), McpError>> {
         Box::pin(async move {
-            self.inner.post(body, None).await?;
+            self.inner.post(body, None).await?.done();
             Ok(())
         })
     }
@@ -144,6 +154,11 @@ impl Transport for Http {
     fn is_open(&self) -> bool {
         true
     }
+}
+
+/// When a message may be sent a second time; one that is no request, only if it was refused unprocessed.
+fn repeat_of(about: Option<&OutgoingRequest<'_>>) -> Repeat {
+    about.map_or(Repeat::IfUnprocessed, |request| request.repeat)
 }
 
 struct CancelOnDrop<'a> {
@@ -159,7 +174,9 @@ impl Drop for CancelOnDrop<'_> {
         let body = wire::notification("notifications/cancelled", &params);
         let inner = Arc::clone(&self.http.inner);
         self.http.inner.farewell(async move {
-            let _ = inner.post(body, None).await;
+            if let Ok(answer) = inner.post(body, None).await {
+                answer.done();
+            }
         });
     }
 }
@@ -211,7 +228,9 @@ impl Inner {
         self.while_open(async move {
             let outcome = inner.inbox.request(method, params, via).await;
             let sent = inner.post(wire::answer(id, &outcome), None);
-            let _ = tokio::time::timeout(CONNECT_DEADLINE, sent).await;
+            if let Ok(Ok(answer)) = tokio::time::timeout(CONNECT_DEADLINE, sent).await {
+                answer.done();
+            }
         });
     }
 
@@ -228,9 +247,14 @@ impl Inner {
         request
     }
 
+    /// The client that sends requests to the endpoint.
+    fn client(&self) -> Result<Client, McpError> {
+        client_for(&self.url)
+    }
+
     /// Sends a request, with a token where the server wants one.
-    async fn send(&self, request: RequestBuilder) -> Result<Response, McpError> {
-        oauth::send(request, self.authorizer.as_ref(), |error| send_error(error, &self.url)).await
+    async fn send(&self, request: RequestBuilder, repeat: Repeat) -> Result<Response, McpError> {
+        oauth::send(request, self.authorizer.as_ref(), repeat, |error| send_error(error, &self.url)).await
     }
 
     /// Posts one message; an error status is an error. `about` is the request that it is, where it is one.
@@ -244,34 +268,42 @@ impl Inner {
             if status.is_success() {
                 return Ok(answer);
             }
-            // One that wants to know who is calling, or is elsewhere by now, did not look at the message.
-            if !matches!(status.as_u16(), 401 | 403) && !status.is_redirection() {
-                return Err(Box::pin(self.status_error(answer.far())).await);
+            // Logins and redirects are left to the other client, which sends the message once more.
+            let elsewhere = matches!(status.as_u16(), 307 | 308 | 401 | 403);
+            if !elsewhere || !repeat_of(about).allows(status, &answer.headers()) {
+                let id = about.map(|request| request.id);
+                return Err(Box::pin(self.status_error(answer.far(), id)).await);
             }
         }
         let extra = self.agreed.load().extra(about);
-        Box::pin(self.post_far(body, extra)).await.map(Answer::Stream)
+        Box::pin(self.post_far(body, extra, about)).await.map(Answer::Stream)
     }
 
-    async fn post_far(&self, body: String, extra: HeaderMap) -> Result<Response, McpError> {
+    async fn post_far(
+        &self,
+        body: String,
+        extra: HeaderMap,
+        about: Option<&OutgoingRequest<'_>>,
+    ) -> Result<Response, McpError> {
         let request = self
-            .dressed(self.client.post(self.url.clone()))
+            .dressed(self.client()?.post(self.url.clone()))
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream");
-        let response = self.send(request.headers(extra).body(body)).await?;
+        let response = self.send(request.headers(extra).body(body), repeat_of(about)).await?;
         match response.status() {
             status if status.is_success() => Ok(response),
-            _ => Err(self.status_error(response).await),
+            _ => Err(self.status_error(response, about.map(|request| request.id)).await),
         }
     }
 
     /// The stream of what the server says unasked; `None` where it has none.
     async fn open_stream(&self, last: Option<&str>) -> Option<Response> {
-        let mut request = self.dressed(self.client.get(self.url.clone())).header(ACCEPT, "text/event-stream");
+        let request = self.client().ok()?.get(self.url.clone());
+        let mut request = self.dressed(request).header(ACCEPT, "text/event-stream");
         if let Some(last) = last {
             request = request.header("Last-Event-ID", last);
         }
-        let response = self.send(request).await.ok()?;
+        let response = self.send(request, Repeat::Safe).await.ok()?;
         (response.status().is_success() && content_type(&response) == "text/event-stream").then_some(response)
     }
 
@@ -283,5 +315,7 @@ impl Inner {
     }
 }
 
+#[cfg(test)]
+mod attacks;
 #[cfg(test)]
 mod tests;

@@ -68,32 +68,57 @@ struct Wire {
 
 /// What came back.
 pub(super) enum Answer {
-    /// All of it.
-    Whole(Head, Bytes),
+    /// All of it, and the connection it came over.
+    Whole(Head, Bytes, Kept),
     /// Its head, and a stream.
     Stream(Response),
+}
+
+/// A connection whose answer was read. It is closed, unless whoever read the answer finds that it was the right one.
+pub(super) struct Kept(Option<(Wire, Arc<Near>)>);
+
+impl Kept {
+    fn of(stays: bool, wire: Wire, near: &Arc<Near>) -> Self {
+        Self((stays && wire.there.is_empty()).then(|| (wire, Arc::clone(near))))
+    }
+
+    /// The connection is for the next message.
+    pub(super) fn give_back(self) {
+        if let Some((wire, near)) = self.0 {
+            near.keep(wire);
+        }
+    }
 }
 
 impl Answer {
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Self::Whole(head, _) => head.status,
+            Self::Whole(head, ..) => head.status,
             Self::Stream(response) => response.status(),
         }
     }
 
     pub(super) fn headers(&self) -> HeaderMap {
         match self {
-            Self::Whole(head, _) => head.headers(),
+            Self::Whole(head, ..) => head.headers(),
             Self::Stream(response) => response.headers().clone(),
         }
     }
 
-    /// The same answer as the long way gives it.
+    /// The same answer as the long way gives it. Its connection is not kept.
     pub(super) fn far(self) -> Response {
         match self {
-            Self::Whole(head, body) => response(&head, Body::from(body)),
+            Self::Whole(head, body, _) => response(&head, Body::from(body)),
             Self::Stream(response) => response,
+        }
+    }
+
+    /// The end of an exchange that has no answer beyond its status.
+    pub(super) fn done(self) {
+        if let Self::Whole(_, body, kept) = self
+            && body.trim_ascii().is_empty()
+        {
+            kept.give_back();
         }
     }
 }
@@ -213,9 +238,11 @@ struct Coming {
 }
 
 impl Coming {
-    /// That was all: the connection is for the next message.
+    /// That was all: the connection is for the next message, since whoever finds a wrong one drops the body before.
     fn ends(&mut self) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        if let (Some(wire), Some(home)) = (self.wire.take(), &self.home) {
+        if let (Some(wire), Some(home)) = (self.wire.take(), &self.home)
+            && wire.there.is_empty()
+        {
             home.keep(wire);
         }
         Poll::Ready(None)
@@ -306,9 +333,7 @@ impl Near {
 
     fn keep(&self, mut wire: Wire) {
         // Room is for what comes, and nothing does.
-        if wire.there.is_empty() {
-            wire.there = BytesMut::new();
-        }
+        wire.there = BytesMut::new();
         let mut idle = self.idle();
         // The oldest stand first; where those below are too old, so is nobody's use for them.
         let old = idle.first().is_some_and(|first| wire.used.duration_since(first.used) >= KEPT_FOR);
@@ -373,10 +398,8 @@ impl Near {
             return Box::pin(self.odd_answer(head, wire)).await;
         }
         let body = wire.body(head.body).await?;
-        if head.stays {
-            self.keep(wire);
-        }
-        Ok(Answer::Whole(head, body))
+        let kept = Kept::of(head.stays, wire, self);
+        Ok(Answer::Whole(head, body, kept))
     }
 
     /// An answer that does not say that it is JSON and nothing else.
@@ -390,13 +413,11 @@ impl Near {
             return Ok(Answer::Stream(response(&head, Body::wrap(coming))));
         }
         let body = wire.body(head.body).await?;
-        if head.stays {
-            self.keep(wire);
-        }
         if headers.contains_key(CONTENT_ENCODING) {
             return Ok(Answer::Stream(unpacked(response(&head, Body::from(body))).await?));
         }
-        Ok(Answer::Whole(head, body))
+        let kept = Kept::of(head.stays, wire, self);
+        Ok(Answer::Whole(head, body, kept))
     }
 
     /// The same error, with the place where it happened.

@@ -84,8 +84,9 @@ async fn connections(after: After) -> usize {
     let http = Http::new(&spec, None, Arc::new(Nobody), &TaskTracker::new()).unwrap();
     for _ in 0..5 {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.to_owned();
+        let (headers, repeat) = (&[], Repeat::Safe);
         let request =
-            OutgoingRequest { id: 1, method: "ping", name: None, body, headers: &[], listener: None };
+            OutgoingRequest { id: 1, method: "ping", name: None, body, headers, listener: None, repeat };
         assert_eq!(http.request(request).await.unwrap().get(), r#"{"a":1}"#);
         // What follows the answer has come by then, if it comes.
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -1,0 +1,200 @@
+//! Servers that answer for another request, or with more than was asked: over connections of both clients.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::task::TaskTracker;
+use toolhub_core::error::Effect;
+
+use super::*;
+use crate::oauth::Secret;
+use crate::transport::nobody::Nobody;
+
+/// Has no token, and keeps requests from the loopback client.
+struct NoToken;
+
+impl Authorizer for NoToken {
+    fn token(&self) -> BoxFuture<'_, Result<Option<Secret>, McpError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    fn is_stranger(&self) -> bool {
+        false
+    }
+
+    fn refused(&self, _: oauth::Refusal) -> BoxFuture<'_, Result<Option<Secret>, McpError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+}
+
+/// What the server does with the first request. All others are answered as they should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum First {
+    Right,
+    RightStream,
+    WrongId,
+    WrongIdInStream,
+    /// Right, and after it the answer to the next request.
+    Ahead,
+    /// Right, and twice.
+    Twice,
+    /// Right, with the next one's answer in the same stream.
+    StreamAhead,
+    /// Right, and longer than it says.
+    Longer,
+    /// Without a body, as it says, and with one.
+    NoContentWithBody,
+    /// One that announces another, without an end.
+    Informational,
+    NotJson,
+}
+
+fn json(id: u64, result: &str) -> String {
+    let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"{result}":{id}}}}}"#);
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
+}
+
+fn stream(events: &[(u64, &str)]) -> String {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    let mut text = head.to_owned();
+    for (id, result) in events {
+        let event =
+            format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"{result}\":{id}}}}}\n\n");
+        text += &format!("{:x}\r\n{event}\r\n", event.len());
+    }
+    text + "0\r\n\r\n"
+}
+
+fn first_answer(first: First, id: u64) -> String {
+    match first {
+        First::Right => json(id, "own"),
+        First::RightStream => stream(&[(id, "own")]),
+        First::WrongId => json(id + 1, "stolen"),
+        First::WrongIdInStream => stream(&[(id + 1, "stolen"), (id, "own")]),
+        First::Ahead => json(id, "own") + &json(id + 1, "stolen"),
+        First::Twice => json(id, "own") + &json(id, "own"),
+        First::StreamAhead => stream(&[(id, "own"), (id + 1, "stolen")]),
+        First::Longer => json(id, "own") + r#"{"jsonrpc":"2.0"}"#,
+        First::NoContentWithBody => {
+            let rest = json(id + 1, "stolen");
+            format!("HTTP/1.1 204 No Content\r\ncontent-length: {}\r\n\r\n{rest}", rest.len())
+        }
+        First::Informational => "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(40) + &json(id, "own"),
+        First::NotJson => json(id, "own").replace("{\"jsonrpc\"", "?\"jsonrpc\""),
+    }
+}
+
+/// Reads one request; the id in it.
+async fn request(stream: &mut TcpStream, came: &mut Vec<u8>) -> Option<u64> {
+    loop {
+        if let Some(head) = came.windows(4).position(|four| four == b"\r\n\r\n") {
+            let text = String::from_utf8_lossy(&came[..head]).to_ascii_lowercase();
+            let length = text.lines().find_map(|line| line.strip_prefix("content-length: "))?;
+            let end = head + 4 + length.parse::<usize>().ok()?;
+            if came.len() >= end {
+                let id = wire::guess_id(&came[head..end]);
+                came.drain(..end);
+                return id;
+            }
+        }
+        if stream.read_buf(came).await.ok()? == 0 {
+            return None;
+        }
+    }
+}
+
+/// Sends two requests; what each came to, and how many connections that took.
+async fn exchange(first: First, near: bool) -> ([Result<RawJson, McpError>; 2], usize) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let (tasks, connections, requests) = (TaskTracker::new(), Arc::<AtomicUsize>::default(), Arc::default());
+    let (serving, counted) = (tasks.clone(), Arc::clone(&connections));
+    let server = tasks.spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let requests: Arc<AtomicUsize> = Arc::clone(&requests);
+            serving.spawn(async move {
+                let mut came = Vec::new();
+                while let Some(id) = request(&mut stream, &mut came).await {
+                    let answer = match requests.fetch_add(1, Ordering::Relaxed) {
+                        0 => first_answer(first, id),
+                        _ => json(id, "own"),
+                    };
+                    if stream.write_all(answer.as_bytes()).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    let spec = HttpSpec { url, headers: Vec::new() };
+    let authorizer = (!near).then(|| Arc::new(NoToken) as Arc<dyn Authorizer>);
+    let http = Http::new(&spec, authorizer, Arc::new(Nobody), &TaskTracker::new()).unwrap();
+    let ask = async |id: u64| {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call"}}"#);
+        let (headers, repeat) = (&[], Repeat::IfUnprocessed);
+        let request =
+            OutgoingRequest { id, method: "tools/call", name: None, body, headers, listener: None, repeat };
+        http.request(request).await
+    };
+    let answers = [ask(7).await, ask(8).await];
+    server.abort();
+    (answers, connections.load(Ordering::Relaxed))
+}
+
+#[tokio::test]
+async fn connection_with_an_answer_for_another_request_is_dropped() {
+    let wrong = [
+        First::WrongId,
+        First::WrongIdInStream,
+        First::NoContentWithBody,
+        First::Informational,
+        First::NotJson,
+    ];
+    for near in [true, false] {
+        for first in wrong {
+            // The other client reads and ignores what announces an answer, a bounded number of times.
+            if !near && first == First::Informational {
+                continue;
+            }
+            let ([one, other], connections) = exchange(first, near).await;
+            let error = one.map(|result| result.get().to_owned()).unwrap_err();
+            let error = error.into_tool_error(&toolhub_core::ServerId::new("s"));
+            assert_eq!(error.effect(), Effect::Unknown, "{first:?} {near}: {error}");
+            assert_eq!(other.unwrap().get(), r#"{"own":8}"#, "{first:?} {near}");
+            assert_eq!(connections, 2, "{first:?} {near}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn connection_with_more_than_the_answer_is_dropped() {
+    for near in [true, false] {
+        for first in [First::Ahead, First::Twice, First::StreamAhead, First::Longer] {
+            let ([one, other], connections) = exchange(first, near).await;
+            assert_eq!(one.unwrap().get(), r#"{"own":7}"#, "{first:?} {near}");
+            assert_eq!(other.unwrap().get(), r#"{"own":8}"#, "{first:?} {near}");
+            assert_eq!(connections, 2, "{first:?} {near}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn connection_with_the_right_answer_is_reused() {
+    for near in [true, false] {
+        for first in [First::Right, First::RightStream] {
+            // The other client reads a stream to its end beside the next request.
+            if !near && first == First::RightStream {
+                continue;
+            }
+            let (answers, connections) = exchange(first, near).await;
+            for (answer, expect) in answers.into_iter().zip([r#"{"own":7}"#, r#"{"own":8}"#]) {
+                assert_eq!(answer.unwrap().get(), expect);
+            }
+            assert_eq!(connections, 1, "{first:?} {near}");
+        }
+    }
+}

@@ -8,9 +8,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::Instant;
 use toolhub_core::{RawJson, ServerId, Source};
+use toolhub_engine::ReservedNames;
+use toolhub_engine::reserved::qualified;
 use toolhub_mcp::{Offer, Server};
 
-use super::view::qualified;
 
 /// A list is asked for again after so long, whether or not its server tells of changes.
 const KEEPS: Duration = Duration::from_secs(300);

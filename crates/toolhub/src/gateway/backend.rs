@@ -16,8 +16,9 @@ use toolhub_mcp::{Offer, Server};
 
 use super::offers::OfferBook;
 use super::site::CallCounts;
-use super::tasks::Tasks;
+use super::tasks::TaskOwners;
 use super::view::{Kind, Principals, Target, View};
+use super::watches::Watches;
 use super::words::for_clients;
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
@@ -34,6 +35,8 @@ pub(super) struct Shared {
     pub(super) offers: Arc<OfferBook>,
     pub(super) settled: watch::Receiver<bool>,
     pub(super) counts: Arc<CallCounts>,
+    pub(super) tasks: Arc<TaskOwners>,
+    pub(super) watches: Arc<Watches>,
 }
 
 /// A hub as one profile shows it.
@@ -42,7 +45,8 @@ pub(super) struct HubBackend {
     pub(super) profile: ProfileSettings,
     pub(super) offers: Arc<OfferBook>,
     pub(super) lang: Lang,
-    pub(super) tasks: Tasks,
+    pub(super) tasks: Arc<TaskOwners>,
+    pub(super) watches: Arc<Watches>,
     counts: Arc<CallCounts>,
     view: ArcSwapOption<(Arc<Catalog>, Arc<View>)>,
     settled: watch::Receiver<bool>,
@@ -60,7 +64,7 @@ impl HubBackend {
     pub(super) fn new(
         hub: Arc<Hub>,
         profile: ProfileSettings,
-        Shared { offers, settled, counts }: Shared,
+        Shared { offers, settled, counts, tasks, watches }: Shared,
         lang: Lang,
     ) -> Self {
         let (view, news) = (ArcSwapOption::empty(), broadcast::Sender::new(WAITING));
@@ -69,7 +73,8 @@ impl HubBackend {
             profile,
             offers,
             lang,
-            tasks: Tasks::default(),
+            tasks,
+            watches,
             counts,
             view,
             settled,

@@ -17,6 +17,7 @@ use toolhub_engine::{Catalog, Entry};
 
 use crate::absolute::absolute;
 use crate::allowed::Allowed;
+use crate::call_tool;
 
 /// How much of a request is remembered with its calls, in characters.
 const REMEMBERED: usize = 1_000;
@@ -124,7 +125,8 @@ impl Desk<'_> {
     }
 
     /// Runs a call that serves `request`: only what may be used, and only what somebody agreed to where it destroys.
-    pub(crate) async fn call(&self, mut call: ToolCall, request: &str) -> Outcome {
+    pub(crate) async fn call(&self, call: ToolCall, request: &str) -> Outcome {
+        let mut call = call_tool::resolved(call);
         if let Err(error) = self.permitted(&call).await {
             return Outcome::refused(call.id, call.tool, error);
         }

@@ -5,6 +5,7 @@ mod agent;
 mod allowed;
 mod allowed_finder;
 mod answer;
+mod call_tool;
 mod caution;
 mod desk;
 mod execute;

@@ -5,10 +5,11 @@ use std::time::Instant;
 use futures_util::future::join_all;
 use toolhub_core::lang::{Lang, Say as _, Text};
 use toolhub_core::model::{ChatReply, ChatRequest, Message, ModelCall, ToolChoice};
-use toolhub_core::{CallId, EventKind, RawJson, ToolCall, ToolName};
+use toolhub_core::{CallId, EventKind, ToolCall, ToolName};
 
 use crate::agent::spoken;
 use crate::answer::same_call;
+use crate::call_tool;
 use crate::desk::Desk;
 use crate::execute::finished;
 use crate::model_talk::{ModelTalk, NoReply};
@@ -19,8 +20,6 @@ use crate::step_result::StepResult;
 const CALLS: usize = 16;
 /// How often in a row a model may make the very same calls; what came of them will not change.
 const SAME: u32 = 3;
-/// What a model may call to reach a tool that its prompt does not show.
-const CALL_TOOL: &str = "call_tool";
 
 /// What a talk came to.
 pub(crate) struct Talked {
@@ -182,7 +181,7 @@ fn desk_cut(outcome: &toolhub_core::Outcome, shown: &str) -> bool {
 }
 
 fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {
-    let (tool, arguments) = unwrapped(&call);
+    let (tool, arguments) = call_tool::target(&call.tool, &call.arguments);
     let description = match arguments.get() {
         "{}" => tool.to_string(),
         arguments => {
@@ -202,21 +201,6 @@ fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {
     let mut wanted = ToolCall::new(tool.as_str(), arguments).mending();
     wanted.source = call.source;
     (step, wanted)
-}
-
-/// A call of `call_tool` is a call of the tool that it names: so it is checked, asked about and remembered as that.
-fn unwrapped(call: &ModelCall) -> (ToolName, RawJson) {
-    let as_it_is = || (call.tool.clone(), call.arguments.clone());
-    if call.tool.as_str() != CALL_TOOL {
-        return as_it_is();
-    }
-    let Some(members) = call.arguments.object() else { return as_it_is() };
-    let name = members.get("name").and_then(|name| name.decode::<String>().ok());
-    let arguments = members.get("arguments").cloned().unwrap_or_else(RawJson::empty_object);
-    match name {
-        Some(name) if arguments.is_object() => (ToolName::new(name), arguments),
-        _ => as_it_is(),
-    }
 }
 
 async fn run(desk: &Desk<'_>, (step, call): (Step, ToolCall), request: &str) -> StepResult {

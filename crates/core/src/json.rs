@@ -1,5 +1,6 @@
 //! JSON that keeps what it was given: raw text inside, typed views outside. Meaning is left to its users.
 
+mod keys;
 mod members;
 mod shape;
 
@@ -15,6 +16,7 @@ use serde_json::value::RawValue;
 
 use self::members::{Named, members};
 
+pub use self::keys::{KeyProblem, folded, key_problem};
 pub use self::members::RawObject;
 pub use self::shape::{MAX_DEPTH, canonical, pretty, too_deep};
 
@@ -128,6 +130,11 @@ impl RawJson {
     /// Whether this is an object.
     pub fn is_object(&self) -> bool {
         self.get().starts_with('{')
+    }
+
+    /// The first object in it whose keys readers may disagree about.
+    pub fn key_problem(&self) -> Option<KeyProblem> {
+        key_problem(self.get())
     }
 
     /// How deeply objects and arrays are nested, where that is more than [`MAX_DEPTH`].

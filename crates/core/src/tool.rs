@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use crate::json::{self, RawJson, RawObject};
+use crate::json::{self, KeyProblem, RawJson, RawObject};
 use crate::source::Source;
 
 /// A schema larger than this costs its tool.
@@ -105,6 +105,9 @@ pub enum DefinitionError {
     /// It is nested too deeply.
     #[error("the definition is nested {0} deep, more than {max}", max = json::MAX_DEPTH)]
     TooDeep(usize),
+    /// Readers may disagree about what it says.
+    #[error("the definition is ambiguous: {0}")]
+    Keys(KeyProblem),
 }
 
 /// A tool's definition: the text as its source gave it, and what the hub reads from it.
@@ -112,6 +115,8 @@ pub enum DefinitionError {
 pub struct ToolDefinition {
     raw: RawJson,
     name: ToolName,
+    /// What its source calls it, where the catalog uses another name.
+    wire_name: Option<ToolName>,
     title: Option<String>,
     description: Option<String>,
     input_schema: RawJson,
@@ -129,6 +134,10 @@ impl ToolDefinition {
     pub fn parse(raw: RawJson) -> Result<Self, DefinitionError> {
         if let Some(depth) = raw.too_deep() {
             return Err(DefinitionError::TooDeep(depth));
+        }
+        // What is checked and approved here must be what every client reads.
+        if let Some(problem) = raw.key_problem() {
+            return Err(DefinitionError::Keys(problem));
         }
         let members = raw.object().ok_or(DefinitionError::NotAnObject)?;
         let text = |key: &str| members.get(key).and_then(|value| value.decode::<String>().ok());
@@ -152,6 +161,7 @@ impl ToolDefinition {
         let marks_headers = input_schema.get().contains("x-mcp-header");
         Ok(Self {
             name: ToolName::new(name),
+            wire_name: None,
             title,
             description,
             input_schema,
@@ -175,6 +185,20 @@ impl ToolDefinition {
     /// The name.
     pub fn name(&self) -> &ToolName {
         &self.name
+    }
+
+    /// The name by which its source knows it: what is sent to a server.
+    pub fn wire_name(&self) -> &ToolName {
+        self.wire_name.as_ref().unwrap_or(&self.name)
+    }
+
+    /// The same definition under another name in the catalog. The digest stays that of the definition as it was given.
+    #[must_use]
+    pub fn renamed(&self, name: &str) -> Self {
+        self.digest();
+        let raw = self.raw.object().unwrap_or_default().with("name", name).into_raw();
+        let wire_name = Some(self.wire_name().clone());
+        Self { raw, name: ToolName::new(name), wire_name, ..self.clone() }
     }
 
     /// The title, where there is one.
@@ -335,6 +359,14 @@ mod tests {
         check(r#"{"name":"t","inputSchema":true}"#, "`inputSchema` is a boolean, where an object is needed");
         let deep = format!(r#"{{"name":"t","inputSchema":{}1{}}}"#, r#"{"a":"#.repeat(200), "}".repeat(200));
         check(&deep, "the definition is nested 201 deep, more than 128");
+        // A reader of the first member and a reader of the last would see two different tools.
+        let ambiguous = |key: &str| format!("the definition is ambiguous: duplicate key {key}");
+        check(r#"{"name":"safe","name":"rm"}"#, &ambiguous("\"name\""));
+        check(r#"{"name":"t","\u006eame":"rm"}"#, &ambiguous("\"name\""));
+        check(
+            r#"{"name":"t","inputSchema":{"properties":{"a":{"type":"string","type":"object"}}}}"#,
+            &ambiguous("\"type\""),
+        );
     }
 
     #[test]
@@ -346,9 +378,5 @@ mod tests {
         assert_ne!(a.version(), c.version());
         assert_eq!((a.digest().len(), a.version().len()), (64, 16));
         assert!(a.digest() == b.digest() && a.digest().starts_with(a.version()));
-        // Whoever reads the first of two members reads something else than whoever reads the last.
-        let twice = define(r#"{"name":"t","description":"e","description":"d"}"#).unwrap();
-        let other = define(r#"{"name":"t","description":"d","description":"e"}"#).unwrap();
-        assert!(twice.digest() != a.digest() && twice.digest() != other.digest());
     }
 }

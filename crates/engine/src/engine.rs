@@ -9,12 +9,14 @@ use tokio::time::Instant;
 use toolhub_core::memory::CallLog;
 use toolhub_core::ports::Synthesizer;
 use toolhub_core::{
-    CallBy, Event, EventKind, EventSink, FastMap, Outcome, Source, Tool, ToolCall, ToolError, ToolHost,
+    CallBy, Event, EventKind, EventSink, FastMap, Outcome, ServerId, Source, Tool, ToolCall, ToolError,
+    ToolHost,
 };
 
 use crate::attempt::Deadlines;
 use crate::catalog::{Catalog, CatalogCell};
 use crate::record::Record;
+use crate::reserved::ReservedNames;
 use crate::router::{Known, Policy, Request, Route, Strategy, route};
 use crate::score::Scores;
 use crate::strategy::{Ran, Run, first, merge, race};
@@ -26,6 +28,7 @@ pub struct Engine {
     catalog: CatalogCell,
     hosts: ArcSwap<FastMap<Source, Hosted>>,
     policy: Policy,
+    reserved: ReservedNames,
     scores: Scores,
     watchmen: Watchmen,
     events: Arc<dyn EventSink>,
@@ -51,6 +54,7 @@ impl Engine {
         Self {
             catalog: CatalogCell::default(),
             hosts: ArcSwap::default(),
+            reserved: ReservedNames::new(policy.servers.iter().map(ServerId::as_str)),
             policy,
             scores: Scores::default(),
             watchmen: Watchmen::default(),
@@ -65,6 +69,18 @@ impl Engine {
     pub fn tagged_by(mut self, tagger: Tagger) -> Self {
         self.catalog = CatalogCell::new(tagger);
         self
+    }
+
+    /// The same engine, with prefixes reserved for these servers too. Before any tools are set.
+    #[must_use]
+    pub fn reserving<'a>(mut self, servers: impl IntoIterator<Item = &'a ServerId>) -> Self {
+        self.reserved = ReservedNames::new(servers.into_iter().map(ServerId::as_str));
+        self
+    }
+
+    /// The names that no definition can take.
+    pub fn reserved(&self) -> &ReservedNames {
+        &self.reserved
     }
 
     /// The same engine, writing calls down.
@@ -92,7 +108,7 @@ impl Engine {
 
     /// Replaces the tools of one source.
     pub fn set_tools(&self, source: &Source, tools: &[Tool]) {
-        self.catalog.replace_source(source, tools);
+        self.catalog.replace_source(source, &self.reserved.apply(source, tools));
     }
 
     /// The catalog as it is now.

@@ -195,7 +195,9 @@ impl<'s> Mender<'s> {
         if !text.starts_with(['{', '[']) {
             return None;
         }
-        let inner = RawJson::parse(text).ok().filter(|inner| inner.too_deep().is_none())?;
+        // The gateway refuses ambiguous keys in a message; text that becomes JSON here passes the same check.
+        let plain = |inner: &RawJson| inner.too_deep().is_none() && inner.key_problem().is_none();
+        let inner = RawJson::parse(text).ok().filter(plain)?;
         self.note(path, "JSON written as a text was taken as JSON", "写成文本的 JSON 已按 JSON 处理");
         Some(inner)
     }

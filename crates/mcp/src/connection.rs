@@ -187,7 +187,7 @@ impl Connection {
         self.ask(Ask {
             method: "tools/call".into(),
             params: RawObject::default(),
-            name: Some(tool.name().shared()),
+            name: Some(tool.wire_name().shared()),
             arguments: Some(arguments.clone()),
             headers,
             listener: Some(Arc::clone(&heard.listener)),

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use toolhub_core::json::KeyProblem;
 use toolhub_core::lang::{Lang, Say as _, Text};
 use toolhub_core::tool::DefinitionError;
 use toolhub_core::{RawJson, RawObject, ToolDefinition};
@@ -124,7 +125,8 @@ pub(crate) async fn list(connection: &Connection) -> Result<Listing, McpError> {
 /// Lists what else a server offers, as it gives it; a server that has none of it says so, or does not know the word.
 pub(crate) async fn list_offer(connection: &Connection, offer: Offer) -> Result<Vec<RawJson>, McpError> {
     match pages(connection, offer.method(), offer.key()).await {
-        Ok(pages) => Ok(pages.items),
+        // A client could read another name or address in it than the hub routes by.
+        Ok(pages) => Ok(pages.items.into_iter().filter(|item| item.key_problem().is_none()).collect()),
         Err(McpError::Rpc { code: -32601, .. }) => Ok(Vec::new()),
         Err(error) => Err(error),
     }
@@ -178,6 +180,8 @@ fn why_unusable(error: &DefinitionError) -> Text {
         DefinitionError::SchemaKind(_) => "`inputSchema` 不是对象".to_owned(),
         DefinitionError::SchemaSize(bytes) => format!("`inputSchema` 有 {bytes} 字节，太大"),
         DefinitionError::TooDeep(depth) => format!("定义嵌套了 {depth} 层，太深"),
+        DefinitionError::Keys(KeyProblem::Duplicate(key)) => format!("定义有歧义：键 `{key}` 重复"),
+        DefinitionError::Keys(KeyProblem::NotUnicode) => "定义有歧义：有一个键不是 Unicode 文本".to_owned(),
     };
     Text::new(error.to_string(), zh)
 }

@@ -1,11 +1,15 @@
 //! One pass over a JSON text: where its members and values begin and end. What every message has is read here; whatever is
 //! unusual or wrong is nothing to this, and left to `serde_json`, which reads it with more patience and says why not.
 
+mod keys;
+
 use bytestring::ByteString;
 use serde::de::value::{BorrowedStrDeserializer, Error, MapDeserializer};
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 use toolhub_core::RawJson;
+
+use self::keys::{Compared, Keys, Unchecked};
 
 /// Values within values that are followed. With the few around them that is less than any text may be deep.
 const DEEPEST: u32 = 64;
@@ -13,14 +17,31 @@ const ONES: u64 = u64::from_ne_bytes([1; 8]);
 const HIGHS: u64 = ONES << 7;
 
 /// A place in a text.
-pub(crate) struct Scan<'a> {
+pub(crate) struct Scan<'a, K = Unchecked> {
     text: &'a str,
     at: usize,
+    keys: K,
+}
+
+/// A scan that compares the keys of each object.
+pub(crate) type CheckedScan<'a> = Scan<'a, Compared>;
+
+impl CheckedScan<'_> {
+    /// Whether an object that was scanned has a key twice.
+    pub(crate) fn has_duplicate_key(&self) -> bool {
+        self.keys.is_suspicious() && toolhub_core::json::key_problem(self.text).is_some()
+    }
 }
 
 impl<'a> Scan<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+        Self::over(text)
+    }
+}
+
+impl<'a, K: Keys> Scan<'a, K> {
+    pub(crate) fn over(text: &'a str) -> Self {
+        Self { text, at: 0, keys: K::default() }
     }
 
     /// Walks the object that comes next: `member` is handed each name, and must walk over its value.
@@ -30,14 +51,17 @@ impl<'a> Scan<'a> {
             self.at += 1;
             return Some(());
         }
+        self.keys.open();
         loop {
             let name = self.plain()?;
+            self.keys.key(name.as_bytes(), false);
             self.expect(b':')?;
             member(self, name)?;
             match self.token()? {
                 b',' => self.at += 1,
                 b'}' => {
                     self.at += 1;
+                    self.keys.close();
                     return Some(());
                 }
                 _ => return None,
@@ -50,7 +74,9 @@ impl<'a> Scan<'a> {
         let first = self.token()?;
         let start = self.at;
         match first {
-            b'"' => self.string()?,
+            b'"' => {
+                self.string()?;
+            }
             _ => self.skip()?,
         }
         self.text.get(start..self.at)
@@ -102,7 +128,9 @@ impl<'a> Scan<'a> {
         let (mut objects, mut depth) = (0_u64, 0);
         loop {
             match self.token()? {
-                b'"' => self.string()?,
+                b'"' => {
+                    self.string()?;
+                }
                 open @ (b'{' | b'[') => {
                     self.at += 1;
                     // The brackets that open and close lie two apart.
@@ -114,6 +142,7 @@ impl<'a> Scan<'a> {
                         depth += 1;
                         objects = objects << 1 | u64::from(open == b'{');
                         if open == b'{' {
+                            self.keys.open();
                             self.name()?;
                         }
                         continue;
@@ -141,6 +170,9 @@ impl<'a> Scan<'a> {
                     }
                     (b']', 0) | (b'}', 1) => {
                         self.at += 1;
+                        if objects & 1 == 1 {
+                            self.keys.close();
+                        }
                         (objects, depth) = (objects >> 1, depth - 1);
                     }
                     _ => return None,
@@ -153,7 +185,9 @@ impl<'a> Scan<'a> {
         if self.token()? != b'"' {
             return None;
         }
-        self.string()?;
+        let start = self.at + 1;
+        let escaped = self.string()?;
+        self.keys.key(self.text.as_bytes().get(start..self.at - 1)?, escaped);
         self.expect(b':')
     }
 
@@ -162,16 +196,18 @@ impl<'a> Scan<'a> {
         rest.starts_with(word.as_bytes()).then(|| self.at += word.len())
     }
 
-    /// Walks over a string, from its first quote to behind its last.
-    fn string(&mut self) -> Option<()> {
+    /// Walks over a string, from its first quote to behind its last; whether it is spelled with escapes.
+    fn string(&mut self) -> Option<bool> {
         self.at += 1;
+        let mut escaped = false;
         loop {
             match self.stop()? {
                 b'"' => {
                     self.at += 1;
-                    return Some(());
+                    return Some(escaped);
                 }
                 b'\\' => {
+                    escaped = true;
                     let rest = self.text.as_bytes().get(self.at + 1..)?;
                     self.at += match rest {
                         [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 2,

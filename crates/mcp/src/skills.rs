@@ -58,6 +58,9 @@ impl SkillEntry {
     /// Reads an entry; why it cannot be used, where it cannot.
     pub fn parse(raw: RawJson) -> Result<Self, String> {
         let members = raw.object().ok_or("it is not an object")?;
+        if let Some(problem) = raw.key_problem() {
+            return Err(format!("it is ambiguous: {problem}"));
+        }
         let uri = members.get("uri").and_then(|uri| uri.decode::<String>().ok()).ok_or("it has no `uri`")?;
         let root = uri.strip_suffix(MANIFEST).ok_or("its `uri` does not end in `/SKILL.md`")?;
         let frontmatter = members.get("frontmatter").filter(|front| front.is_object()).cloned();

@@ -47,7 +47,7 @@ impl ToolHost for SkillHost {
         context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            match tool.name().as_str() {
+            match tool.definition.wire_name().as_str() {
                 use_skill::NAME => {
                     context.sending();
                     self.activate(arguments).await
@@ -124,7 +124,7 @@ impl SkillHost {
         context: &CallContext,
     ) -> Result<ToolOutput, ToolError> {
         let shelf = self.book.shelf();
-        let Some((known, script)) = shelf.with_tool(tool.name().as_str()) else {
+        let Some((known, script)) = shelf.with_tool(tool.definition.wire_name().as_str()) else {
             // Gone since the catalog was built.
             let tool = tool.name().to_string();
             return Err(ToolError::UnknownTool(Box::new(UnknownTool { tool, ..UnknownTool::default() })));

@@ -102,14 +102,14 @@ impl Hub {
 
     /// What was approved of a tool, whether or not it is still that.
     pub fn approval_of(&self, tool: &Tool) -> Option<Approval> {
-        self.approved().get(&tool.source, tool.name().as_str()).cloned()
+        self.approved().get(&tool.source, tool.definition.wire_name().as_str()).cloned()
     }
 
     /// Agrees to a tool's definition as it is.
     pub async fn approve(&self, tool: &Tool) -> Result<(), StoreError> {
         let approval = Approval {
             source: tool.source.clone(),
-            tool: tool.name().clone(),
+            tool: tool.definition.wire_name().clone(),
             version: tool.definition.digest().to_owned(),
             definition: tool.definition.raw().clone(),
             at: SystemTime::now(),

@@ -186,6 +186,7 @@ impl HubBuilder {
         let enabled = specs.iter().filter(|spec| spec.enabled).map(|spec| spec.id.clone()).collect();
         let policy = settings.routing.policy(enabled);
         let mut engine = Engine::new(policy, Arc::clone(&events)).tagged_by(Tagger::with(&settings.tags));
+        engine = engine.reserving(specs.iter().map(|spec| &spec.id));
         let required = !self.forgets && settings.store.required.unwrap_or(true);
         engine = match &store {
             Some(store) => engine.recording(Arc::clone(store) as Arc<dyn CallLog>),

@@ -15,7 +15,7 @@ use toolhub_core::lang::Text;
 use toolhub_core::outcome::Verification;
 use toolhub_core::ports::{CachedList, HubStore, StoreError, ToolCaller, ToolVersion};
 use toolhub_core::{
-    BoxFuture, CallBy, EventSink, NativeTool, Outcome, ServerId, Source, Tool, ToolCall, ToolDefinition,
+    BoxFuture, CallBy, Event, EventKind, EventSink, NativeTool, Outcome, ServerId, Source, Tool, ToolCall, ToolDefinition,
     ToolError,
 };
 use toolhub_engine::{Catalog, Engine, Request, Route};
@@ -298,7 +298,24 @@ impl Hub {
             Some(list) if spec.enabled => tools_of(spec, list, &self.approved()),
             _ => Vec::new(),
         };
+        for tool in &tools {
+            self.note_reserved(&spec.id, tool);
+        }
         self.engine.set_tools(&source, &tools);
+    }
+
+    /// Tells the owner where a server's tool gets another name, since the one it was given is not the server's to take.
+    fn note_reserved(&self, server: &ServerId, tool: &Tool) {
+        let name = tool.name().as_str();
+        if self.engine.reserved().reserves(&tool.source, name) {
+            let shown = toolhub_engine::reserved::qualified(&tool.source, name);
+            let text = Text::new(
+                format!("offers `{name}`, a reserved name: it is called `{shown}` here"),
+                format!("提供的工具名 `{name}` 为保留名称，在此处称为 `{shown}`"),
+            );
+            self.events
+                .emit(Event::now(None, EventKind::ServerNote { server: server.clone(), text }));
+        }
     }
 }
 

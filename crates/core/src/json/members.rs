@@ -27,13 +27,22 @@ impl RawObject {
         self.get(key).is_some()
     }
 
-    /// Replaces the member called `key`, or adds it at the end.
+    /// Replaces the member called `key`, or adds it at the end. Exactly one of that name is left: where a peer sent
+    /// several, what is set is what every reader finds.
     pub fn set(&mut self, key: impl Into<Key>, value: impl Into<RawJson>) {
         let Key(key) = key.into();
         let value = value.into();
-        match self.0.iter_mut().find(|(name, _)| *name == key) {
-            Some(member) => member.1 = value,
-            None => self.0.push((key, value)),
+        let Some(place) = self.0.iter().position(|(name, _)| *name == key) else {
+            self.0.push((key, value));
+            return;
+        };
+        self.0[place].1 = value;
+        if self.0.iter().skip(place + 1).any(|(name, _)| *name == key) {
+            let mut at = 0;
+            self.0.retain(|(name, _)| {
+                at += 1;
+                at <= place + 1 || *name != key
+            });
         }
     }
 

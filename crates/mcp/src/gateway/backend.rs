@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::broadcast;
 use toolhub_core::{BoxFuture, CallerLink, RawJson, RawObject};
 
+use super::methods::Handed;
 use crate::headers::{self, Mirrored};
 use crate::listing::Offer;
 
@@ -152,7 +153,7 @@ pub struct GatewayCall {
 #[derive(Debug)]
 pub struct Handover {
     /// The method.
-    pub method: String,
+    pub method: Handed,
     /// The params, without `_meta`.
     pub params: RawObject,
     /// Who wants it.

@@ -207,9 +207,7 @@ impl Duplex {
             (Arc::clone(&self.gateway), self.out.clone(), self.gateway.closing.clone());
         async move {
             let mut news = gateway.backend.news();
-            for uri in wanted.resources() {
-                let _ = gateway.backend.watch(uri, true).await;
-            }
+            let watched = gateway.watch_all(&wanted).await;
             let _ = out.send(wanted.acknowledgement(&id)).await;
             loop {
                 let piece = tokio::select! {
@@ -233,7 +231,7 @@ impl Duplex {
                     break;
                 }
             }
-            for uri in wanted.resources() {
+            for uri in &watched {
                 let _ = gateway.backend.watch(uri, false).await;
             }
         }

@@ -98,6 +98,18 @@ fn told_to(session: &Session, news: &News) -> Option<String> {
 }
 
 impl Gateway {
+    /// Subscribes to the resources that a modern client names; those that could be. These alone are taken back later, so
+    /// that no other client loses its subscription.
+    pub(super) async fn watch_all(&self, wanted: &Wanted) -> Vec<String> {
+        let mut watched = Vec::new();
+        for uri in wanted.resources() {
+            if self.backend.watch(uri, true).await.is_ok() {
+                watched.push(uri.to_owned());
+            }
+        }
+        watched
+    }
+
     /// Tells a legacy client the news, until its session ends.
     pub(super) async fn tell(self: Arc<Self>, session: Arc<Session>, tell: impl Fn(String)) {
         let mut news = self.backend.news();

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 
 use bytestring::ByteString;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use toolhub_core::caller::Answer;
-use toolhub_core::json::{MAX_DEPTH, too_deep};
+use toolhub_core::json::{MAX_DEPTH, key_problem, too_deep};
 use toolhub_core::{RawJson, RawObject};
 
 use super::backend::{INVALID_REQUEST, PARSE_ERROR, RpcError};
-use crate::scan::{self, Scan};
+use crate::scan::{self, CheckedScan};
 pub(crate) use crate::wire::on_one_line as one_line;
 
 /// One message of a client.
@@ -87,7 +88,7 @@ pub(crate) const ONE_AT_A_TIME: &str =
 /// with more patience.
 fn read_usual(text: &ByteString) -> Option<(Request, Params)> {
     let (mut version, mut id, mut method, mut params) = (None, None, None, None);
-    let mut scan = Scan::new(text);
+    let mut scan = CheckedScan::over(text);
     scan.members(|scan, name| {
         let twice = match name {
             "jsonrpc" => version.replace(scan.value()?).is_some(),
@@ -100,7 +101,7 @@ fn read_usual(text: &ByteString) -> Option<(Request, Params)> {
     })?;
     let (id, params) = (id?, params?);
     let named = matches!(id.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'));
-    if !scan.is_over() || version != Some("\"2.0\"") || !named {
+    if !scan.is_over() || version != Some("\"2.0\"") || !named || scan.has_duplicate_key() {
         return None;
     }
     let request = Request { id: RawJson::part(text, scan::found(id)?), method: text.slice_ref(method?) };
@@ -108,9 +109,9 @@ fn read_usual(text: &ByteString) -> Option<(Request, Params)> {
 }
 
 /// The members of params, and of what goes along with them.
-fn usual_params<'a>(scan: &mut Scan<'a>, text: &'a ByteString) -> Option<Params> {
+fn usual_params<'a>(scan: &mut CheckedScan<'a>, text: &'a ByteString) -> Option<Params> {
     let (mut members, mut meta) = (RawObject::default(), None);
-    let add = |to: &mut RawObject, scan: &mut Scan<'a>, name: &str| {
+    let add = |to: &mut RawObject, scan: &mut CheckedScan<'a>, name: &str| {
         to.push(text.slice_ref(name), RawJson::part(text, scan::found(scan.value()?)?));
         Some(())
     };
@@ -141,10 +142,17 @@ fn read_patiently(text: &ByteString) -> Result<Message, Refused> {
     if too_deep(text).is_some() {
         return Err((None, RpcError::new(PARSE_ERROR, format!("nested more than {MAX_DEPTH} deep"))));
     }
-    let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|error| {
+    let no_message = |error: serde_json::Error| {
         let code = if error.is_data() { INVALID_REQUEST } else { PARSE_ERROR };
         (None, RpcError::new(code, format!("this is no message: {error}")))
-    })?;
+    };
+    serde_json::from_str::<IgnoredAny>(text).map_err(no_message)?;
+    // Every check reads one of two equal keys, and a server may read the other: no such message is handled at all.
+    if let Some(problem) = key_problem(text) {
+        let error = RpcError::new(INVALID_REQUEST, format!("{problem}: each key may occur once in an object"));
+        return Err((only_id(text), error));
+    }
+    let envelope: Envelope<'_> = serde_json::from_str(text).map_err(no_message)?;
     let Envelope { jsonrpc, id, method, params, result, error } = envelope;
     let part = |value: &RawValue| RawJson::part(text, value);
     let id = id.map(part).filter(|id| id.get() != "null");
@@ -178,6 +186,14 @@ fn read_patiently(text: &ByteString) -> Result<Message, Refused> {
             }
         }
     }
+}
+
+/// The id of a message that is refused for its keys, where it has exactly one.
+fn only_id(text: &ByteString) -> Option<RawJson> {
+    let members = RawJson::parse(&**text).ok()?.object()?;
+    let mut ids = members.iter().filter(|(name, _)| *name == "id").map(|(_, id)| id);
+    let id = ids.next().filter(|_| ids.next().is_none())?;
+    id.get().starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']).then(|| id.clone())
 }
 
 /// The text of an answer to a request.

@@ -13,6 +13,7 @@ mod level;
 mod link;
 mod listen;
 mod message;
+mod methods;
 mod modern;
 mod rounds;
 mod running;
@@ -28,6 +29,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolhub_core::json::folded;
 use toolhub_core::lane::PerLane;
 use toolhub_core::ports::boxed;
 use toolhub_core::{CallerLink, RawJson, RawObject};
@@ -38,11 +40,13 @@ pub use body::Body;
 pub use duplex::Duplex;
 pub use heads::{Heads, PROTOCOL_VERSION, SESSION_ID, printable};
 pub use http::{Events, Reply};
+pub use methods::Handed;
 
 use self::backend::modern_list_tail;
 use self::level::Level;
 use self::link::{ClientFacts, ClientLink, Questions};
 use self::message::{Params, Request};
+use self::methods::Method;
 use self::rounds::Rounds;
 use self::running::{Running, Served};
 use self::session::{Session, Sessions};
@@ -50,6 +54,8 @@ use crate::era::{Era, client_info};
 use crate::listing::Offer;
 use crate::scan;
 
+/// The member of `_meta` that relates a message to a task (2025-11-25, basic/utilities/tasks).
+const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// Said to who waits still when everything ends.
 const ENDING: i64 = -32000;
 const CUT: &str = "the gateway was stopped before this was done; what had begun may have had its effect";
@@ -153,6 +159,9 @@ impl Gateway {
     fn start(self: &Arc<Self>, request: Request, params: Params, client: Client) -> Running {
         let Client { facts, session } = client;
         let era = facts.era;
+        let mut params = params;
+        // It may name a task of another principal; requests name their own in `taskId`, where it is checked.
+        params.meta.remove(RELATED_TASK);
         let (link, members) = ClientLink::new(facts, params);
         let caller = CallerLink::new(Arc::clone(&link) as Arc<dyn toolhub_core::Caller>);
         let gateway = Arc::clone(self);
@@ -173,35 +182,34 @@ impl Gateway {
     /// Does what a request wants.
     async fn serve(&self, method: &str, params: RawObject, wanting: Wanting) -> Served {
         let Wanting { era, session, caller } = wanting;
-        match (method, era) {
-            ("tools/call", _) => self.call(&params, caller).await.map(|result| completed(result, era)),
-            ("tools/list", _) => {
+        // What is not in the table reaches no server: nothing says whose it would be.
+        let Some(known) = Method::named(method, era) else { return Err(RpcError::no_method(method)) };
+        match known {
+            Method::CallTool => self.call(&params, caller).await.map(|result| completed(result, era)),
+            Method::ListTools => {
                 self.backend.settled().await;
                 let tools = self.backend.tools();
                 Ok(if era == Era::Legacy { tools.legacy.clone() } else { tools.modern().clone() })
             }
-            ("tools/describe", _) => self.describe(&params).map(|result| completed(result, era)),
-            ("resources/list", _) => self.offers(Offer::Resources, era).await,
-            ("resources/templates/list", _) => self.offers(Offer::ResourceTemplates, era).await,
-            ("prompts/list", _) => self.offers(Offer::Prompts, era).await,
-            ("resources/read" | "skills/list" | "skills/get", _) => {
-                let result = self.hand_over(method, params, caller).await?;
-                Ok(cacheable(completed(result, era), era))
-            }
-            ("server/discover", Era::Modern) => Ok(modern::discovered(self.backend.instructions())),
-            ("ping", Era::Legacy) => Ok(RawJson::empty_object()),
-            ("logging/setLevel", Era::Legacy) => legacy::set_level(session.as_deref(), &params),
-            ("resources/subscribe", Era::Legacy) => self.watch(session.as_deref(), &params, true).await,
-            ("resources/unsubscribe", Era::Legacy) => self.watch(session.as_deref(), &params, false).await,
-            ("initialize", Era::Legacy) => {
+            Method::DescribeTools => self.describe(&params).map(|result| completed(result, era)),
+            Method::ListResources => self.offers(Offer::Resources, era).await,
+            Method::ListTemplates => self.offers(Offer::ResourceTemplates, era).await,
+            Method::ListPrompts => self.offers(Offer::Prompts, era).await,
+            Method::Discover => Ok(modern::discovered(self.backend.instructions())),
+            Method::Ping => Ok(RawJson::empty_object()),
+            Method::SetLevel => legacy::set_level(session.as_deref(), &params),
+            Method::Subscribe => self.watch(session.as_deref(), &params, true).await,
+            Method::Unsubscribe => self.watch(session.as_deref(), &params, false).await,
+            Method::Initialize => {
                 Err(RpcError::new(backend::INVALID_REQUEST, "this session is initialized already"))
             }
-            // A server behind us may have them, and would answer for itself alone.
-            ("server/discover" | "subscriptions/listen", Era::Legacy) => Err(RpcError::no_method(method)),
-            (gone, Era::Modern) if modern::REMOVED.contains(&gone) => Err(RpcError::no_method(gone)),
-            (_, _) => {
-                let result = self.hand_over(method, params, caller).await?;
-                Ok(completed(result, era))
+            // Its answer is a stream, which `http` and `duplex` open.
+            Method::Listen => Err(RpcError::no_method(method)),
+            Method::HandOver(handed) => {
+                let result = self.hand_over(handed, params, caller).await?;
+                let result = completed(result, era);
+                let kept = [Handed::ReadResource, Handed::ListSkills, Handed::GetSkill].contains(&handed);
+                Ok(if kept { cacheable(result, era) } else { result })
             }
         }
     }
@@ -247,11 +255,16 @@ impl Gateway {
         Ok(RawJson::parse(text).unwrap_or_else(|_| RawJson::empty_object()))
     }
 
-    async fn hand_over(&self, method: &str, mut params: RawObject, caller: CallerLink) -> Served {
+    async fn hand_over(&self, method: Handed, mut params: RawObject, caller: CallerLink) -> Served {
         for own in ["inputResponses", "requestState"] {
             params.remove(own);
         }
-        self.backend.hand_over(Handover { method: method.to_owned(), params, caller }).await
+        // A server that ignores the case of keys could read another's name there than the one that is checked.
+        if let Some(key) = method.key() {
+            let alias = |name: &str| name != key && folded(name) == folded(key);
+            params.retain(|name| !alias(name));
+        }
+        self.backend.hand_over(Handover { method, params, caller }).await
     }
 }
 

@@ -15,9 +15,6 @@ use super::message::{Params, Request};
 use super::{Gateway, capabilities, server_info};
 use crate::era::{Era, LEGACY, MODERN, UNSUPPORTED_VERSION};
 
-/// Methods of legacy clients that modern ones have no more.
-pub(super) const REMOVED: [&str; 5] =
-    ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 /// The headers and the body do not say the same.
 const HEADER_MISMATCH: i64 = -32020;
 const METHOD: &str = "mcp-method";

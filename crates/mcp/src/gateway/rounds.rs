@@ -97,15 +97,13 @@ impl Rounds {
         let token = token.into_owned();
         let mut all = self.all();
         sweep(&mut all);
-        let Some(parked) = all.remove(&token) else {
+        // The same answer whether it never was, is over, or belongs to another request or principal.
+        let matches = all.get(&token).is_some_and(|parked| parked.about.is(about));
+        let Some(parked) = matches.then(|| all.remove(&token)).flatten() else {
             return Resumed::Refused(RpcError::invalid_params(
-                "`requestState` is not known any more: make the request again without it",
+                "`requestState` is not known for this request: make the request again without it",
             ));
         };
-        if !parked.about.is(about) {
-            all.insert(token, parked);
-            return Resumed::Refused(RpcError::invalid_params("`requestState` belongs to another request"));
-        }
         let answers = params.members.get("inputResponses").and_then(RawJson::object).unwrap_or_default();
         if (0..parked.questions.len()).any(|place| !answers.contains(&key(place))) {
             let again = asking(&token, &parked.questions);

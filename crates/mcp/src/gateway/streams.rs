@@ -67,10 +67,8 @@ impl Gateway {
     /// The stream of news that a modern client asked for.
     pub(super) async fn listen(self: &Arc<Self>, id: RawJson, wanted: Wanted) -> Events {
         let news = self.backend.news();
-        for uri in wanted.resources() {
-            let _ = self.backend.watch(uri, true).await;
-        }
-        let watching = Watching { gateway: Arc::clone(self), wanted, id: id.apart() };
+        let watched = self.watch_all(&wanted).await;
+        let watching = Watching { gateway: Arc::clone(self), wanted, watched, id: id.apart() };
         let first = event(None, &watching.wanted.acknowledgement(&watching.id));
         let state = (Some(first), news, Some(watching));
         Box::pin(stream::unfold(state, |(first, mut news, watching)| async move {
@@ -114,12 +112,13 @@ enum Going {
 struct Watching {
     gateway: Arc<Gateway>,
     wanted: Wanted,
+    watched: Vec<String>,
     id: RawJson,
 }
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        let uris: Vec<String> = self.wanted.resources().map(str::to_owned).collect();
+        let uris = std::mem::take(&mut self.watched);
         if uris.is_empty() {
             return;
         }

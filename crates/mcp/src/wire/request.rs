@@ -51,12 +51,13 @@ impl Meta<'_> {
         self.given.is_empty() && self.modern.is_none() && self.progress.is_none()
     }
 
-    /// Whether it has a member of that name beside what was given.
+    /// Whether it has a member of that name beside what was given, also to a server that ignores the case of keys.
     fn has_own(&self, name: &str) -> bool {
+        let is = |own: &str| name.eq_ignore_ascii_case(own);
         let of_modern = |modern: &Modern<'_>| {
-            [VERSION, INFO, CAPABILITIES].contains(&name) || (modern.hears.is_some() && name == LOG_LEVEL)
+            [VERSION, INFO, CAPABILITIES].into_iter().any(is) || (modern.hears.is_some() && is(LOG_LEVEL))
         };
-        self.modern.as_ref().is_some_and(of_modern) || (self.progress.is_some() && name == PROGRESS)
+        self.modern.as_ref().is_some_and(of_modern) || (self.progress.is_some() && is(PROGRESS))
     }
 
     fn write(&self, text: &mut String) {

@@ -16,8 +16,9 @@ use toolhub_mcp::{Offer, Server};
 
 use super::offers::OfferBook;
 use super::site::CallCounts;
-use super::tasks::Tasks;
-use super::view::{Target, View};
+use super::tasks::TaskOwners;
+use super::view::{Kind, Principals, Target, View};
+use super::watches::Watches;
 use super::words::for_clients;
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
@@ -34,6 +35,8 @@ pub(super) struct Shared {
     pub(super) offers: Arc<OfferBook>,
     pub(super) settled: watch::Receiver<bool>,
     pub(super) counts: Arc<CallCounts>,
+    pub(super) tasks: Arc<TaskOwners>,
+    pub(super) watches: Arc<Watches>,
 }
 
 /// A hub as one profile shows it.
@@ -42,7 +45,8 @@ pub(super) struct HubBackend {
     pub(super) profile: ProfileSettings,
     pub(super) offers: Arc<OfferBook>,
     pub(super) lang: Lang,
-    pub(super) tasks: Tasks,
+    pub(super) tasks: Arc<TaskOwners>,
+    pub(super) watches: Arc<Watches>,
     counts: Arc<CallCounts>,
     view: ArcSwapOption<(Arc<Catalog>, Arc<View>)>,
     settled: watch::Receiver<bool>,
@@ -60,7 +64,7 @@ impl HubBackend {
     pub(super) fn new(
         hub: Arc<Hub>,
         profile: ProfileSettings,
-        Shared { offers, settled, counts }: Shared,
+        Shared { offers, settled, counts, tasks, watches }: Shared,
         lang: Lang,
     ) -> Self {
         let (view, news) = (ArcSwapOption::empty(), broadcast::Sender::new(WAITING));
@@ -69,7 +73,8 @@ impl HubBackend {
             profile,
             offers,
             lang,
-            tasks: Tasks::default(),
+            tasks,
+            watches,
             counts,
             view,
             settled,
@@ -86,9 +91,17 @@ impl HubBackend {
         {
             return Arc::clone(&known.1);
         }
-        let view = Arc::new(View::new(&catalog, self.hub.engine.policy(), &self.profile));
+        let view = Arc::new(View::new(&catalog, self.hub.engine.policy(), &self.profile, self.principals()));
         self.view.store(Some(Arc::new((catalog, Arc::clone(&view)))));
         view
+    }
+
+    /// How many principals there are: one for each token, and one where there is none.
+    pub(super) fn principals(&self) -> Principals {
+        match self.hub.settings().auth.tokens.len() {
+            0 | 1 => Principals::One,
+            _ => Principals::Several,
+        }
     }
 
     /// Tells clients where other tools are shown than before.
@@ -119,19 +132,36 @@ impl HubBackend {
         self.hub.servers.iter().filter(met).cloned().collect()
     }
 
-    pub(super) async fn call_target(&self, target: &Target, call: GatewayCall) -> Result<RawJson, RpcError> {
-        let arguments = match &target.given {
-            None => call.arguments,
-            Some(given) => {
-                let asked = call.arguments.object().unwrap_or_default();
-                given
-                    .iter()
-                    .fold(asked, |all, (key, value)| all.with(key.to_owned(), value.clone()))
-                    .into_raw()
-            }
-        };
+    /// Serves a call of what the profile shows: the one way from a name to a tool that runs.
+    pub(super) async fn dispatch(
+        &self,
+        view: &View,
+        target: &Target,
+        call: GatewayCall,
+    ) -> Result<RawJson, RpcError> {
+        match target.kind {
+            Kind::Plain => self.call_target(view, target, call).await,
+            _ => Box::pin(self.control(view, target, call)).await,
+        }
+    }
+
+    pub(super) async fn call_target(
+        &self,
+        view: &View,
+        target: &Target,
+        call: GatewayCall,
+    ) -> Result<RawJson, RpcError> {
         let mending = if self.profile.mend_arguments { Mending::On } else { Mending::Off };
-        let mut tool_call = ToolCall::of(target.tool.clone(), arguments);
+        self.call_with(view, target, (call, mending)).await
+    }
+
+    pub(super) async fn call_with(
+        &self,
+        view: &View,
+        target: &Target,
+        (call, mending): (GatewayCall, Mending),
+    ) -> Result<RawJson, RpcError> {
+        let mut tool_call = ToolCall::of(target.tool.clone(), target.with_fixed(call.arguments));
         tool_call.mending = mending;
         tool_call.among = Some(Arc::clone(&target.among));
         let followed = Followed::new(&self.hub, &tool_call.id, call.caller.trace());
@@ -143,6 +173,10 @@ impl HubBackend {
             let maker = tool_call.caller.as_ref().and_then(|caller| caller.principal());
             self.tasks
                 .note(output.raw(), maker, || self.hub.servers.iter().find(|one| one.id() == id).cloned());
+        }
+        // It is gone since the view was made; what else the hub has is not for this profile to tell.
+        if let Err(ToolError::UnknownTool(_)) = &outcome.result {
+            return Err(self.unknown(view, &call.name));
         }
         answered(outcome.result, self.lang)
     }
@@ -178,11 +212,7 @@ impl Backend for HubBackend {
                 target = view.targets.get(&call.name);
             }
             match target {
-                Some(target) if target.finds() => match Box::pin(self.find(&view, target, &call)).await {
-                    Some(found) => found,
-                    None => Box::pin(self.call_target(target, call)).await,
-                },
-                Some(target) => self.call_target(target, call).await,
+                Some(target) => self.dispatch(&view, target, call).await,
                 None => Err(self.unknown(&view, &call.name)),
             }
         })
@@ -258,9 +288,6 @@ fn answered(result: Result<ToolOutput, ToolError>, lang: Lang) -> Result<RawJson
         Err(ToolError::Failed { output: Some(output), .. }) => Ok(output.into_raw()),
         Err(ToolError::Protocol { code, message, data, .. }) => {
             Err(RpcError { code, message, data: data.map(|data| data.get().to_owned()) })
-        }
-        Err(error @ ToolError::UnknownTool(_)) => {
-            Err(RpcError::new(UNKNOWN_TOOL, for_clients(&error.say(lang))))
         }
         Err(error) => Ok(tool_error(&for_clients(&error.say(lang)))),
     }

@@ -1,15 +1,17 @@
-//! `search_tools`, `describe_tool` and `call_tool` as clients of a profile use them: they reach what the profile shows,
-//! under the names it shows, and nothing else.
+//! The control tools as clients of a profile use them: `search_tools`, `describe_tool`, `call_tool` and `use_skill` reach
+//! what the profile shows, under the names it shows, and nothing else. None of them is handed to its own host unchecked.
 
 use std::collections::HashSet;
 
 use toolhub_core::finder::Search;
 use toolhub_core::lang::Text;
-use toolhub_core::{RawJson, RawObject, Say as _};
+use toolhub_core::{Mending, RawJson, RawObject, Say as _, ToolError};
+use toolhub_engine::mend::mend;
 use toolhub_mcp::gateway::{GatewayCall, RpcError};
 
 use super::backend::{HubBackend, tool_error};
-use super::view::{Target, View};
+use super::view::{Kind, Target, View};
+use super::words::for_clients;
 
 /// Tools that are found where nobody says how many, and at most.
 const USUAL: usize = 5;
@@ -18,55 +20,82 @@ const MOST: usize = 50;
 const DEEPER: usize = 4;
 
 impl HubBackend {
-    /// What one of the three comes to; `None` where another tool is called.
-    pub(super) async fn find(
+    /// Serves a call of a control tool. What is decided on are the arguments as they are after any coercion.
+    pub(super) async fn control(
         &self,
         view: &View,
         target: &Target,
-        call: &GatewayCall,
-    ) -> Option<Result<RawJson, RpcError>> {
-        let name = target.tool.as_str();
-        if !target.finds() {
-            return None;
-        }
-        let given = call.arguments.object().unwrap_or_default();
-        let text = |key: &str| given.get(key).and_then(|value| value.decode::<String>().ok());
-        // What is missing or wrong is told by the tool's own check.
-        match name {
-            "search_tools" => {
-                let query = text("query")?;
+        call: GatewayCall,
+    ) -> Result<RawJson, RpcError> {
+        let arguments = match self.final_arguments(target, &call.arguments) {
+            Ok(arguments) => arguments,
+            Err(error) => return Ok(tool_error(&for_clients(&error.say(self.lang)))),
+        };
+        let given = arguments.object().unwrap_or_default();
+        let text = |key: &str| given.get(key).and_then(RawJson::text).unwrap_or_default().into_owned();
+        match target.kind {
+            Kind::Plain => self.call_target(view, target, call).await,
+            Kind::Search => {
                 let limit = given.get("limit").and_then(|limit| limit.decode::<usize>().ok());
-                Some(Ok(self.search(view, &query, limit.unwrap_or(USUAL).clamp(1, MOST)).await))
+                Ok(self.search(view, &text("query"), limit.unwrap_or(USUAL).clamp(1, MOST)).await)
             }
-            "describe_tool" => {
-                let wanted = text("name")?;
-                Some(Ok(match view.targets.get(wanted.trim()) {
+            Kind::Describe => {
+                let wanted = text("name");
+                Ok(match view.targets.get(wanted.trim()) {
                     Some(found) => described(&found.definition),
                     None => tool_error(&self.unknown(view, wanted.trim()).message),
-                }))
-            }
-            _ => {
-                let wanted = text("name")?;
-                let arguments = given.get("arguments").cloned().unwrap_or_else(RawJson::empty_object);
-                let itself = Text::new(
-                    "`call_tool` calls other tools, not itself: name the tool that you mean",
-                    "`call_tool` 用来调用其他工具，不能调用自身：请给出要用的工具名",
-                );
-                Some(match view.targets.get(wanted.trim()) {
-                    Some(found) if found.tool.as_str() == "call_tool" => {
-                        Ok(tool_error(&itself.say(self.lang)))
-                    }
-                    Some(found) => {
-                        let call = GatewayCall { name: wanted, arguments, caller: call.caller.clone() };
-                        match Box::pin(self.find(view, found, &call)).await {
-                            Some(found) => found,
-                            None => self.call_target(found, call).await,
-                        }
-                    }
-                    None => Ok(tool_error(&self.unknown(view, wanted.trim()).message)),
                 })
             }
+            Kind::Call => {
+                let wanted = text("name");
+                let wanted = wanted.trim();
+                match view.targets.get(wanted) {
+                    Some(found) if found.kind == Kind::Call => Ok(tool_error(&itself().say(self.lang))),
+                    Some(found) => {
+                        let inner = given.get("arguments").cloned().unwrap_or_else(RawJson::empty_object);
+                        let inner = GatewayCall { name: wanted.to_owned(), arguments: inner, caller: call.caller };
+                        Box::pin(self.dispatch(view, found, inner)).await
+                    }
+                    None => Ok(tool_error(&self.unknown(view, wanted).message)),
+                }
+            }
+            Kind::UseSkill => {
+                let skill = text("skill");
+                if !self.admits_skill(&skill) {
+                    let unknown = Text::new(
+                        format!("there is no skill `{skill}`"),
+                        format!("没有技能 `{skill}`"),
+                    );
+                    return Ok(tool_error(&unknown.say(self.lang)));
+                }
+                self.call_with(view, target, (GatewayCall { arguments, ..call }, Mending::Off)).await
+            }
         }
+    }
+
+    /// The arguments that a control tool gets: with those that the owner fixed, coerced where the profile wants that, and
+    /// accepted by the tool's schema.
+    fn final_arguments(&self, target: &Target, given: &RawJson) -> Result<RawJson, ToolError> {
+        let arguments = target.with_fixed(given.clone());
+        let catalog = self.hub.catalog();
+        let Some(entry) = catalog.named(target.tool.as_str()).find(|entry| target.is(&entry.tool)) else {
+            return Err(ToolError::Internal);
+        };
+        match entry.check(&arguments) {
+            Err(error) if self.profile.mend_arguments => {
+                let mended = mend(entry.tool.definition.input_schema(), &arguments).ok_or(error)?;
+                entry.check(&mended.arguments).map(|()| mended.arguments)
+            }
+            checked => checked.map(|()| arguments),
+        }
+    }
+
+    /// Whether clients of the profile may use the skill of that name.
+    fn admits_skill(&self, name: &str) -> bool {
+        let shelf = self.hub.skills.shelf();
+        let foreign = shelf.foreign.iter().find(|skill| skill.shown() == name);
+        let admitted = foreign.is_none_or(|skill| self.profile.has_source(skill.server.as_str()));
+        admitted && !self.profile.denies(name)
     }
 
     async fn search(&self, view: &View, query: &str, limit: usize) -> RawJson {
@@ -119,6 +148,13 @@ fn shown<'v>(view: &'v View, found: &Search, limit: usize) -> Vec<(&'v str, f64)
     let mut seen = HashSet::new();
     let named = found.fitting().iter().filter_map(|hit| Some((view.name_of(&hit.tool)?, hit.score)));
     named.filter(|(name, _)| seen.insert(*name)).take(limit).collect()
+}
+
+fn itself() -> Text {
+    Text::new(
+        "`call_tool` calls other tools, not itself: name the tool that you mean",
+        "`call_tool` 用来调用其他工具，不能调用自身：请给出要用的工具名",
+    )
 }
 
 fn described(definition: &RawJson) -> RawJson {

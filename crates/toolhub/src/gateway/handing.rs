@@ -3,17 +3,34 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolhub_core::{RawJson, RawObject, Say as _, ServerId};
-use toolhub_mcp::gateway::{Handover, RpcError};
+use futures_util::future::join_all;
+use toolhub_core::{CallerLink, RawJson, RawObject, Say as _, ServerId};
+use toolhub_mcp::gateway::{Handed, Handover, RpcError};
 use toolhub_mcp::{McpError, Offer, Passage, Server};
 
 use super::backend::HubBackend;
 use super::offers::{Thing, fits_template};
-use super::tasks::Whose;
+use super::view::Principals;
 use super::words::for_clients;
 
 /// How long a request that is handed on may take, questions to the client included.
 const PATIENCE: Duration = Duration::from_secs(300);
+/// How long a server may take to tell of one task of a list.
+const TASK_TIMEOUT: Duration = Duration::from_secs(10);
+/// Tasks on one page of a list.
+const TASKS_PER_PAGE: usize = 50;
+/// What a list tells of a task (2025-11-25, schema: Task).
+const TASK_FIELDS: [&str; 9] = [
+    "taskId",
+    "status",
+    "statusMessage",
+    "createdAt",
+    "lastUpdatedAt",
+    "ttl",
+    "ttlMs",
+    "pollInterval",
+    "pollIntervalMs",
+];
 /// Codes by which a server says that it does not know a resource, or a method.
 const NOT_THERE: [i64; 3] = [-32602, -32002, -32601];
 
@@ -23,14 +40,14 @@ impl HubBackend {
         let Handover { method, params, caller } = request;
         let text = |key: &str| params.get(key).and_then(|value| value.decode::<String>().ok());
         let passage = |params: RawObject, name: Option<String>| Passage {
-            method: method.clone(),
+            method: method.name().to_owned(),
             params,
             name,
             caller: Some(caller.clone()),
             patience: PATIENCE,
         };
-        match method.as_str() {
-            "resources/read" => {
+        match method {
+            Handed::ReadResource => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
                 if let Some(read) = Box::pin(self.read_skill_file(&uri)).await {
                     return read;
@@ -40,12 +57,12 @@ impl HubBackend {
                 let none = none.with_data(RawObject::default().with("uri", uri.as_str()));
                 first_who_knows(servers, &passage(params.clone(), Some(uri)), none).await
             }
-            "skills/list" => Box::pin(self.list_skills(&params)).await,
-            "skills/get" => {
+            Handed::ListSkills => Box::pin(self.list_skills(&params)).await,
+            Handed::GetSkill => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
                 Box::pin(self.get_skill(&uri)).await
             }
-            "resources/directory/read" => {
+            Handed::ReadDirectory => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
                 if let Some(read) = Box::pin(self.read_skill_folder(&uri)).await {
                     return read;
@@ -55,41 +72,98 @@ impl HubBackend {
                 let servers = self.servers().into_iter().filter(serve).collect();
                 first_who_knows(servers, &passage(params.clone(), None), none).await
             }
-            "prompts/get" => {
+            Handed::GetPrompt => {
                 let name = text("name").ok_or_else(|| missing("name"))?;
                 let thing = self.prompt(&name).await?;
                 let params = params.clone().with("name", thing.key.as_str());
                 pass(&thing.server, passage(params, Some(thing.key.clone()))).await
             }
-            "completion/complete" => {
+            Handed::Complete => {
                 let (server, params) = self.completing(&params).await?;
                 pass(&server, passage(params, None)).await
             }
-            "tasks/get" | "tasks/update" | "tasks/cancel" => {
+            Handed::GetTask | Handed::UpdateTask | Handed::CancelTask | Handed::TaskResult => {
                 let task = text("taskId").ok_or_else(|| missing("taskId"))?;
+                // The same answer whether a task is another's or no task at all.
                 let none = RpcError::invalid_params(format!("Unknown task: {task}"));
-                // Where several are let in, nobody may ask around for what another may have made.
-                let alone = self.hub.settings().auth.tokens.len() <= 1;
-                let servers = match self.tasks.of(&task, caller.principal()) {
-                    Whose::At(server) => vec![server],
-                    Whose::Unknown if alone => self.servers(),
-                    Whose::Unknown | Whose::Anothers => return Err(none),
-                };
+                let servers = self.task_servers(&task, caller.principal());
                 first_who_knows(servers, &passage(params.clone(), Some(task)), none).await
             }
-            _ => {
-                let none = RpcError::no_method(&method);
-                let servers = self.servers();
-                first_who_knows(servers, &passage(params.clone(), None), none).await
-            }
+            Handed::ListTasks => self.list_tasks(&params, &caller).await,
         }
     }
 
+    /// The servers that may be asked for a task: where the caller made it. With one principal every task is its own, so
+    /// that one made before the hub was started is found too.
+    fn task_servers(&self, task: &str, principal: Option<&str>) -> Vec<Arc<Server>> {
+        let servers = self.servers();
+        let mut own = self.tasks.servers(task, principal);
+        own.retain(|server| servers.iter().any(|admitted| admitted.id() == server.id()));
+        if own.is_empty() && self.principals() == Principals::One { servers } else { own }
+    }
+
+    /// `tasks/list` (2025-11-25): the tasks that the caller's principal made, each as its server tells of it now.
+    async fn list_tasks(&self, params: &RawObject, caller: &CallerLink) -> Result<RawJson, RpcError> {
+        let start = match params.get("cursor").and_then(RawJson::text) {
+            None => 0,
+            Some(cursor) => cursor
+                .parse::<usize>()
+                .map_err(|_| RpcError::invalid_params(format!("`{cursor}` is no cursor of this list")))?,
+        };
+        let servers = self.servers();
+        let mut own = self.tasks.all(caller.principal());
+        own.retain(|(server, _)| servers.iter().any(|admitted| admitted.id() == server.id()));
+        let asked = own.iter().skip(start).take(TASKS_PER_PAGE).map(|(server, task)| {
+            server.pass(Passage {
+                method: Handed::GetTask.name().to_owned(),
+                params: RawObject::default().with("taskId", &**task),
+                name: Some(task.to_string()),
+                caller: Some(caller.clone()),
+                patience: TASK_TIMEOUT,
+            })
+        });
+        // A task that its server has forgotten is listed no more.
+        let told = join_all(asked).await.into_iter().filter_map(|told| told.ok()?.object());
+        let tasks: Vec<RawObject> = told
+            .map(|mut task| {
+                task.retain(|name| TASK_FIELDS.contains(&name));
+                task
+            })
+            .collect();
+        let result = RawObject::default().with("tasks", RawJson::of(&tasks));
+        let next = start.saturating_add(TASKS_PER_PAGE);
+        Ok(match next < own.len() {
+            true => result.with("nextCursor", next.to_string()).into_raw(),
+            false => result.into_raw(),
+        })
+    }
+
+    /// Subscribes to a resource for one client, or takes that back. The server hears of the first and of the last.
     pub(super) async fn watched(&self, uri: &str, wanted: bool) -> Result<(), RpcError> {
-        let Some(server) = self.owners(uri).await.into_iter().next() else {
+        let servers = self.servers();
+        let known = self.watches.server(&servers, uri).cloned();
+        if !wanted {
+            let Some(server) = known else { return Ok(()) };
+            if !self.watches.remove(&server, uri) {
+                return Ok(());
+            }
+            return server.watch_resource(uri, false).await.map_err(|error| rpc(error, server.id()));
+        }
+        let server = match known {
+            Some(server) => Some(server),
+            None => self.owners(uri).await.into_iter().next(),
+        };
+        let Some(server) = server else {
             return Err(RpcError::invalid_params(format!("Resource not found: {uri}")));
         };
-        server.watch_resource(uri, wanted).await.map_err(|error| rpc(error, server.id()))
+        if !self.watches.add(&server, uri) {
+            return Ok(());
+        }
+        let asked = server.watch_resource(uri, true).await;
+        if asked.is_err() {
+            self.watches.remove(&server, uri);
+        }
+        asked.map_err(|error| rpc(error, server.id()))
     }
 
     async fn settled_first(&self) {

@@ -10,6 +10,7 @@ mod tasks;
 mod tidings;
 mod troubles;
 mod view;
+mod watches;
 mod words;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,8 @@ pub use tidings::Tidings;
 use self::backend::{HubBackend, Shared};
 use self::offers::OfferBook;
 use self::site::CallCounts;
+use self::tasks::TaskOwners;
+use self::watches::Watches;
 use crate::hub::Hub;
 use crate::settings::DEFAULT_PROFILE;
 
@@ -54,7 +57,8 @@ impl Gateways {
         let counts = Arc::<CallCounts>::default();
         let mut settings = hub.settings().profiles.clone();
         settings.entry(DEFAULT_PROFILE.to_owned()).or_default();
-        let (offers, settled) = (Arc::<OfferBook>::default(), watch::Sender::new(false));
+        let (offers, settled) = (Arc::new(OfferBook::new(hub.engine.reserved())), watch::Sender::new(false));
+        let (tasks, watches) = (Arc::<TaskOwners>::default(), Arc::<Watches>::default());
         let profiles = settings
             .into_iter()
             .map(|(name, profile)| {
@@ -62,6 +66,8 @@ impl Gateways {
                     offers: Arc::clone(&offers),
                     settled: settled.subscribe(),
                     counts: Arc::clone(&counts),
+                    tasks: Arc::clone(&tasks),
+                    watches: Arc::clone(&watches),
                 };
                 let backend = Arc::new(HubBackend::new(Arc::clone(&hub), profile, parts, lang));
                 let gateway = Arc::new(Gateway::new(Arc::clone(&backend) as _));

@@ -8,9 +8,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::Instant;
 use toolhub_core::{RawJson, ServerId, Source};
+use toolhub_engine::ReservedNames;
+use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_mcp::{Offer, Server};
 
-use super::view::qualified;
 
 /// A list is asked for again after so long, whether or not its server tells of changes.
 const KEEPS: Duration = Duration::from_secs(300);
@@ -31,12 +32,20 @@ pub(super) struct Thing {
 type Kept = (Instant, Arc<Vec<RawJson>>);
 
 /// The lists that are kept.
-#[derive(Debug, Default)]
-pub(super) struct OfferBook(Mutex<HashMap<(ServerId, &'static str), Kept>>);
+#[derive(Debug)]
+pub(super) struct OfferBook {
+    lists: Mutex<HashMap<(ServerId, &'static str), Kept>>,
+    reserved: ReservedNames,
+}
 
 impl OfferBook {
+    /// Without any list; prompts do not take these names.
+    pub(super) fn new(reserved: &ReservedNames) -> Self {
+        Self { lists: Mutex::default(), reserved: reserved.clone() }
+    }
+
     fn kept(&self) -> MutexGuard<'_, HashMap<(ServerId, &'static str), Kept>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets the lists of a server that changed.
@@ -85,17 +94,37 @@ impl OfferBook {
             }
         }
         if offer == Offer::Prompts {
-            for thing in things.iter_mut().filter(|thing| count.get(&thing.key).is_some_and(|many| *many > 1))
-            {
-                thing.shown = qualified(&Source::Server(thing.server.id().clone()), &thing.key);
-                let item = thing.item.object().unwrap_or_default().with("name", thing.shown.as_str());
-                thing.item = item.into_raw();
-            }
+            self.name_prompts(&mut things, &count);
             return things;
         }
         let mut seen = std::collections::HashSet::new();
         things.retain(|thing| seen.insert(thing.key.clone()));
         things
+    }
+}
+
+impl OfferBook {
+    /// Prefixes the names of prompts that several servers have or that are reserved. A prefixed name belongs to the prompt
+    /// that the hub made it for, whatever the order of the servers.
+    fn name_prompts(&self, things: &mut [Thing], count: &BTreeMap<String, usize>) {
+        let source = |thing: &Thing| Source::Server(thing.server.id().clone());
+        let prefixed = |thing: &Thing| {
+            count.get(&thing.key).is_some_and(|many| *many > 1)
+                || self.reserved.reserves(&source(thing), &thing.key)
+        };
+        let (first, second): (Vec<&mut Thing>, Vec<&mut Thing>) =
+            things.iter_mut().partition(|thing| prefixed(thing));
+        let mut taken = std::collections::HashSet::new();
+        for thing in first.into_iter().chain(second) {
+            let names = [qualified(&source(thing), &thing.key), hashed(&source(thing), &thing.key)];
+            let own = (!prefixed(thing)).then(|| thing.key.clone());
+            let mut free = own.into_iter().chain(names);
+            let Some(name) = free.find(|name| taken.insert(name.clone())) else { continue };
+            if name != thing.key {
+                let item = thing.item.object().unwrap_or_default().with("name", name.as_str());
+                (thing.shown, thing.item) = (name, item.into_raw());
+            }
+        }
     }
 }
 

@@ -67,7 +67,8 @@ impl HubBackend {
             })
             .collect();
         for (server, entry) in self.hub.server_skills.all(&self.servers()).await {
-            let taken = shown.iter().any(|known| known.uri == entry.uri);
+            // An address below another server's name is that server's, in whatever order they are asked.
+            let taken = shown.iter().any(|known| known.uri == entry.uri) || self.is_anothers(&server, &entry.uri);
             let own = entry.uri.strip_prefix("skill://").filter(|_| taken);
             let uri = own.map(|path| format!("skill://{}/{path}", encoded(server.id().as_str())));
             let entry_shown = uri.as_ref().map(|uri| moved(&entry, uri));
@@ -84,9 +85,16 @@ impl HubBackend {
         shown
     }
 
+    /// Whether an address of a skill begins with the name of a server other than the one that serves it.
+    fn is_anothers(&self, server: &Server, uri: &str) -> bool {
+        let first = uri.strip_prefix("skill://").and_then(|path| path.split('/').next());
+        let named = |other: &&Arc<Server>| first == Some(encoded(other.id().as_str()).as_str());
+        self.hub.servers.iter().any(|other| other.id() != server.id() && named(&other))
+    }
+
     /// The hub's own skills, where the profile admits them.
     async fn own_skills(&self) -> Vec<ServedSkill> {
-        match self.profile.has_source("skill") {
+        match self.profile.has_source("skill") && !self.profile.denies(toolhub_skills::use_skill::NAME) {
             true => self.hub.served_skills().await,
             false => Vec::new(),
         }

@@ -1,76 +1,143 @@
-//! Calls that became tasks of their server (2026-07-28, the extension `tasks`): which server's each is, and who made it.
+//! Calls that became tasks of their server, and which principal made each: nobody else may name one.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use toolhub_core::RawJson;
+use toolhub_core::{RawJson, ServerId};
 use toolhub_mcp::Server;
 
-/// Tasks that are remembered; for an older one every server is asked.
-const MOST: usize = 10_000;
+/// Tasks of one principal that are remembered; the oldest goes when another comes. One principal cannot push out
+/// another's.
+const MAX_TASKS: usize = 4_096;
 
-/// Under which name whoever made a task was let in.
-type Maker = Option<Arc<str>>;
+/// The name of a principal; `None` where there is only one.
+type Principal = Option<Arc<str>>;
+/// A task. Two servers may use the same id.
+type Key = (ServerId, Arc<str>);
 
-/// What is known of a task.
-pub(super) enum Whose {
-    /// It is at that server.
-    At(Arc<Server>),
-    /// Somebody else made it.
-    Anothers,
-    /// Nothing.
-    Unknown,
+#[derive(Debug)]
+struct Owner {
+    server: Arc<Server>,
+    /// How often the server had been started again when it gave out the id.
+    restarts: u32,
+    /// `None` where the server gave one id to two principals: then it is neither's.
+    principal: Option<Principal>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    owners: HashMap<String, (Arc<Server>, Maker)>,
-    /// Oldest first.
-    order: VecDeque<String>,
+    owners: HashMap<Key, Owner>,
+    /// The tasks of each principal, oldest first.
+    of: HashMap<Principal, VecDeque<Key>>,
 }
 
-/// The tasks that are known.
+/// The tasks that are known, for all profiles together.
 #[derive(Debug, Default)]
-pub(super) struct Tasks(Mutex<Known>);
+pub(super) struct TaskOwners(Mutex<Known>);
 
-impl Tasks {
+impl TaskOwners {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers whose task a result tells of, if it does.
+    /// Remembers who made the task that a result tells of, if it tells of one.
     pub(super) fn note(
         &self,
         result: &RawJson,
-        maker: Option<&str>,
+        principal: Option<&str>,
         server: impl FnOnce() -> Option<Arc<Server>>,
     ) {
         // Most results tell of none, and one look at the text spares them being read.
         if !result.get().contains("\"taskId\"") {
             return;
         }
-        let members = result.object().unwrap_or_default();
-        let kind = members.get("resultType").and_then(|kind| kind.decode::<String>().ok());
-        let task = members.get("taskId").and_then(|task| task.decode::<String>().ok());
-        let (Some("task"), Some(task)) = (kind.as_deref(), task) else { return };
-        let Some(server) = server() else { return };
-        let mut known = self.known();
-        if known.owners.insert(task.clone(), (server, maker.map(Arc::from))).is_none() {
-            known.order.push_back(task);
-        }
-        if known.order.len() > MOST
-            && let Some(oldest) = known.order.pop_front()
-        {
-            known.owners.remove(&oldest);
+        if let (Some(task), Some(server)) = (created(result), server()) {
+            self.known().insert(server, &task, principal.map(Arc::from));
         }
     }
 
-    /// Whose task it is, to who was let in under that name.
-    pub(super) fn of(&self, task: &str, asker: Option<&str>) -> Whose {
-        match self.known().owners.get(task) {
-            Some((server, maker)) if maker.as_deref() == asker => Whose::At(Arc::clone(server)),
-            Some(_) => Whose::Anothers,
-            None => Whose::Unknown,
+    /// The servers where this principal made a task of that id, the latest first.
+    pub(super) fn servers(&self, task: &str, principal: Option<&str>) -> Vec<Arc<Server>> {
+        let known = self.known();
+        let own = known.of(principal).rev().filter(|(_, id)| **id == *task);
+        own.filter_map(|key| known.owned(key, principal)).collect()
+    }
+
+    /// All tasks of this principal, the latest first.
+    pub(super) fn all(&self, principal: Option<&str>) -> Vec<(Arc<Server>, Arc<str>)> {
+        let known = self.known();
+        let own = known.of(principal).rev();
+        own.filter_map(|key| Some((known.owned(key, principal)?, Arc::clone(&key.1)))).collect()
+    }
+}
+
+impl Known {
+    fn of(&self, principal: Option<&str>) -> impl DoubleEndedIterator<Item = &Key> {
+        self.of.get(&principal.map(Arc::from)).into_iter().flatten()
+    }
+
+    fn owned(&self, key: &Key, principal: Option<&str>) -> Option<Arc<Server>> {
+        let owner = self.owners.get(key)?;
+        let same = owner.principal.as_ref().is_some_and(|owner| owner.as_deref() == principal);
+        same.then(|| Arc::clone(&owner.server))
+    }
+
+    fn insert(&mut self, server: Arc<Server>, task: &str, principal: Principal) {
+        let (restarts, key) = (server.restarts(), (server.id().clone(), Arc::from(task)));
+        if let Some(owner) = self.owners.get_mut(&key) {
+            if owner.principal.as_ref() == Some(&principal) {
+                owner.restarts = restarts;
+                return;
+            }
+            // A server that was started again may count from the beginning. One that was not gave the task of one
+            // principal to another, and nothing tells which of them its results are meant for.
+            if owner.restarts == restarts {
+                owner.principal = None;
+                return;
+            }
         }
+        self.owners.insert(key.clone(), Owner { server, restarts, principal: Some(principal.clone()) });
+        let own = self.of.entry(principal.clone()).or_default();
+        own.push_back(key);
+        if own.len() > MAX_TASKS
+            && let Some(oldest) = own.pop_front()
+            && self.owners.get(&oldest).is_some_and(|owner| owner.principal.as_ref() == Some(&principal))
+        {
+            self.owners.remove(&oldest);
+        }
+    }
+}
+
+/// The id of the task that a call became: the extension's `resultType` (2026-07-28), or `task` (2025-11-25). A result
+/// whose keys are ambiguous creates none: the client could read another id than the one that is remembered.
+fn created(result: &RawJson) -> Option<String> {
+    if result.key_problem().is_some() {
+        return None;
+    }
+    let members = result.object()?;
+    let text = |value: Option<&RawJson>| value.and_then(RawJson::text).map(std::borrow::Cow::into_owned);
+    if text(members.get("resultType")).as_deref() == Some("task") {
+        return text(members.get("taskId"));
+    }
+    text(members.get("task")?.object()?.get("taskId"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_that_create_tasks_are_told_from_others() {
+        let check = |text: &str, expect: Option<&str>| {
+            assert_eq!(created(&RawJson::parse(text).unwrap()).as_deref(), expect, "{text}");
+        };
+        check(r#"{"resultType":"task","taskId":"t"}"#, Some("t"));
+        check(r#"{"task":{"taskId":"t","status":"working"}}"#, Some("t"));
+        check(r#"{"resultType":"complete","taskId":"t"}"#, None);
+        check(r#"{"content":[{"text":"\"taskId\""}]}"#, None);
+        // A client that reads the first of two keys would hold an id that belongs to another.
+        check(r#"{"resultType":"task","taskId":"t","taskId":"u"}"#, None);
+        check(r#"{"resultType":"task","taskId":"t","\u0074askId":"u"}"#, None);
+        check(r#"{"task":{"taskId":"t"},"task":{"taskId":"u"}}"#, None);
     }
 }

@@ -56,7 +56,9 @@ impl ClientHandler for Tidings {
     }
 
     fn notification(&self, server: &ServerId, method: &str, params: Option<&RawJson>) {
-        let uri = || params?.object()?.get("uri")?.decode::<String>().ok();
+        // A client could read another address in it than the one it subscribed to.
+        let plain = |params: &&RawJson| params.key_problem().is_none();
+        let uri = || params.filter(plain)?.object()?.get("uri")?.decode::<String>().ok();
         match method {
             "notifications/prompts/list_changed" => self.tell(server, News::Prompts),
             "notifications/resources/list_changed" => self.tell(server, News::Resources),

@@ -3,35 +3,68 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use sha2::{Digest as _, Sha256};
-use toolhub_core::json::canonical;
+use toolhub_core::json::{canonical, folded};
 use toolhub_core::tool::Trust;
 use toolhub_core::{FastMap, RawJson, RawObject, Source, Tool, ToolName};
+use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_engine::{Catalog, Entry, Policy};
 use toolhub_mcp::gateway::ToolList;
 
 use crate::settings::{Expose, Override, ProfileSettings};
 
-/// The longest name that every client takes.
-const LONGEST_NAME: usize = 64;
 /// With more tools than this, `auto` lets clients search.
 const MANY: usize = 100;
 /// The tools by which others are found and called.
 const FINDERS: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
 
+/// How a call of a target is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// By the hub, as any tool.
+    Plain,
+    /// `search_tools`, over what the profile shows.
+    Search,
+    /// `describe_tool`, of what the profile shows.
+    Describe,
+    /// `call_tool`, for what the profile shows.
+    Call,
+    /// `use_skill`, for skills that the profile admits.
+    UseSkill,
+}
+
+impl Kind {
+    fn of(tool: &Tool) -> Self {
+        match (&tool.source, tool.name().as_str()) {
+            (Source::Native, "search_tools") => Self::Search,
+            (Source::Native, "describe_tool") => Self::Describe,
+            (Source::Native, "call_tool") => Self::Call,
+            (Source::Skill, toolhub_skills::use_skill::NAME) => Self::UseSkill,
+            _ => Self::Plain,
+        }
+    }
+}
+
+/// How many principals the gateway tells apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Principals {
+    /// Everything belongs to one.
+    One,
+    /// One must not see what belongs to another.
+    Several,
+}
+
 /// Who serves the tool of a name.
 #[derive(Debug)]
 pub(super) struct Target {
+    pub(super) kind: Kind,
     /// Its name in the catalog.
     pub(super) tool: ToolName,
     /// Where it may be served.
     pub(super) among: Arc<[Source]>,
     /// Arguments that are always given.
-    pub(super) given: Option<RawObject>,
+    fixed: Option<RawObject>,
     /// The tool as it is offered.
     pub(super) definition: RawJson,
-    /// The first tool behind it.
-    pub(super) first: Tool,
 }
 
 /// What a profile shows.
@@ -44,9 +77,14 @@ pub(super) struct View {
 }
 
 impl View {
-    pub(super) fn new(catalog: &Catalog, policy: &Policy, profile: &ProfileSettings) -> Self {
+    pub(super) fn new(
+        catalog: &Catalog,
+        policy: &Policy,
+        profile: &ProfileSettings,
+        principals: Principals,
+    ) -> Self {
         let mut shown = Shown::default();
-        let groups = groups(catalog, policy, profile);
+        let groups = groups(catalog, policy, (profile, principals));
         let mut named: Vec<(String, Vec<&Arc<Entry>>)> =
             groups.iter().flat_map(|group| named(group)).collect();
         let many = named.len() > MANY;
@@ -57,7 +95,11 @@ impl View {
         // A name that the owner gave is not taken by another tool that happens to have it.
         let (told, others): (Vec<_>, Vec<_>) =
             named.into_iter().enumerate().partition(|(_, (name, entries))| given(name, entries, profile));
-        for (place, (name, entries)) in told.into_iter().chain(others) {
+        // Nor is a prefixed name that the hub makes: it would change hands with the order of the servers.
+        let (prefixed, plain): (Vec<_>, Vec<_>) = others.into_iter().partition(|(_, (name, entries))| {
+            entries.first().is_some_and(|entry| entry.tool.name().as_str() != name.as_str())
+        });
+        for (place, (name, entries)) in told.into_iter().chain(prefixed).chain(plain) {
             shown.add((place, name), &entries, profile);
         }
         shown.targets.sort_by_key(|(place, _, _)| *place);
@@ -89,19 +131,33 @@ impl View {
 impl Target {
     /// Whether it is one by which others are found and called.
     pub(super) fn finds(&self) -> bool {
-        is_finder(&self.first)
+        matches!(self.kind, Kind::Search | Kind::Describe | Kind::Call)
     }
-}
 
-impl Target {
+    /// Whether it is served by that tool of the catalog.
+    pub(super) fn is(&self, tool: &Tool) -> bool {
+        *tool.name() == self.tool && self.among.contains(&tool.source)
+    }
+
+    /// Arguments with those that the owner fixed, which come last and exactly once: what a client gave under such a name
+    /// is left out, also where only a reader that ignores case would take it for that.
+    pub(super) fn with_fixed(&self, arguments: RawJson) -> RawJson {
+        let Some(fixed) = &self.fixed else { return arguments };
+        let names: Vec<String> = fixed.iter().map(|(name, _)| folded(name)).collect();
+        let mut all = arguments.object().unwrap_or_default();
+        all.retain(|name| !names.contains(&folded(name)));
+        fixed.iter().fold(all, |all, (name, value)| all.with(name.to_owned(), value.clone())).into_raw()
+    }
+
     /// Whether it is the one by which skills are used: nobody would search for it.
     fn activates(&self) -> bool {
-        self.first.source == Source::Skill && self.tool.as_str() == toolhub_skills::use_skill::NAME
+        self.kind == Kind::UseSkill
     }
 }
 
-/// What tells of everybody's calls and of the owner's own conversations: clients are shown it only where the owner says so.
-/// They are given results whole, and need no pages of them.
+/// What tells of everybody's calls and of the owner's own conversations: clients are shown it only where the owner says so,
+/// and never where there are several principals, since what is kept does not say whose it is. Clients are given results
+/// whole, and need no pages of them.
 const THE_OWNERS: [&str; 2] = ["read_result", "get_conversation_history"];
 
 fn is_the_owners(tool: &Tool) -> bool {
@@ -110,6 +166,16 @@ fn is_the_owners(tool: &Tool) -> bool {
 
 fn is_finder(tool: &Tool) -> bool {
     tool.source == Source::Native && FINDERS.contains(&tool.name().as_str())
+}
+
+/// Whether the profile denies a tool by any of the names it has: in the catalog, at its source, or with a prefix.
+fn denied(tool: &Tool, profile: &ProfileSettings) -> bool {
+    if profile.deny.is_empty() {
+        return false;
+    }
+    let (name, own, source) = (tool.name().as_str(), tool.definition.wire_name().as_str(), &tool.source);
+    let names = [name.to_owned(), own.to_owned(), qualified(source, name), format!("{source}__{own}")];
+    names.iter().any(|name| profile.denies(name))
 }
 
 /// Adds the tools by which others are found, where the profile admits others alone: without them nobody would get to
@@ -127,7 +193,7 @@ fn add_finders<'a>(
     let missing: Vec<&Arc<Entry>> = catalog
         .iter()
         .filter(|entry| is_finder(&entry.tool) && entry.tool.trust != Trust::Quarantined)
-        .filter(|entry| !profile.denies(entry.tool.name().as_str()) && !there(&entry.tool))
+        .filter(|entry| !denied(&entry.tool, profile) && !there(&entry.tool))
         .collect();
     named.extend(missing.into_iter().map(|entry| (entry.tool.name().as_str().to_owned(), vec![entry])));
 }
@@ -158,25 +224,29 @@ impl Shown {
         let told = told_of(&name, entries, profile);
         let mut name = told.and_then(|told| told.name.clone()).unwrap_or(name);
         if self.taken.contains(&name) {
-            name = qualified(&first.tool.source, own.as_str());
+            let source = &first.tool.source;
+            let free = [qualified(source, own.as_str()), hashed(source, own.as_str())];
+            let Some(other) = free.into_iter().find(|name| !self.taken.contains(name)) else { return };
+            name = other;
         }
-        if !self.taken.insert(name.clone()) {
+        if profile.denies(&name) {
             return;
         }
+        self.taken.insert(name.clone());
         for entry in entries {
             self.names.insert((entry.tool.source.clone(), own.clone()), name.clone());
         }
-        let given = told.filter(|told| !told.arguments.is_empty()).map(|told| {
+        let fixed = told.filter(|told| !told.arguments.is_empty()).map(|told| {
             told.arguments
                 .iter()
                 .fold(RawObject::default(), |all, (key, value)| all.with(key.clone(), value.clone()))
         });
         let target = Target {
+            kind: Kind::of(&first.tool),
             tool: own.clone(),
             among: entries.iter().map(|entry| entry.tool.source.clone()).collect(),
-            given,
+            fixed,
             definition: offered(&first.tool, &name, told),
-            first: first.tool.clone(),
         };
         self.targets.push((place, name, target));
     }
@@ -184,10 +254,16 @@ impl Shown {
 
 /// The tools that a profile admits, those of one name together, each group in the routing order and all in that of
 /// their first.
-fn groups<'a>(catalog: &'a Catalog, policy: &Policy, profile: &ProfileSettings) -> Vec<Vec<&'a Arc<Entry>>> {
+fn groups<'a>(
+    catalog: &'a Catalog,
+    policy: &Policy,
+    (profile, principals): (&ProfileSettings, Principals),
+) -> Vec<Vec<&'a Arc<Entry>>> {
+    let shows_owners = |name: &str| principals == Principals::One && profile.names_tool(name);
     let admitted = |entry: &&Arc<Entry>| {
         entry.tool.trust != Trust::Quarantined
-            && (!is_the_owners(&entry.tool) || profile.names_tool(entry.tool.name().as_str()))
+            && (!is_the_owners(&entry.tool) || shows_owners(entry.tool.name().as_str()))
+            && !denied(&entry.tool, profile)
             && profile.has_source(&entry.tool.source.to_string())
             && profile.has_tool(
                 entry.tool.name().as_str(),
@@ -221,24 +297,6 @@ fn named<'a>(group: &[&'a Arc<Entry>]) -> Vec<(String, Vec<&'a Arc<Entry>>)> {
         return vec![(name.to_owned(), group.to_vec())];
     }
     group.iter().map(|entry| (qualified(&entry.tool.source, name), vec![*entry])).collect()
-}
-
-/// `source__tool`, in letters that every client takes; a long one ends in a hash.
-pub(super) fn qualified(source: &Source, name: &str) -> String {
-    let plain = |text: &str| -> String {
-        text.chars()
-            .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' })
-            .collect()
-    };
-    let whole = format!("{source}__{name}");
-    let short = plain(&whole);
-    if short.len() <= LONGEST_NAME && short == whole {
-        return short;
-    }
-    let digest = Sha256::digest(whole.as_bytes());
-    let tail: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    let kept: String = short.chars().take(LONGEST_NAME - tail.len() - 1).collect();
-    format!("{kept}_{tail}")
 }
 
 /// A definition as it is offered: as it was given, where nothing else is said.

@@ -1,0 +1,182 @@
+//! Names that a definition cannot take: those of the control tools, and those that begin with the prefix of another
+//! source. Such a tool enters the catalog as `source__name`, so no caller has to tell the two apart.
+
+use std::collections::HashSet;
+
+use sha2::{Digest as _, Sha256};
+use toolhub_core::source::SourceKind;
+use toolhub_core::{Source, Tool};
+
+/// The longest name that every client accepts.
+const MAX_NAME: usize = 64;
+/// Stands between a source and the name of its tool.
+const SEPARATOR: &str = "__";
+/// Tools that find and call others, or show what is kept, and the kind of source that each belongs to.
+const CONTROL_TOOLS: [(&str, SourceKind); 6] = [
+    ("call_tool", SourceKind::Native),
+    ("search_tools", SourceKind::Native),
+    ("describe_tool", SourceKind::Native),
+    ("read_result", SourceKind::Native),
+    ("get_conversation_history", SourceKind::Native),
+    ("use_skill", SourceKind::Skill),
+];
+
+/// The names that are reserved, given which sources there are.
+#[derive(Debug, Clone, Default)]
+pub struct ReservedNames {
+    /// Each source with the beginning that is its own.
+    prefixes: Vec<(String, String)>,
+}
+
+impl ReservedNames {
+    /// With these servers, whether or not they are enabled, beside the sources that are always there.
+    pub fn new<'a>(servers: impl IntoIterator<Item = &'a str>) -> Self {
+        let sources = servers.into_iter().chain(["native", "skill"]);
+        let prefix = |source: &str| format!("{}{SEPARATOR}", comparable(source));
+        Self { prefixes: sources.map(|source| (source.to_owned(), prefix(source))).collect() }
+    }
+
+    /// Whether a name that this source gives is not its to give. Compared as clients may spell names: without regard to
+    /// case, and with `_` for whatever is no letter, digit, `-` or `_`.
+    pub fn reserves(&self, source: &Source, name: &str) -> bool {
+        let kind = source.kind();
+        if kind == SourceKind::Native {
+            return false;
+        }
+        let compared = comparable(name.trim());
+        let control = CONTROL_TOOLS.iter().find(|(control, _)| *control == compared);
+        if control.is_some_and(|(control, owner)| *owner != kind || *control != name) {
+            return true;
+        }
+        let own = source.to_string();
+        self.prefixes.iter().any(|(other, prefix)| *other != own && compared.starts_with(prefix.as_str()))
+    }
+
+    /// The tools of one source under names that are theirs.
+    pub(crate) fn apply(&self, source: &Source, tools: &[Tool]) -> Vec<Tool> {
+        if !tools.iter().any(|tool| self.reserves(source, tool.name().as_str())) {
+            return tools.to_vec();
+        }
+        let (taking, keeping): (Vec<&Tool>, Vec<&Tool>) =
+            tools.iter().partition(|tool| self.reserves(source, tool.name().as_str()));
+        let mut taken: HashSet<String> =
+            keeping.iter().map(|tool| tool.name().as_str().to_owned()).collect();
+        let renamed = taking.into_iter().filter_map(|tool| {
+            let name = tool.name().as_str();
+            let free = [qualified(source, name), hashed(source, name)];
+            let name = free.into_iter().find(|name| taken.insert(name.clone()))?;
+            let definition = tool.definition.renamed(&name).into();
+            Some(Tool { definition, ..tool.clone() })
+        });
+        let renamed: Vec<Tool> = renamed.collect();
+        keeping.into_iter().cloned().chain(renamed).collect()
+    }
+}
+
+/// `source__name` in letters that every client accepts. Two tools never get the same one: where the parts could not be
+/// told apart, or letters were replaced or cut off, a hash of both ends it.
+pub fn qualified(source: &Source, name: &str) -> String {
+    let id = source.to_string();
+    let whole = format!("{id}{SEPARATOR}{name}");
+    let splits_once = !id.contains(SEPARATOR) && !id.ends_with('_');
+    if splits_once && whole.len() <= MAX_NAME && plain(&whole) == whole { whole } else { hashed(source, name) }
+}
+
+/// The same, always ending in a hash.
+pub fn hashed(source: &Source, name: &str) -> String {
+    let whole = format!("{source}{SEPARATOR}{name}");
+    let digest = Sha256::digest(whole.as_bytes());
+    let tail: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let kept: String = plain(&whole).chars().take(MAX_NAME - tail.len() - 1).collect();
+    format!("{kept}_{tail}")
+}
+
+fn plain(text: &str) -> String {
+    let accepted = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    text.chars().map(|c| if accepted(c) { c } else { '_' }).collect()
+}
+
+fn comparable(name: &str) -> String {
+    plain(name).to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+    use toolhub_core::{RawJson, ServerId, ToolDefinition};
+
+    use super::*;
+
+    fn server(id: &str) -> Source {
+        Source::Server(ServerId::new(id))
+    }
+
+    fn tool(source: &Source, name: &str) -> Tool {
+        let definition = ToolDefinition::parse(RawJson::from(json!({"name": name}))).unwrap();
+        Tool::new(source.clone(), definition)
+    }
+
+    fn names(source: &Source, given: &[&str]) -> Vec<(String, String)> {
+        let reserved = ReservedNames::new(["good", "evil", "Mixed.Case"]);
+        let tools: Vec<Tool> = given.iter().map(|name| tool(source, name)).collect();
+        let shown = |tool: &Tool| {
+            (tool.name().as_str().to_owned(), tool.definition.wire_name().as_str().to_owned())
+        };
+        reserved.apply(source, &tools).iter().map(shown).collect()
+    }
+
+    #[test]
+    fn reserved_names_are_prefixed_and_still_sent_as_given() {
+        let check = |given: &str, expect: &str| {
+            assert_eq!(names(&server("evil"), &[given]), [(expect.to_owned(), given.to_owned())]);
+        };
+        check("write", "write");
+        check("good__write", "evil__good__write");
+        check("call_tool", "evil__call_tool");
+        check("read_result", "evil__read_result");
+        check("use_skill", "evil__use_skill");
+        check("native__calculate", "evil__native__calculate");
+        check("skill__run", "evil__skill__run");
+        check("GOOD__write", "evil__GOOD__write");
+        check("Search_Tools", "evil__Search_Tools");
+        // Its own prefix is its own, and what only resembles a prefix is none.
+        check("evil__write", "evil__write");
+        check("goodness__write", "goodness__write");
+        check("good_write", "good_write");
+        for hashed in ["describe.tool", "good..write", "mixed_case__x y", " call_tool"] {
+            let shown = names(&server("evil"), &[hashed]);
+            assert!(shown[0].0.starts_with("evil__") && shown[0].1 == hashed, "{shown:?}");
+        }
+    }
+
+    #[test]
+    fn each_control_tool_keeps_its_own_source() {
+        assert_eq!(names(&Source::Native, &["call_tool"])[0].0, "call_tool");
+        assert_eq!(names(&Source::Skill, &["use_skill"])[0].0, "use_skill");
+        assert_eq!(names(&Source::Skill, &["call_tool"])[0].0, "skill__call_tool");
+        assert_eq!(names(&Source::Skill, &["good__write"])[0].0, "skill__good__write");
+    }
+
+    #[test]
+    fn a_prefixed_name_does_not_replace_another_tool_of_its_server() {
+        for order in [["call_tool", "evil__call_tool"], ["evil__call_tool", "call_tool"]] {
+            let shown = names(&server("evil"), &order);
+            let own = shown.iter().find(|(_, wire)| wire == "evil__call_tool").unwrap();
+            let taking = shown.iter().find(|(_, wire)| wire == "call_tool").unwrap();
+            assert_eq!(own.0, "evil__call_tool");
+            assert!(taking.0.starts_with("evil__call_tool_") && taking.0.len() <= MAX_NAME, "{taking:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn two_tools_never_share_a_qualified_name(
+            one in ("[ab_.]{1,4}", "[ab_.]{1,4}"),
+            other in ("[ab_.]{1,4}", "[ab_.]{1,4}"),
+        ) {
+            let name = |(id, tool): &(String, String)| qualified(&server(id), tool);
+            prop_assert_eq!(name(&one) == name(&other), one == other, "{:?} {:?}", one, other);
+        }
+    }
+}

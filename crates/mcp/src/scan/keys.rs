@@ -1,0 +1,97 @@
+//! Duplicate keys, noticed while a text is scanned: a fingerprint of each key is compared with those of its object. A
+//! match is a suspicion, which `toolhub_core::json::key_problem` decides; no match is certain.
+
+/// Keys of open objects that are remembered; with more the whole text is a suspicion.
+const MAX_KEYS: usize = 32;
+/// Objects within objects that are followed: one byte of `starts` for each.
+const MAX_OPEN: u32 = 8;
+
+/// What a scan does with the keys it passes.
+pub(crate) trait Keys: Default {
+    /// An object begins.
+    fn open(&mut self);
+    /// A key of the innermost object, as it is written between its quotes.
+    fn key(&mut self, key: &[u8], escaped: bool);
+    /// The innermost object ends.
+    fn close(&mut self);
+}
+
+/// Ignores keys: for texts that are handed on as they are.
+#[derive(Default)]
+pub(crate) struct Unchecked;
+
+impl Keys for Unchecked {
+    #[inline(always)]
+    fn open(&mut self) {}
+    #[inline(always)]
+    fn key(&mut self, _: &[u8], _: bool) {}
+    #[inline(always)]
+    fn close(&mut self) {}
+}
+
+/// Compares keys: for texts that something is decided by.
+#[derive(Default)]
+pub(crate) struct Compared {
+    prints: [u64; MAX_KEYS],
+    count: usize,
+    /// Where the keys of each open object begin, the innermost in the lowest byte.
+    starts: u64,
+    open: u32,
+    suspicious: bool,
+}
+
+impl Compared {
+    /// Whether an object may have a key twice.
+    pub(crate) fn is_suspicious(&self) -> bool {
+        self.suspicious
+    }
+}
+
+impl Keys for Compared {
+    #[inline]
+    fn open(&mut self) {
+        self.open += 1;
+        self.suspicious |= self.open > MAX_OPEN;
+        self.starts = self.starts << 8 | self.count as u64;
+    }
+
+    #[inline]
+    fn key(&mut self, key: &[u8], escaped: bool) {
+        let print = fingerprint(key);
+        let start = (self.starts & 0xff) as usize;
+        let seen = self.prints.get(start..self.count).unwrap_or_default();
+        self.suspicious |= escaped || seen.iter().any(|seen| *seen == print);
+        match self.prints.get_mut(self.count) {
+            Some(place) => {
+                *place = print;
+                self.count += 1;
+            }
+            None => self.suspicious = true,
+        }
+    }
+
+    #[inline]
+    fn close(&mut self) {
+        self.count = (self.starts & 0xff) as usize;
+        self.starts >>= 8;
+        self.open = self.open.saturating_sub(1);
+    }
+}
+
+/// The same for equal keys, and nearly always another for others: length, beginning and end.
+#[inline]
+fn fingerprint(key: &[u8]) -> u64 {
+    let (first, last) = match (key.first_chunk::<8>(), key.last_chunk::<8>()) {
+        (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+        _ => match (key.first_chunk::<4>(), key.last_chunk::<4>()) {
+            (Some(first), Some(last)) => {
+                (u64::from(u32::from_le_bytes(*first)), u64::from(u32::from_le_bytes(*last)))
+            }
+            _ => {
+                let byte = |place: usize| u64::from(key.get(place).copied().unwrap_or_default());
+                (byte(0) << 8 | byte(1), byte(2))
+            }
+        },
+    };
+    (first ^ key.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ last
+}

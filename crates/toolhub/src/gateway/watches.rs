@@ -1,0 +1,45 @@
+//! Resources that clients subscribed to, counted: a server is asked to stop once the last of them unsubscribes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use toolhub_core::ServerId;
+use toolhub_mcp::Server;
+
+type Counts = HashMap<(ServerId, String), usize>;
+
+/// How many subscriptions of clients each resource has, for all profiles together.
+#[derive(Debug, Default)]
+pub(super) struct Watches(Mutex<Counts>);
+
+impl Watches {
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a subscription; whether it is the first.
+    pub(super) fn add(&self, server: &Server, uri: &str) -> bool {
+        let mut counts = self.counts();
+        let count = counts.entry((server.id().clone(), uri.to_owned())).or_default();
+        *count += 1;
+        *count == 1
+    }
+
+    /// Takes a subscription back; whether it was the last.
+    pub(super) fn remove(&self, server: &Server, uri: &str) -> bool {
+        let (mut counts, key) = (self.counts(), (server.id().clone(), uri.to_owned()));
+        let Some(count) = counts.get_mut(&key) else { return false };
+        *count -= 1;
+        let last = *count == 0;
+        if last {
+            counts.remove(&key);
+        }
+        last
+    }
+
+    /// The server among these at which the resource has subscriptions.
+    pub(super) fn server<'a>(&self, servers: &'a [Arc<Server>], uri: &str) -> Option<&'a Arc<Server>> {
+        let counts = self.counts();
+        servers.iter().find(|server| counts.contains_key(&(server.id().clone(), uri.to_owned())))
+    }
+}

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolhub_core::RawJson;
 use toolhub_mcp::Server;
 
-/// Tasks that are remembered; for an older one every server is asked.
-const MOST: usize = 10_000;
+/// Tasks of one maker that are remembered; for an older one every server is asked.
+const MAX_TASKS: usize = 1_000;
 
 /// Under which name whoever made a task was let in.
 type Maker = Option<Arc<str>>;
@@ -25,8 +25,8 @@ pub(super) enum Whose {
 #[derive(Debug, Default)]
 struct Known {
     owners: HashMap<String, (Arc<Server>, Maker)>,
-    /// Oldest first.
-    order: VecDeque<String>,
+    /// The tasks of each maker, oldest first: a maker that has many forgets its own, and not those of another.
+    order: HashMap<Maker, VecDeque<String>>,
 }
 
 /// The tasks that are known.
@@ -54,13 +54,15 @@ impl Tasks {
         let task = members.get("taskId").and_then(|task| task.decode::<String>().ok());
         let (Some("task"), Some(task)) = (kind.as_deref(), task) else { return };
         let Some(server) = server() else { return };
+        let maker: Maker = maker.map(Arc::from);
         let mut known = self.known();
-        if known.owners.insert(task.clone(), (server, maker.map(Arc::from))).is_none() {
-            known.order.push_back(task);
+        if known.owners.insert(task.clone(), (server, Maker::clone(&maker))).is_some() {
+            return;
         }
-        if known.order.len() > MOST
-            && let Some(oldest) = known.order.pop_front()
-        {
+        let order = known.order.entry(maker).or_default();
+        order.push_back(task);
+        let oldest = if order.len() > MAX_TASKS { order.pop_front() } else { None };
+        if let Some(oldest) = oldest {
             known.owners.remove(&oldest);
         }
     }

@@ -192,6 +192,8 @@ pub enum Expected {
     OneOf(Vec<String>),
     /// Something else, in words of the validator.
     Rule(String),
+    /// So many more problems, which are not told.
+    More(usize),
 }
 
 impl ToolError {
@@ -456,6 +458,9 @@ impl Say for UnknownTool {
 
 impl Say for ArgumentProblem {
     fn say(&self, lang: Lang) -> String {
+        if let Expected::More(count) = self.expected {
+            return lang.pick(format!("and {count} more"), format!("另有 {count} 处"));
+        }
         let name = if self.argument.is_empty() {
             lang.pick("the arguments", "参数").to_owned()
         } else {
@@ -478,6 +483,7 @@ impl Say for ArgumentProblem {
                 lang.pick(format!("one of {values}"), format!("{values} 之一"))
             }
             Expected::Rule(rule) => rule.clone(),
+            Expected::More(count) => count.to_string(),
         };
         match &self.came {
             Some(came) => lang.pick(

@@ -31,6 +31,8 @@ pub fn mend(schema: &RawJson, arguments: &RawJson) -> Option<Mended> {
 
 /// Deeper than this nothing is mended: a schema may point to itself.
 const DEEPEST: usize = 32;
+/// An object with more members than this is left as it is: what each of them was meant for takes the product of all names.
+const MAX_MENDED_MEMBERS: usize = 256;
 
 struct Mender<'s> {
     root: &'s Value,
@@ -43,6 +45,9 @@ impl<'s> Mender<'s> {
     fn object(&mut self, schema: &'s Value, given: RawObject, path: &str) -> RawObject {
         let schema = self.resolve(schema);
         let Some(properties) = schema["properties"].as_object() else { return given };
+        if given.iter().nth(MAX_MENDED_MEMBERS).is_some() {
+            return given;
+        }
         let given = self.named(schema, given, path);
         let mut mended = RawObject::default();
         for (name, value) in given.iter() {

@@ -1,10 +1,17 @@
 //! Near names: what a caller probably meant by a name that is not there.
 
+/// What is longer is no name, and near to none: comparing takes the product of both lengths.
+const MAX_NAME_BYTES: usize = 256;
+
 /// The names nearest to `wanted`, best first, at most `most` of them; far ones are left out.
 pub fn near_names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>, most: usize) -> Vec<String> {
+    if wanted.len() > MAX_NAME_BYTES {
+        return Vec::new();
+    }
     let wanted = fold(wanted);
     let mut scored: Vec<(f64, &str)> = names
         .into_iter()
+        .filter(|name| name.len() <= MAX_NAME_BYTES)
         .map(|name| (likeness(&wanted, &fold(name)), name))
         .filter(|(score, _)| *score >= 0.6)
         .collect();

@@ -1,50 +1,47 @@
 //! What is asked and what is answered: who comes is looked at, and what they want is found by its path.
 
-use std::net::SocketAddr;
-use std::pin::pin;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, HttpBody as _};
 use bytes::Bytes;
-use futures_util::{FutureExt as _, StreamExt as _};
+use futures_util::StreamExt as _;
 use http::request::Parts;
+use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use toolhub_core::ports::Silence;
 use toolhub_core::served::ServedRequest;
 use toolhub_core::{EventSink, TraceContext};
-use toolhub_mcp::gateway::{Asking, Gateway, Heads, Principal, Reply, secret};
+use toolhub_mcp::gateway::{Asking, Gateway, Heads, Permit, Principal, Principals, Reply, TooFast, secret};
 
 use crate::account::{Account, Outgoing};
-use crate::arrival;
-use crate::connection::{ARRIVAL, Answering, Connections};
+use crate::arrival::{self, Unfit};
+use crate::connection::{Answering, Connections};
 use crate::door::{Door, Refusal, Shown};
 use crate::exposition::{Exposition, Kind};
 use crate::lanes::Lanes;
 use crate::mcp::{self, not_so, plain};
 use crate::measures::Measures;
-use crate::room::Room;
 use crate::short::Head;
 use crate::site::Site;
 use crate::sse::OldClients;
 use crate::telemetry::Sampler;
-use crate::turnstile::{Caller, Place, Quota, TooMuch, Turnstile};
 
 /// What is read of a message that is too large before it is refused, and for how long.
 const DISCARDED: usize = 64 << 20;
 const DISCARDING: Duration = Duration::from_secs(5);
-/// Messages as long as may be that are under way at a time; more shorter ones.
-const LONGEST_AT_ONCE: usize = 16;
+/// The principal of a request where no token is asked for.
+const LOCAL: &str = "local";
 
 /// What all connections share.
 pub(crate) struct Shared {
     site: Arc<dyn Site>,
     door: Door,
-    turnstile: Turnstile,
-    /// For messages that are long.
-    room: Room,
+    /// Whose budgets requests are part of.
+    principals: Principals,
     measures: Measures,
     old_clients: Arc<OldClients>,
     body_bytes: usize,
@@ -64,14 +61,27 @@ pub(crate) struct Shared {
 #[derive(Debug, Default)]
 pub(crate) struct Familiar {
     shown: Option<Shown>,
-    caller: Option<(Principal, Arc<Caller>)>,
+}
+
+impl Familiar {
+    /// Whose requests came over the connection.
+    pub(crate) fn who(&self) -> Option<&Principal> {
+        self.shown.as_ref().map(|shown| &shown.who)
+    }
 }
 
 /// A message that was let in.
 pub(crate) struct Admitted {
     who: Principal,
     gateway: Arc<Gateway>,
-    place: Place,
+    permit: Permit,
+}
+
+/// A request whose principal is known, and whose message may still be on its way.
+struct Entering<'a> {
+    who: Principal,
+    body: &'a mut Option<Body>,
+    answering: &'a Answering,
 }
 
 /// Counts a request, also one whose caller went away before it was answered.
@@ -96,14 +106,13 @@ impl Drop for Counted<'_> {
 impl Shared {
     pub(crate) fn new(
         site: Arc<dyn Site>,
-        (door, quota, body_bytes): (Door, Quota, usize),
+        (door, principals, body_bytes): (Door, Principals, usize),
         connections: &Arc<Connections>,
     ) -> Self {
         Self {
             site,
             door,
-            turnstile: Turnstile::new(quota),
-            room: Room::new(body_bytes.saturating_mul(LONGEST_AT_ONCE)),
+            principals,
             measures: Measures::default(),
             old_clients: Arc::default(),
             body_bytes,
@@ -132,7 +141,8 @@ impl Shared {
         let counted = Counted { shared: self, began: Instant::now(), status: ServedRequest::GONE };
         let (verb, path) = (request.method().as_str(), request.uri().path());
         let mut account = Account::open(&self.events, client, (verb, path));
-        let response = self.respond(request.map(Body::new), account.as_deref_mut()).await;
+        let made = (client.ip(), &answering);
+        let response = self.respond(request.map(Body::new), made, account.as_deref_mut()).await;
         let status = response.status().as_u16();
         counted.with(status);
         if let Some(account) = &mut account {
@@ -141,13 +151,26 @@ impl Shared {
         response.map(|body| Outgoing { body, account, _answering: answering })
     }
 
+    /// The principal of that name. Without tokens there is one owner, and each address has a budget of its own.
+    fn principal(&self, name: Option<&str>, address: IpAddr) -> Principal {
+        match name {
+            Some(name) => self.principals.named(name),
+            None => self.principals.at(LOCAL, address),
+        }
+    }
+
     /// Requests that are being answered.
     pub(crate) fn under_way(&self) -> u64 {
         self.measures.under_way()
     }
 
     /// Lets a message in that came the short way; `None` where there is anything to say about it first.
-    pub(crate) fn admits(&self, head: &Head<'_>, familiar: &mut Familiar) -> Option<Admitted> {
+    pub(crate) fn admits(
+        &self,
+        head: &Head<'_>,
+        client: SocketAddr,
+        familiar: &mut Familiar,
+    ) -> Option<Admitted> {
         let profile = match head.path {
             "/mcp" => None,
             other => Some(other.strip_prefix("/mcp/")?),
@@ -156,22 +179,21 @@ impl Shared {
         let fine = head.body.len() <= self.body_bytes
             && profile.is_none_or(plain)
             && head.fits()
+            && !is_batch(&head.body)
             && !self.draining.load(Ordering::Acquire);
-        let Familiar { shown, caller } = familiar;
-        let who = match shown {
+        let who = match &mut familiar.shown {
             Some(shown) if head.was_admitted() => shown.who.clone(),
-            shown => self.door.admit_again(head, shown).ok()?,
+            shown => {
+                let find = |name: Option<&str>| self.principal(name, client.ip());
+                self.door.admit_again(head, shown, find).ok()?
+            }
         };
         if !fine {
             return None;
         }
         let gateway = self.site.gateway(profile)?;
-        let caller = match caller {
-            Some((name, caller)) if *name == who => caller,
-            caller => &mut caller.insert((who.clone(), self.turnstile.caller(&who))).1,
-        };
-        let place = caller.enter().ok()?;
-        Some(Admitted { who, gateway, place })
+        let permit = who.enter().ok()?;
+        Some(Admitted { who, gateway, permit })
     }
 
     /// Takes in a message that came the short way.
@@ -183,15 +205,15 @@ impl Shared {
     ) -> Reply {
         self.measures.begin();
         let counted = Counted { shared: self, began, status: ServedRequest::GONE };
-        let Admitted { who, gateway, place } = admitted;
+        let Admitted { who, gateway, permit } = admitted;
         let trace = account.and_then(|account| {
             account.made_by(&who);
             self.placed(account, &head.body, head)
         });
         let asking = Asking { principal: who.clone(), trace };
         let reply = asking.takes(gateway.post(head, head.body.clone(), &who)).await;
-        // A stream that stays open does not take a place for as long.
-        drop(place);
+        // A stream that stays open is no request that is being answered; what runs for it counts on its own.
+        drop(permit);
         counted.with(match &reply {
             Reply::Body { status, .. } => *status,
             Reply::Events(_) => 200,
@@ -208,8 +230,14 @@ impl Shared {
         self.sampler.map(|sampler| account.joins(sampler, headers))
     }
 
-    async fn respond(&self, request: Request<Body>, account: Option<&mut Account>) -> Response<Body> {
+    async fn respond(
+        &self,
+        request: Request<Body>,
+        (address, answering): (IpAddr, &Answering),
+        account: Option<&mut Account>,
+    ) -> Response<Body> {
         let (parts, body) = request.into_parts();
+        let target = parts.uri.authority().map(Authority::as_str);
         let (path, method, headers) = (parts.uri.path(), &parts.method, &parts.headers);
         let probe = match (method, path) {
             (&Method::GET, "/healthz") => Some(Probe::Alive),
@@ -218,21 +246,24 @@ impl Shared {
         };
         if let Some(probe) = probe {
             // Probes come without a token, and then hear no more than they must.
-            return self.health(probe, self.door.admit(headers).is_ok());
+            return self.health(probe, self.door.admit(headers, target).is_ok());
         }
         let admitted = match method {
             // A browser asks whether its page may ask, and shows no token for that.
-            &Method::OPTIONS => self.door.check_place(headers).map(|()| None),
-            _ => self.door.admit(headers).map(Some),
+            &Method::OPTIONS => self.door.check_place(headers, target).map(|()| None),
+            _ => self.door.admit(headers, target).map(|name| Some(self.principal(name, address))),
         };
-        let elsewhere = matches!(admitted, Err(Refusal::Host | Refusal::Origin));
+        let elsewhere = matches!(admitted, Err(Refusal::Authority | Refusal::Host | Refusal::Origin));
         let mut body = Some(body);
         let mut response = match (admitted, path) {
             _ if self.draining.load(Ordering::Acquire) => ending(),
             (Err(refusal), _) => refused(refusal),
             (Ok(None), _) => plain(StatusCode::NO_CONTENT),
             (Ok(Some(_)), "/metrics") if method == Method::GET => self.metrics(),
-            (Ok(Some(who)), _) => self.mcp(&parts, (&mut body, who), account).await,
+            (Ok(Some(who)), _) => {
+                let entering = Entering { who, body: &mut body, answering };
+                self.mcp(&parts, entering, account).await
+            }
         };
         if !elsewhere {
             allow(headers, response.headers_mut());
@@ -247,7 +278,7 @@ impl Shared {
     async fn mcp(
         &self,
         parts: &Parts,
-        (body, who): (&mut Option<Body>, Principal),
+        Entering { who, body, answering }: Entering<'_>,
         mut account: Option<&mut Account>,
     ) -> Response<Body> {
         let (path, query) = (parts.uri.path(), parts.uri.query());
@@ -255,6 +286,11 @@ impl Shared {
         if let Some(account) = &mut account {
             account.made_by(&who);
         }
+        // Whatever is asked counts, also what is not there.
+        let permit = match who.enter() {
+            Ok(permit) => permit,
+            Err(too_fast) => return slower(too_fast),
+        };
         let (route, profile) = match path.trim_end_matches('/') {
             "/mcp" => (Route::Mcp, None),
             "/sse" => (Route::Sse, None),
@@ -272,15 +308,6 @@ impl Shared {
                 self.site.profiles().iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
             return text(StatusCode::NOT_FOUND, &format!("there is no such profile here; there are {known}"));
         };
-        let place = match self.turnstile.enter(&who) {
-            Ok(place) => place,
-            Err(TooMuch(wait)) => {
-                let mut response = later(StatusCode::TOO_MANY_REQUESTS, "too many requests: wait a little");
-                let seconds = HeaderValue::from(wait.as_secs().max(1));
-                response.headers_mut().insert(header::RETRY_AFTER, seconds);
-                return response;
-            }
-        };
         let too_large = || {
             let most = format!("a message has at most {} KiB", self.body_bytes >> 10);
             text(StatusCode::PAYLOAD_TOO_LARGE, &most)
@@ -289,21 +316,29 @@ impl Shared {
         if hint.lower() > self.body_bytes as u64 {
             return too_large();
         }
-        // One that does not say how long it is may be as long as any.
-        let length = hint.upper().map_or(self.body_bytes, |upper| upper as usize);
-        let Ok(_room) = self.room.take(length) else {
-            return later(StatusCode::SERVICE_UNAVAILABLE, "too many long messages at once: wait a little");
+        let received = match body {
+            Some(coming) => arrival::receive(coming, self.body_bytes, &who, answering).await,
+            None => Ok(Bytes::new()),
         };
-        let mut reading = pin!(arrival::whole(body.take().unwrap_or_default(), self.body_bytes));
-        // Most have come with their heads, and need no timer. Whoever sends nothing more does not keep its place for ever.
-        let arrived = match reading.as_mut().now_or_never() {
-            Some(body) => Ok(body),
-            None => Box::pin(tokio::time::timeout(ARRIVAL, reading)).await,
+        let message = match received {
+            Ok(message) => message,
+            Err(Unfit::TooLong) => return too_large(),
+            Err(Unfit::Broken) => return text(StatusCode::BAD_REQUEST, "the message broke off"),
+            Err(Unfit::Late) => {
+                return text(StatusCode::REQUEST_TIMEOUT, "the message did not arrive in time");
+            }
+            Err(Unfit::NoRoom(exhausted)) => {
+                return later(StatusCode::SERVICE_UNAVAILABLE, &exhausted.to_string());
+            }
         };
-        let Ok(body) = arrived else {
-            return text(StatusCode::REQUEST_TIMEOUT, "the message did not arrive in time");
-        };
-        let Ok(body) = body else { return too_large() };
+        *body = None;
+        let body = message;
+        // Each message of a batch counts; the first was counted with its request.
+        if is_batch(&body)
+            && let Err(too_fast) = who.spend(messages_in(&body).saturating_sub(1))
+        {
+            return slower(too_fast);
+        }
         let trace = account.as_deref_mut().and_then(|account| self.placed(account, &body, headers));
         let asking = Asking { principal: who.clone(), trace };
         let answering = async {
@@ -327,8 +362,8 @@ impl Shared {
             }
         };
         let response = asking.takes(answering).await;
-        // A stream that stays open does not take a place for as long.
-        drop(place);
+        // A stream that stays open is no request that is being answered; what runs for it counts on its own.
+        drop(permit);
         response
     }
 
@@ -420,6 +455,33 @@ fn typed(status: StatusCode, kind: &'static str, body: String) -> Response<Body>
 fn ending() -> Response<Body> {
     let mut response = later(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending and takes nothing new");
     last(&mut response);
+    response
+}
+
+/// Whether a body is a batch of messages.
+fn is_batch(body: &[u8]) -> bool {
+    body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
+}
+
+/// How many messages a batch has; one that cannot be read is one message, which is refused.
+fn messages_in(batch: &[u8]) -> usize {
+    serde_json::from_slice::<Vec<serde::de::IgnoredAny>>(batch).map_or(1, |all| all.len())
+}
+
+/// The refusal of a principal that sends more than it may, and when it may send again.
+fn slower(TooFast { wait }: TooFast) -> Response<Body> {
+    let why = match wait {
+        Some(_) => {
+            "too many requests: wait as long as `Retry-After` says (`per_second` and `at_once` in `[serve]`)"
+        }
+        None => {
+            "this batch has more messages than may be sent in a second (`per_second` in `[serve]`): send smaller ones"
+        }
+    };
+    let mut response = text(StatusCode::TOO_MANY_REQUESTS, why);
+    let seconds = wait.unwrap_or(Duration::from_secs(1)).as_millis().div_ceil(1_000).max(1);
+    let seconds = HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX));
+    response.headers_mut().insert(header::RETRY_AFTER, seconds);
     response
 }
 

@@ -1,23 +1,72 @@
-//! A message as it arrives: one piece is taken as it is, several are put together, and no more than may be.
+//! A message as it arrives: one piece is taken as it is, several are put together, and no more than may be. What is long is
+//! part of its principal's budget from the byte that makes it so until nothing of the message is needed any more.
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, HttpBody as _};
 use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt as _;
+use http_body::Frame;
+use toolhub_mcp::gateway::{Exhausted, Permit, Principal, Resource};
 
-/// It is longer than may be, or broke off.
+use crate::connection::{ARRIVAL, Answering};
+
+/// A message up to this length is not counted.
+pub(crate) const MAX_UNCOUNTED: usize = 64 << 10;
+/// What is taken of the budget at a time.
+const STEP: usize = 64 << 10;
+/// How long nothing may come of a message that is not complete.
+const MAX_PAUSE: Duration = Duration::from_secs(15);
+
+/// Why a message was not received.
 #[derive(Debug)]
-pub(crate) struct Unfit;
+pub(crate) enum Unfit {
+    /// It is longer than may be.
+    TooLong,
+    /// It broke off.
+    Broken,
+    /// It did not arrive in time.
+    Late,
+    /// Its principal has too many long messages under way.
+    NoRoom(Exhausted),
+}
 
-/// All of a body, of at most so many bytes.
-pub(crate) async fn whole(mut body: Body, most: usize) -> Result<Bytes, Unfit> {
-    let (mut first, mut all) = (Bytes::new(), BytesMut::new());
-    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-        let Ok(data) = frame.map_err(|_| Unfit)?.into_data() else { continue };
-        if first.len() + all.len() + data.len() > most {
-            return Err(Unfit);
+/// A message and its part of the budget.
+struct Counted {
+    bytes: Bytes,
+    _permit: Permit,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Bytes that are part of a budget until the last piece of them is dropped.
+pub(crate) fn counted(bytes: Bytes, permit: Permit) -> Bytes {
+    Bytes::from_owner(Counted { bytes, _permit: permit })
+}
+
+/// Receives a body of at most so many bytes. What is not received stays in it.
+pub(crate) async fn receive(
+    body: &mut Body,
+    most: usize,
+    who: &Principal,
+    answering: &Answering,
+) -> Result<Bytes, Unfit> {
+    let deadline = Instant::now() + ARRIVAL;
+    let (mut first, mut all, mut room) =
+        (Bytes::new(), BytesMut::new(), Room { who, permit: None, taken: 0 });
+    while let Some(frame) = next(body, deadline, answering).await? {
+        let Ok(data) = frame.into_data() else { continue };
+        let length = first.len() + all.len() + data.len();
+        if length > most {
+            return Err(Unfit::TooLong);
         }
+        room.hold(length)?;
         if first.is_empty() && all.is_empty() {
             first = data;
         } else {
@@ -30,21 +79,83 @@ pub(crate) async fn whole(mut body: Body, most: usize) -> Result<Bytes, Unfit> {
             break;
         }
     }
-    Ok(if all.is_empty() { first } else { all.freeze() })
+    let whole = if all.is_empty() { first } else { all.freeze() };
+    Ok(match room.permit {
+        Some(permit) => counted(whole, permit),
+        None => whole,
+    })
+}
+
+/// The next piece; most have come with their heads, and need no timer.
+async fn next(
+    body: &mut Body,
+    deadline: Instant,
+    answering: &Answering,
+) -> Result<Option<Frame<Bytes>>, Unfit> {
+    let mut coming = poll_fn(|context| Pin::new(&mut *body).poll_frame(context));
+    let came = match (&mut coming).now_or_never() {
+        Some(came) => came,
+        None => {
+            answering.arriving();
+            let patience = deadline.saturating_duration_since(Instant::now()).min(MAX_PAUSE);
+            let came = Box::pin(tokio::time::timeout(patience, coming)).await;
+            answering.arrived();
+            came.map_err(|_| Unfit::Late)?
+        }
+    };
+    came.transpose().map_err(|_| Unfit::Broken)
+}
+
+/// What a message takes of the budget while it grows.
+struct Room<'a> {
+    who: &'a Principal,
+    permit: Option<Permit>,
+    taken: usize,
+}
+
+impl Room<'_> {
+    /// Room for a message of that length.
+    fn hold(&mut self, length: usize) -> Result<(), Unfit> {
+        if length <= MAX_UNCOUNTED.max(self.taken) {
+            return Ok(());
+        }
+        let (limit, wanted) = (self.who.limits().upload_bytes, length.next_multiple_of(STEP));
+        // The last step is no larger than what is left.
+        let wanted = if wanted > limit { length } else { wanted };
+        let more = wanted - self.taken;
+        match &mut self.permit {
+            Some(permit) => permit.grow(more).map_err(Unfit::NoRoom)?,
+            permit => *permit = Some(self.who.take(Resource::Upload, more).map_err(Unfit::NoRoom)?),
+        }
+        self.taken = wanted;
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
+    use std::sync::Arc;
 
     use futures_util::stream;
+    use toolhub_mcp::gateway::{Limits, Principals};
 
     use super::*;
+    use crate::connection::{Connections, Timeouts};
 
-    async fn read(pieces: &[&'static str], most: usize) -> Option<Bytes> {
+    async fn read_as(who: &Principal, pieces: &[&[u8]], most: usize) -> Result<Bytes, Unfit> {
         let pieces: Vec<_> =
-            pieces.iter().map(|piece| Ok::<_, Infallible>(Bytes::from_static(piece.as_bytes()))).collect();
-        whole(Body::from_stream(stream::iter(pieces)), most).await.ok()
+            pieces.iter().map(|piece| Ok::<_, Infallible>(Bytes::copy_from_slice(piece))).collect();
+        let second = Duration::from_secs(1);
+        let connections = Arc::new(Connections::new(Timeouts { head: second, write: second }));
+        let entered = connections.enter([127, 0, 0, 1].into());
+        let mut body = Body::from_stream(stream::iter(pieces));
+        receive(&mut body, most, who, &entered.standing.answering()).await
+    }
+
+    async fn read(pieces: &[&str], most: usize) -> Option<Bytes> {
+        let pieces: Vec<_> = pieces.iter().map(|piece| piece.as_bytes()).collect();
+        read_as(&Principal::new("ann"), &pieces, most).await.ok()
     }
 
     #[tokio::test]
@@ -54,6 +165,22 @@ mod tests {
         assert_eq!(read(&["he", "l", "", "lo"], 5).await.unwrap(), "hello");
         assert!(read(&["hello", "!"], 5).await.is_none());
         assert!(read(&["hello!"], 5).await.is_none());
-        assert_eq!(whole(Body::from("hello"), 5).await.unwrap(), "hello");
+    }
+
+    #[tokio::test]
+    async fn long_messages_count_until_nothing_of_them_is_needed() {
+        let principals = Principals::new(Limits { upload_bytes: 1 << 20, ..Limits::default() });
+        let (ann, bob) = (principals.named("ann"), principals.named("bob"));
+        let long = vec![b'x'; 700 << 10];
+        let first = read_as(&ann, &[&long[..1_000], &long[1_000..]], 4 << 20).await.unwrap();
+        let part = first.slice(5..10);
+        drop(first);
+        assert!(ann.used(Resource::Upload) >= 700 << 10, "a part of it is still there");
+        assert!(matches!(read_as(&ann, &[&long], 4 << 20).await, Err(Unfit::NoRoom(_))));
+        assert!(read_as(&ann, &[&long[..MAX_UNCOUNTED]], 4 << 20).await.is_ok());
+        assert!(read_as(&bob, &[&long], 4 << 20).await.is_ok());
+        drop(part);
+        assert_eq!(ann.used(Resource::Upload), 0);
+        assert!(read_as(&ann, &[&long], 4 << 20).await.is_ok());
     }
 }

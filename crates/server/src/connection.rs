@@ -2,8 +2,9 @@
 //! task looks after all of them, so that no request pays for a timer of its own.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake};
 use std::time::{Duration, Instant};
@@ -20,19 +21,28 @@ const BETWEEN: Duration = Duration::from_secs(120);
 /// How long a message may take to arrive.
 pub(crate) const ARRIVAL: Duration = Duration::from_secs(60);
 
-/// One that was used this recently is not closed though its place is needed.
-const A_WHILE: Duration = Duration::from_millis(500);
+/// How much later a connection is broken off whose message did not arrive: it is answered first where that can be done.
+const ARRIVAL_GRACE: Duration = Duration::from_secs(2);
 
 /// What a connection is doing, and since when: the milliseconds times four, and the phase.
-const ANSWERING: u64 = 0;
-const HEADING: u64 = 1;
-const BETWEEN_REQUESTS: u64 = 2;
-const ARRIVING: u64 = 3;
+pub(crate) const ANSWERING: u64 = 0;
+pub(crate) const HEADING: u64 = 1;
+pub(crate) const BETWEEN_REQUESTS: u64 = 2;
+pub(crate) const ARRIVING: u64 = 3;
 
 /// What a connection is told to do.
 const GO_ON: u64 = 0;
-const FINISH: u64 = 1;
-const BREAK_OFF: u64 = 2;
+pub(crate) const FINISH: u64 = 1;
+pub(crate) const BREAK_OFF: u64 = 2;
+
+/// How long the parts of a request and of its answer may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timeouts {
+    /// The head of a request, from its first byte to its last.
+    pub(crate) head: Duration,
+    /// The time without progress while an answer is written.
+    pub(crate) write: Duration,
+}
 
 /// One connection as it stands.
 #[derive(Debug)]
@@ -43,6 +53,13 @@ pub(crate) struct Standing {
     waker: AtomicWaker,
     /// Whether there is something to do for the request that is being answered.
     called: AtomicBool,
+    /// The client's address.
+    pub(crate) address: IpAddr,
+    /// Whether no request of it was answered yet. Then it counts among the unproven ones of its address.
+    unproven: AtomicBool,
+    unproven_of_address: Arc<AtomicUsize>,
+    /// Since when the client has read nothing of what is to be written, in milliseconds; 0 while it reads.
+    blocked: AtomicU64,
 }
 
 /// Wakes the connection for the sake of the request that is being answered. The connection is woken for its own sake, too,
@@ -81,8 +98,44 @@ impl Standing {
     /// A request is being answered, until what is given back is dropped.
     pub(crate) fn answering(self: &Arc<Self>) -> Answering {
         self.phase.store(ANSWERING, Ordering::Release);
+        if self.unproven.load(Ordering::Relaxed) {
+            self.prove();
+        }
         self.call();
         Answering(Arc::clone(self))
+    }
+
+    /// A request of it is answered, or it is gone: it is not unproven any more.
+    fn prove(&self) {
+        if self.unproven.swap(false, Ordering::AcqRel) {
+            self.unproven_of_address.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Whether no request of it was answered yet.
+    pub(crate) fn is_unproven(&self) -> bool {
+        self.unproven.load(Ordering::Relaxed)
+    }
+
+    /// Nothing could be written just now, as the client does not read.
+    pub(crate) fn write_blocked(&self) {
+        let now = (self.now() >> 2).max(1);
+        let _ = self.blocked.compare_exchange(0, now, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// Something was written.
+    pub(crate) fn write_progressed(&self) {
+        if self.blocked.load(Ordering::Relaxed) != 0 {
+            self.blocked.store(0, Ordering::Release);
+        }
+    }
+
+    /// For how long nothing could be written.
+    fn blocked_for(&self) -> Duration {
+        match self.blocked.load(Ordering::Acquire) {
+            0 => Duration::ZERO,
+            since => Duration::from_millis((self.now() >> 2).saturating_sub(since)),
+        }
     }
 
     /// Something came. Where nothing was expected, a request begins with it.
@@ -111,14 +164,14 @@ impl Standing {
         }
     }
 
-    fn tell(&self, order: u64) {
+    pub(crate) fn tell(&self, order: u64) {
         if self.order.fetch_max(order, Ordering::AcqRel) < order {
             self.waker.wake();
         }
     }
 
     /// How long it has been in the phase that it is in.
-    fn since(&self) -> (u64, Duration) {
+    pub(crate) fn since(&self) -> (u64, Duration) {
         let phase = self.phase.load(Ordering::Acquire);
         let long = (self.now() >> 2).saturating_sub(phase >> 2);
         (phase & 3, Duration::from_millis(long))
@@ -139,6 +192,18 @@ pub(crate) enum Order {
 #[derive(Debug)]
 pub(crate) struct Answering(Arc<Standing>);
 
+impl Answering {
+    /// The rest of the message is waited for.
+    pub(crate) fn arriving(&self) {
+        self.0.headed();
+    }
+
+    /// The message is there.
+    pub(crate) fn arrived(&self) {
+        self.0.phase.store(ANSWERING, Ordering::Release);
+    }
+}
+
 impl Drop for Answering {
     fn drop(&mut self) {
         self.0.phase.store(self.0.now() | BETWEEN_REQUESTS, Ordering::Release);
@@ -148,19 +213,30 @@ impl Drop for Answering {
 /// All connections.
 #[derive(Debug)]
 pub(crate) struct Connections {
-    /// How long the head of a request may take to come.
-    heading: Duration,
+    timeouts: Timeouts,
     beginning: Instant,
     count: AtomicU64,
     open: Mutex<HashMap<u64, Arc<Standing>>>,
+    /// How many connections of each address are unproven.
+    unproven: Mutex<HashMap<IpAddr, Arc<AtomicUsize>>>,
 }
 
 impl Connections {
-    pub(crate) fn new(heading: Duration) -> Self {
-        Self { heading, beginning: Instant::now(), count: AtomicU64::new(0), open: Mutex::default() }
+    pub(crate) fn new(timeouts: Timeouts) -> Self {
+        let (open, unproven) = (Mutex::default(), Mutex::default());
+        Self { timeouts, beginning: Instant::now(), count: AtomicU64::new(0), open, unproven }
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<u64, Arc<Standing>>> {
+    fn unproven(&self) -> MutexGuard<'_, HashMap<IpAddr, Arc<AtomicUsize>>> {
+        self.unproven.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many connections of an address have not been answered yet.
+    pub(crate) fn unproven_of(&self, address: IpAddr) -> usize {
+        self.unproven().get(&address).map_or(0, |count| count.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn open(&self) -> MutexGuard<'_, HashMap<u64, Arc<Standing>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -170,13 +246,23 @@ impl Connections {
     }
 
     /// A connection that was just made: its first request should be on its way.
-    pub(crate) fn enter(self: &Arc<Self>) -> Entered {
+    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> Entered {
+        let unproven_of_address = {
+            let mut all = self.unproven();
+            let count = Arc::clone(all.entry(address).or_default());
+            count.fetch_add(1, Ordering::AcqRel);
+            count
+        };
         let standing = Standing {
             beginning: self.beginning,
             phase: AtomicU64::new(0),
             order: AtomicU64::new(GO_ON),
             waker: AtomicWaker::new(),
             called: AtomicBool::new(false),
+            address,
+            unproven: AtomicBool::new(true),
+            unproven_of_address,
+            blocked: AtomicU64::new(0),
         };
         standing.phase.store(standing.now() | HEADING, Ordering::Release);
         let (standing, number) = (Arc::new(standing), self.count.fetch_add(1, Ordering::Relaxed));
@@ -186,13 +272,17 @@ impl Connections {
 
     /// Ends what has had its time, for as long as it is polled.
     pub(crate) async fn look_after(&self) {
-        let pause = (self.heading / 4).clamp(Duration::from_millis(10), Duration::from_secs(1));
+        let shortest = self.timeouts.head.min(self.timeouts.write);
+        let pause = (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1));
         loop {
             tokio::time::sleep(pause).await;
             for standing in self.open().values() {
+                if standing.blocked_for() >= self.timeouts.write {
+                    standing.tell(BREAK_OFF);
+                }
                 match standing.since() {
-                    (HEADING, long) if long >= self.heading => standing.tell(BREAK_OFF),
-                    (ARRIVING, long) if long >= ARRIVAL => standing.tell(BREAK_OFF),
+                    (HEADING, long) if long >= self.timeouts.head => standing.tell(BREAK_OFF),
+                    (ARRIVING, long) if long >= ARRIVAL + ARRIVAL_GRACE => standing.tell(BREAK_OFF),
                     (BETWEEN_REQUESTS, long) if long >= BETWEEN => standing.tell(FINISH),
                     _ => {}
                 }
@@ -203,15 +293,6 @@ impl Connections {
     /// Ends all of them, each once it has answered.
     pub(crate) fn finish(&self) {
         self.open().values().for_each(|standing| standing.tell(FINISH));
-    }
-
-    /// Ends those that wait for a next request, and not only since just now: their places are needed.
-    pub(crate) fn make_room(&self) {
-        let waits = |standing: &&Arc<Standing>| {
-            let (phase, long) = standing.since();
-            phase == BETWEEN_REQUESTS && long >= A_WHILE
-        };
-        self.open().values().filter(waits).for_each(|standing| standing.tell(FINISH));
     }
 }
 
@@ -227,6 +308,12 @@ impl Drop for Entered {
     fn drop(&mut self) {
         let gone = self.connections.open().remove(&self.number);
         drop(gone);
+        self.standing.prove();
+        let mut all = self.connections.unproven();
+        // The table, and whoever still counts in it: the others of this address.
+        if all.get(&self.standing.address).is_some_and(|count| Arc::strong_count(count) <= 2) {
+            all.remove(&self.standing.address);
+        }
     }
 }
 
@@ -237,6 +324,17 @@ pub(crate) struct Heard {
     pub(crate) before: Bytes,
     pub(crate) stream: TcpStream,
     pub(crate) standing: Arc<Standing>,
+}
+
+impl Heard {
+    /// Notes whether the client reads what is written.
+    fn noted(&self, written: Poll<std::io::Result<usize>>) -> Poll<std::io::Result<usize>> {
+        match &written {
+            Poll::Pending => self.standing.write_blocked(),
+            Poll::Ready(_) => self.standing.write_progressed(),
+        }
+        written
+    }
 }
 
 impl AsyncRead for Heard {
@@ -266,7 +364,8 @@ impl AsyncWrite for Heard {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.noted(written)
     }
 
     fn poll_write_vectored(
@@ -274,7 +373,8 @@ impl AsyncWrite for Heard {
         context: &mut Context<'_>,
         pieces: &[std::io::IoSlice<'_>],
     ) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        self.noted(written)
     }
 
     fn is_write_vectored(&self) -> bool {

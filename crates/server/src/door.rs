@@ -1,10 +1,12 @@
 //! Who may come in: names of the host that are known, origins that are allowed, and tokens that tell who is calling.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use http::StatusCode;
 use sha2::{Digest as _, Sha256};
-use toolhub_mcp::gateway::{Heads, Principal};
+use toolhub_mcp::gateway::{Heads, Principal, printable};
+
+use crate::authority::{Authority, of_origin};
 
 /// A token that lets somebody in, kept as its hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub struct Door {
 /// Why somebody is not let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
+    /// `Host` is missing, repeated or no authority, or the target names another one (RFC 9112, 3.2).
+    Authority,
     Host,
     Origin,
     NoToken,
@@ -45,6 +49,7 @@ pub(crate) enum Refusal {
 impl Refusal {
     pub(crate) fn status(self) -> StatusCode {
         match self {
+            Self::Authority => StatusCode::BAD_REQUEST,
             Self::Host | Self::Origin => StatusCode::FORBIDDEN,
             Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
         }
@@ -52,6 +57,10 @@ impl Refusal {
 
     pub(crate) fn why(self) -> &'static str {
         match self {
+            Self::Authority => {
+                "a request names its host once, as `Host: name` or `Host: name:port`; a full URL as its target must name \
+                 the same"
+            }
             Self::Host => "this host is not known here: add it to `hosts` in `[serve]`",
             Self::Origin => "this origin is not allowed: add it to `origins` in `[serve]`",
             Self::NoToken => "a token is needed: `Authorization: Bearer TOKEN`",
@@ -79,52 +88,69 @@ impl Door {
         self
     }
 
-    /// Whether somebody with these headers may ask here at all. A browser that asks beforehand shows no token.
-    pub(crate) fn check_place(&self, headers: &dyn Heads) -> Result<(), Refusal> {
-        if !text(headers, "host").is_none_or(|host| self.knows_host(host)) {
+    /// Whether a request with these headers may be made here at all; `target` is the authority of its target, where that
+    /// is a full URL. A browser that asks beforehand shows no token. Every request is decided here, whichever way it came.
+    pub(crate) fn check_place(&self, headers: &dyn Heads, target: Option<&str>) -> Result<(), Refusal> {
+        let host = single(headers, "host").and_then(printable).and_then(Authority::parse);
+        let host = host.ok_or(Refusal::Authority)?;
+        if let Some(target) = target
+            && !Authority::parse(target).is_some_and(|target| target.same(&host))
+        {
+            return Err(Refusal::Authority);
+        }
+        if !self.knows_host(&host) {
             return Err(Refusal::Host);
         }
-        if !text(headers, "origin").is_none_or(|origin| self.allows_origin(origin)) {
+        let allowed = |origin: &[u8]| printable(origin).is_some_and(|origin| self.allows_origin(origin));
+        if headers.value("origin").is_some() && !single(headers, "origin").is_some_and(allowed) {
             return Err(Refusal::Origin);
         }
         Ok(())
     }
 
-    /// Who comes with these headers, or why they do not come in.
-    pub(crate) fn admit(&self, headers: &dyn Heads) -> Result<Principal, Refusal> {
-        self.check_place(headers)?;
+    /// The name of the principal that makes a request with these headers, or why it is refused. `None` where no token is
+    /// asked for.
+    pub(crate) fn admit(&self, headers: &dyn Heads, target: Option<&str>) -> Result<Option<&str>, Refusal> {
+        self.check_place(headers, target)?;
         if self.tokens.is_empty() {
-            return Ok(Principal::new("local"));
+            return Ok(None);
         }
-        let shown = text(headers, "authorization").and_then(|value| value.split_once(' '));
+        let shown = single(headers, "authorization").and_then(printable);
+        let shown = shown.and_then(|value| value.split_once(' '));
         let shown = shown.filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
         let hash = shown.map(|(_, token)| hash_of(token.trim())).ok_or(Refusal::NoToken)?;
         // Every token is compared, so that the time tells nothing.
         let mut found = None;
         for token in &self.tokens {
             if same(token.sha256.to_ascii_lowercase().as_bytes(), hash.as_bytes()) {
-                found = Some(Principal::new(token.name.as_str()));
+                found = Some(token.name.as_str());
             }
         }
-        found.ok_or(Refusal::WrongToken)
+        found.map(Some).ok_or(Refusal::WrongToken)
     }
 
-    /// The same for one that comes again over the same connection: what was shown before need not be looked at twice.
+    /// The same for the next request of a connection: what was shown before need not be looked at twice.
     pub(crate) fn admit_again(
         &self,
         headers: &dyn Heads,
         shown: &mut Option<Shown>,
+        find: impl FnOnce(Option<&str>) -> Principal,
     ) -> Result<Principal, Refusal> {
-        let [host, origin, authorization] =
-            ["host", "origin", "authorization"].map(|name| headers.value(name).unwrap_or_default());
+        let [host, authorization] =
+            ["host", "authorization"].map(|name| single(headers, name).unwrap_or_default());
+        let plain = headers.value("origin").is_none()
+            && (authorization.is_empty() == headers.value("authorization").is_none());
         match shown {
             Some(shown)
-                if shown.host == host && origin.is_empty() && same(&shown.authorization, authorization) =>
+                if plain
+                    && !host.is_empty()
+                    && shown.host == host
+                    && same(&shown.authorization, authorization) =>
             {
                 Ok(shown.who.clone())
             }
             shown => {
-                let who = self.admit(headers)?;
+                let who = find(self.admit(headers, None)?);
                 let (host, authorization) = (host.to_vec(), authorization.to_vec());
                 *shown = Some(Shown { host, authorization, who: who.clone() });
                 Ok(who)
@@ -132,45 +158,32 @@ impl Door {
         }
     }
 
-    fn knows_host(&self, host: &str) -> bool {
+    fn knows_host(&self, host: &Authority<'_>) -> bool {
         // From elsewhere a token is needed, which no web page has.
         let anything = !self.local && self.hosts.is_empty();
-        anything || is_local(name_in(host)) || self.hosts.iter().any(|known| same_host(known, host))
+        anything || host.is_local() || self.hosts.iter().any(|known| host.is(known))
     }
 
     /// Whether a web page of that origin may call.
     pub(crate) fn allows_origin(&self, origin: &str) -> bool {
-        let host = origin.split_once("://").filter(|(scheme, _)| ["http", "https"].contains(scheme));
-        let local = host.is_some_and(|(_, host)| is_local(name_in(host)));
+        let local = of_origin(origin).is_some_and(|host| host.is_local());
         local || self.origins.iter().any(|allowed| allowed.trim_end_matches('/') == origin)
     }
 }
 
-/// A header's value; one that is no text is none that anybody knows.
-fn text<'a>(headers: &'a dyn Heads, name: &str) -> Option<&'a str> {
-    headers.value(name).map(|_| headers.text(name).unwrap_or("\u{0}"))
+/// The value of a header that is there exactly once.
+fn single<'a>(headers: &'a dyn Heads, name: &str) -> Option<&'a [u8]> {
+    let mut count = 0;
+    headers.any(name, &mut |_| {
+        count += 1;
+        count > 1
+    });
+    headers.value(name).filter(|_| count == 1)
 }
 
 fn same(one: &[u8], other: &[u8]) -> bool {
     let differing = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
     one.len() == other.len() && differing == 0
-}
-
-fn same_host(known: &str, host: &str) -> bool {
-    known.eq_ignore_ascii_case(host) || known.eq_ignore_ascii_case(name_in(host))
-}
-
-/// The host without its port.
-fn name_in(host: &str) -> &str {
-    if let Some(rest) = host.strip_prefix('[') {
-        return rest.split_once(']').map_or(rest, |(name, _)| name);
-    }
-    host.rsplit_once(':').map_or(host, |(name, _)| name)
-}
-
-fn is_local(name: &str) -> bool {
-    name.eq_ignore_ascii_case("localhost")
-        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]
@@ -180,13 +193,17 @@ mod tests {
     use super::*;
 
     fn admit(door: &Door, headers: &[(header::HeaderName, &str)]) -> Result<String, Refusal> {
-        let headers: HeaderMap =
-            headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-        let (first, mut shown) = (door.admit(&headers), None);
-        for _ in 0..2 {
-            assert_eq!(door.admit_again(&headers, &mut shown), first);
+        let mut all = HeaderMap::new();
+        for (name, value) in headers {
+            all.append(name.clone(), value.parse().unwrap());
         }
-        first.map(|principal| principal.as_str().to_owned())
+        let name = |name: Option<&str>| name.unwrap_or("local").to_owned();
+        let (first, mut shown) = (door.admit(&all, None).map(name), None);
+        for _ in 0..2 {
+            let again = door.admit_again(&all, &mut shown, |found| Principal::new(name(found)));
+            assert_eq!(again.map(|who| who.as_str().to_owned()), first);
+        }
+        first
     }
 
     #[test]
@@ -207,6 +224,19 @@ mod tests {
         check("[::1]:7460", None, Ok("local"));
         check("hub.example:7460", Some("https://app.example"), Ok("local"));
         check("evil.example", None, Err(Refusal::Host));
+        for broken in
+            ["", "[::1]evil.example", "user@localhost", "localhost:80abc", "localhost, evil.example"]
+        {
+            check(broken, None, Err(Refusal::Authority));
+        }
+        for origin in [
+            "http://[::1].evil.example",
+            "http://user@localhost",
+            "http://localhost:1/",
+            "http://localhost, x",
+        ] {
+            check("localhost", Some(origin), Err(Refusal::Origin));
+        }
         check("localhost.evil.example", None, Err(Refusal::Host));
         check("127.0.0.1:7460", Some("https://evil.example"), Err(Refusal::Origin));
         check("127.0.0.1:7460", Some("null"), Err(Refusal::Origin));
@@ -219,13 +249,49 @@ mod tests {
         let token = |name: &str, token: &str| Token { name: name.to_owned(), sha256: hash_of(token) };
         let door = Door { tokens: vec![token("ci", "one"), token("ann", "two")], ..Door::default() };
         let check = |shown: &str, expect: Result<&str, Refusal>| {
-            let found = admit(&door, &[(header::AUTHORIZATION, shown)]);
+            let found = admit(&door, &[(header::HOST, "hub.example"), (header::AUTHORIZATION, shown)]);
             assert_eq!(found.as_deref(), expect.as_deref(), "{shown}");
         };
         check("Bearer one", Ok("ci"));
         check("bearer two", Ok("ann"));
         check("Bearer three", Err(Refusal::WrongToken));
         check("Basic one", Err(Refusal::NoToken));
-        assert_eq!(admit(&door, &[]), Err(Refusal::NoToken));
+        let host = (header::HOST, "hub.example");
+        assert_eq!(admit(&door, std::slice::from_ref(&host)), Err(Refusal::NoToken));
+        let twice = [host, (header::AUTHORIZATION, "Bearer one"), (header::AUTHORIZATION, "Bearer two")];
+        assert_eq!(admit(&door, &twice), Err(Refusal::NoToken));
+    }
+
+    /// What was admitted once opens nothing for a request that only begins like it.
+    #[test]
+    fn a_repeated_header_is_not_covered_by_what_was_admitted_before() {
+        let door = Door { local: true, ..Door::default() };
+        let (mut headers, mut shown) = (HeaderMap::new(), None);
+        let mut admit = |headers: &HeaderMap| {
+            let found = door.admit_again(headers, &mut shown, |_| Principal::new("local"));
+            found.map(|_| ())
+        };
+        assert_eq!(admit(&headers), Err(Refusal::Authority));
+        headers.append(header::HOST, "localhost".parse().unwrap());
+        assert_eq!(admit(&headers), Ok(()));
+        headers.append(header::HOST, "evil.example".parse().unwrap());
+        assert_eq!(admit(&headers), Err(Refusal::Authority));
+        headers.remove(header::HOST);
+        assert_eq!(admit(&headers), Err(Refusal::Authority));
+    }
+
+    #[test]
+    fn a_full_url_must_name_the_same_host() {
+        let door = Door { local: true, ..Door::default() };
+        let check = |host: &str, target: &str, expect: Result<(), Refusal>| {
+            let headers = HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
+            assert_eq!(door.check_place(&headers, Some(target)), expect, "{host} {target}");
+        };
+        check("localhost:7460", "LOCALHOST:7460", Ok(()));
+        check("[::1]:7460", "[0:0::1]:7460", Ok(()));
+        check("localhost:7460", "evil.example", Err(Refusal::Authority));
+        check("localhost:7460", "localhost:7461", Err(Refusal::Authority));
+        check("localhost", "user@localhost", Err(Refusal::Authority));
+        check("evil.example", "evil.example", Err(Refusal::Host));
     }
 }

@@ -7,9 +7,10 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
-use toolhub_mcp::gateway::{Events, Gateway, Heads, Principal, Reply};
+use toolhub_mcp::gateway::{Events, Gateway, Heads, Principal, Reply, Resource};
 
 use crate::account::Account;
+use crate::arrival::{MAX_UNCOUNTED, counted};
 
 /// Answers one request to the endpoint.
 pub(crate) async fn answer(
@@ -36,11 +37,23 @@ pub(crate) async fn answer(
     };
     match reply {
         Reply::Body { status: 405, body, .. } if body.is_empty() => not_so("POST", HERE),
-        Reply::Body { status, body, session } => {
+        Reply::Body { status, mut body, session } => {
+            let length = body.len();
+            let permit = (length > MAX_UNCOUNTED).then(|| who.take(Resource::Unread, length)).transpose();
+            let permit = permit.unwrap_or_else(|exhausted| {
+                body = body.dropped(exhausted);
+                None
+            });
             if let Some(account) = account {
                 account.told(&body);
             }
-            let mut response = Response::new(crate::pieces::body(body.into_pieces()));
+            let mut pieces = body.into_pieces();
+            // What is long is in one piece, and counts until all of it is written.
+            let longest = pieces.iter_mut().max_by_key(|piece| piece.len());
+            if let (Some(longest), Some(permit)) = (longest, permit) {
+                *longest = counted(std::mem::take(longest), permit);
+            }
+            let mut response = Response::new(crate::pieces::body(pieces));
             *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
             let has_body = response.body().size_hint_exact() != Some(0);
             let headers = response.headers_mut();
@@ -52,13 +65,23 @@ pub(crate) async fn answer(
             }
             response
         }
-        Reply::Events(events) => stream(events),
+        Reply::Events(events) => stream(events, who),
     }
 }
 
-/// A stream of events as a response.
-pub(crate) fn stream(events: Events) -> Response<Body> {
-    let body = Body::from_stream(events.map(|event| Ok::<_, Infallible>(Bytes::from(event))));
+/// A stream of events as a response. It ends before an event that would be too much unread.
+pub(crate) fn stream(events: Events, who: &Principal) -> Response<Body> {
+    let who = who.clone();
+    let written = move |event: String| {
+        let event = Bytes::from(event);
+        let permit = match event.len() {
+            ..=MAX_UNCOUNTED => return std::future::ready(Some(Ok::<_, Infallible>(event))),
+            length => who.take(Resource::Unread, length),
+        };
+        std::future::ready(permit.ok().map(|permit| Ok(counted(event, permit))))
+    };
+    let events = events.scan((), move |(), event| written(event));
+    let body = Body::from_stream(events);
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -80,7 +103,7 @@ pub(crate) fn not_so(verbs: &'static str, hint: &str) -> Response<Body> {
 }
 
 /// A status, and a line for whoever reads it.
-fn said(status: StatusCode, line: &str) -> Response<Body> {
+pub(crate) fn said(status: StatusCode, line: &str) -> Response<Body> {
     let mut response = Response::new(Body::from(format!("{line}\n")));
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");

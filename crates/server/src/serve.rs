@@ -18,19 +18,22 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_core::EventSink;
+use toolhub_mcp::gateway::{Limits, Principals};
 
 use crate::answers::Shared;
-use crate::connection::{Connections, Heard, Order};
+use crate::connection::{Connections, Heard, Order, Timeouts};
 use crate::door::Door;
 use crate::error::ServeError;
 use crate::lanes::{Lanes, Stay};
+use crate::shedding::Admission;
 use crate::short::{Left, Short};
 use crate::site::Site;
 use crate::telemetry::Sampler;
-use crate::turnstile::Quota;
 
 /// How long nothing new is taken where there is no room for it.
 const NO_ROOM: Duration = Duration::from_millis(50);
+/// The same where connections were closed to make room, which are gone in a moment.
+const SHEDDING: Duration = Duration::from_millis(2);
 
 /// How the hub is served.
 #[derive(Debug, Clone)]
@@ -41,10 +44,12 @@ pub struct ServeOptions {
     pub door: Door,
     /// The most that one message may have.
     pub body_bytes: usize,
-    /// Requests of one caller at the same time.
-    pub at_once: usize,
-    /// Requests of one caller in a second; `None` for any number.
-    pub per_second: Option<u32>,
+    /// How much one caller may hold and ask.
+    pub limits: Limits,
+    /// Connections of one address whose first request has not come yet.
+    pub unproven_connections: usize,
+    /// How long nothing may be read of an answer that is being written.
+    pub write_timeout: Duration,
     /// How long the head of a request may take to come.
     pub header_timeout: Duration,
     /// How long what runs may take to end when the server is stopped.
@@ -58,8 +63,9 @@ impl ServeOptions {
             bind,
             door: Door::default(),
             body_bytes: 4 << 20,
-            at_once: 1_024,
-            per_second: None,
+            limits: Limits::default(),
+            unproven_connections: 512,
+            write_timeout: Duration::from_secs(30),
             header_timeout: Duration::from_secs(30),
             drain: Duration::from_secs(10),
         }
@@ -71,6 +77,7 @@ pub struct Serving {
     listener: TcpListener,
     shared: Shared,
     connections: Arc<Connections>,
+    unproven_connections: usize,
     drain: Duration,
 }
 
@@ -89,10 +96,15 @@ impl Serving {
         }
         let listener =
             TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, source })?;
-        let quota = Quota { at_once: options.at_once, per_second: options.per_second };
-        let connections = Arc::new(Connections::new(options.header_timeout));
-        let shared = Shared::new(site, (options.door.at(address), quota, options.body_bytes), &connections);
-        Ok(Self { listener, shared, connections, drain: options.drain })
+        let timeouts = Timeouts { head: options.header_timeout, write: options.write_timeout };
+        let connections = Arc::new(Connections::new(timeouts));
+        // A message that may be sent is one that its budget has room for.
+        let upload_bytes = options.limits.upload_bytes.max(options.body_bytes);
+        let principals = Principals::new(Limits { upload_bytes, ..options.limits });
+        let shared =
+            Shared::new(site, (options.door.at(address), principals, options.body_bytes), &connections);
+        let unproven_connections = options.unproven_connections.max(1);
+        Ok(Self { listener, shared, connections, unproven_connections, drain: options.drain })
     }
 
     /// Tells these of every request once it is answered.
@@ -128,12 +140,13 @@ impl Serving {
         stop: CancellationToken,
         closing: impl Future<Output = ()> + Send + 'static,
     ) -> Result<Unfinished, ServeError> {
-        let Self { listener, shared, connections, drain } = self;
+        let Self { listener, shared, connections, unproven_connections, drain } = self;
+        let take = || take(&listener, &connections, unproven_connections);
         let (shared, tasks) = (Arc::new(shared), TaskTracker::new());
         let attend = |(stream, client)| attend(stream, client, Arc::clone(&shared), Arc::clone(&connections));
         let taking = async {
             loop {
-                let come = take(&listener, &connections).await;
+                let come = take().await;
                 tasks.spawn(attend(come));
             }
         };
@@ -149,7 +162,7 @@ impl Serving {
         let mut late = JoinSet::new();
         let telling = async {
             loop {
-                let come = take(&listener, &connections).await;
+                let come = take().await;
                 while late.try_join_next().is_some() {}
                 late.spawn(attend(come));
             }
@@ -182,23 +195,40 @@ impl Unfinished {
     }
 }
 
-/// The next who comes.
-async fn take(listener: &TcpListener, connections: &Connections) -> (TcpStream, SocketAddr) {
+/// The next connection that is served.
+async fn take(listener: &TcpListener, connections: &Connections, unproven: usize) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok((stream, client)) => {
+                let address = client.ip().to_canonical();
+                if connections.admit(address, (unproven, max_connections())) == Admission::Refused {
+                    continue;
+                }
                 // An answer is one small write, and is not to wait for another.
                 let _ = stream.set_nodelay(true);
                 return (stream, client);
             }
             Err(error) if is_theirs(&error) => {}
-            // No descriptor is left, or no memory. Who comes now waits until somebody goes.
+            // No descriptor is left, or no memory: connections that do nothing make room for the next.
             Err(_) => {
-                connections.make_room();
-                tokio::time::sleep(NO_ROOM).await;
+                let pause = if connections.shed() > 0 { SHEDDING } else { NO_ROOM };
+                tokio::time::sleep(pause).await;
             }
         }
     }
+}
+
+/// How many connections there may be: some descriptors are left for servers and files. The limit may be changed while this
+/// runs.
+#[cfg(unix)]
+fn max_connections() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(usize::MAX, |limit| usize::try_from(limit - limit / 8).unwrap_or(usize::MAX)).max(1)
+}
+
+#[cfg(not(unix))]
+fn max_connections() -> usize {
+    usize::MAX
 }
 
 /// Whether a connection failed before it was taken, and the next need not.
@@ -228,7 +258,7 @@ async fn attend(
     shared: Arc<Shared>,
     connections: Arc<Connections>,
 ) {
-    let entered = connections.enter();
+    let entered = connections.enter(client.ip().to_canonical());
     let standing = &entered.standing;
     let short = Short { shared: &shared, client, standing, waker: Waker::from(Arc::clone(standing)) };
     let (stream, before) = loop {

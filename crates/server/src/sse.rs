@@ -10,12 +10,10 @@ use axum::body::Body;
 use futures_util::{Stream, stream};
 use http::{Response, StatusCode};
 use tokio::sync::mpsc;
-use toolhub_mcp::gateway::{Duplex, Gateway, Principal};
+use toolhub_mcp::gateway::{Duplex, Gateway, Outbound, Permit, Principal, Resource};
 
-use crate::mcp::{plain, stream as events};
+use crate::mcp::{plain, said, stream as events};
 
-/// Clients of the old kind at a time.
-const MOST: usize = 1_000;
 /// How often a silent stream shows that it is alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -35,14 +33,15 @@ impl OldClients {
         who: Principal,
         name: String,
     ) -> Response<Body> {
-        if self.all().len() >= MOST {
-            return plain(StatusCode::SERVICE_UNAVAILABLE);
-        }
+        let permit = match who.take(Resource::Streams, 1) {
+            Ok(permit) => permit,
+            Err(exhausted) => return said(StatusCode::TOO_MANY_REQUESTS, &exhausted.to_string()),
+        };
         let (duplex, messages) = Duplex::open(gateway, who.clone());
         let duplex = Arc::new(duplex);
-        self.all().insert(name.clone(), (who, Arc::clone(&duplex)));
+        self.all().insert(name.clone(), (who.clone(), Arc::clone(&duplex)));
         let endpoint = format!("event: endpoint\ndata: /messages?sessionId={name}\n\n");
-        let leaving = Leaving { clients: Arc::clone(self), name };
+        let leaving = Leaving { clients: Arc::clone(self), name, _permit: permit };
         let over = Box::pin(async move { duplex.over().await });
         let heard =
             stream::unfold((Some(endpoint), messages, over), |(first, mut messages, mut over)| async move {
@@ -52,7 +51,7 @@ impl OldClients {
                 };
                 event.map(|event| (event, (None, messages, over)))
             });
-        events(Box::pin(Heard { heard: Box::pin(heard), _leaving: leaving }))
+        events(Box::pin(Heard { heard: Box::pin(heard), _leaving: leaving }), &who)
     }
 
     /// Takes a message of the client of that name.
@@ -67,7 +66,7 @@ impl OldClients {
 
 /// The next event; none once `over` is, and all that was said before it.
 async fn next(
-    messages: &mut mpsc::Receiver<String>,
+    messages: &mut mpsc::Receiver<Outbound>,
     over: &mut (impl Future<Output = ()> + Unpin),
 ) -> Option<String> {
     let message = tokio::select! {
@@ -80,7 +79,7 @@ async fn next(
         }
     };
     match message {
-        Ok(Some(text)) => Some(format!("event: message\ndata: {text}\n\n")),
+        Ok(Some(text)) => Some(format!("event: message\ndata: {}\n\n", &*text)),
         Ok(None) => None,
         Err(_) => Some(":\n\n".to_owned()),
     }
@@ -90,6 +89,7 @@ async fn next(
 struct Leaving {
     clients: Arc<OldClients>,
     name: String,
+    _permit: Permit,
 }
 
 impl Drop for Leaving {

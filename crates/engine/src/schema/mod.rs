@@ -1,11 +1,13 @@
 //! Checking arguments against a tool's JSON Schema, and saying what is wrong in words a caller can act on.
 
+#[cfg(test)]
+mod attacks;
 mod cost;
+mod explain;
 mod plain;
 
 use std::sync::OnceLock;
 
-use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use toolhub_core::RawJson;
@@ -13,13 +15,11 @@ use toolhub_core::error::{ArgumentProblem, Expected};
 use toolhub_core::json::MAX_DEPTH;
 
 use self::cost::is_explosive;
+use self::explain::{Explainer, short};
 use self::plain::Form;
-use crate::near::near_names;
 
-/// More problems than this are not worth reading.
-const MOST_PROBLEMS: usize = 8;
-/// A value in a message is cut to this many characters.
-const LONGEST_VALUE: usize = 80;
+/// With more unknown arguments than this no tree is made of them to find other problems.
+const MAX_UNKNOWN: usize = 64;
 
 /// A compiled schema.
 #[derive(Debug)]
@@ -29,6 +29,10 @@ pub(crate) struct Schema {
     /// Made when it is first needed: what is plain may never need it, and it is large.
     validator: OnceLock<Result<Validator, String>>,
     properties: Vec<String>,
+    /// Whether no argument but these properties is allowed.
+    closed: bool,
+    /// Whether it has alternatives anywhere.
+    alternatives: bool,
     /// The same, as far as it is plain enough to be checked without a tree.
     plain: Option<Form>,
 }
@@ -42,6 +46,9 @@ impl Schema {
         }
         let properties =
             schema["properties"].as_object().map(|map| map.keys().cloned().collect()).unwrap_or_default();
+        let closed = schema.get("additionalProperties") == Some(&Value::Bool(false))
+            && schema.get("patternProperties").is_none();
+        let alternatives = ["\"anyOf\"", "\"oneOf\""].iter().any(|word| raw.get().contains(word));
         // Where there are several ways at once, the properties of one of them are not those of the schema.
         let plain = Form::read(&schema).filter(|_| schema.get("anyOf").is_none());
         let validator = OnceLock::new();
@@ -49,7 +56,7 @@ impl Schema {
             // Whether it can be used at all is to be known before anything is sent.
             let _ = validator.set(Ok(validator_of(schema)?));
         }
-        Ok(Self { raw: raw.clone(), validator, properties, plain })
+        Ok(Self { raw: raw.clone(), validator, properties, closed, alternatives, plain })
     }
 
     fn validator(&self) -> Result<&Validator, &String> {
@@ -83,55 +90,22 @@ impl Schema {
         if !arguments.is_object() {
             return Err(whole(Expected::Type(vec!["object".to_owned()])));
         }
+        let validator = self.validator().map_err(|detail| whole(Expected::Rule(short(detail))))?;
+        let explainer =
+            Explainer { validator, properties: &self.properties, alternatives: self.alternatives };
+        if let Some(members) = arguments.object().filter(|_| self.closed) {
+            let unknown = || members.iter().map(|(name, _)| name).filter(|name| !self.knows(name));
+            if unknown().nth(MAX_UNKNOWN).is_some() {
+                let given = |known: &&String| members.contains(known);
+                let given: Vec<&str> = self.properties.iter().filter(given).map(String::as_str).collect();
+                return Err(explainer.unknown(unknown(), &given));
+            }
+        }
         let instance = arguments.value();
-        let validator = self.validator().map_err(|detail| whole(Expected::Rule(detail.clone())))?;
         if validator.is_valid(&instance) {
             return Ok(());
         }
-        let errors = validator.iter_errors(&instance).take(MOST_PROBLEMS);
-        let problems: Vec<_> = errors.flat_map(|error| self.explain(&error, &instance)).collect();
-        Err(problems)
-    }
-
-    fn explain(&self, error: &ValidationError<'_>, arguments: &Value) -> Vec<ArgumentProblem> {
-        let path = path_of(error.instance_path().as_str());
-        let came = Some(short(&error.instance().to_string()));
-        let one = |expected| vec![ArgumentProblem { argument: path.clone(), expected, came: came.clone() }];
-        match error.kind() {
-            ValidationErrorKind::Required { property } => {
-                let name = property.as_str().map_or_else(|| property.to_string(), str::to_owned);
-                vec![ArgumentProblem {
-                    argument: join(&path, &name),
-                    expected: Expected::Present,
-                    came: None,
-                }]
-            }
-            ValidationErrorKind::AdditionalProperties { unexpected }
-            | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
-                let explain = |name: &String| ArgumentProblem {
-                    argument: join(&path, name),
-                    expected: Expected::Absent { near: self.meant(name, &path, arguments) },
-                    came: None,
-                };
-                unexpected.iter().map(explain).collect()
-            }
-            ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-                match alternatives(context, error) {
-                    Some(types) => one(Expected::Type(types)),
-                    None => one(Expected::Rule("one of the forms its schema allows".to_owned())),
-                }
-            }
-            kind => one(expected(kind).unwrap_or_else(|| Expected::Rule(error.to_string()))),
-        }
-    }
-
-    /// The parameter that an unknown argument was probably meant for: a near name that is not given itself.
-    fn meant(&self, name: &str, path: &str, arguments: &Value) -> Option<String> {
-        if !path.is_empty() {
-            return None;
-        }
-        let free = self.properties.iter().map(String::as_str).filter(|known| arguments.get(known).is_none());
-        near_names(name, free, 1).pop()
+        Err(explainer.problems(&instance))
     }
 }
 
@@ -158,72 +132,6 @@ fn build(schema: &Value, draft: Option<Draft>) -> Result<Validator, Box<Validati
         options = options.with_draft(draft);
     }
     options.build(schema).map_err(Box::new)
-}
-
-fn expected(kind: &ValidationErrorKind) -> Option<Expected> {
-    let rule = |text: String| Some(Expected::Rule(text));
-    match kind {
-        ValidationErrorKind::Type { kind } => Some(Expected::Type(types_of(kind))),
-        ValidationErrorKind::Enum { options } => {
-            let options =
-                options.as_array().map(|all| all.iter().map(|option| short(&option.to_string())).collect());
-            Some(Expected::OneOf(options.unwrap_or_default()))
-        }
-        ValidationErrorKind::Constant { expected_value } => {
-            Some(Expected::OneOf(vec![short(&expected_value.to_string())]))
-        }
-        ValidationErrorKind::Minimum { limit } => rule(format!("≥ {limit}")),
-        ValidationErrorKind::Maximum { limit } => rule(format!("≤ {limit}")),
-        ValidationErrorKind::ExclusiveMinimum { limit } => rule(format!("> {limit}")),
-        ValidationErrorKind::ExclusiveMaximum { limit } => rule(format!("< {limit}")),
-        ValidationErrorKind::Pattern { pattern } => rule(format!("text matching /{pattern}/")),
-        _ => None,
-    }
-}
-
-fn types_of(kind: &TypeKind) -> Vec<String> {
-    match kind {
-        TypeKind::Single(one) => vec![one.to_string()],
-        TypeKind::Multiple(many) => many.iter().map(|one| one.to_string()).collect(),
-    }
-}
-
-/// The types that would have done, where every alternative failed for the value's type alone.
-fn alternatives(context: &[Vec<ValidationError<'_>>], parent: &ValidationError<'_>) -> Option<Vec<String>> {
-    let mut types = Vec::new();
-    for branch in context {
-        let [error] = branch.as_slice() else { return None };
-        let ValidationErrorKind::Type { kind } = error.kind() else { return None };
-        if error.instance_path().as_str() != parent.instance_path().as_str() {
-            return None;
-        }
-        types.extend(types_of(kind));
-    }
-    types.dedup();
-    Some(types)
-}
-
-/// A JSON pointer as people write a path: `/data/0/name` is `data[0].name`.
-fn path_of(pointer: &str) -> String {
-    pointer.split('/').skip(1).fold(String::new(), |path, step| {
-        let step = step.replace("~1", "/").replace("~0", "~");
-        if step.bytes().all(|byte| byte.is_ascii_digit()) && !path.is_empty() {
-            format!("{path}[{step}]")
-        } else {
-            join(&path, &step)
-        }
-    })
-}
-
-fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
-}
-
-fn short(text: &str) -> String {
-    if text.chars().count() <= LONGEST_VALUE {
-        return text.to_owned();
-    }
-    text.chars().take(LONGEST_VALUE - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use toolhub_core::RawJson;
 
 use super::backend::RpcError;
+use super::budget::Exhausted;
 use super::message::refusal;
 use super::running::Served;
 
@@ -41,6 +42,13 @@ impl Body {
 
     pub(super) fn refusal(id: Option<&RawJson>, error: &RpcError) -> Self {
         Self::Text(refusal(id, error))
+    }
+
+    /// The error that stands in its place where its principal has too much unread.
+    pub fn dropped(&self, exhausted: Exhausted) -> Self {
+        let id = if let Self::Result { id, .. } = self { Some(id) } else { None };
+        let why = format!("the request was executed, but its answer was dropped: {exhausted}");
+        Self::refusal(id, &RpcError { message: why, ..exhausted.into() })
     }
 
     /// Its parts, which follow one another.

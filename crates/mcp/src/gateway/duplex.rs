@@ -11,21 +11,19 @@ use toolhub_core::{RawJson, RawObject};
 
 use super::backend::{INVALID_REQUEST, News, RpcError};
 use super::listen::{Wanted, farewell};
-use super::message::{self, Message, ONE_AT_A_TIME, Params, Request, one_line, refusal, response};
+use super::message::{self, Message, ONE_AT_A_TIME, Params, Request, one_line, refusal};
+use super::outbox::{Outbound, Outbox};
 use super::rounds::{About, Resumed};
 use super::running::{Running, Step};
 use super::session::Session;
 use super::{Client, Gateway, Principal, modern};
-
-/// Messages that may wait to be sent to a client.
-const QUEUED: usize = 1_024;
 
 /// One client at the other end of a stream. Dropping it ends what runs for it.
 #[derive(Debug)]
 pub struct Duplex {
     gateway: Arc<Gateway>,
     principal: Principal,
-    out: mpsc::Sender<String>,
+    out: Outbox,
     session: Mutex<Option<Arc<Session>>>,
     /// What runs for a modern client, by what it calls it.
     running: Arc<Mutex<HashMap<String, CancellationToken>>>,
@@ -35,8 +33,8 @@ pub struct Duplex {
 
 impl Duplex {
     /// A client, and the messages it is sent, each one line.
-    pub fn open(gateway: &Arc<Gateway>, principal: Principal) -> (Self, mpsc::Receiver<String>) {
-        let (out, messages) = mpsc::channel(QUEUED);
+    pub fn open(gateway: &Arc<Gateway>, principal: Principal) -> (Self, mpsc::Receiver<Outbound>) {
+        let (out, messages) = Outbox::new(principal.clone());
         let duplex = Self {
             gateway: Arc::clone(gateway),
             principal,
@@ -73,18 +71,14 @@ impl Duplex {
             }
             // One line is one message: several in one were never read here.
             Err((_, error)) if error.code == INVALID_REQUEST && text.trim_start().starts_with('[') => {
-                self.say(refusal(None, &RpcError::new(INVALID_REQUEST, ONE_AT_A_TIME))).await;
+                self.out.send(refusal(None, &RpcError::new(INVALID_REQUEST, ONE_AT_A_TIME))).await;
             }
-            Err((id, error)) => self.say(refusal(id.as_ref(), &error)).await,
+            Err((id, error)) => self.out.send(refusal(id.as_ref(), &error)).await,
         }
     }
 
     fn session(&self) -> MutexGuard<'_, Option<Arc<Session>>> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    async fn say(&self, text: String) {
-        let _ = self.out.send(one_line(text)).await;
     }
 
     fn hear(&self, method: &str, params: Option<&RawJson>) {
@@ -114,7 +108,7 @@ impl Duplex {
                 "ping" => Ok(RawJson::empty_object()),
                 _ => Err(RpcError::new(INVALID_REQUEST, "begin with `initialize`")),
             };
-            return self.say(response(&request.id, &answer)).await;
+            return self.out.answer(&request.id, &answer).await;
         };
         session.touch();
         let entered = session.enter(&request.id);
@@ -129,12 +123,12 @@ impl Duplex {
                     () = entered.given_up.wait() => return,
                     () = closing.cancelled() => return,
                 };
-                let (text, over) = match step {
-                    Step::Tell(text) => (text, false),
-                    Step::Over(served) => (response(&running.id, &served), true),
-                    Step::Ask(_) => continue,
-                };
-                if out.send(one_line(text)).await.is_err() || over {
+                match step {
+                    Step::Tell(text) => out.send(one_line(text)).await,
+                    Step::Over(served) => return out.answer(&running.id, &served).await,
+                    Step::Ask(_) => {}
+                }
+                if out.is_closed() {
                     return;
                 }
             }
@@ -144,15 +138,13 @@ impl Duplex {
     async fn initialize(&self, request: &Request, params: &RawObject) {
         let (session, greeting) = match self.gateway.initialize(params, &self.principal) {
             Ok(greeted) => greeted,
-            Err(error) => return self.say(refusal(Some(&request.id), &error)).await,
+            Err(error) => return self.out.send(refusal(Some(&request.id), &error)).await,
         };
         *self.session() = Some(Arc::clone(&session));
-        self.say(response(&request.id, &Ok(greeting))).await;
+        self.out.answer(&request.id, &Ok(greeting)).await;
         let (gateway, out, closing) = (Arc::clone(&self.gateway), self.out.clone(), self.closing.clone());
         self.gateway.tasks.spawn(async move {
-            let told = gateway.tell(session, move |text| {
-                let _ = out.try_send(one_line(text));
-            });
+            let told = gateway.tell(session, move |text| out.try_send(one_line(text)));
             tokio::select! {
                 () = told => {}
                 () = closing.cancelled() => {}
@@ -167,14 +159,19 @@ impl Duplex {
         });
         let facts = match facts {
             Ok(facts) => facts,
-            Err(error) => return self.say(refusal(Some(&request.id), &error)).await,
+            Err(error) => return self.out.send(refusal(Some(&request.id), &error)).await,
         };
         let token = self.closing.child_token();
         let entered = Entered::new(&self.running, &request.id, token.clone());
         if request.method == "subscriptions/listen" {
-            let listening = self.listen(request.id, Wanted::of(&params), token);
+            let wanted = Wanted::of(&params);
+            let permits = match wanted.permits(&self.principal) {
+                Ok(permits) => permits,
+                Err(error) => return self.out.send(refusal(Some(&request.id), &error)).await,
+            };
+            let listening = self.listen(request.id, wanted, token);
             self.tasks.spawn(async move {
-                let _entered = entered;
+                let _held = (entered, permits);
                 listening.await;
             });
             return;
@@ -183,8 +180,8 @@ impl Duplex {
         let running = match self.gateway.rounds.resume(&request, &params, &about) {
             Resumed::Other => self.gateway.start(request, params, Client { facts, session: None }),
             Resumed::On(running) => running,
-            Resumed::Again(question) => return self.say(response(&request.id, &Ok(question))).await,
-            Resumed::Refused(error) => return self.say(refusal(Some(&request.id), &error)).await,
+            Resumed::Again(question) => return self.out.answer(&request.id, &Ok(question)).await,
+            Resumed::Refused(error) => return self.out.send(refusal(Some(&request.id), &error)).await,
         };
         let (gateway, out) = (Arc::clone(&self.gateway), self.out.clone());
         self.tasks.spawn(async move {
@@ -208,11 +205,11 @@ impl Duplex {
         async move {
             let mut news = gateway.backend.news();
             let watched = gateway.watch_all(&wanted).await;
-            let _ = out.send(wanted.acknowledgement(&id)).await;
+            out.send(wanted.acknowledgement(&id)).await;
             loop {
                 let piece = tokio::select! {
                     () = closing.cancelled() => {
-                        let _ = out.send(response(&id, &Ok(farewell(&id)))).await;
+                        out.answer(&id, &Ok(farewell(&id))).await;
                         break;
                     }
                     () = token.cancelled() => break,
@@ -225,7 +222,7 @@ impl Duplex {
                     Err(RecvError::Closed) => break,
                 };
                 for text in pieces.iter().filter_map(|piece| wanted.told(piece, &id)) {
-                    let _ = out.send(one_line(text)).await;
+                    out.send(one_line(text)).await;
                 }
                 if out.is_closed() {
                     break;
@@ -249,22 +246,18 @@ impl Drop for Duplex {
     }
 }
 
-async fn run(gateway: Arc<Gateway>, mut running: Running, (about, out): (About, mpsc::Sender<String>)) {
+async fn run(gateway: Arc<Gateway>, mut running: Running, (about, out): (About, Outbox)) {
     loop {
-        let text = match running.step().await {
-            Step::Tell(text) => text,
-            Step::Over(served) => {
-                let _ = out.send(one_line(response(&running.id, &served))).await;
-                return;
-            }
+        match running.step().await {
+            Step::Tell(text) => out.send(one_line(text)).await,
+            Step::Over(served) => return out.answer(&running.id, &served).await,
             Step::Ask(questions) => {
                 let id = running.id.clone();
                 let asking = gateway.rounds.park(running, questions, about);
-                let _ = out.send(one_line(response(&id, &Ok(asking)))).await;
-                return;
+                return out.answer(&id, &Ok(asking)).await;
             }
-        };
-        if out.send(one_line(text)).await.is_err() {
+        }
+        if out.is_closed() {
             return;
         }
     }

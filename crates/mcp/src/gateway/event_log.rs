@@ -9,10 +9,14 @@ use futures_util::stream::{self, Stream};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use super::budget::{Permit, Principal, Resource};
+
 /// Events that are kept for a client that may come again.
 const KEPT: usize = 1_024;
 /// What they may take.
 const KEPT_BYTES: usize = 8 << 20;
+/// An event of this length is kept though the budget is used up: it may be the one that says so.
+const MAX_SMALL_EVENT: usize = 4 << 10;
 /// How often a silent stream shows that it is alive.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Said on a silent stream; clients ignore it.
@@ -20,13 +24,23 @@ pub(crate) const ALIVE: &str = ":\n\n";
 
 #[derive(Debug, Default)]
 struct State {
-    events: VecDeque<(u64, String)>,
+    events: VecDeque<(u64, String, Option<Permit>)>,
     bytes: usize,
     count: u64,
     over: bool,
+    /// Its events were discarded, so that it cannot be resumed.
+    discarded: bool,
     /// How many have begun to read; the last of them is the one who is told.
     turns: u64,
     heard_until: Option<Instant>,
+}
+
+impl State {
+    fn drop_oldest(&mut self) {
+        if let Some((_, event, _)) = self.events.pop_front() {
+            self.bytes -= event.len();
+        }
+    }
 }
 
 /// The events of one stream.
@@ -34,34 +48,83 @@ struct State {
 pub(crate) struct EventLog {
     /// Which stream of its session.
     number: u64,
+    /// Whose budget its events are kept in.
+    principal: Principal,
     state: Mutex<State>,
     bell: Notify,
     readers: watch::Sender<usize>,
 }
 
 impl EventLog {
-    pub(crate) fn new(number: u64) -> Self {
-        Self { number, state: Mutex::default(), bell: Notify::new(), readers: watch::Sender::new(0) }
+    pub(crate) fn new(number: u64, principal: &Principal) -> Arc<Self> {
+        let (bell, readers) = (Notify::new(), watch::Sender::new(0));
+        let log = Self { number, principal: principal.clone(), state: Mutex::default(), bell, readers };
+        let log = Arc::new(log);
+        principal.may_discard(&log);
+        log
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a message; an empty one tells the client only where it is.
-    pub(crate) fn push(&self, text: &str) {
+    /// Adds a message; an empty one tells the client only where it is. Returns `false` if the budget of the principal has
+    /// no room for it.
+    pub(crate) fn push(&self, text: &str) -> bool {
+        let permit = match self.permit(text.len()) {
+            Some(permit) => Some(permit),
+            None if text.len() <= MAX_SMALL_EVENT => None,
+            None => return false,
+        };
         let mut state = self.state();
-        state.count += 1;
-        let count = state.count;
+        let count = state.count + 1;
         let event = event(Some(&format!("{}-{count}", self.number)), text);
+        state.count = count;
         state.bytes += event.len();
-        state.events.push_back((count, event));
+        state.events.push_back((count, event, permit));
         while state.events.len() > 1 && (state.events.len() > KEPT || state.bytes > KEPT_BYTES) {
-            let gone = state.events.pop_front().map_or(0, |(_, event)| event.len());
-            state.bytes -= gone;
+            state.drop_oldest();
         }
         drop(state);
         self.bell.notify_waiters();
+        true
+    }
+
+    /// Room for an event: what is over is discarded for it, the oldest first, and then older events of this stream.
+    fn permit(&self, length: usize) -> Option<Permit> {
+        let take = || self.principal.take(Resource::Replay, length).ok();
+        if let Some(permit) = take() {
+            return Some(permit);
+        }
+        if length > self.principal.limits().replay_bytes {
+            return None;
+        }
+        self.principal.discard_replays(length);
+        loop {
+            if let Some(permit) = take() {
+                return Some(permit);
+            }
+            let mut state = self.state();
+            if state.events.is_empty() {
+                return None;
+            }
+            state.drop_oldest();
+        }
+    }
+
+    /// Discards its events: it cannot be resumed any more.
+    pub(crate) fn discard(&self) {
+        let mut state = self.state();
+        state.discarded = true;
+        state.bytes = 0;
+        let gone = std::mem::take(&mut state.events);
+        drop(state);
+        drop(gone);
+    }
+
+    /// Whether its events were discarded.
+    pub(crate) fn is_discarded(&self) -> bool {
+        self.state().discarded
     }
 
     /// Says that nothing more comes.
@@ -120,7 +183,8 @@ impl EventLog {
                     if state.turns != turn {
                         return None;
                     }
-                    (state.events.iter().find(|(count, _)| *count > after).cloned(), state.over)
+                    let next = state.events.iter().find(|(count, ..)| *count > after);
+                    (next.map(|(count, event, _)| (*count, event.clone())), state.over)
                 };
                 match next {
                     Some((count, event)) => return Some((event, (reader, count))),

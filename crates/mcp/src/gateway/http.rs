@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use futures_util::stream::Stream;
+use futures_util::stream::{Stream, StreamExt as _};
 use toolhub_core::RawJson;
 
 use super::backend::{INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, RpcError};
 use super::body::Body;
+use super::budget::{Permit, Resource};
 use super::event_log::place;
 use super::heads::Heads;
 use super::link::VERSION;
@@ -123,27 +124,36 @@ impl Gateway {
             Err((status, error)) => return Reply::refused(status, None, &error),
         };
         if let Some((stream, after)) = headers.text("last-event-id").and_then(place) {
-            return match session.log(stream) {
-                Some(log) => Reply::Events(Box::pin(log.read(after))),
-                None => {
+            let kept = session.log(stream).filter(|log| !log.is_discarded());
+            return match (kept, principal.take(Resource::Streams, 1)) {
+                (Some(log), Ok(permit)) => Reply::Events(holding(permit, log.read(after))),
+                (Some(_), Err(exhausted)) => Reply::refused(429, None, &exhausted.into()),
+                (None, _) => {
                     let gone = RpcError::new(INVALID_REQUEST, "that stream is not kept any more");
                     Reply::refused(404, None, &gone)
                 }
             };
         }
+        let permit = match principal.take(Resource::Streams, 1) {
+            Ok(permit) => permit,
+            Err(exhausted) => return Reply::refused(429, None, &exhausted.into()),
+        };
         let (log, new) = session.own_log();
         if new {
             let (gateway, listener, written) = (Arc::clone(self), Arc::clone(&session), Arc::clone(&log));
             self.tasks.spawn(async move {
                 let telling = Arc::clone(&written);
-                gateway.tell(listener, move |text| telling.push(&one_line(text))).await;
+                let tell = move |text| {
+                    telling.push(&one_line(text));
+                };
+                gateway.tell(listener, tell).await;
                 written.finish();
             });
             log.push("");
         }
         // Who lost a stream says where it was; whoever does not is told what happens from now on.
         let after = if new { 0 } else { log.count() };
-        Reply::Events(Box::pin(log.read(after)))
+        Reply::Events(holding(permit, log.read(after)))
     }
 
     /// Ends a session.
@@ -305,7 +315,10 @@ impl Gateway {
         };
         if request.method == "subscriptions/listen" {
             let wanted = Wanted::of(&params);
-            return Reply::Events(self.listen(request.id, wanted).await);
+            return match self.listen(request.id.clone(), wanted, principal).await {
+                Ok(events) => Reply::Events(events),
+                Err(error) => Reply::refused(429, Some(&request.id), &error),
+            };
         }
         let about = About::of(principal, &request, &params);
         let running = match self.rounds.resume(&request, &params, &about) {
@@ -316,6 +329,13 @@ impl Gateway {
         };
         self.run(running, about).await
     }
+}
+
+/// A stream that is part of a budget until it is dropped.
+fn holding(permit: Permit, events: impl Stream<Item = String> + Send + 'static) -> Events {
+    Box::pin(events.inspect(move |_| {
+        let _held = &permit;
+    }))
 }
 
 pub(super) fn given_up() -> RpcError {

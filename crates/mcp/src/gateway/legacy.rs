@@ -6,10 +6,14 @@ use toolhub_core::{RawJson, RawObject};
 
 use super::backend::RpcError;
 use super::link::ClientFacts;
+use super::listen::check_uri;
 use super::running::Served;
 use super::session::Session;
 use super::{Gateway, Principal, capabilities, secret, server_info};
 use crate::era::{Era, LEGACY};
+
+/// The longest capabilities of a client.
+const MAX_CAPABILITIES_BYTES: usize = 64 << 10;
 
 impl Gateway {
     /// Greets a client: its session, and what it is told.
@@ -24,6 +28,11 @@ impl Gateway {
         };
         // Whoever wants another revision is offered our newest (2025-11-25, basic/lifecycle).
         let version = LEGACY.iter().copied().find(|known| *known == wanted).unwrap_or(LEGACY[0]);
+        // They are kept for as long as the session.
+        if params.get("capabilities").is_some_and(|can| can.get().len() > MAX_CAPABILITIES_BYTES) {
+            let why = format!("`capabilities` have at most {MAX_CAPABILITIES_BYTES} bytes");
+            return Err(RpcError::invalid_params(why));
+        }
         let can = params.get("capabilities").filter(|can| can.is_object()).map(RawJson::apart);
         let facts = ClientFacts {
             number: self.new_client(),
@@ -59,11 +68,12 @@ impl Gateway {
     pub(super) async fn watch(&self, session: Option<&Session>, params: &RawObject, wanted: bool) -> Served {
         let uri = params.get("uri").and_then(|uri| uri.decode::<String>().ok());
         let uri = uri.ok_or_else(|| RpcError::invalid_params("`uri` must name a resource"))?;
+        check_uri(&uri)?;
         let Some(session) = session else { return Ok(RawJson::empty_object()) };
-        if session.watch(&uri, wanted)
+        if session.watch(&uri, wanted)?
             && let Err(error) = self.backend.watch(&uri, wanted).await
         {
-            session.watch(&uri, !wanted);
+            session.watch(&uri, !wanted)?;
             return Err(error);
         }
         Ok(RawJson::empty_object())
@@ -72,7 +82,7 @@ impl Gateway {
     /// Forgets what a session wanted, when it is over.
     pub(super) async fn unwatch(&self, session: &Session) {
         for uri in session.watched() {
-            session.watch(&uri, false);
+            let _ = session.watch(&uri, false);
             let _ = self.backend.watch(&uri, false).await;
         }
     }

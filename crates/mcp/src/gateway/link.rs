@@ -12,6 +12,7 @@ use toolhub_core::{BoxFuture, RawJson, RawObject, TraceContext};
 use super::ENDING;
 use super::asking::Asking;
 use super::backend::RpcError;
+use super::budget::Principal;
 use super::level::Level;
 use super::message::{self, Params};
 use super::running::Served;
@@ -121,6 +122,11 @@ impl ClientLink {
         let (lacking, words) = (Mutex::default(), Words::default());
         let asking = Asking::current();
         (Arc::new(Self { facts, asking, meta, extras, progress, hears_log, lacking, words }), members)
+    }
+
+    /// The principal that made the request, where it is known.
+    pub(crate) fn principal_budget(&self) -> Option<&Principal> {
+        self.asking.as_ref().map(|asking| &asking.principal)
     }
 
     /// Waits for an answer, as long as the client is there and people may think.

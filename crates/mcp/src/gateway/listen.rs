@@ -8,9 +8,13 @@ use tokio::sync::broadcast::error::RecvError;
 use toolhub_core::{RawJson, RawObject};
 
 use super::Gateway;
-use super::backend::News;
+use super::backend::{News, RpcError};
+use super::budget::{Permit, Principal, Resource};
 use super::message::{Params, notification};
 use super::session::Session;
+
+/// The longest URI that can be subscribed to.
+const MAX_URI_BYTES: usize = 4 << 10;
 
 /// What a modern client wants to hear of.
 #[derive(Debug, Default, Deserialize)]
@@ -30,6 +34,13 @@ impl Wanted {
 
     pub(super) fn resources(&self) -> impl Iterator<Item = &str> {
         self.resource_subscriptions.iter().map(String::as_str)
+    }
+
+    /// The stream and its subscriptions as parts of a principal's budget.
+    pub(super) fn permits(&self, principal: &Principal) -> Result<[Permit; 2], RpcError> {
+        self.resources().try_for_each(check_uri)?;
+        let subscriptions = self.resource_subscriptions.len();
+        Ok([principal.take(Resource::Streams, 1)?, principal.take(Resource::Subscriptions, subscriptions)?])
     }
 
     /// The first word on the stream: what will be told.
@@ -63,6 +74,14 @@ impl Wanted {
             notification(method, Some(&tagged(params, id).into_raw()))
         })
     }
+}
+
+/// Refuses a URI that is too long to be kept for each subscriber.
+pub(super) fn check_uri(uri: &str) -> Result<(), RpcError> {
+    if uri.len() <= MAX_URI_BYTES {
+        return Ok(());
+    }
+    Err(RpcError::invalid_params(format!("a URI that is subscribed to has at most {MAX_URI_BYTES} bytes")))
 }
 
 /// Params that name the subscription they are told for.

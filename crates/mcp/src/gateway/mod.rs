@@ -4,6 +4,7 @@
 mod asking;
 mod backend;
 mod body;
+mod budget;
 mod duplex;
 mod event_log;
 mod heads;
@@ -15,6 +16,7 @@ mod listen;
 mod message;
 mod methods;
 mod modern;
+mod outbox;
 mod rounds;
 mod running;
 mod session;
@@ -37,10 +39,12 @@ use toolhub_core::{CallerLink, RawJson, RawObject};
 pub use asking::Asking;
 pub use backend::{Backend, GatewayCall, Handover, News, RpcError, ToolList};
 pub use body::Body;
+pub use budget::{Exhausted, Limits, Permit, Principal, Principals, Resource, TooFast};
 pub use duplex::Duplex;
 pub use heads::{Heads, PROTOCOL_VERSION, SESSION_ID, printable};
 pub use http::{Events, Reply};
 pub use methods::Handed;
+pub use outbox::Outbound;
 
 use self::backend::modern_list_tail;
 use self::level::Level;
@@ -59,22 +63,6 @@ const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// Said to who waits still when everything ends.
 const ENDING: i64 = -32000;
 const CUT: &str = "the gateway was stopped before this was done; what had begun may have had its effect";
-
-/// Who is calling: nobody in particular on this machine, or whom a token names.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Principal(Arc<str>);
-
-impl Principal {
-    /// The one of that name.
-    pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self(name.into())
-    }
-
-    /// Its name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
 
 /// Serves a backend to MCP clients.
 pub struct Gateway {

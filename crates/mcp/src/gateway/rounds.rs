@@ -17,8 +17,6 @@ use super::running::Running;
 
 /// Begins what we give a client to come again with; what does not is a server's own.
 const OURS: &str = "toolhub.";
-/// Requests that may wait for answers; the oldest goes when another comes.
-const MOST: usize = 1_024;
 
 struct Parked {
     running: Running,
@@ -85,6 +83,7 @@ impl Rounds {
         let asking = asking(&token, &questions);
         let mut all = self.all();
         sweep(&mut all);
+        make_room(&mut all, &about.principal);
         all.insert(token, Parked { running, questions, about, since: Instant::now() });
         asking
     }
@@ -152,11 +151,20 @@ fn without_token(mut params: RawObject) -> RawObject {
     params
 }
 
-/// Lets go of what waited too long; dropping it cancels it.
+/// Removes requests that waited too long; dropping one cancels it.
 fn sweep(all: &mut HashMap<String, Parked>) {
     all.retain(|_, parked| parked.since.elapsed() < PATIENCE);
-    while all.len() >= MOST {
-        let oldest = all.iter().min_by_key(|(_, parked)| parked.since).map(|(token, _)| token.clone());
+}
+
+/// Removes the oldest requests of a principal that has as many as it may have, and never those of another.
+fn make_room(all: &mut HashMap<String, Parked>, principal: &Principal) {
+    let limit = principal.limits().pending_input;
+    loop {
+        let own = || all.iter().filter(|(_, parked)| parked.about.principal.shares_budget(principal));
+        if own().count() < limit {
+            return;
+        }
+        let oldest = own().min_by_key(|(_, parked)| parked.since).map(|(token, _)| token.clone());
         let Some(oldest) = oldest else { return };
         all.remove(&oldest);
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use toolhub_core::{BoxFuture, RawJson};
 
 use super::backend::RpcError;
+use super::budget::{Permit, Resource};
 use super::link::{ClientLink, Question};
 use super::words::Word;
 
@@ -33,11 +34,18 @@ pub(crate) struct Running {
     pub(crate) link: Arc<ClientLink>,
     work: BoxFuture<'static, Served>,
     served: Option<Served>,
+    /// It counts among its principal's requests until it is over, also while its answer is a stream.
+    _permit: Option<Permit>,
 }
 
 impl Running {
     pub(crate) fn new(id: RawJson, link: Arc<ClientLink>, work: BoxFuture<'static, Served>) -> Self {
-        Self { id, link, work, served: None }
+        let permit = link.principal_budget().map(|principal| principal.take(Resource::Running, 1));
+        let (permit, served) = match permit.transpose() {
+            Ok(permit) => (permit, None),
+            Err(exhausted) => (None, Some(Err(exhausted.into()))),
+        };
+        Self { id, link, work, served, _permit: permit }
     }
 
     /// A question, and those that come with it: a server that wants to know several things asks them at once.

@@ -1,6 +1,6 @@
 //! The sessions of legacy clients: what was agreed with each, what runs for it, and when it is forgotten.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,14 +12,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolhub_core::{FastMap, RawJson};
 
-use super::Principal;
+use super::budget::{Exhausted, Permit, Principal, Resource};
 use super::event_log::EventLog;
 use super::link::ClientFacts;
 
 /// A session that nobody used for so long is forgotten.
 const IDLE: Duration = Duration::from_secs(3600);
-/// Sessions at most; the one that was not used for longest goes when another comes.
-const MOST: usize = 10_000;
+/// How often sessions that nobody used are looked for.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 /// Streams of one session that can be taken up again.
 const STREAMS: usize = 64;
 
@@ -43,7 +43,7 @@ struct State {
     /// What runs, by its number here: hardly ever many at a time. What the client calls it is looked at when it gives it up.
     running: Vec<(u64, RawJson, Arc<GivenUp>)>,
     entered: u64,
-    watched: BTreeSet<String>,
+    watched: BTreeMap<String, Permit>,
     logs: HashMap<u64, Arc<EventLog>>,
 }
 
@@ -60,7 +60,7 @@ impl Session {
             used: Instant::now(),
             running: Vec::new(),
             entered: 0,
-            watched: BTreeSet::new(),
+            watched: BTreeMap::new(),
             logs: HashMap::new(),
         };
         let (closing, streams) = (CancellationToken::new(), AtomicU64::new(1));
@@ -120,24 +120,32 @@ impl Session {
     }
 
     /// Wants to hear of a resource, or no longer; whether that is new.
-    pub(crate) fn watch(&self, uri: &str, wanted: bool) -> bool {
+    pub(crate) fn watch(&self, uri: &str, wanted: bool) -> Result<bool, Exhausted> {
         let mut state = self.state();
-        if wanted { state.watched.insert(uri.to_owned()) } else { state.watched.remove(uri) }
+        if !wanted {
+            return Ok(state.watched.remove(uri).is_some());
+        }
+        if state.watched.contains_key(uri) {
+            return Ok(false);
+        }
+        let permit = self.principal.take(Resource::Subscriptions, 1)?;
+        state.watched.insert(uri.to_owned(), permit);
+        Ok(true)
     }
 
     pub(crate) fn watches(&self, uri: &str) -> bool {
-        self.state().watched.contains(uri)
+        self.state().watched.contains_key(uri)
     }
 
     /// What it wanted to hear of.
     pub(crate) fn watched(&self) -> Vec<String> {
-        self.state().watched.iter().cloned().collect()
+        self.state().watched.keys().cloned().collect()
     }
 
     /// A new stream that can be taken up again.
     pub(crate) fn open_log(&self) -> Arc<EventLog> {
         let number = self.streams.fetch_add(1, Ordering::Relaxed);
-        let log = Arc::new(EventLog::new(number));
+        let log = EventLog::new(number, &self.principal);
         let mut state = self.state();
         if state.logs.len() >= STREAMS {
             let oldest = state.logs.keys().copied().filter(|number| *number != 0).min();
@@ -158,7 +166,7 @@ impl Session {
         if let Some(log) = state.logs.get(&0).filter(|log| !log.is_over()) {
             return (Arc::clone(log), false);
         }
-        let log = Arc::new(EventLog::new(0));
+        let log = EventLog::new(0, &self.principal);
         state.logs.insert(0, Arc::clone(&log));
         (log, true)
     }
@@ -211,26 +219,51 @@ impl Drop for Entered {
 
 /// All sessions.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<FastMap<String, Arc<Session>>>);
+pub(crate) struct Sessions(Mutex<Open>);
+
+#[derive(Debug, Default)]
+struct Open {
+    by_id: FastMap<String, Arc<Session>>,
+    /// When those that nobody used were last looked for.
+    swept: Option<Instant>,
+}
+
+impl Open {
+    /// Removes the sessions that nobody used for long.
+    fn sweep(&mut self, gone: &mut Vec<Arc<Session>>) {
+        let now = Instant::now();
+        if self.swept.is_some_and(|swept| now.duration_since(swept) < SWEEP_INTERVAL) {
+            return;
+        }
+        self.swept = Some(now);
+        gone.extend(self.by_id.extract_if(|_, one| one.is_idle()).map(|(_, one)| one));
+    }
+
+    /// Removes the sessions of a principal that were not used for longest, until it may have another. Those of others
+    /// stay.
+    fn make_room(&mut self, principal: &Principal, gone: &mut Vec<Arc<Session>>) {
+        let limit = principal.limits().sessions.max(1);
+        let own = |one: &&Arc<Session>| one.principal.shares_budget(principal);
+        let count = self.by_id.values().filter(own).count();
+        for _ in limit..=count {
+            let oldest = self.by_id.values().filter(own).min_by_key(|one| one.state().used);
+            let oldest = oldest.map(|one| one.id.clone());
+            gone.extend(oldest.and_then(|oldest| self.by_id.remove(&oldest)));
+        }
+    }
+}
 
 impl Sessions {
-    fn all(&self) -> MutexGuard<'_, FastMap<String, Arc<Session>>> {
+    fn all(&self) -> MutexGuard<'_, Open> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a session in; those that had to go for it.
+    /// Adds a session; those that were removed for it.
     pub(crate) fn insert(&self, session: Arc<Session>) -> Vec<Arc<Session>> {
-        let mut all = self.all();
-        let (stay, mut gone): (FastMap<_, _>, Vec<_>) = {
-            let (stay, gone): (Vec<_>, Vec<_>) = all.drain().partition(|(_, one)| !one.is_idle());
-            (stay.into_iter().collect(), gone.into_iter().map(|(_, one)| one).collect())
-        };
-        *all = stay;
-        while all.len() >= MOST {
-            let oldest = all.values().min_by_key(|one| one.state().used).map(|one| one.id.clone());
-            gone.extend(oldest.and_then(|oldest| all.remove(&oldest)));
-        }
-        all.insert(session.id.clone(), session);
+        let (mut gone, mut all) = (Vec::new(), self.all());
+        all.sweep(&mut gone);
+        all.make_room(&session.principal, &mut gone);
+        all.by_id.insert(session.id.clone(), session);
         drop(all);
         gone.iter().for_each(|one| one.close());
         gone
@@ -238,19 +271,19 @@ impl Sessions {
 
     /// The session of that id, where it is this principal's.
     pub(crate) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
-        let found = self.all().get(id).filter(|one| one.principal == *principal).cloned()?;
+        let found = self.all().by_id.get(id).filter(|one| one.principal == *principal).cloned()?;
         found.touch().then_some(found)
     }
 
     /// Ends a session.
     pub(crate) fn remove(&self, id: &str) {
-        if let Some(session) = self.all().remove(id) {
+        if let Some(session) = self.all().by_id.remove(id) {
             session.close();
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.all().len()
+        self.all().by_id.len()
     }
 }
 

@@ -8,7 +8,8 @@ use tokio::sync::broadcast::error::RecvError;
 use toolhub_core::RawJson;
 
 use super::Gateway;
-use super::backend::News;
+use super::backend::{News, RpcError};
+use super::budget::{Permit, Principal};
 use super::event_log::{ALIVE, EventLog, KEEP_ALIVE, event};
 use super::http::{Events, Reply, given_up, status_of};
 use super::listen::{Wanted, farewell};
@@ -65,13 +66,20 @@ impl Gateway {
     }
 
     /// The stream of news that a modern client asked for.
-    pub(super) async fn listen(self: &Arc<Self>, id: RawJson, wanted: Wanted) -> Events {
+    pub(super) async fn listen(
+        self: &Arc<Self>,
+        id: RawJson,
+        wanted: Wanted,
+        principal: &Principal,
+    ) -> Result<Events, RpcError> {
+        let permits = wanted.permits(principal)?;
         let news = self.backend.news();
         let watched = self.watch_all(&wanted).await;
-        let watching = Watching { gateway: Arc::clone(self), wanted, watched, id: id.apart() };
+        let watching =
+            Watching { gateway: Arc::clone(self), wanted, watched, id: id.apart(), _permits: permits };
         let first = event(None, &watching.wanted.acknowledgement(&watching.id));
         let state = (Some(first), news, Some(watching));
-        Box::pin(stream::unfold(state, |(first, mut news, watching)| async move {
+        Ok(Box::pin(stream::unfold(state, |(first, mut news, watching)| async move {
             let watching = watching?;
             if let Some(first) = first {
                 return Some((first, (None, news, Some(watching))));
@@ -97,7 +105,7 @@ impl Gateway {
                     return Some((told, (None, news, Some(watching))));
                 }
             }
-        }))
+        })))
     }
 }
 
@@ -114,6 +122,7 @@ struct Watching {
     wanted: Wanted,
     watched: Vec<String>,
     id: RawJson,
+    _permits: [Permit; 2],
 }
 
 impl Drop for Watching {
@@ -131,6 +140,13 @@ impl Drop for Watching {
     }
 }
 
+/// The answer of a request that ran, where there is no room to keep it.
+fn unkept() -> RpcError {
+    let why = "the request was executed, but its answer was dropped: too many events of this caller were not read \
+               (`replay_bytes` in `[serve.limits]`)";
+    RpcError::new(-32000, why)
+}
+
 /// Runs a legacy request to its end, whether or not its client hears it at the moment.
 pub(super) async fn pump(log: Arc<EventLog>, mut running: Running, entered: Entered) {
     loop {
@@ -143,9 +159,13 @@ pub(super) async fn pump(log: Arc<EventLog>, mut running: Running, entered: Ente
             () = log.abandoned(GRACE) => break,
         };
         match step {
-            Step::Tell(text) => log.push(&one_line(text)),
+            Step::Tell(text) => {
+                log.push(&one_line(text));
+            }
             Step::Over(served) => {
-                log.push(&one_line(response(&running.id, &served)));
+                if !log.push(&one_line(response(&running.id, &served))) {
+                    log.push(&refusal(Some(&running.id), &unkept()));
+                }
                 break;
             }
             Step::Ask(_) => {}

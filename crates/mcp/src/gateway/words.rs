@@ -11,6 +11,8 @@ use super::link::Question;
 
 /// Messages that may wait on their way to a client; what is told beyond that is lost.
 const WAITING: usize = 256;
+/// Bytes of such messages; one is taken whatever its length.
+const MAX_WAITING_BYTES: usize = 1 << 20;
 
 /// Something for a client.
 #[derive(Debug)]
@@ -24,9 +26,21 @@ pub(crate) enum Word {
 #[derive(Debug, Default)]
 struct State {
     words: VecDeque<Word>,
+    /// Bytes of the messages among them.
+    bytes: usize,
     /// Who says them to the client, while there are none.
     waiting: Option<Waker>,
     closed: bool,
+}
+
+impl State {
+    fn pop(&mut self) -> Option<Word> {
+        let word = self.words.pop_front()?;
+        if let Word::Message(text) = &word {
+            self.bytes -= text.len();
+        }
+        Some(word)
+    }
 }
 
 /// What waits to be said.
@@ -44,7 +58,8 @@ impl Words {
     /// Tells something. A client that does not read loses what it is told, and nobody waits for it.
     pub(crate) fn tell(&self, text: String) {
         let state = self.state();
-        if state.words.len() < WAITING && !state.closed {
+        let fits = state.bytes == 0 || state.bytes.saturating_add(text.len()) <= MAX_WAITING_BYTES;
+        if state.words.len() < WAITING && fits && !state.closed {
             say(state, Word::Message(text));
         }
     }
@@ -56,14 +71,14 @@ impl Words {
 
     /// What is to be said next, if there is anything.
     pub(crate) fn take(&self) -> Option<Word> {
-        self.state().words.pop_front()
+        self.state().pop()
     }
 
     /// Waits for what is to be said next. One at a time waits for that.
     pub(crate) async fn next(&self) -> Word {
         poll_fn(|context| {
             let mut state = self.state();
-            match state.words.pop_front() {
+            match state.pop() {
                 Some(word) => Poll::Ready(word),
                 None => {
                     match &mut state.waiting {
@@ -100,6 +115,9 @@ impl Words {
 
 /// Adds a word, and wakes whoever waits for one.
 fn say(mut state: MutexGuard<'_, State>, word: Word) {
+    if let Word::Message(text) = &word {
+        state.bytes += text.len();
+    }
     state.words.push_back(word);
     let waiting = state.waiting.take();
     drop(state);

@@ -15,17 +15,18 @@ use std::time::Instant;
 
 use bytes::BytesMut;
 use futures_util::Stream as _;
-use tokio::io::{AsyncWriteExt as _, ReadBuf};
+use tokio::io::{AsyncWrite as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_util::io::poll_read_buf;
 use toolhub_core::inflow::let_in;
 use toolhub_core::outflow::Outflow;
-use toolhub_mcp::gateway::{Body, Events, Reply};
+use toolhub_mcp::gateway::{Body, Events, Principal, Reply, Resource};
 
 use self::head::{Found, Known, Missing};
 use self::written::{END, LONG, Written, chunk};
 use crate::account::Account;
 use crate::answers::{Familiar, Shared};
+use crate::arrival::MAX_UNCOUNTED;
 use crate::connection::{Answering, Order, Standing};
 use crate::lanes::Stay;
 
@@ -145,14 +146,14 @@ impl Short<'_> {
         })
         .await;
         if came.is_none() && missing == Missing::Body {
-            let _ = stream.write_all(LATE).await;
+            let _ = stream.try_write(LATE);
         }
         came.is_some_and(|came| came > 0)
     }
 
     async fn answer(&self, stream: &mut TcpStream, head: &Head<'_>, familiar: &mut Familiar) -> Answered {
         let began = Instant::now();
-        let Some(admitted) = self.shared.admits(head, familiar) else { return Answered::Not };
+        let Some(admitted) = self.shared.admits(head, self.client, familiar) else { return Answered::Not };
         let answering = self.standing.answering();
         let mut account = Account::open(&self.shared.events, self.client, ("POST", head.path));
         let reply = {
@@ -162,50 +163,108 @@ impl Short<'_> {
         let Some(reply) = reply else { return Answered::Last };
         let last = self.standing.is_finishing();
         match reply {
-            Reply::Body { status, body, session } => {
+            Reply::Body { status, mut body, session } => {
+                let length = body.len();
+                let unread = match familiar.who().filter(|_| length > MAX_UNCOUNTED) {
+                    Some(who) => who.take(Resource::Unread, length).map(Some),
+                    None => Ok(None),
+                };
+                let _unread = unread.unwrap_or_else(|exhausted| {
+                    body = body.dropped(exhausted);
+                    None
+                });
                 if let Some(account) = &mut account {
                     account.answers(status, &body);
                 }
                 let mut out = Outflow::begin();
                 Written { status, session: session.as_deref(), last, now: began }.body(&body, &mut out);
-                if send(stream, &out, &body).await && !last { Answered::Whole } else { Answered::Last }
+                if self.send(stream, &out, &body).await && !last { Answered::Whole } else { Answered::Last }
             }
             Reply::Events(events) => {
-                Answered::Telling(Telling { events, account, last, began, _answering: answering })
+                let who = familiar.who().cloned();
+                Answered::Telling(Telling { events, who, account, last, began, _answering: answering })
             }
         }
     }
 
     /// Tells events as they come; whether all of them were told and another message may follow.
     async fn tell(&self, stream: &mut TcpStream, telling: Telling) -> bool {
-        let Telling { mut events, mut account, last, began, _answering } = telling;
+        let Telling { mut events, who, mut account, last, began, _answering } = telling;
         if let Some(account) = &mut account {
             account.answered(200);
         }
         let mut out = Outflow::begin();
+        let mut unread = None;
         Written { status: 200, session: None, last, now: began }.stream(&mut out);
         loop {
-            if stream.write_all(&out).await.is_err() {
+            if !self.write(stream, &mut [IoSlice::new(&out)]).await {
                 return false;
             }
-            drop(out);
+            drop((out, unread.take()));
             self.standing.call();
             let next = poll_fn(|context| {
                 self.unless_gone(stream, context, |context| Pin::new(&mut events).poll_next(context))
             });
             let event = match next.await {
                 None => return false,
-                Some(None) => return stream.write_all(END).await.is_ok() && !last,
+                Some(None) => return self.write(stream, &mut [IoSlice::new(END)]).await && !last,
                 Some(Some(event)) => event,
             };
             if let Some(account) = &mut account {
                 account.sends(event.len());
+            }
+            if event.len() > MAX_UNCOUNTED {
+                // A stream ends before an event that would be too much unread; its client may resume it.
+                let permit = who.as_ref().map(|who| who.take(Resource::Unread, event.len())).transpose();
+                let Ok(permit) = permit else { return false };
+                unread = permit;
             }
             out = Outflow::begin();
             if !event.is_empty() {
                 chunk(&event, &mut out);
             }
         }
+    }
+
+    /// Sends a head, and behind it what was too long to stand there already; whether that could be done.
+    async fn send(&self, stream: &mut TcpStream, head: &[u8], body: &Body) -> bool {
+        if body.len() <= LONG {
+            return self.write(stream, &mut [IoSlice::new(head)]).await;
+        }
+        let mut pieces: Vec<IoSlice<'_>> = [IoSlice::new(head)].into();
+        pieces.extend(body.parts().into_iter().map(|part| IoSlice::new(part.as_bytes())));
+        self.write(stream, &mut pieces).await
+    }
+
+    /// Writes all of these pieces, for as long as the client reads; whether that could be done.
+    async fn write(&self, stream: &mut TcpStream, mut left: &mut [IoSlice<'_>]) -> bool {
+        IoSlice::advance_slices(&mut left, 0);
+        poll_fn(|context| {
+            while !left.is_empty() {
+                let stream = Pin::new(&mut *stream);
+                let written = match &*left {
+                    [one] => stream.poll_write(context, one),
+                    several => stream.poll_write_vectored(context, several),
+                };
+                match written {
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(false),
+                    Poll::Ready(Ok(written)) => {
+                        IoSlice::advance_slices(&mut left, written);
+                        self.standing.write_progressed();
+                    }
+                    Poll::Pending => {
+                        self.standing.write_blocked();
+                        // One that does not read in time is broken off.
+                        return match self.standing.order(context) {
+                            Order::BreakOff => Poll::Ready(false),
+                            Order::GoOn | Order::Finish => Poll::Pending,
+                        };
+                    }
+                }
+            }
+            Poll::Ready(true)
+        })
+        .await
     }
 
     /// Goes on with something for the request where there is something to do for it; nothing comes of it where its client
@@ -247,26 +306,10 @@ enum Answered {
 /// A stream of events that is to be told.
 struct Telling {
     events: Events,
+    who: Option<Principal>,
     account: Option<Box<Account>>,
     /// Nothing follows it.
     last: bool,
     began: Instant,
     _answering: Answering,
-}
-
-/// Sends a head, and behind it what was too long to stand there already; whether that could be done.
-async fn send(stream: &mut TcpStream, head: &[u8], body: &Body) -> bool {
-    if body.len() <= LONG {
-        return stream.write_all(head).await.is_ok();
-    }
-    let mut pieces: Vec<IoSlice<'_>> = [IoSlice::new(head)].into();
-    pieces.extend(body.parts().into_iter().map(|part| IoSlice::new(part.as_bytes())));
-    let mut left = &mut pieces[..];
-    while !left.is_empty() {
-        match stream.write_vectored(left).await {
-            Ok(0) | Err(_) => return false,
-            Ok(written) => IoSlice::advance_slices(&mut left, written),
-        }
-    }
-    true
 }

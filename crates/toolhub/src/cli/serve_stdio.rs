@@ -62,7 +62,7 @@ pub(super) async fn stdio(gateways: &Arc<Gateways>, outlook: &Outlook) -> anyhow
     let saying = async {
         while let Some(text) = messages.recv().await {
             account.says(&text);
-            if said.send(text).await.is_err() {
+            if said.send(text.into_text()).await.is_err() {
                 return;
             }
         }
@@ -73,7 +73,7 @@ pub(super) async fn stdio(gateways: &Arc<Gateways>, outlook: &Outlook) -> anyhow
     }
     while let Ok(text) = messages.try_recv() {
         account.says(&text);
-        let _ = said.send(text).await;
+        let _ = said.send(text.into_text()).await;
     }
     drop((said, duplex));
     let _ = tokio::task::spawn_blocking(move || writer.join()).await;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use toolhub_core::lang::Text;
-use toolhub_server::{Door, LogPlace, ServeOptions, Token};
+use toolhub_server::{Door, Limits, LogPlace, ServeOptions, Token};
 
 use super::bind::Bind;
 use super::span::Span;
@@ -34,8 +34,52 @@ pub struct ServeSettings {
     pub header_timeout: Option<Span>,
     /// How long what runs may take to end when the server is stopped.
     pub drain: Option<Span>,
+    /// How much one caller may hold.
+    pub limits: ServeLimits,
     /// Where requests are written down: `off`, `stderr`, or a file; a relative one counts from the config file's folder.
     pub access_log: Option<String>,
+}
+
+/// `[serve.limits]`: how much one caller may hold of what all callers share. A caller is a token, or without tokens an
+/// address.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct ServeLimits {
+    /// Sessions of one profile; the one that was not used for longest is ended for another.
+    pub sessions: Option<usize>,
+    /// Streams of events that belong to no request.
+    pub streams: Option<usize>,
+    /// Requests that wait for an answer of their client; the oldest is cancelled for another.
+    pub pending_input: Option<usize>,
+    /// Resources that are subscribed to.
+    pub subscriptions: Option<usize>,
+    /// Bytes of messages over 64 KiB that are being received or handled.
+    pub upload_bytes: Option<usize>,
+    /// Bytes of answers over 64 KiB that were not read yet.
+    pub unread_bytes: Option<usize>,
+    /// Bytes of events that are kept for streams that may be resumed.
+    pub replay_bytes: Option<usize>,
+    /// Connections of one address whose first request has not come yet.
+    pub unproven_connections: Option<usize>,
+    /// How long nothing may be read of an answer before its connection is closed.
+    pub write_timeout: Option<Span>,
+}
+
+impl ServeLimits {
+    /// A limit that would let nothing through.
+    fn zero(&self) -> Option<&'static str> {
+        let all = [
+            ("sessions", self.sessions),
+            ("streams", self.streams),
+            ("pending_input", self.pending_input),
+            ("subscriptions", self.subscriptions),
+            ("upload_bytes", self.upload_bytes),
+            ("unread_bytes", self.unread_bytes),
+            ("replay_bytes", self.replay_bytes),
+            ("unproven_connections", self.unproven_connections),
+        ];
+        all.into_iter().find(|(_, limit)| *limit == Some(0)).map(|(key, _)| key)
+    }
 }
 
 /// `[auth]`
@@ -61,13 +105,10 @@ impl ServeSettings {
     pub(super) fn problem(&self, auth: &AuthSettings) -> Option<(&'static str, Text)> {
         if self.at_once == Some(0) || self.per_second == Some(0) || self.body_bytes == Some(0) {
             let key = if self.at_once == Some(0) { "at_once" } else { "[serve]" };
-            return Some((
-                key,
-                Text::new(
-                    "0 would let nobody in: leave it out, or name a number",
-                    "0 会拒绝所有请求：请去掉，或写一个数",
-                ),
-            ));
+            return Some(none_let_in(key));
+        }
+        if let Some(key) = self.limits.zero() {
+            return Some(none_let_in(key));
         }
         if let Some(origin) = self.origins.iter().find(|origin| !origin.contains("://")) {
             let what = Text::new(
@@ -110,6 +151,21 @@ impl ServeSettings {
         }
     }
 
+    fn limits_of_callers(&self, usual: &Limits) -> Limits {
+        let limits = &self.limits;
+        Limits {
+            at_once: self.at_once.unwrap_or(usual.at_once),
+            per_second: self.per_second.or(usual.per_second),
+            sessions: limits.sessions.unwrap_or(usual.sessions),
+            streams: limits.streams.unwrap_or(usual.streams),
+            pending_input: limits.pending_input.unwrap_or(usual.pending_input),
+            subscriptions: limits.subscriptions.unwrap_or(usual.subscriptions),
+            upload_bytes: limits.upload_bytes.unwrap_or(usual.upload_bytes),
+            unread_bytes: limits.unread_bytes.unwrap_or(usual.unread_bytes),
+            replay_bytes: limits.replay_bytes.unwrap_or(usual.replay_bytes),
+        }
+    }
+
     /// How the hub is served.
     pub fn options(&self, auth: &AuthSettings, bind: Option<Bind>) -> ServeOptions {
         let usual = ServeOptions::at(bind.or(self.bind).map_or(DEFAULT_BIND, |bind| bind.0));
@@ -123,13 +179,23 @@ impl ServeSettings {
         ServeOptions {
             door,
             body_bytes: self.body_bytes.unwrap_or(usual.body_bytes),
-            at_once: self.at_once.unwrap_or(usual.at_once),
-            per_second: self.per_second.or(usual.per_second),
+            limits: self.limits_of_callers(&usual.limits),
+            unproven_connections: self.limits.unproven_connections.unwrap_or(usual.unproven_connections),
+            write_timeout: self.limits.write_timeout.map_or(usual.write_timeout, |span| span.0),
             header_timeout: self.header_timeout.map_or(usual.header_timeout, |span| span.0),
             drain: self.drain.map_or(usual.drain, |span| span.0),
             ..usual
         }
     }
+}
+
+/// A limit of 0 cannot be meant.
+fn none_let_in(key: &'static str) -> (&'static str, Text) {
+    let what = Text::new(
+        "0 would let nobody in: leave it out, or name a number",
+        "0 会拒绝所有请求：请去掉，或写一个数",
+    );
+    (key, what)
 }
 
 #[cfg(test)]
@@ -172,6 +238,8 @@ mod tests {
         check("", None);
         check("[serve]\nbind = \"localhost:7460\"\norigins = [\"https://app.example\"]", None);
         check("[serve]\nat_once = 0", Some("let nobody in"));
+        check("[serve.limits]\nsessions = 0", Some("let nobody in"));
+        check("[serve.limits]\nsessions = 5\nwrite_timeout = \"5s\"", None);
         check("[serve]\norigins = [\"app.example\"]", Some("no origin"));
         check(&token("ann", &hash), None);
         check(&token("ann", "abc"), Some("64 hexadecimal"));

@@ -23,6 +23,7 @@ const TABLES: [(&str, &[&str]); 13] = [
             "per_second",
             "header_timeout",
             "drain",
+            "limits",
             "access_log",
         ],
     ),
@@ -57,6 +58,17 @@ const TABLES: [(&str, &[&str]); 13] = [
             "sandbox",
         ],
     ),
+];
+const SERVE_LIMITS: [&str; 9] = [
+    "sessions",
+    "streams",
+    "pending_input",
+    "subscriptions",
+    "upload_bytes",
+    "unread_bytes",
+    "replay_bytes",
+    "unproven_connections",
+    "write_timeout",
 ];
 const AGENT: [&str; 8] =
     ["model", "instructions", "tools", "way", "rounds", "time", "tokens", "prompt_tokens"];
@@ -110,6 +122,10 @@ pub(super) fn unknown_keys(file: &Path, text: &str) -> Vec<Text> {
                 found.check(table, keys);
             }
         }
+    }
+    let limits = document.get("serve").and_then(|serve| serve.get("limits")?.as_table_like());
+    if let Some(limits) = limits {
+        found.check(limits, &SERVE_LIMITS);
     }
     let grants = document.get("skills").and_then(|skills| skills.get("grants")?.as_table_like());
     for (_, item) in grants.into_iter().flat_map(TableLike::iter) {

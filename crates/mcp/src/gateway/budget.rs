@@ -1,0 +1,457 @@
+//! Budgets of principals: how much one caller may hold of what all callers share. The table here is the only owner of the
+//! shares; a `Principal` carries its own, so that no request has to look it up.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use super::backend::RpcError;
+use super::event_log::EventLog;
+
+/// Addresses with a budget of their own where callers show no token. Further ones share one budget.
+const MAX_ADDRESSES: usize = 256;
+/// All principals together may hold this many times the share of one.
+const TOTAL_SHARES: usize = 4;
+/// Streams whose events can be discarded, before entries of streams that are gone are removed.
+const MAX_REPLAY_ENTRIES: usize = 1_024;
+/// The JSON-RPC error code of a refusal for want of budget.
+const OVER_BUDGET: i64 = -32000;
+
+/// How much one principal may hold or use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests at the same time.
+    pub at_once: usize,
+    /// Messages in a second; `None` for any number.
+    pub per_second: Option<u32>,
+    /// Sessions of one profile.
+    pub sessions: usize,
+    /// Streams of events that belong to no request.
+    pub streams: usize,
+    /// Requests that wait for an answer of their client.
+    pub pending_input: usize,
+    /// Resources that are subscribed to.
+    pub subscriptions: usize,
+    /// Bytes of long messages that are being received or handled.
+    pub upload_bytes: usize,
+    /// Bytes of long answers that wait to be read.
+    pub unread_bytes: usize,
+    /// Bytes of events that are kept for streams that may be resumed.
+    pub replay_bytes: usize,
+}
+
+impl Limits {
+    /// No limits: for the one client of stdin, and for tests.
+    pub const NONE: Self = Self {
+        at_once: usize::MAX,
+        per_second: None,
+        sessions: usize::MAX,
+        streams: usize::MAX,
+        pending_input: usize::MAX,
+        subscriptions: usize::MAX,
+        upload_bytes: usize::MAX,
+        unread_bytes: usize::MAX,
+        replay_bytes: usize::MAX,
+    };
+
+    fn of(&self, resource: Resource) -> usize {
+        match resource {
+            Resource::Requests | Resource::Running => self.at_once,
+            Resource::Streams => self.streams,
+            Resource::Subscriptions => self.subscriptions,
+            Resource::Upload => self.upload_bytes,
+            Resource::Unread => self.unread_bytes,
+            Resource::Replay => self.replay_bytes,
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            at_once: 1_024,
+            per_second: None,
+            sessions: 1_000,
+            streams: 256,
+            pending_input: 128,
+            subscriptions: 10_000,
+            upload_bytes: 32 << 20,
+            unread_bytes: 128 << 20,
+            replay_bytes: 64 << 20,
+        }
+    }
+}
+
+/// What a principal holds a share of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    /// HTTP requests that are being answered.
+    Requests,
+    /// Requests of MCP that run, also those whose answer is a stream and those that wait for their client.
+    Running,
+    /// Streams of events that belong to no request.
+    Streams,
+    /// Resources that are subscribed to.
+    Subscriptions,
+    /// Bytes of long messages.
+    Upload,
+    /// Bytes of long answers that are not yet read.
+    Unread,
+    /// Bytes of events that are kept.
+    Replay,
+}
+
+const RESOURCES: usize = 7;
+
+impl Resource {
+    /// The setting that limits it.
+    fn setting(self) -> &'static str {
+        match self {
+            Self::Requests | Self::Running => "at_once` in `[serve]",
+            Self::Streams => "streams` in `[serve.limits]",
+            Self::Subscriptions => "subscriptions` in `[serve.limits]",
+            Self::Upload => "upload_bytes` in `[serve.limits]",
+            Self::Unread => "unread_bytes` in `[serve.limits]",
+            Self::Replay => "replay_bytes` in `[serve.limits]",
+        }
+    }
+
+    /// Whether all principals together are limited as well.
+    fn is_bytes(self) -> bool {
+        matches!(self, Self::Upload | Self::Unread | Self::Replay)
+    }
+}
+
+/// A share is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exhausted {
+    /// Which one.
+    pub resource: Resource,
+    limit: usize,
+}
+
+impl fmt::Display for Exhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.resource {
+            Resource::Requests | Resource::Running => "too many requests at the same time",
+            Resource::Streams => "too many open streams",
+            Resource::Subscriptions => "too many subscribed resources",
+            Resource::Upload => "too many long messages at the same time",
+            Resource::Unread => "too many long answers that were not read",
+            Resource::Replay => "too many events that were not read",
+        };
+        write!(f, "{what}: one caller may hold {} (`{}`)", self.limit, self.resource.setting())
+    }
+}
+
+impl std::error::Error for Exhausted {}
+
+impl From<Exhausted> for RpcError {
+    fn from(exhausted: Exhausted) -> Self {
+        Self::new(OVER_BUDGET, exhausted.to_string())
+    }
+}
+
+/// More messages than may be sent in a second; how long to wait before the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooFast {
+    /// How long to wait; `None` where so many can never be sent at once.
+    pub wait: Option<Duration>,
+}
+
+/// What is in use of each resource.
+type Used = [AtomicUsize; RESOURCES];
+
+/// One principal's name, and what it holds.
+struct Account {
+    name: Box<str>,
+    limits: Limits,
+    used: Used,
+    total: Arc<Used>,
+    /// Messages that may still be sent, and as of when.
+    left: Mutex<(f64, Instant)>,
+    /// Streams whose events can be discarded once they are over, oldest first.
+    replays: Mutex<VecDeque<Weak<EventLog>>>,
+}
+
+/// Who is calling: the owner of this machine, or whom a token names. Two are the same if they have the same name.
+#[derive(Clone)]
+pub struct Principal(Arc<Account>);
+
+impl fmt::Debug for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Principal").field(&self.0.name).finish()
+    }
+}
+
+impl PartialEq for Principal {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name == other.0.name
+    }
+}
+
+impl Eq for Principal {}
+
+impl Hash for Principal {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.name.hash(state);
+    }
+}
+
+impl Principal {
+    /// The principal of that name, without limits and unknown to any table.
+    pub fn new(name: impl Into<Box<str>>) -> Self {
+        Self::with(name.into(), Limits::NONE, Arc::default())
+    }
+
+    fn with(name: Box<str>, limits: Limits, total: Arc<Used>) -> Self {
+        let left = Mutex::new((limits.per_second.map_or(0.0, f64::from), Instant::now()));
+        Self(Arc::new(Account {
+            name,
+            limits,
+            used: Used::default(),
+            total,
+            left,
+            replays: Mutex::default(),
+        }))
+    }
+
+    /// Its name.
+    pub fn as_str(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What it may hold.
+    pub fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    /// How much of a resource it holds.
+    pub fn used(&self, resource: Resource) -> usize {
+        self.0.used[resource as usize].load(Ordering::Relaxed)
+    }
+
+    /// Whether both draw on one budget, and not only have the same name.
+    pub(crate) fn shares_budget(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Takes so much of a resource, until the permit is dropped.
+    pub fn take(&self, resource: Resource, amount: usize) -> Result<Permit, Exhausted> {
+        let mut permit = Permit { holder: self.clone(), resource, amount: 0 };
+        permit.grow(amount)?;
+        Ok(permit)
+    }
+
+    /// A permit for one HTTP request. A message counts against `per_second` only if there is one.
+    pub fn enter(&self) -> Result<Permit, TooFast> {
+        let wait = Some(Duration::from_secs(1));
+        let permit = self.take(Resource::Requests, 1).map_err(|_| TooFast { wait })?;
+        self.spend(1)?;
+        Ok(permit)
+    }
+
+    /// Counts so many messages against what may be sent in a second; all of them, or none.
+    pub fn spend(&self, messages: usize) -> Result<(), TooFast> {
+        let Some(rate) = self.0.limits.per_second.map(f64::from) else { return Ok(()) };
+        let wanted = messages as f64;
+        let mut left = self.0.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let (before, since) = *left;
+        let now = Instant::now();
+        let has = (before + now.duration_since(since).as_secs_f64() * rate).min(rate);
+        *left = (if has < wanted { has } else { has - wanted }, now);
+        if has >= wanted {
+            return Ok(());
+        }
+        let wait = (wanted <= rate).then(|| Duration::from_secs_f64((wanted - has) / rate));
+        Err(TooFast { wait })
+    }
+
+    fn replays(&self) -> MutexGuard<'_, VecDeque<Weak<EventLog>>> {
+        self.0.replays.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers a stream whose events may be discarded once it is over.
+    pub(crate) fn may_discard(&self, log: &Arc<EventLog>) {
+        let mut replays = self.replays();
+        if replays.len() >= MAX_REPLAY_ENTRIES {
+            replays.retain(|log| log.strong_count() > 0);
+        }
+        replays.push_back(Arc::downgrade(log));
+    }
+
+    /// Discards the events of the oldest streams that are over, until so many bytes are free.
+    pub(crate) fn discard_replays(&self, wanted: usize) {
+        let limit = self.0.limits.replay_bytes;
+        let mut logs: Vec<_> = self.replays().iter().filter_map(Weak::upgrade).collect();
+        logs.retain(|log| log.is_over());
+        for log in logs {
+            if self.used(Resource::Replay).saturating_add(wanted) <= limit {
+                return;
+            }
+            log.discard();
+        }
+    }
+}
+
+/// Part of a principal's budget, which is given back when this is dropped.
+#[derive(Debug)]
+pub struct Permit {
+    holder: Principal,
+    resource: Resource,
+    amount: usize,
+}
+
+impl Permit {
+    /// Takes more of the same.
+    pub fn grow(&mut self, more: usize) -> Result<(), Exhausted> {
+        let (account, place) = (&self.holder.0, self.resource as usize);
+        let limit = account.limits.of(self.resource);
+        let refused = Exhausted { resource: self.resource, limit };
+        // Of two that take the rest, one gives it back.
+        let before = account.used[place].fetch_add(more, Ordering::AcqRel);
+        if before.saturating_add(more) > limit {
+            account.used[place].fetch_sub(more, Ordering::AcqRel);
+            return Err(refused);
+        }
+        if self.resource.is_bytes() && limit != usize::MAX {
+            let before = account.total[place].fetch_add(more, Ordering::AcqRel);
+            if before.saturating_add(more) > limit.saturating_mul(TOTAL_SHARES) {
+                account.total[place].fetch_sub(more, Ordering::AcqRel);
+                account.used[place].fetch_sub(more, Ordering::AcqRel);
+                return Err(refused);
+            }
+        }
+        self.amount += more;
+        Ok(())
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let (account, place) = (&self.holder.0, self.resource as usize);
+        account.used[place].fetch_sub(self.amount, Ordering::AcqRel);
+        if self.resource.is_bytes() && account.limits.of(self.resource) != usize::MAX {
+            account.total[place].fetch_sub(self.amount, Ordering::AcqRel);
+        }
+    }
+}
+
+/// The principals that were let in. Only what was let in has an entry: one for each token, or one for each of a bounded
+/// number of addresses.
+#[derive(Debug)]
+pub struct Principals {
+    limits: Limits,
+    total: Arc<Used>,
+    known: Mutex<HashMap<(Box<str>, Option<IpAddr>), Principal>>,
+}
+
+impl Principals {
+    /// No principals yet; each will have these limits.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, total: Arc::default(), known: Mutex::default() }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The principal that a token names.
+    pub fn named(&self, name: &str) -> Principal {
+        self.find(name, None)
+    }
+
+    /// The principal of that name at an address: each address has a budget of its own.
+    pub fn at(&self, name: &str, address: IpAddr) -> Principal {
+        self.find(name, Some(address.to_canonical()))
+    }
+
+    fn find(&self, name: &str, address: Option<IpAddr>) -> Principal {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut key = (Box::from(name), address);
+        if let Some(found) = known.get(&key) {
+            return found.clone();
+        }
+        if address.is_some() && known.len() >= MAX_ADDRESSES {
+            known.retain(|_, principal| Arc::strong_count(&principal.0) > 1);
+            if known.len() >= MAX_ADDRESSES {
+                key.1 = None;
+            }
+        }
+        let new = || Principal::with(name.into(), self.limits, Arc::clone(&self.total));
+        known.entry(key).or_insert_with(new).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits() -> Limits {
+        Limits { at_once: 2, upload_bytes: 100, ..Limits::default() }
+    }
+
+    #[test]
+    fn one_principal_does_not_use_the_share_of_another() {
+        let principals = Principals::new(limits());
+        let (ann, bob) = (principals.named("ann"), principals.named("bob"));
+        let first = ann.enter().unwrap();
+        let _second = ann.enter().unwrap();
+        assert_eq!(ann.enter().unwrap_err(), TooFast { wait: Some(Duration::from_secs(1)) });
+        assert!(principals.named("ann").enter().is_err(), "the budget belongs to the name");
+        assert!(bob.enter().is_ok());
+        drop(first);
+        assert!(ann.enter().is_ok());
+        let mut upload = ann.take(Resource::Upload, 60).unwrap();
+        assert!(ann.take(Resource::Upload, 60).is_err() && upload.grow(60).is_err());
+        assert_eq!(ann.used(Resource::Upload), 60);
+        assert!(upload.grow(40).is_ok() && bob.take(Resource::Upload, 100).is_ok());
+        drop(upload);
+        assert_eq!((ann.used(Resource::Upload), bob.used(Resource::Upload)), (0, 0));
+    }
+
+    #[test]
+    fn all_principals_together_hold_a_bounded_number_of_bytes() {
+        let principals = Principals::new(limits());
+        let held: Vec<_> = (0..10)
+            .filter_map(|name| principals.named(&name.to_string()).take(Resource::Upload, 100).ok())
+            .collect();
+        assert_eq!(held.len(), TOTAL_SHARES);
+    }
+
+    #[test]
+    fn messages_are_counted_each_and_the_wait_is_told() {
+        let principals = Principals::new(Limits { per_second: Some(5), ..Limits::default() });
+        let ann = principals.named("ann");
+        let let_in = (0..50).filter(|_| ann.enter().is_ok()).count();
+        assert!((5..20).contains(&let_in), "{let_in}");
+        let wait = ann.spend(5).unwrap_err().wait.unwrap();
+        assert!(wait <= Duration::from_secs(1), "{wait:?}");
+        assert_eq!(principals.named("bob").spend(6), Err(TooFast { wait: None }));
+        assert_eq!(principals.named("bob").spend(5), Ok(()));
+    }
+
+    #[test]
+    fn the_table_of_addresses_is_bounded() {
+        let principals = Principals::new(limits());
+        let address = |number: usize| IpAddr::from([127, 0, (number >> 8) as u8, number as u8]);
+        let held: Vec<_> = (0..MAX_ADDRESSES).map(|number| principals.at("local", address(number))).collect();
+        let (one, other) = (principals.at("local", address(500)), principals.at("local", address(501)));
+        assert!(one.shares_budget(&other) && !one.shares_budget(&held[0]));
+        assert_eq!(one, held[0], "what belongs to the owner of the machine does so from any address");
+        assert!(principals.len() <= MAX_ADDRESSES + 1);
+        drop((held, one, other));
+        let new = principals.at("local", address(502));
+        assert!(!new.shares_budget(&principals.at("local", address(503))));
+    }
+}

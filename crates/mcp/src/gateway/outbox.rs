@@ -1,0 +1,120 @@
+//! The messages that wait to be sent to one client of a stream, as part of what its principal may leave unread.
+
+use std::ops::Deref;
+
+use tokio::sync::mpsc;
+use toolhub_core::RawJson;
+
+use super::backend::RpcError;
+use super::budget::{Permit, Principal, Resource};
+use super::message::{one_line, refusal, response};
+use super::running::Served;
+
+/// Messages that may wait to be sent to a client.
+const MAX_QUEUED: usize = 1_024;
+
+/// A message on its way to a client. It counts as unread until it is dropped.
+#[derive(Debug)]
+pub struct Outbound {
+    text: String,
+    _permit: Option<Permit>,
+}
+
+impl Deref for Outbound {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Outbound {
+    /// The message alone.
+    pub fn into_text(self) -> String {
+        self.text
+    }
+}
+
+/// Queues messages for one client.
+#[derive(Debug, Clone)]
+pub(super) struct Outbox {
+    queue: mpsc::Sender<Outbound>,
+    principal: Principal,
+}
+
+impl Outbox {
+    pub(super) fn new(principal: Principal) -> (Self, mpsc::Receiver<Outbound>) {
+        let (queue, messages) = mpsc::channel(MAX_QUEUED);
+        (Self { queue, principal }, messages)
+    }
+
+    /// Whether the client is gone.
+    pub(super) fn is_closed(&self) -> bool {
+        self.queue.is_closed()
+    }
+
+    /// Queues the answer to a request, or in its place an error where too much is unread.
+    pub(super) async fn answer(&self, id: &RawJson, served: &Served) {
+        let text = one_line(response(id, served));
+        let message = match self.principal.take(Resource::Unread, text.len()) {
+            Ok(permit) => Outbound { text, _permit: Some(permit) },
+            Err(exhausted) => {
+                let dropped = format!("the request was executed, but its answer was dropped: {exhausted}");
+                let text = refusal(Some(id), &RpcError { message: dropped, ..exhausted.into() });
+                Outbound { text, _permit: None }
+            }
+        };
+        let _ = self.queue.send(message).await;
+    }
+
+    /// Queues a message of one line. Where too much is unread, it is dropped.
+    pub(super) async fn send(&self, text: String) {
+        if let Some(message) = self.message(text) {
+            let _ = self.queue.send(message).await;
+        }
+    }
+
+    /// The same for one that may be lost.
+    pub(super) fn try_send(&self, text: String) {
+        if let Some(message) = self.message(text) {
+            let _ = self.queue.try_send(message);
+        }
+    }
+
+    fn message(&self, text: String) -> Option<Outbound> {
+        let permit = self.principal.take(Resource::Unread, text.len()).ok()?;
+        Some(Outbound { text, _permit: Some(permit) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::budget::{Limits, Principals};
+
+    #[tokio::test]
+    async fn unread_answers_are_bounded_and_replaced_by_an_error() {
+        let principals = Principals::new(Limits { unread_bytes: 10_000, ..Limits::default() });
+        let (ann, bob) = (principals.named("ann"), principals.named("bob"));
+        let (outbox, mut messages) = Outbox::new(ann.clone());
+        let long = RawJson::from("x".repeat(6_000));
+        for number in 1..=3 {
+            outbox.answer(&RawJson::from(number), &Ok(long.clone())).await;
+        }
+        assert!(ann.used(Resource::Unread) <= 10_000);
+        assert!(messages.recv().await.unwrap().contains("xxx"));
+        for number in 2..=3 {
+            let refused = messages.recv().await.unwrap().into_text();
+            assert!(refused.contains(&format!("\"id\":{number},\"error\"")), "{refused}");
+            assert!(refused.contains("unread_bytes"), "{refused}");
+        }
+        // What was read makes room, and another principal never lost any.
+        outbox.answer(&RawJson::from(4), &Ok(long.clone())).await;
+        let (other, mut heard) = Outbox::new(bob);
+        other.answer(&RawJson::from(1), &Ok(long)).await;
+        assert!(
+            messages.recv().await.unwrap().contains("xxx") && heard.recv().await.unwrap().contains("xxx")
+        );
+        assert_eq!(ann.used(Resource::Unread), 0);
+    }
+}

@@ -1,0 +1,161 @@
+//! Load shedding: which connections are closed when there are too many of them, or no descriptors are left. The address
+//! that holds the most is the first to lose one, so that it cannot keep the others out.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::connection::{ARRIVING, BETWEEN_REQUESTS, BREAK_OFF, Connections, FINISH, HEADING, Standing};
+
+/// A connection that was used this recently is closed only if no other can be.
+const RECENTLY: Duration = Duration::from_millis(500);
+/// Of this many connections one is closed at a time.
+const SHED_PART: usize = 16;
+/// An address with so many connections loses one though all of them are recent.
+const MANY: usize = 8;
+
+/// What a new connection comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Admission {
+    Admitted,
+    /// Its address has as many as it may have.
+    Refused,
+}
+
+/// A connection that could be closed.
+struct Candidate {
+    standing: Arc<Standing>,
+    phase: u64,
+    /// For how long it has done nothing else.
+    age: Duration,
+}
+
+impl Candidate {
+    fn of(standing: &Arc<Standing>) -> Option<Self> {
+        let (phase, age) = standing.since();
+        let idle = matches!(phase, HEADING | ARRIVING | BETWEEN_REQUESTS) && !standing.is_finishing();
+        idle.then(|| Self { standing: Arc::clone(standing), phase, age })
+    }
+
+    /// Which one is closed first: one that never sent a whole request, then one whose request is not complete, then one
+    /// that waits for its next request; of these the one that has taken longest.
+    fn order(&self) -> (u8, std::cmp::Reverse<Duration>) {
+        let rank = match self.phase {
+            _ if self.standing.is_unproven() => 0,
+            HEADING => 1,
+            ARRIVING => 2,
+            _ => 3,
+        };
+        (rank, std::cmp::Reverse(self.age))
+    }
+
+    fn close(&self) {
+        self.standing.tell(if self.phase == BETWEEN_REQUESTS { FINISH } else { BREAK_OFF });
+    }
+}
+
+impl Connections {
+    /// Whether another connection of an address is taken: `unproven` of one address may wait for their first request, and
+    /// there may be `all` connections. Others are closed for it as far as they must be.
+    pub(crate) fn admit(&self, address: IpAddr, (unproven, all): (usize, usize)) -> Admission {
+        if self.unproven_of(address) >= unproven {
+            let slowest = self
+                .open()
+                .values()
+                .filter(|one| one.address == address && one.is_unproven())
+                .filter_map(Candidate::of)
+                .filter(|one| one.age >= RECENTLY)
+                .max_by_key(|one| one.age);
+            match slowest {
+                Some(slowest) => slowest.close(),
+                None => return Admission::Refused,
+            }
+        }
+        if self.len() < all || self.shed() > 0 {
+            return Admission::Admitted;
+        }
+        // All of them are being answered. Whoever has most of them does not get another.
+        let open = self.open();
+        let own = open.values().filter(|one| one.address == address).count();
+        if own * 2 > open.len() { Admission::Refused } else { Admission::Admitted }
+    }
+
+    /// Closes some connections of the address that has the most which are not being answered; how many.
+    pub(crate) fn shed(&self) -> usize {
+        let mut by_address: HashMap<IpAddr, Vec<Candidate>> = HashMap::new();
+        for candidate in self.open().values().filter_map(Candidate::of) {
+            by_address.entry(candidate.standing.address).or_default().push(candidate);
+        }
+        let mut addresses: Vec<_> = by_address.into_values().collect();
+        addresses.sort_by_key(|candidates| std::cmp::Reverse(candidates.len()));
+        let old = |candidates: &Vec<Candidate>| candidates.iter().any(|one| one.age >= RECENTLY);
+        let place = addresses.iter().position(old).filter(|place| {
+            // An address with few connections does not lose one for the recent ones of an address with many.
+            addresses[*place].len() * 2 > addresses[0].len() || addresses[0].len() <= MANY
+        });
+        let (place, recent) = match place {
+            Some(place) => (place, false),
+            None if addresses.first().is_some_and(|most| most.len() > MANY) => (0, true),
+            None => return 0,
+        };
+        let mut candidates = addresses.swap_remove(place);
+        let most = candidates.len().div_ceil(SHED_PART);
+        candidates.sort_by_key(Candidate::order);
+        let closed = candidates.iter().filter(|one| recent || one.age >= RECENTLY).take(most);
+        closed.map(Candidate::close).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::{Entered, Timeouts};
+
+    fn connections() -> Arc<Connections> {
+        let second = Duration::from_secs(1);
+        Arc::new(Connections::new(Timeouts { head: second, write: second }))
+    }
+
+    fn enter(connections: &Arc<Connections>, address: [u8; 4], count: usize) -> Vec<Entered> {
+        (0..count).map(|_| connections.enter(address.into())).collect()
+    }
+
+    #[test]
+    fn the_address_with_the_most_connections_loses_first() {
+        let connections = connections();
+        let others = enter(&connections, [127, 0, 0, 2], 3);
+        let many = enter(&connections, [127, 0, 0, 1], 160);
+        assert_eq!(connections.shed(), 10, "all are recent, but one address has many");
+        assert_eq!(many.iter().filter(|one| one.standing.is_finishing()).count(), 10);
+        assert!(!others.iter().any(|one| one.standing.is_finishing()));
+    }
+
+    #[test]
+    fn what_is_being_answered_is_not_closed() {
+        let connections = connections();
+        let many = enter(&connections, [127, 0, 0, 1], 20);
+        let _answering: Vec<_> = many.iter().map(|one| one.standing.answering()).collect();
+        assert_eq!(connections.shed(), 0);
+        assert_eq!(connections.admit([127, 0, 0, 1].into(), (100, 20)), Admission::Refused);
+        assert_eq!(connections.admit([127, 0, 0, 2].into(), (100, 20)), Admission::Admitted);
+    }
+
+    #[test]
+    fn an_address_has_a_bounded_number_of_connections_without_a_request() {
+        let connections = connections();
+        let mut many = enter(&connections, [127, 0, 0, 1], 5);
+        let admit = |address: [u8; 4]| connections.admit(address.into(), (5, 1_000));
+        assert_eq!(admit([127, 0, 0, 1]), Admission::Refused);
+        assert_eq!(admit([127, 0, 0, 2]), Admission::Admitted);
+        // One that is answered does not count, and neither does one that is gone.
+        drop(many[0].standing.answering());
+        assert_eq!(admit([127, 0, 0, 1]), Admission::Admitted);
+        many.push(connections.enter([127, 0, 0, 1].into()));
+        assert_eq!(admit([127, 0, 0, 1]), Admission::Refused);
+        many.pop();
+        assert_eq!(admit([127, 0, 0, 1]), Admission::Admitted);
+        drop(many);
+        assert_eq!(connections.unproven_of([127, 0, 0, 1].into()), 0);
+    }
+}

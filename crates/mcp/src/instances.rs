@@ -79,6 +79,8 @@ impl Server {
 
     /// Gives up all instances; what each of them had is left to the caller.
     pub(crate) fn take_instances(&self) -> Vec<Arc<Self>> {
-        self.pool().map(|pool| pool.by_principal().drain().map(|(_, instance)| instance).collect()).unwrap_or_default()
+        self.pool()
+            .map(|pool| pool.by_principal().drain().map(|(_, instance)| instance).collect())
+            .unwrap_or_default()
     }
 }

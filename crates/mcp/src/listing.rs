@@ -80,7 +80,9 @@ async fn pages(connection: &Connection, method: &'static str, key: &str) -> Resu
         if let Some(cursor) = &cursor {
             params.set("cursor", cursor.as_str());
         }
-        let result = connection.ask(Ask { method: method.into(), params, repeat: Repeat::Safe, ..Ask::default() }).await?;
+        let result = connection
+            .ask(Ask { method: method.into(), params, repeat: Repeat::Safe, ..Ask::default() })
+            .await?;
         let page = result.object().ok_or_else(|| odd("the result is not an object".to_owned()))?;
         let items = page.get(key).ok_or_else(|| odd(format!("missing field `{key}`")))?;
         let items: Vec<RawJson> = items.decode().map_err(|error| odd(error.to_string()))?;

@@ -28,8 +28,12 @@ pub(crate) async fn follow(connection: Arc<Connection>, mut watched: watch::Rece
             }
         }
         let params = RawObject::default().with("notifications", filter);
-        let listening =
-            connection.ask(Ask { method: "subscriptions/listen".into(), params, repeat: Repeat::Safe, ..Ask::default() });
+        let listening = connection.ask(Ask {
+            method: "subscriptions/listen".into(),
+            params,
+            repeat: Repeat::Safe,
+            ..Ask::default()
+        });
         let ended = tokio::select! {
             ended = listening => ended,
             Ok(()) = watched.changed() => continue,

@@ -78,6 +78,8 @@ impl NativeTool for CallTool {
             let inner = given.get("arguments").cloned().unwrap_or_else(RawJson::empty_object);
             let mut call = ToolCall::new(name, inner).mending();
             call.conversation.clone_from(&context.conversation);
+            // It stays the call of the same caller: at a server with an instance for each, it runs in that one.
+            call.caller.clone_from(&context.caller);
             match self.caller.0.get() {
                 Some(run) => run(call).await.result,
                 None => Err(ToolError::Internal),

@@ -202,7 +202,7 @@ async fn an_expired_session_is_begun_again_once_for_all() {
 async fn a_server_that_asks_for_time_gets_it() {
     for status in [429, 503] {
         let turns = json!([[{"status": status}, {"header": {"Retry-After": "2"}}], [{"text": "now"}]]);
-        let server = HttpServer::start(&Script::legacy().plain_tool("t").on("tools/call:t", &turns));
+        let server = HttpServer::start(&Script::legacy().tool(read_only("t")).on("tools/call:t", &turns));
         let hub = TestHub::builder().entry("s", json!({"url": server.url})).build().await;
         let outcome = call(&hub, "t").await;
         assert!(outcome.success(), "{outcome:?}");

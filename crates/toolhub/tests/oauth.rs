@@ -527,3 +527,105 @@ async fn twenty_calls_share_one_renewal() {
     assert_eq!(server.complaints(), Vec::<String>::new());
     hub.close().await;
 }
+
+const ROBOT: &str =
+    "{ client_id = \"robot\", client_secret = \"secret-of-robot\", grant = \"client_credentials\" }";
+
+fn robots() -> OAuthPlan {
+    OAuthPlan { client: Some(("robot", Some("secret-of-robot"))), ..plan() }
+}
+
+/// A server that was logged in to with the secret of its config, and another authorization server that knows it too.
+fn bound() -> (Den, OAuthServer) {
+    let den = Den::configured(robots(), ROBOT);
+    assert_eq!(den.run(&["call", "whoami", "--source", "s"]).code, Some(0));
+    den.server.expire_access();
+    (den, OAuthServer::start(robots()))
+}
+
+fn refused_for(den: &Den, named: &str) {
+    for args in [&["call", "whoami", "--source", "s"][..], &["servers", "login", "s", "--no-browser"]] {
+        let ran = den.run(args);
+        assert_ne!(ran.code, Some(0), "{ran:?}");
+        let own = den.server.issuer();
+        assert!(ran.stderr.contains(&own) && ran.stderr.contains(named), "{ran:?}");
+        assert!(ran.stderr.contains("toolhub servers login s --issuer "), "{ran:?}");
+    }
+}
+
+#[test]
+fn attack_secret_is_not_sent_to_another_issuer() {
+    let (den, other) = bound();
+    den.server.name_issuers(&[&other.issuer()]);
+    refused_for(&den, &other.issuer());
+    assert_eq!(other.counts(), Counts::default(), "nothing was sent there");
+    // The owner decides: from then on it is the other one, and no longer the first.
+    let ran = den.run(&["servers", "login", "s", "--no-browser", "--issuer", &other.issuer()]);
+    assert_eq!(other.counts().by_client, 1, "{ran:?}");
+    den.server.name_issuers(&[&den.server.issuer()]);
+    let ran = den.run(&["servers", "login", "s", "--no-browser"]);
+    assert!(ran.code != Some(0) && ran.stderr.contains("--issuer"), "{ran:?}");
+    let own = den.server.issuer();
+    let ran = den.run(&["servers", "login", "s", "--no-browser", "--issuer", &own]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(den.run(&["call", "whoami", "--source", "s"]).code, Some(0));
+    den.close();
+}
+
+#[test]
+fn attack_secret_stays_bound_under_other_spellings_and_a_moved_token_endpoint() {
+    let (den, other) = bound();
+    let own = den.server.issuer();
+    for named in [format!("{own}/"), own.replace("http://", "HTTP://"), own.replace("127.0.0.1", "localhost")]
+    {
+        den.server.name_issuers(&[&named]);
+        let before = den.server.counts().by_client;
+        refused_for(&den, &named);
+        assert_eq!(den.server.counts().by_client, before, "{named}");
+    }
+    // The first of several is not taken for the one it is bound to.
+    den.server.name_issuers(&[&other.issuer(), &own]);
+    assert_eq!(den.run(&["call", "whoami", "--source", "s"]).code, Some(0));
+    den.server.expire_access();
+    den.server.name_issuers(&[&own]);
+    den.server.move_tokens_to(&format!("{}/token", other.issuer()));
+    refused_for(&den, &other.issuer());
+    assert_eq!(other.counts(), Counts::default(), "nothing was sent there");
+    den.close();
+}
+
+#[test]
+fn attack_login_of_a_person_stays_bound_after_logout() {
+    let client = Some(("known", Some("pass:word/1")));
+    let known = || OAuthPlan { client, registration: false, ..plan() };
+    let den = Den::configured(known(), "{ client_id = \"known\", client_secret = \"pass:word/1\" }");
+    assert_eq!(den.login(&[]).0.code, Some(0));
+    assert_eq!(den.run(&["servers", "logout", "s"]).code, Some(0));
+    let other = OAuthServer::start(known());
+    den.server.name_issuers(&[&other.issuer()]);
+    let (ran, visits) = den.login(&[]);
+    assert!(ran.code != Some(0) && ran.stderr.contains("--issuer") && visits.is_empty(), "{ran:?}");
+    assert_eq!(other.counts(), Counts::default());
+    den.server.name_issuers(&[&den.server.issuer()]);
+    assert_eq!(den.login(&[]).0.code, Some(0));
+    den.close();
+}
+
+/// Without credentials of its own a server may change its mind once nobody is logged in.
+#[test]
+fn registered_client_is_bound_as_long_as_the_login_lasts() {
+    let den = Den::logged_in(plan());
+    let other = OAuthServer::start(plan());
+    den.server.name_issuers(&[&other.issuer()]);
+    let (ran, visits) = den.login(&[]);
+    assert!(ran.code != Some(0) && ran.stderr.contains("--issuer") && visits.is_empty(), "{ran:?}");
+    // The refresh token goes where it came from, whatever is named now.
+    den.server.expire_access();
+    assert_eq!(den.run(&["call", "whoami", "--source", "s"]).code, Some(0));
+    assert_eq!((den.server.counts().refreshed, other.counts()), (1, Counts::default()));
+    assert_eq!(den.run(&["servers", "logout", "s"]).code, Some(0));
+    den.login(&[]);
+    assert_eq!(other.counts().registered, 1);
+    drop(other);
+    den.close();
+}

@@ -107,6 +107,11 @@ impl OAuthError {
         Text::new(self.say(Lang::En), self.say(Lang::Zh))
     }
 
+    /// Whether it stays like that until the owner decides something.
+    pub(crate) fn needs_owner(&self) -> bool {
+        matches!(self, Self::IssuerChanged { .. } | Self::WrongIssuer { .. } | Self::Insecure { .. })
+    }
+
     /// Whether the grant is void, so that only a new login helps. What is wrong for the moment is not.
     pub(crate) fn is_final(&self) -> bool {
         match self {

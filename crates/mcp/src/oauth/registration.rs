@@ -156,8 +156,7 @@ async fn register(
     if !purpose.scopes.is_empty() {
         wish["scope"] = json!(purpose.scopes.to_string());
     }
-    let request =
-        fetch.post(endpoint)?.header(CONTENT_TYPE, "application/json").body(wish.to_string());
+    let request = fetch.post(endpoint)?.header(CONTENT_TYPE, "application/json").body(wish.to_string());
     let answer: Answer = fetch.answer(request, endpoint, &[]).await?;
     let method = match (&answer.client_secret, answer.token_endpoint_auth_method.as_deref()) {
         (None, _) | (_, Some("none")) => Method::Public,

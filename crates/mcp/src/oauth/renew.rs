@@ -121,6 +121,8 @@ impl Inner {
                 let record = self.login().filter(|record| !refused && !record.tokens.is_over());
                 match record.and_then(|record| record.tokens.access.clone()) {
                     Some(token) => Ok(Some(token)),
+                    // Only the owner can change that.
+                    None if error.needs_owner() => Err(McpError::hopeless(text)),
                     None => Err(McpError::connect(text)),
                 }
             }

@@ -70,7 +70,9 @@ pub(super) fn client(server: Network) -> Result<Client, OAuthError> {
     static PRIVATE: OnceLock<Result<Client, String>> = OnceLock::new();
     static PUBLIC: OnceLock<Result<Client, String>> = OnceLock::new();
     let guarded = || {
-        build(|builder| builder.redirect(documents_only()).dns_resolver(std::sync::Arc::new(Guarded::new(server))))
+        build(|builder| {
+            builder.redirect(documents_only()).dns_resolver(std::sync::Arc::new(Guarded::new(server)))
+        })
     };
     let client = match server {
         Network::Loopback => ANYWHERE.get_or_init(|| build(|builder| builder.redirect(documents_only()))),

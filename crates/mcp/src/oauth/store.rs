@@ -104,9 +104,8 @@ impl TokenStore {
 
     /// Binds credentials to an authorization server in place of the one before, or to none.
     pub(crate) async fn bind(&self, key: &str, binding: Option<&Binding>) -> Result<(), OAuthError> {
-        let entry = binding.map(|Binding { issuer, token_origin }| {
-            json!({"issuer": issuer, "token_origin": token_origin})
-        });
+        let entry = binding
+            .map(|Binding { issuer, token_origin }| json!({"issuer": issuer, "token_origin": token_origin}));
         let _lock = Lock::take(self.folder.join("tokens.lock"), WRITING).await?;
         let (file, key) = (self.file(), key.to_owned());
         blocking(move || {

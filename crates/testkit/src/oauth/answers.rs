@@ -35,8 +35,9 @@ pub(super) fn document(stage: &Stage, path: &str) -> Option<Response> {
     }
     if path == resource_place && plan.describes {
         let resource = if plan.wrong_resource { "https://elsewhere.example/mcp" } else { &stage.resource() };
+        let issuers = stage.ledger().issuers.clone().unwrap_or_else(|| vec![stage.issuer()]);
         let document = json!({
-            "resource": resource, "authorization_servers": [stage.issuer()], "scopes_supported": ["read", "write"],
+            "resource": resource, "authorization_servers": issuers, "scopes_supported": ["read", "write"],
         });
         return Some(json_with(200, &document));
     }
@@ -56,6 +57,9 @@ fn describe_server(stage: &Stage) -> Value {
         "authorization_response_iss_parameter_supported": matches!(plan.iss, Iss::Right | Iss::Missing),
         "client_id_metadata_document_supported": plan.client_documents,
     });
+    if let Some(endpoint) = &stage.ledger().token_endpoint {
+        document["token_endpoint"] = json!(endpoint);
+    }
     if plan.pkce {
         document["code_challenge_methods_supported"] = json!(["plain", "S256"]);
     }

@@ -55,6 +55,10 @@ pub(super) struct Ledger {
     pub(super) complaints: Vec<String>,
     pub(super) secrets: Vec<String>,
     pub(super) last_scopes: String,
+    /// The authorization servers that the protected server names from now on, in place of its own.
+    pub(super) issuers: Option<Vec<String>>,
+    /// Where tokens are given from now on.
+    pub(super) token_endpoint: Option<String>,
 }
 
 impl Ledger {

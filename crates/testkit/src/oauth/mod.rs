@@ -103,6 +103,22 @@ impl OAuthServer {
         self.stage.ledger().secrets.clone()
     }
 
+    /// The name of the authorization server.
+    #[must_use]
+    pub fn issuer(&self) -> String {
+        self.stage.issuer()
+    }
+
+    /// Names these as its authorization servers from now on.
+    pub fn name_issuers(&self, issuers: &[&str]) {
+        self.stage.ledger().issuers = Some(issuers.iter().map(|&issuer| issuer.to_owned()).collect());
+    }
+
+    /// Says from now on that tokens are given there.
+    pub fn move_tokens_to(&self, endpoint: &str) {
+        self.stage.ledger().token_endpoint = Some(endpoint.to_owned());
+    }
+
     /// Lets every access token run out now.
     pub fn expire_access(&self) {
         self.stage.ledger().access.clear();

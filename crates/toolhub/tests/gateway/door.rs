@@ -4,6 +4,7 @@ use std::fs;
 
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
+use toolhub_testkit::CommandLine;
 use toolhub_testkit::scripted::Script;
 
 use crate::raw_client::{ERAS, Era, RawClient, Stream, http};
@@ -83,6 +84,27 @@ fn for_two(script: &Script) -> (Serving, [String; 2]) {
 pub(crate) fn for_two_with(script: &Script, settings: &str) -> (Serving, [String; 2]) {
     let mut cli = hub("");
     cli.server("s", script);
+    let (cli, tokens) = two_tokens(cli, settings);
+    (Serving::start(cli), tokens)
+}
+
+/// The same, with everything told that happens.
+pub(crate) fn for_two_telling(script: &Script, settings: &str) -> (Serving, [String; 2]) {
+    let mut cli = hub("");
+    cli.server("s", script);
+    let (cli, tokens) = two_tokens(cli, settings);
+    (Serving::start_telling(cli), tokens)
+}
+
+/// The same before a server that `mcp.json` describes like this.
+pub(crate) fn for_two_before(entry: Value, settings: &str) -> (Serving, [String; 2]) {
+    let mut cli = hub("");
+    cli.entry("s", entry);
+    let (cli, tokens) = two_tokens(cli, settings);
+    (Serving::start(cli), tokens)
+}
+
+fn two_tokens(cli: CommandLine, settings: &str) -> (CommandLine, [String; 2]) {
     let mut settings = settings.to_owned();
     let tokens = ["ann", "bob"].map(|name| {
         let made = cli.run(&["serve", "--new-token", name, "--json"]).json();
@@ -91,7 +113,7 @@ pub(crate) fn for_two_with(script: &Script, settings: &str) -> (Serving, [String
     });
     fs::write(cli.folder().join("toolhub.toml"), &settings).unwrap();
     assert!(!tokens.iter().any(|token| settings.contains(token)), "only hashes are kept");
-    (Serving::start(cli), tokens)
+    (cli, tokens)
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@
 #![cfg(target_os = "linux")]
 
 mod access_log;
+mod attacks_origin;
 mod collector;
 mod conformance;
 mod crowd;

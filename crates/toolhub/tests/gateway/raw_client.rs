@@ -141,6 +141,12 @@ impl RawClient {
         self.headers["mcp-session-id"].to_str().unwrap()
     }
 
+    /// Ends its session.
+    pub(crate) async fn end(&self) {
+        let ended = self.http.request(Method::DELETE, &self.url).headers(self.headers.clone()).send().await;
+        assert!(ended.unwrap().status().is_success());
+    }
+
     /// Comes with another session, or with another token.
     pub(crate) fn set(&mut self, name: &'static str, value: &str) {
         self.headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());

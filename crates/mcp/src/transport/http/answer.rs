@@ -176,7 +176,9 @@ impl Inner {
         }
         let Ok(place) = Arc::clone(&self.endings).try_acquire_owned() else { return };
         self.while_open(async move {
-            let ended = async { while stream.next().await.is_some_and(|chunk| chunk.is_ok_and(|chunk| blank(&chunk))) {} };
+            let ended = async {
+                while stream.next().await.is_some_and(|chunk| chunk.is_ok_and(|chunk| blank(&chunk))) {}
+            };
             let _ = tokio::time::timeout(ENDING, ended).await;
             drop(place);
         });

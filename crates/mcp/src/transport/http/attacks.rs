@@ -61,8 +61,7 @@ fn stream(events: &[(u64, &str)]) -> String {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     let mut text = head.to_owned();
     for (id, result) in events {
-        let event =
-            format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"{result}\":{id}}}}}\n\n");
+        let event = format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"{result}\":{id}}}}}\n\n");
         text += &format!("{:x}\r\n{event}\r\n", event.len());
     }
     text + "0\r\n\r\n"

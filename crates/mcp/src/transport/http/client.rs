@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use reqwest::{Client, ClientBuilder};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::{Attempt, Policy};
+use reqwest::{Client, ClientBuilder};
 use toolhub_core::lang::Text;
 use url::{Origin, Url};
 
@@ -69,17 +69,16 @@ impl MixedUp {
 pub(crate) fn build(with: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Client, String> {
     // Fails only where somebody installed another provider before, which will do as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
-        // A redirect may lead to an address that only this machine can reach: none but the same origin is followed.
-        let same_origin = Policy::custom(|attempt| {
-            if is_same_origin(&attempt) { attempt.follow() } else { attempt.stop() }
-        });
-        let builder = Client::builder()
-            .user_agent(USER_AGENT)
-            .connect_timeout(CONNECT_DEADLINE)
-            .redirect(same_origin)
-            // Whether a request may be sent again is decided where it is known what it does.
-            .retry(reqwest::retry::never());
-        with(builder).build().map_err(|error| root_cause(&error))
+    // A redirect may lead to an address that only this machine can reach: none but the same origin is followed.
+    let same_origin =
+        Policy::custom(|attempt| if is_same_origin(&attempt) { attempt.follow() } else { attempt.stop() });
+    let builder = Client::builder()
+        .user_agent(USER_AGENT)
+        .connect_timeout(CONNECT_DEADLINE)
+        .redirect(same_origin)
+        // Whether a request may be sent again is decided where it is known what it does.
+        .retry(reqwest::retry::never());
+    with(builder).build().map_err(|error| root_cause(&error))
 }
 
 /// Whether a redirect stays within its origin, and is not one too many.

@@ -133,7 +133,7 @@ impl Transport for Http {
                     let answer = self.inner.answer_in(waiting, &body);
                     // Only what was the answer to the request shows that both sides count alike.
                     if answer.is_match() {
-                        kept.give_back();
+                        kept.give_back(self.inner.near.as_ref());
                     }
                     answer.into_result()
                 }
@@ -146,7 +146,7 @@ impl Transport for Http {
 
     fn notify(&self, body: String) -> BoxFuture<'_, Result<(), McpError>> {
         Box::pin(async move {
-            self.inner.post(body, None).await?.done();
+            self.inner.post(body, None).await?.done(self.inner.near.as_ref());
             Ok(())
         })
     }
@@ -175,7 +175,7 @@ impl Drop for CancelOnDrop<'_> {
         let inner = Arc::clone(&self.http.inner);
         self.http.inner.farewell(async move {
             if let Ok(answer) = inner.post(body, None).await {
-                answer.done();
+                answer.done(inner.near.as_ref());
             }
         });
     }
@@ -229,7 +229,7 @@ impl Inner {
             let outcome = inner.inbox.request(method, params, via).await;
             let sent = inner.post(wire::answer(id, &outcome), None);
             if let Ok(Ok(answer)) = tokio::time::timeout(CONNECT_DEADLINE, sent).await {
-                answer.done();
+                answer.done(inner.near.as_ref());
             }
         });
     }

@@ -75,16 +75,16 @@ pub(super) enum Answer {
 }
 
 /// A connection whose answer was read. It is closed, unless whoever read the answer finds that it was the right one.
-pub(super) struct Kept(Option<(Wire, Arc<Near>)>);
+pub(super) struct Kept(Option<Wire>);
 
 impl Kept {
-    fn of(stays: bool, wire: Wire, near: &Arc<Near>) -> Self {
-        Self((stays && wire.there.is_empty()).then(|| (wire, Arc::clone(near))))
+    fn of(stays: bool, wire: Wire) -> Self {
+        Self((stays && wire.there.is_empty()).then_some(wire))
     }
 
     /// The connection is for the next message.
-    pub(super) fn give_back(self) {
-        if let Some((wire, near)) = self.0 {
+    pub(super) fn give_back(self, near: Option<&Arc<Near>>) {
+        if let (Some(wire), Some(near)) = (self.0, near) {
             near.keep(wire);
         }
     }
@@ -114,11 +114,11 @@ impl Answer {
     }
 
     /// The end of an exchange that has no answer beyond its status.
-    pub(super) fn done(self) {
+    pub(super) fn done(self, near: Option<&Arc<Near>>) {
         if let Self::Whole(_, body, kept) = self
             && body.trim_ascii().is_empty()
         {
-            kept.give_back();
+            kept.give_back(near);
         }
     }
 }
@@ -398,7 +398,7 @@ impl Near {
             return Box::pin(self.odd_answer(head, wire)).await;
         }
         let body = wire.body(head.body).await?;
-        let kept = Kept::of(head.stays, wire, self);
+        let kept = Kept::of(head.stays, wire);
         Ok(Answer::Whole(head, body, kept))
     }
 
@@ -416,7 +416,7 @@ impl Near {
         if headers.contains_key(CONTENT_ENCODING) {
             return Ok(Answer::Stream(unpacked(response(&head, Body::from(body))).await?));
         }
-        let kept = Kept::of(head.stays, wire, self);
+        let kept = Kept::of(head.stays, wire);
         Ok(Answer::Whole(head, body, kept))
     }
 

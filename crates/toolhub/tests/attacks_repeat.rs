@@ -1,0 +1,121 @@
+//! Servers and proxies that run a call and then answer as if they had not: a call that may change something is made once,
+//! and what came of it is said to be unknown.
+
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolhub::ToolCall;
+use toolhub_core::Effect;
+use toolhub_testkit::TestHub;
+use toolhub_testkit::scripted::{HttpServer, Script};
+
+fn lines(path: &Path) -> usize {
+    std::fs::read_to_string(path).map_or(0, |text| text.lines().count())
+}
+
+fn tool(hints: &Value) -> Value {
+    json!({"name": "t", "annotations": hints, "inputSchema": {"type": "object"}})
+}
+
+fn changing() -> Value {
+    tool(&json!({}))
+}
+
+/// Ways to end an exchange after the call has run.
+fn endings() -> Vec<(String, Vec<Value>)> {
+    let mut endings = Vec::new();
+    for status in [401, 403, 404, 405, 408, 425, 429, 500, 502, 503, 504] {
+        endings.push((status.to_string(), vec![json!({"status": status})]));
+    }
+    for status in [429, 503] {
+        let later = json!({"header": {"Retry-After": "1"}});
+        endings.push((format!("{status} with Retry-After"), vec![json!({"status": status}), later]));
+    }
+    for status in [301, 302, 303] {
+        let to = json!({"header": {"Location": "/mcp"}});
+        endings.push((format!("{status} to itself"), vec![json!({"status": status}), to]));
+    }
+    // What a proxy may write in the words of the protocol.
+    let words = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"not now"}}"#;
+    for status in [429, 502, 503] {
+        let body = [json!({"content_type": "application/json"}), json!({"raw": words})];
+        let ending = [json!({"status": status})].into_iter().chain(body).collect();
+        endings.push((format!("{status} with an error of nobody"), ending));
+    }
+    endings.push(("a connection that is cut".to_owned(), vec![json!({"close": true})]));
+    let begun = vec![json!({"progress": {"progress": 1}}), json!({"close": true})];
+    endings.push(("a stream that is cut".to_owned(), begun));
+    endings
+}
+
+/// Runs the call, then ends like that.
+fn runs_and(count: &Path, ending: &[Value]) -> Value {
+    let mut actions = vec![json!({"count": count})];
+    actions.extend_from_slice(ending);
+    json!(actions)
+}
+
+#[tokio::test]
+async fn changing_call_runs_at_most_once_whatever_is_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    for (place, (name, ending)) in endings().into_iter().enumerate() {
+        for (era, script) in [("legacy", Script::legacy()), ("modern", Script::modern())] {
+            let count = folder.path().join(format!("{place}_{era}"));
+            let script = script.set("session", false).tool(changing());
+            let server = HttpServer::start(&script.on("tools/call:t", runs_and(&count, &ending)));
+            // Another server that offers the same: it must not be tried either.
+            let other = Script::legacy()
+                .tool(changing())
+                .on("tools/call:t", runs_and(&count, &[json!({"text": "ok"})]));
+            let hub =
+                TestHub::builder().entry("s", json!({"url": server.url})).server("z", &other).build().await;
+            let outcome = hub.call(ToolCall::new("t", json!({}))).await;
+            let error = outcome.result.unwrap_err();
+            assert_eq!((error.effect(), lines(&count)), (Effect::Unknown, 1), "{name}, {era}: {error}");
+            assert!(error.to_string().contains("unknown"), "{name}, {era}: {error}");
+            hub.close().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn call_that_may_be_repeated_is_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    for hints in [json!({"readOnlyHint": true}), json!({"idempotentHint": true})] {
+        for status in [429, 502, 503] {
+            let count = folder.path().join(format!("{status}_{}", hints.to_string().len()));
+            let turns = json!([[{"count": count}, {"status": status}], [{"count": count}, {"text": "now"}]]);
+            let server = HttpServer::start(&Script::legacy().tool(tool(&hints)).on("tools/call:t", turns));
+            let hub = TestHub::builder().entry("s", json!({"url": server.url})).build().await;
+            let outcome = hub.call(ToolCall::new("t", json!({})).within(Duration::from_secs(20))).await;
+            assert_eq!(outcome.result.unwrap().texts().0, ["now"], "{status} {hints}");
+            assert_eq!(lines(&count), 2);
+            hub.close().await;
+        }
+    }
+}
+
+/// What failed before anything was sent, and what the protocol defines as refused, leaves the call to the next one.
+#[tokio::test]
+async fn call_that_certainly_did_not_run_goes_to_the_next_candidate() {
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        format!("http://{}/mcp", listener.local_addr().unwrap())
+    };
+    let refuses = json!([{"error": {"code": -32601, "message": "no such method"}}]);
+    let refusing = HttpServer::start(&Script::legacy().tool(changing()).on("tools/call:t", refuses));
+    for (place, url) in [nowhere, refusing.url.clone()].into_iter().enumerate() {
+        let count = folder.path().join(format!("count_{place}"));
+        let other =
+            Script::legacy().tool(changing()).on("tools/call:t", runs_and(&count, &[json!({"text": "ok"})]));
+        let hub = TestHub::builder().entry("s", json!({"url": url})).server("z", &other).build().await;
+        let outcome = hub.call(ToolCall::new("t", json!({}))).await;
+        assert_eq!(outcome.result.unwrap().texts().0, ["ok"], "{url}");
+        assert_eq!(lines(&count), 1);
+        hub.close().await;
+    }
+}

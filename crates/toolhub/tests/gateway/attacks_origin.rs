@@ -1,0 +1,221 @@
+//! What a server says unasked, with two callers before it: no caller gets what may concern the other. Through the real
+//! gateway, each caller with a token of its own.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use toolhub_testkit::processes;
+use toolhub_testkit::scripted::{HttpServer, Journal, Script};
+
+use crate::door::{for_two_before, for_two_telling, for_two_with};
+use crate::raw_client::{ERAS, Era, RawClient, Stream};
+use crate::serving::{Serving, await_cancelled};
+
+/// What the server wants of a caller, and what it logs: both tell of ann.
+fn question() -> Value {
+    json!({"method": "elicitation/create", "params": {
+        "message": "ann, your password?", "requestedSchema": {"type": "object", "properties": {}}}})
+}
+
+fn log() -> Value {
+    json!({"method": "notifications/message", "params": {"level": "error", "data": "key-of-ann"}})
+}
+
+/// `work` is answered at once, `hold` never, `ask` asks and tells what it heard, `leak` logs and asks, as a server does that
+/// still works for an earlier call; `open` leaves a question open.
+fn script(journal: &Path) -> Script {
+    let mut open = question();
+    open["wait"] = json!(false);
+    Script::legacy()
+        .set("capabilities", json!({"tools": {}, "logging": {}}))
+        .plain_tool("work")
+        .plain_tool("hold")
+        .on("tools/call:hold", json!([{"progress": {"progress": 1}}, {"ignore": true}]))
+        .plain_tool("open")
+        .on("tools/call:open", json!([{"request": open}, {"ignore": true}]))
+        .plain_tool("ask")
+        .on("tools/call:ask", json!([{"request": question()}, {"answer": true}]))
+        .plain_tool("leak")
+        .on("tools/call:leak", json!([{"notify": log()}, {"request": question()}, {"answer": true}]))
+        .journal(journal)
+}
+
+async fn client(serving: &Serving, era: Era, token: &str) -> RawClient {
+    RawClient::with_token(&serving.url(), era, Some(token)).await
+}
+
+fn called(tool: &str) -> String {
+    format!(r#""name":"{tool}","arguments":{{}}"#)
+}
+
+/// Bob's call makes the server speak, and he hears nothing but his own result, which says that the question was refused.
+async fn hears_nothing_of_ann(bob: &RawClient) {
+    let answer = bob.ask("7", "tools/call", &called("leak")).await;
+    let heard: Vec<_> = answer.messages.iter().filter_map(|message| message.method.as_deref()).collect();
+    assert!(heard.is_empty(), "{heard:?}");
+    let result = answer.result();
+    assert!(result.contains("-32601") && result.contains("not certain which client"), "{result}");
+    assert!(!result.contains("key-of-ann") && !result.contains("input_required"), "{result}");
+}
+
+#[tokio::test]
+async fn late_messages_of_an_answered_call_go_to_no_other_caller() {
+    for era in ERAS {
+        let folder = tempfile::tempdir().unwrap();
+        let (serving, [ann, bob]) = for_two_with(&script(&folder.path().join("journal")), "");
+        let (ann, bob) = (client(&serving, era, &ann).await, client(&serving, era, &bob).await);
+        ann.call("work", "{}").await.text();
+        hears_nothing_of_ann(&bob).await;
+    }
+}
+
+#[tokio::test]
+async fn late_messages_of_a_cancelled_call_go_to_no_other_caller() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let (serving, [ann, bob]) = for_two_with(&script(&journal), "");
+    let (ann, bob) = (client(&serving, Era::Modern, &ann).await, client(&serving, Era::Modern, &bob).await);
+    let mut held = Stream::open(ann.request("1", "tools/call", &called("hold"))).await;
+    held.until("notifications/progress").await;
+    drop(held);
+    await_cancelled(&journal, 1).await;
+    hears_nothing_of_ann(&bob).await;
+}
+
+#[tokio::test]
+async fn caller_with_an_open_question_does_not_make_the_next_one_anothers() {
+    let folder = tempfile::tempdir().unwrap();
+    let (serving, [ann, bob]) = for_two_with(&script(&folder.path().join("journal")), "");
+    let (ann, bob) = (client(&serving, Era::Legacy, &ann).await, client(&serving, Era::Legacy, &bob).await);
+    let mut open = Stream::open(ann.request("1", "tools/call", &called("open"))).await;
+    open.until("elicitation/create").await;
+    hears_nothing_of_ann(&bob).await;
+}
+
+#[tokio::test]
+async fn log_messages_that_may_be_anyones_go_to_the_owners_log_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (serving, [ann, bob]) = for_two_telling(&script(&folder.path().join("journal")), "");
+    let (ann, bob) = (client(&serving, Era::Legacy, &ann).await, client(&serving, Era::Legacy, &bob).await);
+    let streams = [ann.listen().await, bob.listen().await];
+    bob.call("work", "{}").await.text();
+    ann.call("leak", "{}").await.result();
+    // The end of each session ends its stream: all that was told has been told by then.
+    for ((who, client), mut stream) in [("ann", &ann), ("bob", &bob)].into_iter().zip(streams) {
+        client.end().await;
+        while let Some(message) = stream.message().await {
+            assert_ne!(message.method.as_deref(), Some("notifications/message"), "{who}: {message:?}");
+        }
+    }
+    let words = serving.words();
+    assert!(words.contains("key-of-ann"), "the owner's log has it: {words}");
+}
+
+#[tokio::test]
+async fn one_principal_alone_is_asked_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (serving, [ann, _]) = for_two_with(&script(&folder.path().join("journal")), "");
+    let ann = client(&serving, Era::Legacy, &ann).await;
+    ann.call("work", "{}").await.text();
+    let mut stream = Stream::open(ann.request("1", "tools/call", &called("leak"))).await;
+    let told = stream.until("notifications/message").await;
+    assert_eq!(told.params.unwrap()["data"], "key-of-ann");
+    let asked = stream.until("elicitation/create").await;
+    let answer =
+        json!({"jsonrpc": "2.0", "id": asked.id, "result": {"action": "accept", "content": {"a": 1}}});
+    assert_eq!(ann.post(answer.to_string()).send().await.unwrap().status(), 202);
+    let result = stream.message().await.unwrap().result.unwrap();
+    assert!(result.get().contains("accept"), "{result}");
+}
+
+/// A server over HTTP speaks on the stream of the request that it speaks about.
+#[tokio::test]
+async fn messages_on_the_stream_of_a_request_go_to_its_caller() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = HttpServer::start(&script(&folder.path().join("journal")).set("sse", true));
+    let (serving, [ann, bob]) = for_two_before(json!({"url": server.url}), "");
+    let (ann, bob) = (client(&serving, Era::Modern, &ann).await, client(&serving, Era::Modern, &bob).await);
+    ann.call("work", "{}").await.text();
+    bob.call("work", "{}").await.text();
+    let answer = ann.call("leak", "{}").await;
+    assert!(answer.result().contains("input_required"), "{answer:?}");
+}
+
+const OF_CALLERS: &str = "[[servers]]\nid = \"s\"\ninstances = \"caller\"\n";
+
+#[tokio::test]
+async fn instances_of_callers_keep_them_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let (serving, tokens) = for_two_with(&script(&journal), OF_CALLERS);
+    for era in ERAS {
+        let mut clients = Vec::new();
+        for token in &tokens {
+            clients.push(client(&serving, era, token).await);
+        }
+        for client in &clients {
+            client.call("work", "{}").await.text();
+        }
+        // Both have used the server, and each is asked what concerns it.
+        for client in clients.iter().filter(|_| era == Era::Modern) {
+            let answer = client.call("ask", "{}").await;
+            assert!(answer.result().contains("input_required"), "{answer:?}");
+        }
+        for client in clients.iter().filter(|_| era == Era::Legacy) {
+            let mut stream = Stream::open(client.request("1", "tools/call", &called("ask"))).await;
+            let asked = stream.until("elicitation/create").await;
+            let answer = json!({"jsonrpc": "2.0", "id": asked.id, "result": {"action": "decline"}});
+            assert_eq!(client.post(answer.to_string()).send().await.unwrap().status(), 202);
+            assert!(stream.message().await.unwrap().result.unwrap().get().contains("decline"));
+        }
+    }
+    let pids: HashSet<u32> = callers(&Journal::read(&journal));
+    assert_eq!(pids.len(), 2, "one process for each caller");
+    drop(serving);
+    assert!(pids.iter().all(|pid| !processes::alive(*pid)), "and none is left");
+}
+
+/// The processes that calls reached.
+fn callers(journal: &Journal) -> HashSet<u32> {
+    let calls = journal.entries().iter().filter(|entry| entry["message"]["method"] == "tools/call");
+    calls.filter_map(|entry| u32::try_from(entry["pid"].as_u64()?).ok()).collect()
+}
+
+#[tokio::test]
+async fn instance_beyond_the_limit_is_refused_with_the_name_of_the_setting() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = format!("{OF_CALLERS}max_instances = 1\n");
+    let (serving, [ann, bob]) = for_two_with(&script(&folder.path().join("journal")), &settings);
+    let (ann, bob) = (client(&serving, Era::Modern, &ann).await, client(&serving, Era::Modern, &bob).await);
+    ann.call("work", "{}").await.text();
+    let refused = bob.call("work", "{}").await;
+    let refused = refused.result();
+    assert!(refused.contains("max_instances") && refused.contains("\"isError\":true"), "{refused}");
+    ann.call("work", "{}").await.text();
+}
+
+/// A caller that brings its own instance down again and again does not stop the others.
+#[tokio::test]
+async fn failing_instance_of_one_caller_leaves_the_others_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let script =
+        script(&folder.path().join("journal")).plain_tool("die").on("tools/call:die", json!([{"exit": 3}]));
+    let (serving, [ann, bob]) = for_two_with(&script, OF_CALLERS);
+    let (ann, bob) = (client(&serving, Era::Modern, &ann).await, client(&serving, Era::Modern, &bob).await);
+    for _ in 0..7 {
+        assert!(ann.call("die", "{}").await.result().contains("\"isError\":true"));
+    }
+    bob.call("work", "{}").await.text();
+}
+
+/// A late word of the caller before does not even reach a session without a token, of another client.
+#[tokio::test]
+async fn sessions_without_tokens_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let serving = Serving::before(&script(&folder.path().join("journal")), "");
+    let ann = RawClient::connect(&serving.url(), Era::Legacy).await;
+    let bob = RawClient::connect(&serving.url(), Era::Legacy).await;
+    ann.call("work", "{}").await.text();
+    hears_nothing_of_ann(&bob).await;
+}

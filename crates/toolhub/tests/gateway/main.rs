@@ -10,6 +10,9 @@
 #![cfg(target_os = "linux")]
 
 mod access_log;
+mod attacks_keys;
+mod attacks_names;
+mod attacks_tasks;
 mod collector;
 mod conformance;
 mod crowd;

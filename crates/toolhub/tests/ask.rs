@@ -268,6 +268,30 @@ fn what_destroys_is_asked_about_or_refused() {
     assert_eq!((called(), ran.json()["answer"].as_str()), (1, Some("wiped")), "{ran:?}");
 }
 
+/// However a model wraps the name, the tool that would run is the one that is asked about.
+#[test]
+fn wrapped_and_coerced_calls_are_asked_about_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let tool = json!({"name": "wipe_disk", "description": "Wipes a disk.", "annotations": {"destructiveHint": true},
+        "inputSchema": {"type": "object", "properties": {"disk": {"type": "string"}}}});
+    for arguments in [
+        r#"{"name": "call_tool", "arguments": {"name": "wipe_disk", "arguments": {"disk": "sda"}}}"#,
+        r#"{"name": ["wipe_disk"], "arguments": {"disk": "sda"}}"#,
+        r#"{"name": "wipe_disk", "arguments": "{\"disk\": \"sda\"}"}"#,
+        r#"{"tool_name": "wipe_disk", "arguments": {"disk": "sda"}}"#,
+        r#"{"name": "call_tool", "arguments": {"name": ["wipe_disk"]}}"#,
+    ] {
+        let call = ScriptedReply::text("").call("call_tool", arguments).act();
+        let server = ModelServer::start([call, say("done what I could")]);
+        let mut cli = with_model(&server, "");
+        cli.server("disks", &Script::legacy().tool(&tool).journal(&journal));
+        let ran = cli.run(&["ask", "wipe the disk sda", "--json"]);
+        assert_eq!(Journal::read(&journal).count_method("tools/call"), 0, "{arguments} {ran:?}");
+        assert!(ran.json()["steps"][0]["error"].is_string(), "{arguments} {ran:?}");
+    }
+}
+
 #[test]
 fn an_agent_keeps_to_its_tools_and_instructions() {
     let call = ScriptedReply::text("").call("get_time", r#"{"zone": "UTC"}"#).act();

@@ -230,6 +230,8 @@ pub(crate) fn question(id: u64, method: &str, params: Option<&RawJson>) -> Strin
 }
 
 #[cfg(test)]
+mod attacks;
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 

@@ -4,6 +4,7 @@ use toolhub_agent::Allowed;
 use toolhub_core::lang::Text;
 use toolhub_engine::near_names;
 
+use super::view::THE_OWNERS;
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
 
@@ -36,9 +37,24 @@ impl Hub {
             if all_listed {
                 found.extend(strange_tools(profile, settings, &names));
             }
+            if self.settings().auth.tokens.len() > 1 {
+                let kept = THE_OWNERS.iter().filter(|name| settings.names_tool(name));
+                found.extend(kept.map(|name| not_for_several(profile, name)));
+            }
         }
         found
     }
+}
+
+fn not_for_several(profile: &str, name: &str) -> Text {
+    Text::new(
+        format!(
+            "`[profiles.{profile}]` names `{name}`, which is not offered: `[auth] tokens` lets several callers in, and it would show each the results of the others"
+        ),
+        format!(
+            "`[profiles.{profile}]` 指定了 `{name}`，但不会提供：`[auth] tokens` 允许多个调用方，它会让各方看到彼此的结果"
+        ),
+    )
 }
 
 /// What may have been meant, in both languages; where nothing is near, the command that lists all.
@@ -72,7 +88,7 @@ fn strange_tools(profile: &str, settings: &ProfileSettings, names: &[&str]) -> V
     ];
     let mut found = Vec::new();
     for (key, list) in lists {
-        let is_there = |name: &String| fits(name) || (key == "pinned" && renamed(name));
+        let is_there = |name: &String| fits(name) || (["pinned", "deny"].contains(&key) && renamed(name));
         for name in list.iter().filter(|name| !is_there(name)) {
             let hint = hint(name, names, ("toolhub tools", "列出所有工具"));
             found.push(Text::new(

@@ -158,7 +158,7 @@ impl Target {
 /// What tells of everybody's calls and of the owner's own conversations: clients are shown it only where the owner says so,
 /// and never where there are several principals, since what is kept does not say whose it is. Clients are given results
 /// whole, and need no pages of them.
-const THE_OWNERS: [&str; 2] = ["read_result", "get_conversation_history"];
+pub(super) const THE_OWNERS: [&str; 2] = ["read_result", "get_conversation_history"];
 
 fn is_the_owners(tool: &Tool) -> bool {
     tool.source == Source::Native && THE_OWNERS.contains(&tool.name().as_str())

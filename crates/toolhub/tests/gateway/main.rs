@@ -11,6 +11,9 @@
 
 mod access_log;
 mod attacks_origin;
+mod attacks_keys;
+mod attacks_names;
+mod attacks_tasks;
 mod collector;
 mod conformance;
 mod crowd;

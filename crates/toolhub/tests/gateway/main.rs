@@ -10,6 +10,10 @@
 #![cfg(target_os = "linux")]
 
 mod access_log;
+mod attacks_authority;
+mod attacks_budgets;
+mod attacks_connections;
+mod attacks_quotas;
 mod collector;
 mod conformance;
 mod crowd;

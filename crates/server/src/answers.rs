@@ -486,7 +486,7 @@ fn slower(TooFast { wait }: TooFast) -> Response<Body> {
 }
 
 /// A refusal that need not be one in a second.
-fn later(status: StatusCode, why: &str) -> Response<Body> {
+pub(crate) fn later(status: StatusCode, why: &str) -> Response<Body> {
     let mut response = text(status, why);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response

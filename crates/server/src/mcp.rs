@@ -57,6 +57,9 @@ pub(crate) async fn answer(
             *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
             let has_body = response.body().size_hint_exact() != Some(0);
             let headers = response.headers_mut();
+            if status == 429 {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
             if has_body {
                 headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
             }
@@ -103,7 +106,7 @@ pub(crate) fn not_so(verbs: &'static str, hint: &str) -> Response<Body> {
 }
 
 /// A status, and a line for whoever reads it.
-pub(crate) fn said(status: StatusCode, line: &str) -> Response<Body> {
+fn said(status: StatusCode, line: &str) -> Response<Body> {
     let mut response = Response::new(Body::from(format!("{line}\n")));
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");

@@ -21,7 +21,7 @@ use toolhub_core::EventSink;
 use toolhub_mcp::gateway::{Limits, Principals};
 
 use crate::answers::Shared;
-use crate::connection::{Connections, Heard, Order, Timeouts};
+use crate::connection::{Connections, Entered, Heard, Order, Timeouts};
 use crate::door::Door;
 use crate::error::ServeError;
 use crate::lanes::{Lanes, Stay};
@@ -34,6 +34,9 @@ use crate::telemetry::Sampler;
 const NO_ROOM: Duration = Duration::from_millis(50);
 /// The same where connections were closed to make room, which are gone in a moment.
 const SHEDDING: Duration = Duration::from_millis(2);
+
+/// The longest head, and what is read or written at a time: a head is kept before it is known whose it is.
+const MAX_BUFFER_BYTES: usize = 64 << 10;
 
 /// How the hub is served.
 #[derive(Debug, Clone)]
@@ -143,7 +146,7 @@ impl Serving {
         let Self { listener, shared, connections, unproven_connections, drain } = self;
         let take = || take(&listener, &connections, unproven_connections);
         let (shared, tasks) = (Arc::new(shared), TaskTracker::new());
-        let attend = |(stream, client)| attend(stream, client, Arc::clone(&shared), Arc::clone(&connections));
+        let attend = |(stream, client, entered)| attend(stream, client, Arc::clone(&shared), entered);
         let taking = async {
             loop {
                 let come = take().await;
@@ -195,8 +198,12 @@ impl Unfinished {
     }
 }
 
-/// The next connection that is served.
-async fn take(listener: &TcpListener, connections: &Connections, unproven: usize) -> (TcpStream, SocketAddr) {
+/// The next connection that is served. It counts from here on, before anything runs for it.
+async fn take(
+    listener: &TcpListener,
+    connections: &Arc<Connections>,
+    unproven: usize,
+) -> (TcpStream, SocketAddr, Entered) {
     loop {
         match listener.accept().await {
             Ok((stream, client)) => {
@@ -206,7 +213,7 @@ async fn take(listener: &TcpListener, connections: &Connections, unproven: usize
                 }
                 // An answer is one small write, and is not to wait for another.
                 let _ = stream.set_nodelay(true);
-                return (stream, client);
+                return (stream, client, connections.enter(address));
             }
             Err(error) if is_theirs(&error) => {}
             // No descriptor is left, or no memory: connections that do nothing make room for the next.
@@ -252,13 +259,7 @@ async fn on_a_lane(stream: TcpStream, short: &Short<'_>) -> Left {
 }
 
 /// Answers what comes over one connection, for as long as it may stay.
-async fn attend(
-    mut stream: TcpStream,
-    client: SocketAddr,
-    shared: Arc<Shared>,
-    connections: Arc<Connections>,
-) {
-    let entered = connections.enter(client.ip().to_canonical());
+async fn attend(mut stream: TcpStream, client: SocketAddr, shared: Arc<Shared>, entered: Entered) {
     let standing = &entered.standing;
     let short = Short { shared: &shared, client, standing, waker: Waker::from(Arc::clone(standing)) };
     let (stream, before) = loop {
@@ -284,7 +285,8 @@ async fn attend(
             Ok::<_, Infallible>(answer.await)
         }
     });
-    let mut served = pin!(http1::Builder::new().serve_connection(stream, service));
+    let mut served =
+        pin!(http1::Builder::new().max_buf_size(MAX_BUFFER_BYTES).serve_connection(stream, service));
     let mut finishing = false;
     poll_fn(|context| {
         let order = standing.order(context);

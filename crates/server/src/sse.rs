@@ -12,7 +12,8 @@ use http::{Response, StatusCode};
 use tokio::sync::mpsc;
 use toolhub_mcp::gateway::{Duplex, Gateway, Outbound, Permit, Principal, Resource};
 
-use crate::mcp::{plain, said, stream as events};
+use crate::answers::later;
+use crate::mcp::{plain, stream as events};
 
 /// How often a silent stream shows that it is alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -35,7 +36,7 @@ impl OldClients {
     ) -> Response<Body> {
         let permit = match who.take(Resource::Streams, 1) {
             Ok(permit) => permit,
-            Err(exhausted) => return said(StatusCode::TOO_MANY_REQUESTS, &exhausted.to_string()),
+            Err(exhausted) => return later(StatusCode::TOO_MANY_REQUESTS, &exhausted.to_string()),
         };
         let (duplex, messages) = Duplex::open(gateway, who.clone());
         let duplex = Arc::new(duplex);

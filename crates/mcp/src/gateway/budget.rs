@@ -287,8 +287,13 @@ impl Principal {
     /// Discards the events of the oldest streams that are over, until so many bytes are free.
     pub(crate) fn discard_replays(&self, wanted: usize) {
         let limit = self.0.limits.replay_bytes;
-        let mut logs: Vec<_> = self.replays().iter().filter_map(Weak::upgrade).collect();
-        logs.retain(|log| log.is_over());
+        let mut logs = Vec::new();
+        self.replays().retain(|log| {
+            let kept = log.upgrade().filter(|log| !log.is_discarded());
+            let is_kept = kept.is_some();
+            logs.extend(kept.filter(|log| log.is_over()));
+            is_kept
+        });
         for log in logs {
             if self.used(Resource::Replay).saturating_add(wanted) <= limit {
                 return;

@@ -230,3 +230,41 @@ pub(crate) fn place(id: &str) -> Option<(u64, u64)> {
     let (stream, count) = id.split_once('-')?;
     Some((stream.parse().ok()?, count.parse().ok()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::budget::{Limits, Principals};
+
+    #[tokio::test]
+    async fn events_that_are_kept_are_bounded_for_each_principal() {
+        let principals = Principals::new(Limits { replay_bytes: 100_000, ..Limits::default() });
+        let (ann, bob) = (principals.named("ann"), principals.named("bob"));
+        let long = "x".repeat(30_000);
+        let others = EventLog::new(1, &bob);
+        assert!(others.push(&long));
+        // Streams that are over make room, the oldest first.
+        let logs: Vec<_> = (1..=10)
+            .map(|number| {
+                let log = EventLog::new(number, &ann);
+                assert!(log.push(&long), "{number}");
+                log.finish();
+                log
+            })
+            .collect();
+        assert!(ann.used(Resource::Replay) <= 100_000);
+        assert!(
+            logs[..7].iter().all(|log| log.is_discarded()) && !logs[7..].iter().any(|log| log.is_discarded())
+        );
+        assert!(!others.is_discarded());
+        // One that is not over keeps its newest events, and says what it cannot keep.
+        drop(logs);
+        let open = EventLog::new(11, &ann);
+        assert!((0..5).all(|_| open.push(&long)));
+        assert!(ann.used(Resource::Replay) <= 100_000);
+        assert!(!open.push(&"x".repeat(200_000)) && open.push("why"));
+        assert!(open.state().events.len() > 1, "what cannot be kept costs nothing that is");
+        drop((open, others));
+        assert_eq!((ann.used(Resource::Replay), bob.used(Resource::Replay)), (0, 0));
+    }
+}

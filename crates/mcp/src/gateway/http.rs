@@ -248,6 +248,11 @@ impl Gateway {
             return refuse("a batch has 1 to 100 messages");
         }
         let mut answers = Vec::new();
+        // Nobody reads the first answer before there is the last, so that all of them are unread until then.
+        let mut unread = match principal.take(Resource::Unread, 0) {
+            Ok(permit) => permit,
+            Err(exhausted) => return Reply::refused(429, None, &exhausted.into()),
+        };
         for item in items {
             match message::read(&item.get().into()) {
                 Ok(Message::Request(request, params)) => {
@@ -258,7 +263,11 @@ impl Gateway {
                             break served;
                         }
                     };
-                    answers.push(response(&id, &served));
+                    let answer = response(&id, &served);
+                    answers.push(match unread.grow(answer.len()) {
+                        Ok(()) => answer,
+                        Err(exhausted) => Body::of(id, served).dropped(exhausted).parts().concat(),
+                    });
                 }
                 Ok(other) => {
                     self.told(headers, other, principal);

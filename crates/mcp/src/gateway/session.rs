@@ -291,6 +291,7 @@ impl Sessions {
 mod tests {
     use super::*;
     use crate::era::Era;
+    use crate::gateway::budget::{Limits, Principals};
 
     fn session(id: &str) -> Arc<Session> {
         let facts = ClientFacts {
@@ -316,6 +317,29 @@ mod tests {
         assert!(other.given_up.is_said() && !one.given_up.is_said());
         session.close();
         assert!(one.given_up.is_said() && session.enter(&id).given_up.is_said());
+    }
+
+    #[tokio::test]
+    async fn another_session_ends_the_oldest_of_the_same_principal_alone() {
+        let principals = Principals::new(Limits { sessions: 2, subscriptions: 1, ..Limits::default() });
+        let (ann, bob) = (principals.named("ann"), principals.named("bob"));
+        let of = |id: &str, who: &Principal| {
+            let facts = session("any").facts.clone();
+            Arc::new(Session::new(id.to_owned(), who.clone(), "2025-11-25", facts))
+        };
+        let sessions = Sessions::default();
+        assert!(sessions.insert(of("bob", &bob)).is_empty());
+        for number in 0..10 {
+            let gone = sessions.insert(of(&number.to_string(), &ann));
+            assert_eq!(gone.len(), usize::from(number >= 2));
+            assert!(gone.iter().all(|one| one.principal == ann && one.closing.is_cancelled()));
+        }
+        assert!(sessions.get("bob", &bob).is_some() && sessions.get("9", &ann).is_some());
+        assert!(sessions.get("7", &ann).is_none());
+        let (one, other) = (of("x", &ann), of("y", &ann));
+        assert_eq!((one.watch("a", true), one.watch("a", true)), (Ok(true), Ok(false)));
+        assert!(other.watch("b", true).is_err() && of("z", &bob).watch("b", true).is_ok());
+        assert_eq!((one.watch("a", false), other.watch("b", true)), (Ok(true), Ok(true)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -60,6 +60,9 @@ impl Written<'_> {
                 let status = StatusCode::from_u16(other).unwrap_or(StatusCode::OK);
                 let reason = status.canonical_reason().unwrap_or_default();
                 let _ = write!(out, "HTTP/1.1 {} {reason}\r\n", status.as_u16());
+                if status == StatusCode::TOO_MANY_REQUESTS {
+                    out.extend_from_slice(b"retry-after: 1\r\n");
+                }
             }
         }
         date(self.now, out);

@@ -29,7 +29,7 @@ async fn told(client: &RawClient, tool: &str) -> (String, bool) {
     (result["content"][0]["text"].as_str().unwrap().to_owned(), result["isError"] == true)
 }
 
-fn limit(serving: &Serving, what: Resource, most: Option<u64>) -> Option<u64> {
+pub(crate) fn limit(serving: &Serving, what: Resource, most: Option<u64>) -> Option<u64> {
     let pid = Pid::from_raw(i32::try_from(serving.pid()).unwrap());
     let now = fs::read_to_string(format!("/proc/{}/limits", serving.pid())).unwrap();
     assert!(now.contains("Max open files"), "{now}");

@@ -1,7 +1,7 @@
 //! A connection to the gateway whose every byte is our own, and messages to send over it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 
 use serde_json::{Value, json};
 
@@ -35,11 +35,7 @@ impl Heard {
 
 impl Wire {
     pub(crate) fn to(serving: &Serving) -> Self {
-        let stream = TcpStream::connect(serving.root.strip_prefix("http://").unwrap()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_nodelay(true).unwrap();
-        let reader = BufReader::new(stream.try_clone().unwrap());
-        Self { stream, reader }
+        Self::over(TcpStream::connect(serving.root.strip_prefix("http://").unwrap()).unwrap())
     }
 
     pub(crate) fn say(&mut self, text: &str) {
@@ -52,7 +48,8 @@ impl Wire {
         line.trim_end().to_owned()
     }
 
-    pub(crate) fn hear(&mut self) -> Heard {
+    /// The head of an answer, whose body stays unread.
+    pub(crate) fn head(&mut self) -> Heard {
         let first = self.line();
         let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
         let status = status.unwrap_or_else(|| panic!("no status: {first:?}"));
@@ -62,7 +59,17 @@ impl Wire {
             let Some((name, value)) = line.split_once(':') else { break };
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
-        let mut heard = Heard { status, headers, body: String::new() };
+        Heard { status, headers, body: String::new() }
+    }
+
+    pub(crate) fn hear(&mut self) -> Heard {
+        let mut heard = self.head();
+        self.body_of(&mut heard);
+        heard
+    }
+
+    /// Reads the body of an answer whose head was read.
+    pub(crate) fn body_of(&mut self, heard: &mut Heard) {
         if let Some(length) = heard.header("content-length") {
             let mut body = vec![0; length.parse().unwrap()];
             self.reader.read_exact(&mut body).unwrap();
@@ -79,7 +86,6 @@ impl Wire {
                 heard.body.push_str(&String::from_utf8(chunk).unwrap());
             }
         }
-        heard
     }
 
     pub(crate) fn is_over(&mut self) -> bool {
@@ -118,4 +124,65 @@ pub(crate) fn chunked(message: &str) -> String {
 /// What `echo` answers to such a call.
 pub(crate) fn said(said: &str) -> String {
     json!({"said": said}).to_string()
+}
+
+impl Wire {
+    /// A connection from another address of this machine. Not for tests that run in a runtime.
+    pub(crate) fn from_address(serving: &Serving, address: [u8; 4]) -> Self {
+        let to: SocketAddr = serving.root.strip_prefix("http://").unwrap().parse().unwrap();
+        let connecting = async {
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket.bind(SocketAddr::from((address, 0))).unwrap();
+            socket.connect(to).await.unwrap().into_std().unwrap()
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Self::over(runtime.block_on(connecting))
+    }
+
+    fn over(stream: TcpStream) -> Self {
+        stream.set_nonblocking(false).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let reader = BufReader::new(stream.try_clone().unwrap());
+        Self { stream, reader }
+    }
+
+    /// Waits for the first bytes of an answer, and leaves the rest unread.
+    pub(crate) fn begins(&mut self) -> String {
+        self.line()
+    }
+
+    /// Whether the other side has closed it, as far as can be told within the read timeout.
+    pub(crate) fn is_closed(&self) -> bool {
+        match self.stream.peek(&mut [0]) {
+            Ok(read) => read == 0,
+            Err(error) => {
+                !matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
+            }
+        }
+    }
+
+    /// The next line of a stream of events that begins so; what follows it.
+    pub(crate) fn event_line(&mut self, beginning: &str) -> String {
+        loop {
+            let line = self.line();
+            if let Some(rest) = line.strip_prefix(beginning) {
+                return rest.to_owned();
+            }
+        }
+    }
+}
+
+/// A request of any kind, with headers beside `Host`.
+pub(crate) fn request(verb: &str, path: &str, headers: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "{verb} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, \
+         text/event-stream\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+    )
+}
+
+/// The header that shows a token.
+pub(crate) fn bearer(token: &str) -> String {
+    format!("Authorization: Bearer {token}\r\n")
 }

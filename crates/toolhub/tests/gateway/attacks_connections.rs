@@ -1,0 +1,146 @@
+//! One address that holds connections without using them: half-sent heads, half-sent messages, idle ones. With no descriptor
+//! left it is the first to lose them, and other addresses are served at once. No test waits for a timeout of the server:
+//! the timeouts are longer than a test may take.
+
+use std::fs;
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use rustix::process::Resource;
+use toolhub_testkit::scripted::Script;
+
+use crate::hub_faults::limit;
+use crate::serving::{PATIENCE, Serving};
+use crate::wire::{Wire, call, said};
+
+const OTHER: [u8; 4] = [127, 0, 0, 2];
+
+fn serving(settings: &str) -> Serving {
+    Serving::before(&Script::both().plain_tool("echo"), settings)
+}
+
+/// A gateway that has used everything it needs, and has so many descriptors more.
+fn with_descriptors(more: u64) -> Serving {
+    let serving = serving("[serve]\nheader_timeout = \"10m\"\n");
+    let mut wire = Wire::to(&serving);
+    wire.say(&call("first", "Connection: close\r\n"));
+    assert_eq!(wire.hear().text(), said("first"));
+    assert!(wire.is_over());
+    let open = fs::read_dir(format!("/proc/{}/fd", serving.pid())).unwrap().count() as u64;
+    limit(&serving, Resource::Nofile, Some(open + more));
+    serving
+}
+
+/// Connections that send this and no more.
+fn holding(serving: &Serving, count: usize, sent: &str) -> Vec<Wire> {
+    let hold = || {
+        let mut wire = Wire::to(serving);
+        // The server may have closed it already.
+        let _ = wire.stream.write_all(sent.as_bytes());
+        wire
+    };
+    (0..count).map(|_| hold()).collect()
+}
+
+/// Another address is served, call after call over connections of its own.
+fn served_elsewhere(serving: &Serving) {
+    for turn in ["one", "two", "three"] {
+        let mut wire = Wire::from_address(serving, OTHER);
+        wire.say(&call(turn, ""));
+        assert_eq!(wire.hear().text(), said(turn));
+    }
+}
+
+#[test]
+fn half_sent_heads_do_not_keep_other_addresses_out() {
+    let serving = with_descriptors(12);
+    let _held = holding(&serving, 60, "POST /mcp HTTP/1.1\r\nHost: loc");
+    served_elsewhere(&serving);
+}
+
+#[test]
+fn silent_connections_do_not_keep_other_addresses_out() {
+    let serving = with_descriptors(12);
+    let _held = holding(&serving, 60, "");
+    served_elsewhere(&serving);
+}
+
+#[test]
+fn half_sent_messages_do_not_keep_other_addresses_out() {
+    let serving = with_descriptors(12);
+    let message = call("x", "");
+    let _short = holding(&serving, 30, &message[..message.len() - 5]);
+    let long = call("x", "").replace("Content-Length: ", "Content-Length: 10");
+    let _long = holding(&serving, 30, &long);
+    served_elsewhere(&serving);
+}
+
+#[test]
+fn idle_connections_do_not_keep_other_addresses_out() {
+    let serving = with_descriptors(12);
+    let mut held = Vec::new();
+    for _ in 0..30 {
+        let mut wire = Wire::to(&serving);
+        wire.say("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        assert_eq!(wire.hear().status, 200);
+        held.push(wire);
+    }
+    served_elsewhere(&serving);
+}
+
+/// The address that is attacked from is served as well, as far as its requests are whole.
+#[test]
+fn the_same_address_is_served_where_its_requests_are_whole() {
+    let serving = with_descriptors(12);
+    let _held = holding(&serving, 60, "POST /mcp HTTP/1.1\r\nHost: loc");
+    let mut served = 0;
+    let since = Instant::now();
+    while served < 3 {
+        assert!(since.elapsed() < PATIENCE, "it is not served");
+        let mut wire = Wire::to(&serving);
+        let _ = wire.stream.write_all(call("whole", "").as_bytes());
+        // Its connection may be the one that is closed for another.
+        served += usize::from(wire.begins().starts_with("HTTP/1.1 200"));
+    }
+}
+
+#[test]
+fn an_address_has_a_bounded_number_of_connections_without_a_request() {
+    let serving = serving("[serve]\nheader_timeout = \"10m\"\n[serve.limits]\nunproven_connections = 5\n");
+    let held = holding(&serving, 40, "POST");
+    served_elsewhere(&serving);
+    // Those that were refused are closed, and at most as many as may be are left.
+    for wire in &held {
+        wire.stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    }
+    let since = Instant::now();
+    while held.iter().filter(|wire| !wire.is_closed()).count() > 5 {
+        assert!(since.elapsed() < PATIENCE, "more are left than may be");
+    }
+    // One that sends its request after all is served.
+    let mut wire = Wire::from_address(&serving, OTHER);
+    wire.say("POST");
+    wire.say(&call("late", "")["POST".len()..]);
+    assert_eq!(wire.hear().text(), said("late"));
+}
+
+/// A byte now and then does not give a head more time.
+#[test]
+fn a_head_that_trickles_in_is_broken_off() {
+    let serving = serving("[serve]\nheader_timeout = \"1s\"\n");
+    for before in ["", "GET /mcp"] {
+        let mut wire = Wire::to(&serving);
+        wire.stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        wire.say(before);
+        let since = Instant::now();
+        let text = call("slow", "");
+        let mut bytes = text.bytes().cycle();
+        while !wire.is_closed() {
+            assert!(since.elapsed() < PATIENCE, "it is still waited for");
+            let _ = wire.stream.write_all(&[bytes.next().unwrap()]);
+        }
+    }
+    let mut wire = Wire::to(&serving);
+    wire.say(&call("fast", ""));
+    assert_eq!(wire.hear().text(), said("fast"));
+}

@@ -21,7 +21,9 @@ pub(crate) fn find(
     // import makes it the user's own for good.
     let allowed = |place: &Place| match &place.scope {
         Scope::User => true,
-        Scope::Project(folder) => app.run_trust().covers_run(folder) || places.workspace.has_trusted(&place.file),
+        Scope::Project(folder) => {
+            app.run_trust().covers_run(folder) || places.workspace.has_trusted(&place.file)
+        }
     };
     let there = |client: Client| -> Vec<Place> {
         let found = clients::places(client, around).into_iter().filter(|place| place.file.is_file());

@@ -28,7 +28,12 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
     let reviews = places.workspace.reviews();
     if reviews.is_empty() {
         if app.screen.json {
-            app.screen.json(&RawObject::default().with("trusted", false).with("folders", RawJson::of(&[""; 0])).into_raw());
+            app.screen.json(
+                &RawObject::default()
+                    .with("trusted", false)
+                    .with("folders", RawJson::of(&[""; 0]))
+                    .into_raw(),
+            );
         }
         app.screen.to_stderr(lang.pick(
             "there is nothing to trust here: this folder brings no toolhub.toml, .mcp.json or skills",

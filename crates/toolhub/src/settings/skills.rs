@@ -61,7 +61,8 @@ impl SkillSettings {
             add(folder, Origin::Project);
         }
         // What a trusted project's settings name is still the project's: each skill is approved by itself.
-        let named = if places.workspace.holds_back_config_skills() { Origin::Project } else { Origin::Config };
+        let named =
+            if places.workspace.holds_back_config_skills() { Origin::Project } else { Origin::Config };
         let beside = places.config.parent().unwrap_or(Path::new(""));
         add(beside.join("skills"), named);
         for folder in &self.folders {

@@ -78,10 +78,7 @@ fn open(file: &Path) -> Result<Option<(File, Metadata)>, Text> {
     let found = open.metadata().map_err(|error| unreadable(file, &error))?;
     if !found.is_file() {
         let file = file.display();
-        return Err(Text::new(
-            format!("`{file}` is not a regular file"),
-            format!("`{file}` 不是普通文件"),
-        ));
+        return Err(Text::new(format!("`{file}` is not a regular file"), format!("`{file}` 不是普通文件")));
     }
     Ok(Some((open, found)))
 }

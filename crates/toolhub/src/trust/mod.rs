@@ -227,7 +227,9 @@ impl Workspace {
     /// Whether a file is one of the current folder's config files, and as it was when that was trusted.
     pub fn has_trusted(&self, file: &Path) -> bool {
         let real = file.canonicalize().ok();
-        let names = |folder: &Folder| folder.scan.configs.keys().map(|name| folder.scan.spot.folder.join(name)).collect();
+        let names = |folder: &Folder| {
+            folder.scan.configs.keys().map(|name| folder.scan.spot.folder.join(name)).collect()
+        };
         let files: Vec<PathBuf> = self.here().map(names).unwrap_or_default();
         real.is_some_and(|real| files.contains(&real))
     }
@@ -249,8 +251,12 @@ impl Workspace {
             if holds(place, &self.data, user.as_deref()) {
                 let data = self.data.display();
                 return Err(Text::new(
-                    format!("the data folder `{data}` lies inside the project, which could bring its own list of trusted folders: choose another with `--home`, or use `--trust`"),
-                    format!("数据文件夹 `{data}` 位于项目之内，项目可能自带信任列表：请用 `--home` 另选，或使用 `--trust`"),
+                    format!(
+                        "the data folder `{data}` lies inside the project, which could bring its own list of trusted folders: choose another with `--home`, or use `--trust`"
+                    ),
+                    format!(
+                        "数据文件夹 `{data}` 位于项目之内，项目可能自带信任列表：请用 `--home` 另选，或使用 `--trust`"
+                    ),
                 ));
             }
             let Some(path) = place.to_str() else {
@@ -327,8 +333,12 @@ fn holds(folder: &Path, data: &Path, user: Option<&Path>) -> bool {
 
 fn foreign(uid: u32) -> Text {
     Text::new(
-        format!("it belongs to another user (uid {uid}), who could change it at any time: make it yours (chown), or use `--trust` for one run"),
-        format!("它属于其他用户（uid {uid}），对方可随时改动：请先将其改为自己所有（chown），或用 `--trust` 仅信任一次"),
+        format!(
+            "it belongs to another user (uid {uid}), who could change it at any time: make it yours (chown), or use `--trust` for one run"
+        ),
+        format!(
+            "它属于其他用户（uid {uid}），对方可随时改动：请先将其改为自己所有（chown），或用 `--trust` 仅信任一次"
+        ),
     )
 }
 
@@ -367,7 +377,7 @@ impl Folder {
             ));
         }
         let (en_list, zh_list) = (listed(&names, ", ", " and ")?, listed(&names, "、", " 和 ")?);
-        let one = names.len() == 1 && self.scan.configs.len() == 1;
+        let one = matches!(&names[..], [name] if self.scan.configs.contains_key(name.as_str()));
         let (is, it) = if one { ("is", "it") } else { ("are", "they") };
         let (en_here, zh_here) = match self.is_here {
             true => ("this folder".to_owned(), "此文件夹".to_owned()),
@@ -376,16 +386,26 @@ impl Folder {
         let them = if one { "it" } else { "them" };
         Some(match &self.verdict {
             Verdict::Changed => Text::new(
-                format!("{en_list} of {en_here} changed since you trusted {them} and {is} not used: run \"toolhub trust\" to see what {it} would run now"),
-                format!("{zh_here}中的 {zh_list} 在你信任之后有改动，不会使用：运行 “toolhub trust” 查看现在会运行什么"),
+                format!(
+                    "{en_list} of {en_here} changed since you trusted {them} and {is} not used: run \"toolhub trust\" to see what {it} would run now"
+                ),
+                format!(
+                    "{zh_here}中的 {zh_list} 在你信任之后有改动，不会使用：运行 “toolhub trust” 查看现在会运行什么"
+                ),
             ),
             Verdict::ForeignOwner(uid) => Text::new(
-                format!("{en_here} brings {en_list}, which {is} not used: another user (uid {uid}) owns files there"),
+                format!(
+                    "{en_here} brings {en_list}, which {is} not used: another user (uid {uid}) owns files there"
+                ),
                 format!("{zh_here}带有 {zh_list}，不会使用：其中有文件属于其他用户（uid {uid}）"),
             ),
             _ => Text::new(
-                format!("{en_here} brings {en_list}, which {is} not used until you trust {them}: run \"toolhub trust\" to see what {it} would run"),
-                format!("{zh_here}带有 {zh_list}，在你信任之前不会使用：运行 “toolhub trust” 查看它们会运行什么"),
+                format!(
+                    "{en_here} brings {en_list}, which {is} not used until you trust {them}: run \"toolhub trust\" to see what {it} would run"
+                ),
+                format!(
+                    "{zh_here}带有 {zh_list}，在你信任之前不会使用：运行 “toolhub trust” 查看它们会运行什么"
+                ),
             ),
         })
     }
@@ -428,7 +448,9 @@ impl Binding for Bound {
         let changed = launch.files.keys().chain(now.keys()).find(differs);
         let file = changed.map(|file| file.display().to_string()).unwrap_or_default();
         Err(Text::new(
-            format!("not started: `{file}` changed since you trusted it; run `toolhub trust` and start again"),
+            format!(
+                "not started: `{file}` changed since you trusted it; run `toolhub trust` and start again"
+            ),
             format!("未启动：`{file}` 在你信任之后有改动；请运行 `toolhub trust` 后重新启动"),
         ))
     }

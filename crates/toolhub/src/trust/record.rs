@@ -42,9 +42,11 @@ impl TrustList {
     pub fn read(home: &Path) -> Self {
         let file = home.join("trust.json");
         let kept = files::read(&file).ok().flatten();
-        let mine = kept.filter(|(_, state)| state.owner == files::current_user() && !writable_by_others(&file));
+        let mine =
+            kept.filter(|(_, state)| state.owner == files::current_user() && !writable_by_others(&file));
         let kept = mine.and_then(|(bytes, _)| serde_json::from_slice::<Kept>(&bytes).ok());
-        let folders = kept.filter(|kept| kept.version == VERSION).map(|kept| kept.folders).unwrap_or_default();
+        let folders =
+            kept.filter(|kept| kept.version == VERSION).map(|kept| kept.folders).unwrap_or_default();
         Self { home: home.to_owned(), folders }
     }
 

@@ -43,7 +43,7 @@ pub struct Review {
 }
 
 /// A program that would be started.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     /// What it is started for, such as the id of a server.
     pub purpose: String,
@@ -64,7 +64,7 @@ pub struct Program {
 }
 
 /// An address that would be contacted.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     /// What for.
     pub purpose: String,
@@ -108,6 +108,7 @@ pub(super) fn review(scan: &Scan, verdict: &Verdict) -> Review {
         suspicious: Vec::new(),
         problems,
     };
+    servers.sort_by(|one, other| one.id.as_str().cmp(other.id.as_str()));
     for spec in &servers {
         entry(&mut review, spec, (scan, &settings));
     }
@@ -116,6 +117,9 @@ pub(super) fn review(scan: &Scan, verdict: &Verdict) -> Review {
         review.programs.push(program("[skills] python", &spec, (scan, &settings)));
     }
     own_addresses(&mut review, &settings);
+    // The same entry may stand in both files.
+    review.programs.dedup();
+    review.addresses.dedup();
     review.suspicious = suspicious::look(scan, &review);
     review
 }
@@ -140,6 +144,8 @@ fn program(purpose: &str, spec: &StdioSpec, (scan, settings): (&Scan, &Settings)
     let texts = [&spec.command].into_iter().chain(&spec.args).chain(values).chain(cwd.as_ref());
     let mut reads = names(texts.map(String::as_str));
     reads.extend(extras.iter().flat_map(|extras| extras.env_pass.clone()));
+    reads.sort();
+    reads.dedup();
     let launch = scan.launches.iter().find(|(known, _)| super::same(known, spec));
     Program {
         purpose: purpose.to_owned(),
@@ -219,7 +225,8 @@ fn powers(settings: &Settings, scan: &Scan) -> Vec<Text> {
             format!("`toolhub serve` 会接受 `{name}` 的令牌"),
         );
     }
-    if let Some(file) = settings.serve.access_log.as_ref().filter(|file| !["off", "stderr", ""].contains(&file.trim()))
+    if let Some(file) =
+        settings.serve.access_log.as_ref().filter(|file| !["off", "stderr", ""].contains(&file.trim()))
     {
         add(format!("requests would be written to `{file}`"), format!("请求会写入 `{file}`"));
     }
@@ -247,11 +254,13 @@ fn powers(settings: &Settings, scan: &Scan) -> Vec<Text> {
 fn skills(scan: &Scan) -> Vec<ReviewedSkill> {
     let files: Vec<&PathBuf> =
         scan.parts.keys().filter(|(part, _)| *part == Part::Skill).map(|(_, file)| file).collect();
-    let is_manifest = |file: &&&PathBuf| file.file_name().is_some_and(|name| name == toolhub_skills::MANIFEST);
+    let is_manifest =
+        |file: &&&PathBuf| file.file_name().is_some_and(|name| name == toolhub_skills::MANIFEST);
     let mut skills = Vec::new();
     for folder in files.iter().filter(is_manifest).filter_map(|file| file.parent()) {
         let script = |file: &&&PathBuf| {
-            let executable = scan.parts.get(&(Part::Skill, (**file).clone())).is_some_and(|state| state.executable);
+            let executable =
+                scan.parts.get(&(Part::Skill, (**file).clone())).is_some_and(|state| state.executable);
             file.starts_with(folder) && (executable || file.starts_with(folder.join("scripts")))
         };
         let scripts = files.iter().filter(script).map(|file| short(scan, file)).collect();

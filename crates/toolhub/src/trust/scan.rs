@@ -111,10 +111,11 @@ impl Scan {
 
     /// What it brings, as one would name it.
     pub(crate) fn names(&self) -> Vec<String> {
-        let configs = self.configs.keys().map(|name| (*name).to_owned());
-        let short = |folder: &PathBuf| {
-            folder.strip_prefix(&self.spot.folder).unwrap_or(folder).display().to_string()
-        };
+        let configs =
+            [CONFIG, SERVERS, SHARED_SERVERS].into_iter().filter(|name| self.configs.contains_key(name));
+        let configs = configs.map(str::to_owned);
+        let short =
+            |folder: &PathBuf| folder.strip_prefix(&self.spot.folder).unwrap_or(folder).display().to_string();
         configs.chain(self.skill_folders.iter().map(short)).collect()
     }
 
@@ -169,9 +170,8 @@ impl Scan {
         if self.configs.contains_key(CONFIG) {
             roots.push(folder.join(CONFIG_SKILLS));
             let named = settings.map(|settings| settings.skills.folders.clone()).unwrap_or_default();
-            let inside = |root: &PathBuf| {
-                root.canonicalize().is_ok_and(|real| real.starts_with(&self.spot.project))
-            };
+            let inside =
+                |root: &PathBuf| root.canonicalize().is_ok_and(|real| real.starts_with(&self.spot.project));
             roots.extend(named.iter().map(|named| folder.join(named)).filter(inside));
         }
         let mut seen = BTreeSet::new();
@@ -238,7 +238,8 @@ impl Scan {
         for spec in servers.chain(python).collect::<Vec<_>>() {
             match site.named_files(&spec) {
                 Ok(named) => {
-                    let parts = named.iter().map(|(file, state)| ((Part::Launched, file.clone()), state.clone()));
+                    let parts =
+                        named.iter().map(|(file, state)| ((Part::Launched, file.clone()), state.clone()));
                     self.parts.extend(parts);
                     self.launches.push((spec, named));
                 }

@@ -87,7 +87,10 @@ fn look_at_program(scan: &Scan, program: &Program, found: &mut Vec<Text>) {
         add(&format!("would see your `{name}`"), &format!("会看到你的 `{name}`"));
     }
     if let Some(name) = program.sets.iter().find(|name| LOADERS.contains(&name.as_str())) {
-        add(&format!("sets `{name}`, which can load other code"), &format!("设置 `{name}`，可能加载其他代码"));
+        add(
+            &format!("sets `{name}`, which can load other code"),
+            &format!("设置 `{name}`，可能加载其他代码"),
+        );
     }
     if program.resolved.as_ref().is_some_and(|file| file.starts_with(&scan.spot.project)) {
         add("starts a program of this folder itself", "启动的是此文件夹自带的程序");

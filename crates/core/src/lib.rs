@@ -3,6 +3,7 @@
 pub mod approval;
 pub mod call;
 pub mod caller;
+pub mod consent;
 pub mod conversation;
 mod digits;
 pub mod error;
@@ -29,6 +30,7 @@ pub mod trace;
 
 pub use call::{CallBy, CallId, Mending, ToolCall};
 pub use caller::{Caller, CallerLink};
+pub use consent::{Consent, LaunchPermit};
 pub use digits::Digits;
 pub use error::{Effect, ToolError};
 pub use event::{Event, EventKind};

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
 use toolhub_core::lang::Text;
-use toolhub_core::{BoxFuture, RawJson};
+use toolhub_core::{BoxFuture, Consent, RawJson};
 
-use crate::config::{HttpSpec, StdioSpec, TransportSpec};
+use crate::config::{HttpSpec, Permitted, StdioSpec, TransportSpec};
 use crate::connection::{Ask, Channel, Connection, Greeting};
 use crate::doorman::Doorman;
 use crate::era::{Era, LEGACY, MODERN, UNSUPPORTED_VERSION, is_modern_error};
@@ -28,6 +28,8 @@ const STRAGGLING: Duration = Duration::from_millis(500);
 /// Whom to meet, and what is known of them.
 pub(crate) struct Meeting<'a> {
     pub(crate) transport: &'a TransportSpec,
+    /// Whether it may be started or contacted.
+    pub(crate) consent: &'a Consent,
     /// What it spoke last time.
     pub(crate) known: Option<Era>,
     /// What its owner says it speaks: nothing else is tried then.
@@ -55,9 +57,9 @@ impl Meeting<'_> {
     /// Connects. The caller sets the deadline.
     pub(crate) async fn open(&self) -> Result<Connection, McpError> {
         let opened = match self.transport {
-            TransportSpec::Stdio(spec) => self.open_stdio(&spec.expanded()?).await,
-            TransportSpec::Http(spec) => self.open_http(&spec.expanded()?).await,
-            TransportSpec::Sse(spec) => self.open_sse(&spec.expanded()?).await,
+            TransportSpec::Stdio(spec) => self.open_stdio(spec).await,
+            TransportSpec::Http(spec) => self.open_http(&spec.permitted(self.consent)?).await,
+            TransportSpec::Sse(spec) => self.open_sse(&spec.permitted(self.consent)?).await,
         };
         opened.map_err(|error| self.blame_the_setting(error))
     }
@@ -184,7 +186,8 @@ impl Meeting<'_> {
     }
 
     fn start(&self, spec: &StdioSpec) -> Result<(Channel, StderrRing), McpError> {
-        let stdio = Stdio::start(spec, self.inbox(), self.tasks)?;
+        // Each start is checked: the files may have changed since the last one.
+        let stdio = Stdio::start(&spec.permitted(self.consent)?, self.inbox(), self.tasks)?;
         let stderr = stdio.stderr.clone();
         *self.stderr.lock().unwrap_or_else(PoisonError::into_inner) = stderr.clone();
         Ok((Channel::new(Box::new(stdio), &self.doorman), stderr))
@@ -198,7 +201,7 @@ impl Meeting<'_> {
 
     /// HTTP (2026-07-28, transports/streamable-http: backward compatibility): modern, then `initialize`, then the
     /// old transport.
-    async fn open_http(&self, spec: &HttpSpec) -> Result<Connection, McpError> {
+    async fn open_http(&self, spec: &Permitted<HttpSpec>) -> Result<Connection, McpError> {
         let http = Arc::new(Http::new(spec, self.authorizer.clone(), self.inbox(), self.tasks)?);
         let channel = Channel::new(Box::new(SharedHttp(Arc::clone(&http))), &self.doorman);
         if self.only == Some(Era::Modern) {
@@ -249,7 +252,7 @@ impl Meeting<'_> {
     }
 
     /// The old HTTP+SSE (2024-11-05), which only legacy servers speak.
-    async fn open_sse(&self, spec: &HttpSpec) -> Result<Connection, McpError> {
+    async fn open_sse(&self, spec: &Permitted<HttpSpec>) -> Result<Connection, McpError> {
         if self.only == Some(Era::Modern) {
             return Err(McpError::hopeless(Text::new(
                 "nobody is modern over `sse`: take `era = \"modern\"` away, or use `\"type\": \"http\"`",

@@ -319,6 +319,7 @@ impl Server {
         };
         let meeting = Meeting {
             transport: &self.spec.transport,
+            consent: &self.spec.consent,
             known,
             only: self.spec.era,
             doorman: Arc::new(doorman),

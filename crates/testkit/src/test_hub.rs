@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolhub::settings::Places;
+use toolhub::trust::Workspace;
 use toolhub::{ClientHandler, EventSink, Hub, Refusal};
 
 use crate::fake::Recorder;
@@ -126,9 +127,8 @@ async fn open(den: &Den, handler: &Handler, events: Arc<Recorder>) -> Hub {
     let places = Places {
         config: folder.join("toolhub.toml"),
         servers: folder.join("mcp.json"),
-        project_servers: None,
         home: folder.join("home"),
-        project: None,
+        workspace: Workspace::default(),
         user: None,
     };
     let builder = Hub::builder().places(places).listen(events as Arc<dyn EventSink>);
@@ -223,7 +223,8 @@ impl CommandLine {
         self.den.add(id, server);
     }
 
-    /// A command, not yet run: English, no colours, an environment of its own.
+    /// A command, not yet run: English, no colours, an environment of its own, in which its folder, and no other, is
+    /// trusted.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         let folder = self.folder();
@@ -233,6 +234,7 @@ impl CommandLine {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", folder)
             .env("TOOLHUB_HOME", folder.join("home"))
+            .env("TOOLHUB_TRUST", folder)
             .env("LANG", "C.UTF-8")
             .args(args)
             .stdin(Stdio::null())

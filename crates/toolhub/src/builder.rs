@@ -175,7 +175,7 @@ impl HubBuilder {
         };
         let settings = match self.settings {
             Some(settings) => settings,
-            None => Settings::read(&places.config)?,
+            None => Settings::read(&places)?,
         };
         let (specs, mut notes) = load_servers(&places, &settings)?;
         let events: Arc<dyn EventSink> = Arc::new(Listeners(self.listeners));

@@ -28,10 +28,8 @@ const GLANCE: Duration = Duration::from_secs(1);
 impl Hub {
     /// Lists whoever was never listed and might serve the call, within what the caller can spare.
     pub(crate) async fn prepare(&self, request: Request<'_>, spare: Option<Duration>) {
-        let (mut new, failed) = self.missing_by_age(request.source);
+        let (new, failed) = self.missing_by_age(request.source);
         let named = |server: &Arc<Server>| request.source == Some(server.id().as_str());
-        // What came with a project is started only by name, until it was once.
-        new.retain(|server| !server.spec().from_project || named(server));
         if new.is_empty() && failed.is_empty() {
             return;
         }
@@ -100,8 +98,7 @@ impl Hub {
 
     /// Lists every server that was never listed; for those who want to see everything.
     pub async fn list_missing(&self) {
-        let (mut new, failed) = self.missing_by_age(None);
-        new.retain(|server| !server.spec().from_project);
+        let (new, failed) = self.missing_by_age(None);
         tokio::join!(self.list_all(new, None), self.list_all(failed, Some(COURTESY)));
     }
 
@@ -133,7 +130,6 @@ impl Hub {
             let cause = match (server.left_alone(), trouble) {
                 (Some(left_alone), _) => left_alone.text(),
                 (None, Some(trouble)) => trouble,
-                (None, None) if server.spec().from_project => untried(&server),
                 (None, None) => Text::new("it has not answered yet", "它尚未回答"),
             };
             (server, cause)
@@ -285,16 +281,6 @@ impl Hub {
             self.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
         }
     }
-}
-
-fn untried(server: &Server) -> Text {
-    let (id, file) = (server.id(), server.spec().origin.display());
-    Text::new(
-        format!(
-            "it comes from `{file}` and was never started; if you trust it, run `toolhub servers test {id}`"
-        ),
-        format!("它来自 `{file}`，从未启动过；如果信任它，请运行 `toolhub servers test {id}`"),
-    )
 }
 
 /// Whether a moment is longer ago than `span`; one in the future, after a clock was set back, counts as old.

@@ -35,6 +35,7 @@ mod memory;
 mod model;
 pub mod settings;
 mod skills;
+pub mod trust;
 mod unrecorded;
 
 pub use asking::{AskError, AskOptions, WhichModel};

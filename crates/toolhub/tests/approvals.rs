@@ -274,6 +274,7 @@ fn what_is_hidden_in_a_definition_is_pointed_out_and_never_printed_raw() {
 #[tokio::test]
 async fn a_running_hub_hears_of_approvals_made_elsewhere() {
     use toolhub::settings::Places;
+    use toolhub::trust::Workspace;
     use toolhub::{Hub, ToolCall, ToolError};
     struct Deaf;
     impl toolhub::EventSink for Deaf {
@@ -284,9 +285,8 @@ async fn a_running_hub_hears_of_approvals_made_elsewhere() {
     let places = Places {
         config: folder.join("toolhub.toml"),
         servers: folder.join("mcp.json"),
-        project_servers: None,
         home: folder.join("home"),
-        project: None,
+        workspace: Workspace::default(),
         user: None,
     };
     let hub = Hub::builder().places(places).listen(std::sync::Arc::new(Deaf)).build().await.unwrap();

@@ -410,23 +410,6 @@ fn settings_that_mean_nothing_are_told() {
     );
 }
 
-/// A project's `.mcp.json` comes from whoever wrote the project: nothing in it is started before its owner said so.
-#[test]
-fn servers_of_a_project_are_started_by_name_only() {
-    let cli = cli();
-    let journal = cli.folder().join("journal");
-    let script = sheet().journal(&journal).write(cli.folder());
-    let entry = json!({"command": toolhub_testkit::scripted::binary(), "args": ["stdio", script]});
-    fs::write(cli.folder().join(".mcp.json"), json!({"mcpServers": {"project": entry}}).to_string()).unwrap();
-    assert_eq!(cli.run(&["call", "calculate", "expression=1"]).stdout, "1\n");
-    let ran = cli.run(&["call", "read_sheet", "filepath=a"]);
-    assert!(ran.stderr.contains("if you trust it, run `toolhub servers test project`"), "{ran:?}");
-    cli.run(&["tools"]);
-    assert!(!journal.exists(), "nothing was started");
-    assert_eq!(cli.run(&["servers", "test", "project"]).code, Some(0));
-    assert_eq!(cli.run(&["call", "read_sheet", "filepath=a"]).code, Some(0));
-}
-
 #[test]
 fn changes_at_the_same_moment_are_all_kept() {
     let cli = cli();

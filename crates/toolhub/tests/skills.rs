@@ -44,7 +44,7 @@ fn put(folder: &Path, name: &str, text: &str) -> PathBuf {
 fn in_project(cli: &CommandLine, args: &[&str]) -> Ran {
     let folder = cli.folder().join("project");
     fs::create_dir_all(&folder).unwrap();
-    let output = cli.command(args).current_dir(folder).output().unwrap();
+    let output = cli.command(args).env("TOOLHUB_TRUST", &folder).current_dir(folder).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
@@ -185,7 +185,8 @@ fn a_skill_of_a_project_waits_for_its_owner() {
     assert!(in_project(&cli, &["prompt"]).stdout.contains("- csv-summary: Summarises CSV files"));
     // Only there: the same skill elsewhere is another one.
     copy(&skills, &cli.folder().join("other/.claude/skills"));
-    let elsewhere = cli.command(&call).current_dir(cli.folder().join("other")).output().unwrap();
+    let other = cli.folder().join("other");
+    let elsewhere = cli.command(&call).env("TOOLHUB_TRUST", &other).current_dir(other).output().unwrap();
     assert_eq!(elsewhere.status.code(), Some(1));
     fs::write(skills.join("csv-summary/references/more.md"), "more").unwrap();
     let changed = in_project(&cli, &call);

@@ -63,9 +63,26 @@ pub fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Str
     })
 }
 
+/// The names of the variables that a text refers to.
+pub fn references(text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    // A text is never refused here, so there is no error to speak of.
+    let _ = map_braced::<std::convert::Infallible>(text, &mut |inside| {
+        let variable = Variable::inside(inside);
+        names.extend(variable.map(|variable| variable.name.to_owned()));
+        Ok(variable.map(|_| String::new()))
+    });
+    names
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_each_variable_that_is_referred_to() {
+        assert_eq!(references("a ${B} ${C:-d}${ ${E} $F"), ["B", "C", "E"]);
+    }
 
     #[test]
     fn variables_are_filled_in() {

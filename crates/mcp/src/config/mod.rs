@@ -5,14 +5,16 @@ mod edit;
 mod error;
 mod expand;
 mod oauth;
+mod permitted;
 mod read;
 mod spec;
 mod write;
 
 pub use edit::{ServerEntry, add_server, remove_server, set_enabled};
 pub use error::ConfigError;
-pub use expand::expand;
+pub use expand::{expand, references};
 pub use oauth::{Grant, OAuthSpec};
-pub use read::read_servers;
+pub(crate) use permitted::Permitted;
+pub use read::{read_servers, servers_in};
 pub use spec::{HttpSpec, Instances, ServerSpec, StdioSpec, TransportSpec};
 pub use write::write_whole;

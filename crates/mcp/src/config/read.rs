@@ -14,8 +14,7 @@ use super::spec::{HttpSpec, ServerSpec, StdioSpec, TransportSpec};
 /// The servers of a file, in its order; none where there is no such file.
 pub fn read_servers(file: &Path) -> Result<Vec<ServerSpec>, ConfigError> {
     match std::fs::read_to_string(file) {
-        // Some editors begin a file with a mark that JSON knows nothing of.
-        Ok(text) => servers_in(file, text.trim_start_matches('\u{feff}')),
+        Ok(text) => servers_in(file, &text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(ConfigError::io(file, &error)),
     }
@@ -27,7 +26,10 @@ pub(crate) fn parse_error(file: &Path, text: &str, error: &jsonc_parser::errors:
     ConfigError::at(file, text, error.range().start, Text::new(format!("not valid JSON: {what}"), zh))
 }
 
-fn servers_in(file: &Path, text: &str) -> Result<Vec<ServerSpec>, ConfigError> {
+/// The servers of a file whose text was read before, in its order. None of them has consent yet.
+pub fn servers_in(file: &Path, text: &str) -> Result<Vec<ServerSpec>, ConfigError> {
+    // Some editors begin a file with a mark that JSON knows nothing of.
+    let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }

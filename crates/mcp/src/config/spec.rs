@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use toolhub_core::approval::Pin;
 use toolhub_core::lang::Text;
-use toolhub_core::{Hints, ServerId};
+use toolhub_core::{Consent, Hints, ServerId};
 
 use super::expand::expand;
 use super::oauth::OAuthSpec;
@@ -80,8 +81,8 @@ pub struct ServerSpec {
     pub oauth: OAuthSpec,
     /// The file it was read from.
     pub origin: PathBuf,
-    /// Whether that file came with a project, so that its owner has not seen what it starts.
-    pub from_project: bool,
+    /// Whether it may be started or contacted.
+    pub consent: Consent,
 }
 
 /// Who shares one process or session of a server.
@@ -181,46 +182,30 @@ impl ServerSpec {
             pin: Pin::default(),
             oauth: OAuthSpec::default(),
             origin,
-            from_project: false,
+            consent: Consent::default(),
         }
     }
 
-    /// A hash that changes when the server may be another one.
+    /// A hash that changes when the server may be another one: over the JSON of how it is reached, where no two entries
+    /// have the same text, and the digest of the folder and the files that its consent is bound to.
     pub fn fingerprint(&self) -> String {
-        let mut hash = Sha256::new();
-        let mut add = |part: &str| {
-            hash.update((part.len() as u64).to_le_bytes());
-            hash.update(part.as_bytes());
-        };
-        match &self.transport {
-            TransportSpec::Stdio(spec) => {
-                add("stdio");
-                add(&spec.command);
-                spec.args.iter().for_each(|arg| add(arg));
-                spec.env.iter().for_each(|(name, value)| {
-                    add(name);
-                    add(value);
-                });
-                add(&spec
-                    .cwd
-                    .as_ref()
-                    .map(|folder| folder.to_string_lossy().into_owned())
-                    .unwrap_or_default());
-            }
+        let reached = match &self.transport {
+            TransportSpec::Stdio(spec) => json!({
+                "command": spec.command,
+                "args": spec.args,
+                "env": spec.env,
+                "cwd": spec.cwd,
+                "env_pass": spec.env_pass,
+            }),
             TransportSpec::Http(spec) | TransportSpec::Sse(spec) => {
-                add(self.transport.name());
-                add(&spec.url);
-                spec.headers.iter().for_each(|(name, value)| {
-                    add(name);
-                    add(value);
-                });
+                json!({"url": spec.url, "headers": spec.headers})
             }
-        }
+        };
         // What it lists may differ between eras, and a failure in one says nothing of the other.
-        if let Some(era) = self.era {
-            add(era.name());
-        }
-        hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+        let era = self.era.map(|era| era.name());
+        let entry = json!([self.transport.name(), reached, era, self.consent.digest()]);
+        let digest = Sha256::digest(entry.to_string().as_bytes());
+        digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// What the owner says of a tool's effects.
@@ -266,7 +251,7 @@ fn fill_pairs(pairs: &[(String, String)]) -> Result<Vec<(String, String)>, McpEr
 
 impl StdioSpec {
     /// The same with its variables filled in.
-    pub(crate) fn expanded(&self) -> Result<Self, McpError> {
+    pub(super) fn expanded(&self) -> Result<Self, McpError> {
         let cwd = self.cwd.as_ref().map(|folder| fill(&folder.to_string_lossy())).transpose()?;
         Ok(Self {
             command: fill(&self.command)?,
@@ -318,7 +303,7 @@ impl StdioSpec {
 
 impl HttpSpec {
     /// The same with its variables filled in.
-    pub(crate) fn expanded(&self) -> Result<Self, McpError> {
+    pub(super) fn expanded(&self) -> Result<Self, McpError> {
         Ok(Self { url: fill(&self.url)?, headers: fill_pairs(&self.headers)? })
     }
 }

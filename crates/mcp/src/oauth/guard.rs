@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::Shared;
 use tokio_util::task::TaskTracker;
 use toolhub_core::lang::Text;
-use toolhub_core::{BoxFuture, Event, EventKind, EventSink, ServerId};
+use toolhub_core::{BoxFuture, Consent, Event, EventKind, EventSink, ServerId};
 
 use super::error::OAuthError;
 use super::record::Record;
@@ -26,6 +26,7 @@ pub struct Guard {
 pub(super) struct Inner {
     pub(super) server: ServerId,
     pub(super) http: HttpSpec,
+    pub(super) consent: Consent,
     pub(super) spec: OAuthSpec,
     pub(super) store: Arc<TokenStore>,
     events: Arc<dyn EventSink>,
@@ -77,8 +78,9 @@ impl Guard {
             return Err(OAuthError::OwnHeader);
         }
         let Surroundings { store, events, tasks } = around;
+        let consent = spec.consent.clone();
         let (server, spec, state) = (spec.id.clone(), spec.oauth.clone(), Mutex::default());
-        Ok(Self { inner: Arc::new(Inner { server, http, spec, store, events, tasks, state }) })
+        Ok(Self { inner: Arc::new(Inner { server, http, consent, spec, store, events, tasks, state }) })
     }
 
     /// Whether the last thing a call was told is that it needs more than was asked for at the login.

@@ -51,7 +51,7 @@ pub(super) struct Ground {
 impl Inner {
     pub(super) fn ground(&self) -> Result<Ground, OAuthError> {
         let wrong = |error: McpError| OAuthError::Config(error.to_string());
-        let http = self.http.expanded().map_err(wrong)?;
+        let http = self.http.permitted(&self.consent).map_err(wrong)?;
         let spec = self.spec.expanded().map_err(|name| {
             OAuthError::Config(format!("`oauth` in its config uses ${{{name}}}, which is not set"))
         })?;

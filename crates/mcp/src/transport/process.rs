@@ -8,7 +8,7 @@ use toolhub_core::lang::{Lang, Say as _, Text};
 
 use super::fence::Enclosure;
 use super::group::Group;
-use crate::config::StdioSpec;
+use crate::config::{Permitted, StdioSpec};
 use crate::error::McpError;
 
 /// How long a child may take to leave after its input was closed, and again after it was asked to.
@@ -34,7 +34,7 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts the server of `spec`.
-    pub(crate) fn start(spec: &StdioSpec) -> Result<Self, McpError> {
+    pub(crate) fn start(spec: &Permitted<StdioSpec>) -> Result<Self, McpError> {
         let mut command = std::process::Command::new(&spec.command);
         command.args(&spec.args).env_clear().envs(spec.environment());
         #[cfg(target_os = "linux")]

@@ -18,7 +18,7 @@ use super::http::answer::status_error;
 use super::http::client::{client, header_map, lost, parse_url, send_error};
 use super::mux::{Callers, MAX_QUEUED, Mux};
 use super::{Inbox, MAX_RESULT_BYTES, OutgoingRequest, Repeat, Transport};
-use crate::config::HttpSpec;
+use crate::config::{HttpSpec, Permitted};
 use crate::error::McpError;
 use crate::oauth::{self, Authorizer};
 use crate::wire;
@@ -37,7 +37,7 @@ pub(crate) struct Sse {
 impl Sse {
     /// Opens the stream and waits for the endpoint that it names first. The caller sets the deadline.
     pub(crate) async fn open(
-        spec: &HttpSpec,
+        spec: &Permitted<HttpSpec>,
         authorizer: Option<Arc<dyn Authorizer>>,
         inbox: Arc<dyn Inbox>,
         tasks: &TaskTracker,

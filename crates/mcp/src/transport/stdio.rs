@@ -17,7 +17,7 @@ use super::mux::{Callers, Mux};
 use super::outbox::{Outbox, Stuck};
 use super::process::{Manners, Process};
 use super::{Inbox, OutgoingRequest, StderrRing, Transport};
-use crate::config::StdioSpec;
+use crate::config::{Permitted, StdioSpec};
 use crate::error::McpError;
 use crate::wire::{self, on_one_line};
 
@@ -36,7 +36,7 @@ pub(crate) struct Stdio {
 impl Stdio {
     /// Starts the child; `tasks` owns what runs for it. Dropping the transport ends the child.
     pub(crate) fn start(
-        spec: &StdioSpec,
+        spec: &Permitted<StdioSpec>,
         inbox: Arc<dyn Inbox>,
         tasks: &TaskTracker,
     ) -> Result<Self, McpError> {

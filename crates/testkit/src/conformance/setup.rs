@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolhub::settings::Places;
+use toolhub::trust::Workspace;
 
 use super::SERVER;
 
@@ -69,9 +70,8 @@ impl Setup {
         Places {
             config: folder.join("toolhub.toml"),
             servers: folder.join("mcp.json"),
-            project_servers: None,
             home: folder.join("home"),
-            project: None,
+            workspace: Workspace::default(),
             user: None,
         }
     }

@@ -1,18 +1,22 @@
 //! What every command shares: the screen, the hub once it is needed, and the user's Ctrl-C.
 
 use std::io::{BufRead as _, Write as _};
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{OnceCell, oneshot};
 use tokio_util::sync::CancellationToken;
 use toolhub::settings::{ConfigError, Places};
+use toolhub::trust::RunTrust;
 use toolhub::{BuildError, Hub};
 use toolhub_core::{Lang, RawJson, RawObject, Say};
+use toolhub_engine::suspicion::visible;
 
 use super::exit::{Exit, Interrupted, UsageError};
 use super::live::Live;
 use super::options::Global;
-use super::screen::Screen;
+use super::screen::{ODD, Screen};
 use super::status::Status;
 use super::trace::Trace;
 
@@ -22,22 +26,48 @@ pub(crate) struct App {
     pub(crate) live: Arc<Live>,
     hub: OnceCell<Hub>,
     interrupt: CancellationToken,
+    /// Whether it was said what is not used.
+    noticed: AtomicBool,
 }
 
 impl App {
     pub(crate) fn new(global: Global, lang: Lang) -> Self {
         let screen = Arc::new(Screen::new(&global, lang));
         let live = Arc::new(Live::new(Arc::clone(&screen)));
-        Self { global, screen, live, hub: OnceCell::new(), interrupt: CancellationToken::new() }
+        let (hub, interrupt) = (OnceCell::new(), CancellationToken::new());
+        Self { global, screen, live, hub, interrupt, noticed: AtomicBool::new(false) }
     }
 
     pub(crate) fn lang(&self) -> Lang {
         self.screen.lang
     }
 
-    /// Where the files are.
+    /// Which folders are trusted for this run: by `--trust`, or by `TOOLHUB_TRUST`.
+    pub(crate) fn run_trust(&self) -> RunTrust {
+        let mut trust = RunTrust::from_variable(std::env::var_os("TOOLHUB_TRUST").as_deref());
+        trust.current_folder |= self.global.trust;
+        trust
+    }
+
+    /// Where the files are. Says once, `--quiet` or not, what of the current folder is not used.
     pub(crate) fn places(&self) -> Result<Places, BuildError> {
-        Ok(Places::find(self.global.config.as_deref(), self.global.home.as_deref())?)
+        let config = self.global.config.as_deref();
+        let places = Places::find_trusting(config, self.global.home.as_deref(), &self.run_trust())?;
+        if let Some(notice) = places.workspace.notice(config)
+            && !self.noticed.swap(true, Ordering::Relaxed)
+        {
+            let (word, gap) = self.lang().pick(("note:", " "), ("注意：", ""));
+            let notice = notice.say(self.lang());
+            self.screen.to_stderr(&format!("{ODD}{word}{ODD:#}{gap}{}", visible(&notice)));
+        }
+        Ok(places)
+    }
+
+    /// Keeps a trusted folder trusted after this command itself changed these of its files.
+    pub(crate) fn keep_trust(&self, places: &Places, edited: &[&Path]) {
+        if let Err(why) = places.workspace.keep_trust(edited) {
+            self.screen.warn(&why.say(self.lang()));
+        }
     }
 
     /// The hub, built when it is first needed.

@@ -103,7 +103,7 @@ fn target_file(app: &App, client: Client, args: &ExportArgs) -> Result<PathBuf, 
 /// The servers that are meant, in our words.
 fn chosen(app: &App, args: &ExportArgs) -> anyhow::Result<Vec<ClientServer>> {
     let places = app.places()?;
-    let settings = Settings::read(&places.config)?;
+    let settings = Settings::read(&places)?;
     let (servers, _) = load_servers(&places, &settings)?;
     for wanted in &args.servers {
         if !servers.iter().any(|spec| spec.id.as_str() == wanted) {
@@ -133,7 +133,7 @@ fn chosen(app: &App, args: &ExportArgs) -> anyhow::Result<Vec<ClientServer>> {
 fn gateway(app: &App, args: &ExportArgs) -> anyhow::Result<ClientServer> {
     let absolute = |path: &PathBuf| std::path::absolute(path).map(|path| path.display().to_string());
     let places = app.places()?;
-    let settings = Settings::read(&places.config)?;
+    let settings = Settings::read(&places)?;
     if let Some(profile) = &args.profile {
         known_profile(app, &settings, profile)?;
     }

@@ -79,8 +79,11 @@ fn in_chinese(command: Command, path: &str) -> Command {
 fn chinese(key: &str) -> Option<&'static str> {
     Some(match key {
         "" => "AI 智能体所有工具的统一入口",
-        " config" => "配置文件 [默认：./toolhub.toml，其次是用户配置文件夹]",
+        " config" => "配置文件 [默认：此文件夹受信任时为 ./toolhub.toml，否则为用户的配置]",
         " home" => "数据文件夹 [默认：用户数据文件夹]",
+        " trust" => {
+            "本次运行使用此文件夹带有的内容；也可设 TOOLHUB_TRUST=1，或用 TOOLHUB_TRUST=文件夹:文件夹 只信任这些文件夹"
+        }
         " json" => "在标准输出给出机器可读的结果",
         " trace" => "在标准错误显示路由和每个事件",
         " quiet" => "只输出结果和错误",
@@ -250,6 +253,10 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/result" => "显示之前某次调用的完整结果",
         "/result handle" => "句柄，见 `call --json` 和 `history`；或 `last`",
         "/result page" => "只显示这一页，每页 4,000 个字符",
+        "/trust" => "显示此文件夹的配置、服务器和技能会做什么，并信任它们",
+        "/trust list" => "列出受信任的文件夹",
+        "/trust revoke" => "不再信任某个文件夹 [默认：当前文件夹]",
+        "/trust yes" => "不再询问，用于脚本",
         "/doctor" => "检查配置、服务器、数据和模型，并说明如何解决",
         "/doctor ask_model" => "向语言模型说一句话，看它是否回答；可能产生少量费用",
         "/serve" => "通过 HTTP 或标准输入输出向 MCP 客户端提供所有工具",

@@ -22,9 +22,9 @@ use super::transfer::{Report, Row, summary};
 pub(crate) fn run(app: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
     let places = app.places()?;
     // A config that cannot be read as it is must not be written to.
-    let (servers, _) = load_servers(&places, &Settings::read(&places.config)?)?;
+    let (servers, _) = load_servers(&places, &Settings::read(&places)?)?;
     let around = Surroundings::here();
-    let sources = import_files::find(app, args, &around)?;
+    let sources = import_files::find(app, args, (&around, &places))?;
     let (own, settings) = (Held::open(&places.servers)?, Held::open(&places.config)?);
     let of_project = servers.iter().filter(|spec| spec.origin != places.servers);
     let mut import = Import {
@@ -45,6 +45,7 @@ pub(crate) fn run(app: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
     if !import.dry_run {
         own.write(&import.text)?;
         settings.write(&import.settings)?;
+        app.keep_trust(&places, &[&places.servers, &places.config]);
     }
     import.tell(&reports);
     Ok(reports.iter().map(Report::exit).find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done))

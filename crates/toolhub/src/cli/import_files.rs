@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use toolhub::settings::ConfigError;
+use toolhub::settings::{ConfigError, Places};
 use toolhub_core::lang::Text;
-use toolhub_mcp::config::clients::{self, Client, Place, Surroundings};
+use toolhub_mcp::config::clients::{self, Client, Place, Scope, Surroundings};
 
 use super::app::App;
 use super::exit::UsageError;
@@ -14,11 +14,29 @@ use super::options::ImportArgs;
 pub(crate) fn find(
     app: &App,
     args: &ImportArgs,
-    around: &Surroundings,
+    (around, places): (&Surroundings, &Places),
 ) -> anyhow::Result<Vec<(Client, Vec<Place>)>> {
     let lang = app.lang();
+    // What came with a project is brought in by the name of its file, or where the folder is trusted for this run: an
+    // import makes it the user's own for good.
+    let allowed = |place: &Place| match &place.scope {
+        Scope::User => true,
+        Scope::Project(folder) => {
+            app.run_trust().covers_run(folder) || places.workspace.has_trusted(&place.file)
+        }
+    };
     let there = |client: Client| -> Vec<Place> {
-        clients::places(client, around).into_iter().filter(|place| place.file.is_file()).collect()
+        let found = clients::places(client, around).into_iter().filter(|place| place.file.is_file());
+        let (used, left): (Vec<Place>, Vec<Place>) = found.partition(allowed);
+        for place in left {
+            let file = place.file.file_name().map(Path::new).unwrap_or(&place.file);
+            let file = place.file.strip_prefix(&around.folder).unwrap_or(file).display();
+            app.screen.warn(&lang.pick(
+                format!("`{file}` came with this folder and is not imported unless you name it: toolhub servers import {file}"),
+                format!("`{file}` 来自此文件夹，除非指明文件，否则不会导入：toolhub servers import {file}"),
+            ));
+        }
+        used
     };
     let Some(what) = &args.what else {
         let all = Client::ALL.into_iter().map(|client| (client, there(client)));

@@ -35,6 +35,7 @@ mod options_memory;
 mod options_serve;
 mod options_skills;
 mod options_text;
+mod options_trust;
 mod parse;
 mod prompt;
 mod recommend;
@@ -61,6 +62,7 @@ mod tools_diff;
 mod tools_search;
 mod trace;
 mod transfer;
+mod trust;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -111,6 +113,7 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Servers(args)) => servers::run(app, args).await,
         Some(Command::Skills(args)) => skills::run(app, args).await,
         Some(Command::Serve(args)) => serve::run(app, args).await,
+        Some(Command::Trust(args)) => trust::run(app, &args).await,
         Some(Command::Doctor(args)) => doctor::run(app, &args).await,
         Some(Command::Completions(args)) => completions::run(app, &args),
         Some(Command::Help(args)) => help::show(app, &args.command),

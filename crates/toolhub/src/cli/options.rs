@@ -12,6 +12,7 @@ use super::options_memory::{HistoryArgs, RecommendArgs, ResultArgs, StatsArgs};
 use super::options_serve::ServeArgs;
 use super::options_skills::SkillsArgs;
 use super::options_text::{ParseArgs, RunArgs};
+use super::options_trust::TrustArgs;
 
 /// One place for every tool an AI agent can use
 #[derive(Debug, Parser)]
@@ -32,12 +33,15 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Config file [default: ./toolhub.toml, then the user's config folder]
+    /// Config file [default: ./toolhub.toml if this folder is trusted, else the user's]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Data folder [default: the user's data folder]
     #[arg(long, global = true, value_name = "DIR", env = "TOOLHUB_HOME", hide_env = true)]
     pub(crate) home: Option<PathBuf>,
+    /// Use what this folder brings, for this run; also TOOLHUB_TRUST=1, or TOOLHUB_TRUST=FOLDER:FOLDER for these folders
+    #[arg(long, global = true)]
+    pub(crate) trust: bool,
     /// Machine-readable answers on stdout
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -106,6 +110,8 @@ pub(crate) enum Command {
     Result(ResultArgs),
     /// Measure how well toolhub works on a set of your own
     Eval(EvalArgs),
+    /// Show what this folder's config, servers and skills would do, and trust them
+    Trust(TrustArgs),
     /// Check config, servers, data and the model, and say what to do
     Doctor(DoctorArgs),
     /// Print completions for a shell

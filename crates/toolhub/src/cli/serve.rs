@@ -29,7 +29,7 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     }
     let tidings = Tidings::default();
     let places = app.places()?;
-    let settings = Settings::read(&places.config)?;
+    let settings = Settings::read(&places)?;
     let mut outlook = Outlook::default();
     if app.global.trace || app.global.verbose > 0 {
         outlook.listen(Arc::new(Trace::new(Arc::clone(&app.screen), app.global.trace)));

@@ -26,9 +26,10 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
     let entry = ServerEntry { id: id.to_owned(), transport: transport(app, &args)? };
     let places = app.places()?;
     // A config that cannot be read as it is must not be written to.
-    let (servers, _) = load_servers(&places, &Settings::read(&places.config)?)?;
+    let (servers, _) = load_servers(&places, &Settings::read(&places)?)?;
     let existed = servers.iter().any(|spec| spec.id.as_str() == id && spec.origin == places.servers);
     add_server(&places.servers, &entry, args.replace)?;
+    app.keep_trust(&places, &[&places.servers]);
     tell(app, if existed { "replaced" } else { "added" }, id, &places.servers);
     if args.no_test {
         return Ok(Exit::Done);
@@ -51,6 +52,7 @@ pub(crate) async fn remove(app: &App, args: RemoveArgs) -> anyhow::Result<Exit> 
         return Err(unknown(app, hub, &args.id).into());
     };
     remove_server(&server.spec.origin, &args.id)?;
+    app.keep_trust(hub.places(), &[&server.spec.origin]);
     // A server that cannot be logged in to has nothing to give back.
     let _ = hub.logout(&args.id).await;
     hub.forget_server(&args.id).await;
@@ -65,6 +67,7 @@ pub(crate) async fn enable(app: &App, id: &str, on: bool) -> anyhow::Result<Exit
         return Err(unknown(app, hub, id).into());
     };
     set_enabled(&server.spec.origin, id, on)?;
+    app.keep_trust(hub.places(), &[&server.spec.origin]);
     tell(app, if on { "enabled" } else { "disabled" }, id, &server.spec.origin);
     if hub.settings().servers.iter().any(|extras| extras.id == id && extras.enabled == Some(!on)) {
         let file = hub.places().config.display();

@@ -16,16 +16,20 @@ use super::skills::{at_path, expanded, faults_json, shadows};
 
 pub(crate) async fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    let beside = || app.places().map(|places| places.config.with_file_name("skills"));
-    let place = match &args.place {
-        Some(place) => expanded(place),
-        None => beside()?,
+    let before = app.places();
+    let place = match (&args.place, &before) {
+        (Some(place), _) => expanded(place),
+        (None, Ok(places)) => places.config.with_file_name("skills"),
+        (None, Err(_)) => app.places()?.config.with_file_name("skills"),
     };
     let kind = if args.tool { Kind::WithTool } else { Kind::Instructions };
     let folder = match make(&place, &args.name, (kind, lang)) {
         Ok(folder) => folder,
         Err(error) => return Err(UsageError(error.0.say(lang)).into()),
     };
+    if let (Ok(before), Ok(real)) = (&before, std::path::absolute(&folder)) {
+        app.keep_trust(before, &[&real]);
+    }
     let file = folder.join("SKILL.md");
     if app.screen.json {
         let shown =

@@ -1,8 +1,12 @@
 //! Where the files are: config, servers, data.
 
+use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
+use toolhub_mcp::config::ConfigError;
+
+use crate::trust::{RunTrust, Search, Workspace};
 
 /// Where the files are.
 #[derive(Debug, Clone)]
@@ -11,14 +15,12 @@ pub struct Places {
     pub config: PathBuf,
     /// The servers, beside the settings; need not exist.
     pub servers: PathBuf,
-    /// The servers of the current folder's project; need not exist.
-    pub project_servers: Option<PathBuf>,
     /// The data folder.
     pub home: PathBuf,
-    /// The current folder, whose project may have skills.
-    pub project: Option<PathBuf>,
     /// The user's home, which may have skills.
     pub user: Option<PathBuf>,
+    /// What the current folder brings, of which nothing is used unless it is trusted. The default is nothing.
+    pub workspace: Workspace,
 }
 
 /// Why the places cannot be told.
@@ -45,29 +47,56 @@ impl Places {
         self.home.join("logs").join(format!("{safe}.stderr"))
     }
 
-    /// The places for these choices of the user; what is not chosen is found in the usual places.
+    /// The places for these choices of the user; what is not chosen is found in the usual places. What the current folder
+    /// brings is used only if it is on the user's list of trusted folders.
     pub fn find(config: Option<&Path>, home: Option<&Path>) -> Result<Self, PlacesError> {
+        Self::find_trusting(config, home, &RunTrust::default())
+    }
+
+    /// The same, with folders that are trusted for this run. A config file that is named explicitly is the caller's own
+    /// choice, and is used wherever it lies, with the `mcp.json` beside it.
+    pub fn find_trusting(
+        config: Option<&Path>,
+        home: Option<&Path>,
+        run: &RunTrust,
+    ) -> Result<Self, PlacesError> {
         let usual = etcetera::choose_base_strategy().ok();
         let usual = || usual.as_ref().ok_or(PlacesError::NoHome);
-        let here = Path::new("toolhub.toml");
-        let config = match config {
-            Some(file) if file.is_file() => file.to_owned(),
-            Some(file) if file.is_dir() => file.join("toolhub.toml"),
-            Some(file) => return Err(PlacesError::NoConfig(file.to_owned())),
-            None if here.is_file() => here.to_owned(),
-            None => usual()?.config_dir().join("toolhub").join("toolhub.toml"),
-        };
         let home = match home {
             Some(folder) => folder.to_owned(),
             None => usual()?.data_dir().join("toolhub"),
         };
-        Ok(Self {
-            servers: config.with_file_name("mcp.json"),
-            project_servers: Some(".mcp.json".into()),
-            config,
-            home,
-            project: std::env::current_dir().ok(),
-            user: std::env::home_dir(),
-        })
+        let own = usual().ok().map(|usual| usual.config_dir().join("toolhub"));
+        let user = std::env::home_dir();
+        let search =
+            Search { here: Path::new("."), user: user.as_deref(), own_config: own.as_deref(), data: &home };
+        let mut workspace = Workspace::find(&search, run);
+        let config = match config {
+            Some(file) if file.is_file() => file.to_owned(),
+            Some(file) if file.is_dir() => file.join("toolhub.toml"),
+            Some(file) => return Err(PlacesError::NoConfig(file.to_owned())),
+            None if workspace.has_config() => {
+                workspace.use_config();
+                PathBuf::from("toolhub.toml")
+            }
+            None => usual()?.config_dir().join("toolhub").join("toolhub.toml"),
+        };
+        Ok(Self { servers: config.with_file_name("mcp.json"), config, home, user, workspace })
+    }
+
+    /// The text of the settings or the servers; `None` if there is no such file. Of a trusted workspace it is the text
+    /// that trust was checked for, and the file is not read again.
+    pub(super) fn text(&self, file: &Path) -> Result<Option<String>, ConfigError> {
+        let read = match self.workspace.config_bytes(file) {
+            Some(bytes) => {
+                String::from_utf8(bytes.to_vec()).map_err(|error| Error::new(ErrorKind::InvalidData, error))
+            }
+            None => std::fs::read_to_string(file),
+        };
+        match read {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(ConfigError::io(file, &error)),
+        }
     }
 }

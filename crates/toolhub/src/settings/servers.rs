@@ -1,9 +1,10 @@
 //! The servers from all files, each once, with what `toolhub.toml` adds to them.
 
+use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 
 use toolhub_core::lang::Text;
-use toolhub_mcp::config::{ConfigError, ServerSpec, TransportSpec, read_servers};
+use toolhub_mcp::config::{ConfigError, ServerSpec, TransportSpec, servers_in};
 
 use super::places::Places;
 use super::toml::{ServerExtras, Settings};
@@ -15,20 +16,23 @@ pub fn load_servers(
     settings: &Settings,
 ) -> Result<(Vec<ServerSpec>, Vec<Text>), ConfigError> {
     let mut notes = settings.notes.clone();
-    let mut servers = read_servers(&places.servers)?;
-    if let Some(project) = &places.project_servers {
-        for mut spec in read_servers(project)? {
-            spec.from_project = true;
-            if let Some(first) = servers.iter().find(|known| known.id == spec.id) {
-                let (id, kept, left) = (&spec.id, first.origin.display(), spec.origin.display());
-                notes.push(Text::new(
-                    format!("server `{id}` stands in `{kept}` and in `{left}`; the first one is used"),
-                    format!("服务器 `{id}` 同时在 `{kept}` 和 `{left}` 中；使用前者"),
-                ));
-            } else {
-                servers.push(spec);
-            }
+    let mut servers = match places.text(&places.servers)? {
+        Some(text) => servers_in(&places.servers, &text)?,
+        None => Vec::new(),
+    };
+    for spec in shared_servers(places)? {
+        if let Some(first) = servers.iter().find(|known| known.id == spec.id) {
+            let (id, kept, left) = (&spec.id, first.origin.display(), spec.origin.display());
+            notes.push(Text::new(
+                format!("server `{id}` stands in `{kept}` and in `{left}`; the first one is used"),
+                format!("服务器 `{id}` 同时在 `{kept}` 和 `{left}` 中；使用前者"),
+            ));
+        } else {
+            servers.push(spec);
         }
+    }
+    for spec in &mut servers {
+        spec.consent = places.workspace.consent(spec, &spec.origin);
     }
     for spec in &mut servers {
         spec.pin = settings.approvals.pin;
@@ -52,6 +56,14 @@ pub fn load_servers(
         }
     }
     Ok((servers, notes))
+}
+
+/// The servers of a trusted project's `.mcp.json`.
+fn shared_servers(places: &Places) -> Result<Vec<ServerSpec>, ConfigError> {
+    let Some((file, bytes)) = places.workspace.shared_servers() else { return Ok(Vec::new()) };
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| ConfigError::io(file, &Error::new(ErrorKind::InvalidData, error)))?;
+    servers_in(file, text)
 }
 
 fn apply(extras: &ServerExtras, spec: &mut ServerSpec) {

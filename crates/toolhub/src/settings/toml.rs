@@ -14,6 +14,7 @@ use toolhub_mcp::config::{ConfigError, Instances, OAuthSpec};
 
 use super::agents::AgentSettings;
 use super::llm::LlmSettings;
+use super::places::Places;
 use super::profiles::ProfileSettings;
 use super::sandbox::SandboxSetting;
 use super::search::SearchSettings;
@@ -266,17 +267,20 @@ impl ServerExtras {
 }
 
 impl Settings {
-    /// Reads a file; the defaults where there is none.
-    pub fn read(file: &Path) -> Result<Self, ConfigError> {
-        let text = match std::fs::read_to_string(file) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) => return Err(ConfigError::io(file, &error)),
-        };
-        let mut settings: Self = toml_edit::de::from_str(&text).map_err(|error| {
+    /// Reads the settings of these places; the defaults where there is no file.
+    pub fn read(places: &Places) -> Result<Self, ConfigError> {
+        match places.text(&places.config)? {
+            Some(text) => Self::parse(&places.config, &text),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// Reads the text of a file.
+    pub(crate) fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
+        let mut settings: Self = toml_edit::de::from_str(text).map_err(|error| {
             let what = error.message().to_owned();
             let byte = error.span().map_or(0, |span| span.start);
-            ConfigError::at(file, &text, byte, Text::new(what.clone(), what))
+            ConfigError::at(file, text, byte, Text::new(what.clone(), what))
         })?;
         if settings.routing.order.is_empty() {
             let byte = text.find("order").unwrap_or(0);
@@ -284,7 +288,7 @@ impl Settings {
                 "`order` is empty, so no tool could be called: name `mcp`, `skill` or `native`",
                 "`order` 为空，无法调用任何工具：请写入 `mcp`、`skill` 或 `native`",
             );
-            return Err(ConfigError::at(file, &text, byte, what));
+            return Err(ConfigError::at(file, text, byte, what));
         }
         if let Some(owner) = settings.without_model_name() {
             let section = text.find(&format!("[{owner}]")).unwrap_or(0);
@@ -293,13 +297,13 @@ impl Settings {
                 format!("`model` in `[{owner}]` is empty: name a model, or leave `model` out"),
                 format!("`[{owner}]` 中的 `model` 为空：请写出模型名，或去掉 `model`"),
             );
-            return Err(ConfigError::at(file, &text, byte, what));
+            return Err(ConfigError::at(file, text, byte, what));
         }
         let problem = settings.serve.problem(&settings.auth).or_else(|| settings.telemetry.problem());
         if let Some((word, what)) = problem {
-            return Err(ConfigError::at(file, &text, text.find(word).unwrap_or(0), what));
+            return Err(ConfigError::at(file, text, text.find(word).unwrap_or(0), what));
         }
-        settings.notes = unknown_keys(file, &text);
+        settings.notes = unknown_keys(file, text);
         Ok(settings)
     }
 
@@ -336,10 +340,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Settings, String> {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("toolhub.toml");
-        std::fs::write(&file, text).unwrap();
-        Settings::read(&file).map_err(|error| {
+        Settings::parse(Path::new("toolhub.toml"), text).map_err(|error| {
             let text = error.to_string();
             text.split_once("`, ").map_or(text.clone(), |(_, rest)| rest.to_owned())
         })

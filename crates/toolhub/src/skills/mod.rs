@@ -17,6 +17,7 @@ use crate::hub::Hub;
 
 pub(crate) use served::{ServedSkill, encoded};
 pub(crate) use servers::{ServerSkills, is_manifest};
+pub(crate) use suspicion::{look_at, pieces};
 
 /// What changed in a skill since its owner agreed to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -85,7 +85,7 @@ fn add(all: &mut Vec<Finding>, path: &str, found: impl Iterator<Item = Finding>)
 }
 
 /// What is found in a text.
-fn look_at(text: &str) -> Vec<Finding> {
+pub(crate) fn look_at(text: &str) -> Vec<Finding> {
     let members: BTreeMap<&str, &str> = [("name", "a"), ("description", text)].into();
     let definition = RawJson::of(&members).object().unwrap_or_default();
     let definition = definition.with("inputSchema", RawObject::default().with("type", "object"));
@@ -93,7 +93,7 @@ fn look_at(text: &str) -> Vec<Finding> {
 }
 
 /// A text in pieces of whole lines, where it has lines.
-fn pieces(text: &str) -> Vec<&str> {
+pub(crate) fn pieces(text: &str) -> Vec<&str> {
     let (mut all, mut rest) = (Vec::new(), text);
     while rest.len() > PIECE {
         let whole = (0..=PIECE).rev().find(|at| rest.is_char_boundary(*at)).unwrap_or(0);

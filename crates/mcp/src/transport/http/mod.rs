@@ -20,7 +20,7 @@ use toolhub_core::{BoxFuture, RawJson, RawObject};
 use url::Url;
 
 use super::{Inbox, OutgoingRequest, Repeat, Transport};
-use crate::config::HttpSpec;
+use crate::config::{HttpSpec, Permitted};
 use crate::error::McpError;
 use crate::oauth::{self, Authorizer};
 use crate::wire;
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Http {
 impl Http {
     /// A way to an endpoint; nothing is sent yet. `authorizer` has the tokens it may want.
     pub(crate) fn new(
-        spec: &HttpSpec,
+        spec: &Permitted<HttpSpec>,
         authorizer: Option<Arc<dyn Authorizer>>,
         inbox: Arc<dyn Inbox>,
         tasks: &TaskTracker,

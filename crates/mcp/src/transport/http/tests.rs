@@ -81,6 +81,7 @@ async fn connections(after: After) -> usize {
         }
     });
     let spec = HttpSpec { url, headers: Vec::new() };
+    let spec = spec.permitted(&toolhub_core::Consent::of_owner()).unwrap();
     let http = Http::new(&spec, None, Arc::new(Nobody), &TaskTracker::new()).unwrap();
     for _ in 0..5 {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.to_owned();

@@ -1,0 +1,101 @@
+//! Consent to start the program or to contact the address of a configuration entry: without it neither happens.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::lang::Text;
+
+/// What a consent was given for: a folder and the contents of its files. Checked again before each start.
+pub trait Binding: Send + Sync {
+    /// A digest of the folder and of every file that the consent covers.
+    fn digest(&self) -> &str;
+
+    /// Checks that the files are still those that the consent was given for.
+    fn verify(&self) -> Result<(), Text>;
+}
+
+/// Whether the owner of this machine consented to a configuration entry. The default is that they did not.
+///
+/// Entries are read from files without consent. `toolhub::trust` is the only code that grants it, after it decided
+/// whether the file is the owner's own or belongs to a trusted workspace.
+#[derive(Clone, Default)]
+pub struct Consent(State);
+
+#[derive(Clone, Default)]
+enum State {
+    #[default]
+    Missing,
+    Owner,
+    Bound(Arc<dyn Binding>),
+}
+
+/// Proof that consent was checked. Only [`Consent::permit`] makes one.
+#[derive(Debug)]
+pub struct LaunchPermit(());
+
+impl Consent {
+    /// Consent to an entry of the owner's own configuration.
+    pub fn of_owner() -> Self {
+        Self(State::Owner)
+    }
+
+    /// Consent to an entry that a trusted workspace brings, for as long as `binding` holds.
+    pub fn bound(binding: Arc<dyn Binding>) -> Self {
+        Self(State::Bound(binding))
+    }
+
+    /// The digest of what the consent is bound to; `None` for the owner's own entries.
+    pub fn digest(&self) -> Option<&str> {
+        match &self.0 {
+            State::Bound(binding) => Some(binding.digest()),
+            State::Missing | State::Owner => None,
+        }
+    }
+
+    /// Permits one start, or says why not.
+    pub fn permit(&self) -> Result<LaunchPermit, Text> {
+        match &self.0 {
+            State::Owner => Ok(LaunchPermit(())),
+            State::Bound(binding) => binding.verify().map(|()| LaunchPermit(())),
+            State::Missing => Err(Text::new(
+                "not started: its config file is not trusted; run `toolhub trust` in its folder",
+                "未启动：它的配置文件未受信任；请在其文件夹中运行 `toolhub trust`",
+            )),
+        }
+    }
+}
+
+impl fmt::Debug for Consent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.0 {
+            State::Missing => "Consent(missing)",
+            State::Owner => "Consent(owner)",
+            State::Bound(_) => "Consent(bound)",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Changed(bool);
+
+    impl Binding for Changed {
+        fn digest(&self) -> &str {
+            "d"
+        }
+
+        fn verify(&self) -> Result<(), Text> {
+            if self.0 { Err(Text::new("changed", "已改动")) } else { Ok(()) }
+        }
+    }
+
+    #[test]
+    fn permits_nothing_by_default_and_nothing_that_changed() {
+        assert!(Consent::default().permit().is_err());
+        assert!(Consent::of_owner().permit().is_ok());
+        assert!(Consent::bound(Arc::new(Changed(false))).permit().is_ok());
+        assert!(Consent::bound(Arc::new(Changed(true))).permit().is_err());
+    }
+}

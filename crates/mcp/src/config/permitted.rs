@@ -1,0 +1,54 @@
+//! The one check before a server's program is started or its address contacted. Transports take a [`Permitted`] spec, and
+//! only this file makes one.
+
+use std::ops::Deref;
+
+use toolhub_core::Consent;
+
+use super::spec::{HttpSpec, StdioSpec};
+use crate::error::McpError;
+
+/// How to reach a server, with its variables filled in, where its owner consented to that.
+#[derive(Debug, Clone)]
+pub(crate) struct Permitted<T>(T);
+
+impl<T> Deref for Permitted<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl StdioSpec {
+    /// The same with its variables filled in, where `consent` permits a start now. Variables are read only after that.
+    pub(crate) fn permitted(&self, consent: &Consent) -> Result<Permitted<Self>, McpError> {
+        let _permit = consent.permit().map_err(McpError::hopeless)?;
+        self.expanded().map(Permitted)
+    }
+}
+
+impl HttpSpec {
+    /// The same with its variables filled in, where `consent` permits to contact it now.
+    pub(crate) fn permitted(&self, consent: &Consent) -> Result<Permitted<Self>, McpError> {
+        let _permit = consent.permit().map_err(McpError::hopeless)?;
+        self.expanded().map(Permitted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejects_a_start_without_consent_before_variables_are_read() {
+        let spec = StdioSpec { command: "${TOOLHUB_TEST_UNSET}".to_owned(), ..StdioSpec::default() };
+        let refused = spec.permitted(&Consent::default()).unwrap_err().to_string();
+        assert!(refused.contains("toolhub trust"), "{refused}");
+        let unset = spec.permitted(&Consent::of_owner()).unwrap_err().to_string();
+        assert!(unset.contains("TOOLHUB_TEST_UNSET"), "{unset}");
+        let spec = HttpSpec { url: "http://127.0.0.1:1".to_owned(), headers: Vec::new() };
+        assert!(spec.permitted(&Consent::default()).is_err());
+        assert!(spec.permitted(&Consent::of_owner()).is_ok());
+    }
+}

@@ -1,0 +1,309 @@
+//! `toolhub trust`: shows what the current folder would run, see and contact, and trusts it if its owner agrees.
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+
+use toolhub::settings::Places;
+use toolhub::trust::{Review, RunTrust, TrustList, Verdict};
+use toolhub_core::lang::Text;
+use toolhub_core::{RawJson, RawObject, Say as _};
+use toolhub_engine::suspicion::visible;
+
+use super::app::App;
+use super::exit::{Exit, UsageError};
+use super::options_trust::TrustArgs;
+use super::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
+
+pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
+    let lang = app.lang();
+    // What is asked here is what the list says: flags and variables for one run do not count.
+    let places = Places::find_trusting(None, app.global.home.as_deref(), &RunTrust::default())
+        .map_err(toolhub::BuildError::from)?;
+    if args.list {
+        return list(app, &places);
+    }
+    if let Some(path) = &args.revoke {
+        return revoke(app, &places, path);
+    }
+    let reviews = places.workspace.reviews();
+    if reviews.is_empty() {
+        if app.screen.json {
+            app.screen.json(
+                &RawObject::default()
+                    .with("trusted", false)
+                    .with("folders", RawJson::of(&[""; 0]))
+                    .into_raw(),
+            );
+        }
+        app.screen.to_stderr(lang.pick(
+            "there is nothing to trust here: this folder brings no toolhub.toml, .mcp.json or skills",
+            "这里没有需要信任的内容：此文件夹没有 toolhub.toml、.mcp.json 或技能",
+        ));
+        return Ok(Exit::Failed);
+    }
+    if !app.screen.json {
+        reviews.iter().for_each(|review| show(app, review));
+    }
+    let trusted = reviews.iter().all(|review| review.verdict == Verdict::Trusted);
+    let outcome = match trusted {
+        true => Ok(true),
+        false => agree(app, args, &reviews).await?.map(|()| false),
+    };
+    let outcome = outcome.and_then(|known| match known {
+        true => Ok(true),
+        false => places.workspace.trust().map(|()| false).map_err(|why| UsageError(why.say(lang))),
+    });
+    if app.screen.json {
+        let folders: Vec<RawObject> = reviews.iter().map(|review| as_json(app, review)).collect();
+        let shown = RawObject::default()
+            .with("trusted", outcome.is_ok())
+            .with("error", RawJson::of(&outcome.as_ref().err().map(|error| error.0.clone())))
+            .with("folders", RawJson::of(&folders));
+        app.screen.json(&shown.into_raw());
+        if let Err(error) = outcome {
+            app.screen.error(&error.0);
+            return Ok(Exit::Usage);
+        }
+        return Ok(Exit::Done);
+    }
+    match outcome {
+        Ok(true) => app.screen.note(lang.pick("it is trusted already", "已经信任")),
+        Ok(false) => {
+            app.screen.note(lang.pick(
+                "trusted: it is used from now on, until something of it changes",
+                "已信任：从现在起会使用，直到其中有内容改动",
+            ));
+            if reviews.iter().any(|review| !review.skills.is_empty()) {
+                app.screen.note(lang.pick(
+                    "its skills wait for approval: `toolhub skills approve --all` shows each of them",
+                    "其中的技能还需批准：`toolhub skills approve --all` 会逐个显示",
+                ));
+            }
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(Exit::Done)
+}
+
+/// Asks the owner; the error says why there is no consent.
+async fn agree(app: &App, args: &TrustArgs, reviews: &[Review]) -> anyhow::Result<Result<(), UsageError>> {
+    let lang = app.lang();
+    if let Some(problem) = reviews.iter().find_map(|review| review.problems.first()) {
+        let problem = problem.say(lang);
+        return Ok(Err(UsageError(lang.pick(
+            format!("it cannot be trusted before this is fixed: {problem}"),
+            format!("须先解决此问题才能信任：{problem}"),
+        ))));
+    }
+    if args.yes {
+        return Ok(Ok(()));
+    }
+    if app.screen.json || !std::io::stdin().is_terminal() {
+        return Ok(Err(UsageError(
+            lang.pick(
+                "not trusted: run \"toolhub trust\" in a terminal, or add `--yes`",
+                "未信任：请在终端中运行 “toolhub trust”，或加上 `--yes`",
+            )
+            .to_owned(),
+        )));
+    }
+    let question = lang.pick("Trust this folder as it is shown here? [y/N] ", "信任此处显示的内容？[y/N] ");
+    Ok(match app.agrees(question).await? {
+        true => Ok(()),
+        false => Err(UsageError(lang.pick("not trusted", "未信任").to_owned())),
+    })
+}
+
+fn list(app: &App, places: &Places) -> anyhow::Result<Exit> {
+    let list = TrustList::read(&places.home);
+    if app.screen.json {
+        let record = |(path, record): (&String, &toolhub::trust::TrustRecord)| {
+            RawObject::default()
+                .with("path", path.as_str())
+                .with("sha256", record.sha256.as_str())
+                .with("trusted_at", record.at)
+                .with("exists", Path::new(path).is_dir())
+        };
+        let all: Vec<RawObject> = list.folders.iter().map(record).collect();
+        app.screen.json(&RawJson::of(&all));
+        return Ok(Exit::Done);
+    }
+    if list.folders.is_empty() {
+        app.screen.note(app.lang().pick("no folder is trusted", "没有受信任的文件夹"));
+    }
+    for path in list.folders.keys() {
+        let gone = match Path::new(path).is_dir() {
+            true => "",
+            false => app.lang().pick("  (gone)", "（已不存在）"),
+        };
+        app.screen.line(&format!("{NAME}{}{NAME:#}{DIM}{gone}{DIM:#}", visible(path)));
+    }
+    Ok(Exit::Done)
+}
+
+fn revoke(app: &App, places: &Places, path: &Path) -> anyhow::Result<Exit> {
+    let lang = app.lang();
+    // A folder that is gone is still on the list under the name it had.
+    let real = path.canonicalize().or_else(|_| std::path::absolute(path))?;
+    let key = real.display().to_string();
+    let mut found = false;
+    let mut list = TrustList::read(&places.home);
+    if list.folders.contains_key(&key) {
+        let changed = list.change(|folders| found = folders.remove(&key).is_some());
+        changed.map_err(|why| anyhow::anyhow!(why.say(lang)))?;
+    }
+    if app.screen.json {
+        let shown = RawObject::default().with("path", key.as_str()).with("revoked", found);
+        app.screen.json(&shown.into_raw());
+    } else {
+        let key = visible(&key);
+        app.screen.note(&match found {
+            true => lang.pick(format!("`{key}` is no longer trusted"), format!("不再信任 `{key}`")),
+            false => lang.pick(format!("`{key}` was not trusted"), format!("`{key}` 未被信任")),
+        });
+    }
+    Ok(if found { Exit::Done } else { Exit::Failed })
+}
+
+fn show(app: &App, review: &Review) {
+    let lang = app.lang();
+    let line = |text: &str| app.screen.line(text);
+    let head = lang.pick("brings", "带有");
+    let folder = review.folder.display().to_string();
+    let brings = review.brings.join(", ");
+    line(&format!("{BOLD}{}{BOLD:#} {head} {}", visible(&folder), visible(&brings)));
+    let section = |title: &str| line(&format!("\n{BOLD}{title}{BOLD:#}"));
+    if !review.programs.is_empty() {
+        section(lang.pick("It would run", "会运行"));
+    }
+    for program in &review.programs {
+        let words: Vec<String> = program.command.iter().map(|word| quoted(word)).collect();
+        line(&format!("  {NAME}{}{NAME:#}  {}", visible(&program.purpose), words.join(" ")));
+        let detail = |label: &str, text: String| {
+            if !text.is_empty() {
+                line(&format!("      {DIM}{label}{DIM:#} {}", visible(&text)));
+            }
+        };
+        let resolved = program.resolved.as_ref().map(|file| file.display().to_string());
+        let unknown = || lang.pick("(not found)", "（未找到）").to_owned();
+        detail(lang.pick("program:", "程序："), resolved.unwrap_or_else(unknown));
+        detail(lang.pick("in:", "位于："), program.folder.display().to_string());
+        detail(lang.pick("sees your:", "可见你的变量："), program.reads.join(", "));
+        detail(lang.pick("is given:", "设置变量："), program.sets.join(", "));
+        let files: Vec<String> = program.files.iter().map(|file| file.display().to_string()).collect();
+        detail(lang.pick("from this project:", "项目内文件："), files.join(", "));
+        if program.sandboxed {
+            detail(lang.pick("sandbox:", "沙箱："), lang.pick("yes", "是").to_owned());
+        }
+    }
+    if !review.addresses.is_empty() {
+        section(lang.pick("It would contact", "会连接"));
+    }
+    for address in &review.addresses {
+        let reads = match address.reads.is_empty() {
+            true => String::new(),
+            false => {
+                let names = address.reads.join(", ");
+                lang.pick(format!("  (sends your {names})"), format!("（发送你的 {names}）"))
+            }
+        };
+        let (purpose, url) = (visible(&address.purpose), visible(&address.url));
+        line(&format!("  {NAME}{purpose}{NAME:#}  {url}{}", visible(&reads)));
+    }
+    if !review.settings.is_empty() {
+        section(lang.pick("Settings", "设置"));
+    }
+    for (key, value) in &review.settings {
+        line(&format!("  {} = {}", visible(key), visible(value)));
+    }
+    texts(app, (lang.pick("It would be allowed", "会被允许"), ODD), &review.powers);
+    if !review.skills.is_empty() {
+        section(lang.pick("Skills", "技能"));
+    }
+    for skill in &review.skills {
+        let scripts: Vec<String> = skill.scripts.iter().map(|file| file.display().to_string()).collect();
+        let path = skill.path.display().to_string();
+        line(&format!("  {NAME}{}{NAME:#}  {}", visible(&path), visible(&scripts.join(", "))));
+    }
+    texts(app, (lang.pick("Look twice", "请留意"), BAD), &review.suspicious);
+    texts(app, (lang.pick("Problems", "问题"), BAD), &review.problems);
+    if review.verdict == Verdict::Trusted {
+        line(&format!("{GOOD}✓{GOOD:#} {}", lang.pick("trusted", "已信任")));
+    }
+    line("");
+}
+
+fn texts(app: &App, (title, style): (&str, anstyle::Style), all: &[Text]) {
+    if all.is_empty() {
+        return;
+    }
+    app.screen.line(&format!("\n{BOLD}{title}{BOLD:#}"));
+    for text in all {
+        app.screen.line(&format!("  {style}!{style:#} {}", visible(&text.say(app.lang()))));
+    }
+}
+
+/// A word of a command, quoted where its boundaries would not be seen otherwise.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,~".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => visible(&format!("{word:?}")).into_owned(),
+    }
+}
+
+fn as_json(app: &App, review: &Review) -> RawObject {
+    let lang = app.lang();
+    let say = |texts: &[Text]| -> Vec<String> { texts.iter().map(|text| text.say(lang)).collect() };
+    let shown = |path: &Path| path.display().to_string();
+    let programs: Vec<RawObject> = review
+        .programs
+        .iter()
+        .map(|program| {
+            let files: Vec<String> = program.files.iter().map(|file| shown(file)).collect();
+            RawObject::default()
+                .with("purpose", program.purpose.as_str())
+                .with("command", RawJson::of(&program.command))
+                .with("program", RawJson::of(&program.resolved.as_deref().map(shown)))
+                .with("cwd", shown(&program.folder))
+                .with("reads", RawJson::of(&program.reads))
+                .with("sets", RawJson::of(&program.sets))
+                .with("files", RawJson::of(&files))
+                .with("sandbox", program.sandboxed)
+        })
+        .collect();
+    let addresses: Vec<RawObject> = review
+        .addresses
+        .iter()
+        .map(|address| {
+            RawObject::default()
+                .with("purpose", address.purpose.as_str())
+                .with("url", address.url.as_str())
+                .with("reads", RawJson::of(&address.reads))
+        })
+        .collect();
+    let skills: Vec<RawObject> = review
+        .skills
+        .iter()
+        .map(|skill| {
+            let scripts: Vec<String> = skill.scripts.iter().map(|file| shown(file)).collect();
+            RawObject::default().with("path", shown(&skill.path)).with("scripts", RawJson::of(&scripts))
+        })
+        .collect();
+    let mut settings = RawObject::default();
+    for (key, value) in &review.settings {
+        settings.set(key.clone(), value.as_str());
+    }
+    RawObject::default()
+        .with("path", shown(&review.folder))
+        .with("was_trusted", review.verdict.is_trusted())
+        .with("changed", review.verdict == Verdict::Changed)
+        .with("brings", RawJson::of(&review.brings))
+        .with("programs", RawJson::of(&programs))
+        .with("addresses", RawJson::of(&addresses))
+        .with("settings", settings)
+        .with("powers", RawJson::of(&say(&review.powers)))
+        .with("skills", RawJson::of(&skills))
+        .with("suspicious", RawJson::of(&say(&review.suspicious)))
+        .with("problems", RawJson::of(&say(&review.problems)))
+}

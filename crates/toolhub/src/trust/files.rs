@@ -1,0 +1,133 @@
+//! Reads the files of a workspace: each is opened once, bounded in size, and only if it is a regular file.
+
+use std::fs::{File, Metadata};
+use std::io::{ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+use toolhub_core::lang::Text;
+
+/// The largest config file that is read.
+pub(super) const MAX_CONFIG_BYTES: u64 = 4 << 20;
+/// The largest file that is hashed.
+pub(super) const MAX_FILE_BYTES: u64 = 512 << 20;
+
+/// What a file was when it was read: everything that trust is bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FileState {
+    /// SHA-256 of its bytes.
+    pub(crate) sha256: [u8; 32],
+    pub(crate) executable: bool,
+    /// Its owner; `None` on systems without user ids.
+    pub(crate) owner: Option<u32>,
+    /// Whether users other than the owner can write to it.
+    pub(crate) shared: bool,
+    /// Where it really is, if a symbolic link leads there.
+    pub(crate) target: Option<PathBuf>,
+}
+
+/// The bytes of a config file and its state; `None` if there is no such file.
+pub(super) fn read(file: &Path) -> Result<Option<(Vec<u8>, FileState)>, Text> {
+    let Some((open, found)) = open(file)? else { return Ok(None) };
+    if found.len() > MAX_CONFIG_BYTES {
+        return Err(too_large(file, MAX_CONFIG_BYTES));
+    }
+    let mut bytes = Vec::new();
+    open.take(MAX_CONFIG_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unreadable(file, &error))?;
+    if bytes.len() as u64 > MAX_CONFIG_BYTES {
+        return Err(too_large(file, MAX_CONFIG_BYTES));
+    }
+    let state = state(file, &found, Sha256::digest(&bytes).into());
+    Ok(Some((bytes, state)))
+}
+
+/// The state of a file; `None` if there is no such file.
+pub(super) fn hash(file: &Path) -> Result<Option<FileState>, Text> {
+    let Some((open, found)) = open(file)? else { return Ok(None) };
+    if found.len() > MAX_FILE_BYTES {
+        return Err(too_large(file, MAX_FILE_BYTES));
+    }
+    let mut open = open.take(MAX_FILE_BYTES);
+    let (mut all, mut some) = (Sha256::new(), vec![0; 64 << 10]);
+    loop {
+        match open.read(&mut some) {
+            Ok(0) => return Ok(Some(state(file, &found, all.finalize().into()))),
+            Ok(count) => all.update(some.get(..count).unwrap_or_default()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(unreadable(file, &error)),
+        }
+    }
+}
+
+/// Opens a regular file without waiting: a pipe in its place would block for ever.
+fn open(file: &Path) -> Result<Option<(File, Metadata)>, Text> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    }
+    let open = match options.open(file) {
+        Ok(open) => open,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(unreadable(file, &error)),
+    };
+    let found = open.metadata().map_err(|error| unreadable(file, &error))?;
+    if !found.is_file() {
+        let file = file.display();
+        return Err(Text::new(format!("`{file}` is not a regular file"), format!("`{file}` 不是普通文件")));
+    }
+    Ok(Some((open, found)))
+}
+
+fn state(file: &Path, found: &Metadata, sha256: [u8; 32]) -> FileState {
+    let target = file.canonicalize().ok().filter(|real| real != file);
+    #[cfg(unix)]
+    let (executable, shared) = {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = found.permissions().mode();
+        (mode & 0o111 != 0, mode & 0o002 != 0)
+    };
+    #[cfg(not(unix))]
+    let (executable, shared) = (true, false);
+    FileState { sha256, executable, owner: owner_of(found), shared, target }
+}
+
+/// The user id of a file's owner.
+pub(super) fn owner_of(found: &Metadata) -> Option<u32> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        Some(found.uid())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = found;
+        None
+    }
+}
+
+/// The user id that this program runs as.
+pub(super) fn current_user() -> Option<u32> {
+    #[cfg(unix)]
+    {
+        Some(rustix::process::geteuid().as_raw())
+    }
+    #[cfg(not(unix))]
+    {
+        None
+    }
+}
+
+pub(super) fn unreadable(file: &Path, error: &std::io::Error) -> Text {
+    let file = file.display();
+    Text::new(format!("`{file}` cannot be read: {error}"), format!("无法读取 `{file}`：{error}"))
+}
+
+fn too_large(file: &Path, limit: u64) -> Text {
+    let (file, limit) = (file.display(), limit >> 20);
+    Text::new(format!("`{file}` is larger than {limit} MiB"), format!("`{file}` 超过 {limit} MiB"))
+}

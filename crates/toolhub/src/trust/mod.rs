@@ -1,0 +1,460 @@
+//! Workspace trust: decides whether what the current folder brings (settings, servers, skills) is used, and grants the
+//! consent without which no server is started. This is the only code that grants it.
+
+mod files;
+mod launch;
+mod record;
+mod review;
+mod scan;
+mod suspicious;
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use toolhub_core::Consent;
+use toolhub_core::consent::Binding;
+use toolhub_core::lang::Text;
+use toolhub_mcp::config::{ServerSpec, StdioSpec, TransportSpec};
+
+pub use record::{TrustList, TrustRecord};
+pub use review::{Address, Program, Review, ReviewedSkill};
+pub(crate) use scan::AGENT_SKILLS;
+
+use files::FileState;
+use launch::Site;
+use scan::{CONFIG, SERVERS, SHARED_SERVERS, Scan, Spot};
+
+/// How far above the current folder the project may begin.
+const MAX_DEPTH: usize = 16;
+
+/// Which folders are trusted for this run alone, whatever the list of trusted folders says.
+#[derive(Debug, Clone, Default)]
+pub struct RunTrust {
+    /// The current folder, whichever it is.
+    pub current_folder: bool,
+    /// These folders, and none below them.
+    pub folders: Vec<PathBuf>,
+}
+
+impl RunTrust {
+    /// What `TOOLHUB_TRUST` means: `1` trusts the current folder; absolute paths trust these folders and no other.
+    pub fn from_variable(value: Option<&OsStr>) -> Self {
+        let Some(value) = value else { return Self::default() };
+        if value.to_str().is_some_and(|value| ["1", "true", "yes"].contains(&value.trim())) {
+            return Self { current_folder: true, folders: Vec::new() };
+        }
+        let folders = std::env::split_paths(value).filter(|path| path.is_absolute()).collect();
+        Self { current_folder: false, folders }
+    }
+
+    /// Whether a folder, if it is the current one, is trusted for this run.
+    pub fn covers_run(&self, current: &Path) -> bool {
+        self.current_folder || current.canonicalize().is_ok_and(|real| self.names(&real))
+    }
+
+    fn names(&self, folder: &Path) -> bool {
+        self.folders.iter().any(|named| named.canonicalize().is_ok_and(|real| real == folder))
+    }
+}
+
+/// Why what a folder brings is used, or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// `toolhub trust` was run for exactly this.
+    Trusted,
+    /// It is trusted for this run.
+    TrustedForRun,
+    /// Nobody trusted it yet.
+    New,
+    /// It is not what was trusted.
+    Changed,
+    /// This other user owns it, or a part of it.
+    ForeignOwner(u32),
+    /// It cannot be checked as a whole.
+    Unreadable(Text),
+}
+
+impl Verdict {
+    /// Whether it is used.
+    pub fn is_trusted(&self) -> bool {
+        matches!(self, Self::Trusted | Self::TrustedForRun)
+    }
+}
+
+/// One folder that brings something.
+#[derive(Debug, Clone)]
+struct Folder {
+    scan: Arc<Scan>,
+    digest: String,
+    verdict: Verdict,
+    /// Whether it is the current one; of those above it only the skills are used.
+    is_here: bool,
+}
+
+/// What the current folder, and those above it in the same repository, bring. Empty by default.
+#[derive(Debug, Clone, Default)]
+pub struct Workspace {
+    folders: Vec<Folder>,
+    /// Whether the settings and servers in use are the project's.
+    config_in_use: bool,
+    data: PathBuf,
+}
+
+/// Where to look for a workspace.
+pub(crate) struct Search<'a> {
+    /// The current folder.
+    pub(crate) here: &'a Path,
+    /// The user's home.
+    pub(crate) user: Option<&'a Path>,
+    /// The folder of the user's own config.
+    pub(crate) own_config: Option<&'a Path>,
+    /// The data folder, which has the list of trusted folders.
+    pub(crate) data: &'a Path,
+}
+
+impl Workspace {
+    /// Looks at the current folder and decides what of it is used.
+    pub(crate) fn find(search: &Search<'_>, run: &RunTrust) -> Self {
+        let Ok(here) = search.here.canonicalize() else { return Self::default() };
+        let real = |path: Option<&Path>| path.and_then(|path| path.canonicalize().ok());
+        let (user, own) = (real(search.user), real(search.own_config));
+        let spots = project(&here, user.as_deref());
+        let top = spots.last().cloned().unwrap_or_else(|| here.clone());
+        let list = TrustList::read(search.data);
+        let mut folders = Vec::new();
+        for folder in spots.into_iter().filter(|folder| Some(folder) != own.as_ref()) {
+            let is_here = folder == here;
+            let is_home = Some(&folder) == user.as_ref();
+            let scan = Scan::of(Spot { folder, project: top.clone(), is_home });
+            if scan.is_empty() || (!is_here && scan.skill_folders.is_empty()) {
+                continue;
+            }
+            let digest = scan.digest();
+            let data_inside = holds(&scan.spot.folder, search.data, user.as_deref());
+            let known = if data_inside { None } else { known(&list, &scan.spot.folder) };
+            // A folder above the current one may be another user's, as `/tmp` is: it was not meant by `--trust`.
+            let by_run = run.names(&scan.spot.folder)
+                || (run.current_folder && (is_here || scan.foreign_owner().is_none()));
+            let verdict = decide(&scan, &digest, (known, by_run));
+            folders.push(Folder { scan: Arc::new(scan), digest, verdict, is_here });
+        }
+        Self { folders, config_in_use: false, data: search.data.to_owned() }
+    }
+
+    /// Whether it has settings that may be used.
+    pub(crate) fn has_config(&self) -> bool {
+        self.here().is_some_and(|folder| folder.scan.configs.contains_key(CONFIG))
+    }
+
+    /// Says that the project's settings and servers are used.
+    pub(crate) fn use_config(&mut self) {
+        self.config_in_use = true;
+    }
+
+    /// The bytes of the project's settings or servers, if these are the ones in use.
+    pub(crate) fn config_bytes(&self, file: &Path) -> Option<&[u8]> {
+        let folder = self.here().filter(|_| self.config_in_use)?;
+        let name = [CONFIG, SERVERS].into_iter().find(|name| file == Path::new(name))?;
+        Some(folder.scan.configs.get(name).map(Vec::as_slice).unwrap_or_default())
+    }
+
+    /// The project's `.mcp.json`, if it is used: its name and its text.
+    pub(crate) fn shared_servers(&self) -> Option<(&'static Path, &[u8])> {
+        let bytes = self.here()?.scan.configs.get(SHARED_SERVERS)?;
+        Some((Path::new(SHARED_SERVERS), bytes))
+    }
+
+    /// The folders of agents' skills that may be used, the nearest first.
+    pub(crate) fn skill_folders(&self) -> Vec<PathBuf> {
+        let trusted = self.folders.iter().filter(|folder| folder.verdict.is_trusted());
+        let roots = trusted.filter(|folder| !folder.scan.spot.is_home);
+        roots.flat_map(|folder| AGENT_SKILLS.map(|name| folder.scan.spot.folder.join(name))).collect()
+    }
+
+    /// Whether skills that the project's settings name must be approved one by one. Not where the whole folder is
+    /// trusted for this run as it is.
+    pub(crate) fn holds_back_config_skills(&self) -> bool {
+        self.config_in_use && self.here().is_some_and(|folder| folder.verdict == Verdict::Trusted)
+    }
+
+    /// Grants consent to a server of `file`. The one place where consent is granted.
+    pub(crate) fn consent(&self, spec: &ServerSpec, file: &Path) -> Consent {
+        let of_project = file == Path::new(SHARED_SERVERS) || self.config_bytes(file).is_some();
+        if !of_project {
+            return Consent::of_owner();
+        }
+        let Some(folder) = self.here() else { return Consent::default() };
+        let launch = match (&spec.transport, &folder.verdict) {
+            // Trusted as it is for this run, later changes included.
+            (TransportSpec::Stdio(_), Verdict::TrustedForRun) => None,
+            (TransportSpec::Stdio(stdio), _) => {
+                let known = folder.scan.launches.iter().find(|(known, _)| same(known, stdio));
+                let Some((spec, files)) = known else { return Consent::default() };
+                Some(Launch { site: folder.scan.site(), spec: spec.clone(), files: files.clone() })
+            }
+            (TransportSpec::Http(_) | TransportSpec::Sse(_), _) => None,
+        };
+        Consent::bound(Arc::new(Bound { digest: folder.digest.clone(), launch }))
+    }
+
+    /// What is not used, as one line; `None` if everything is. `explicit` is a config file that was named on the
+    /// command line, and is used for that reason.
+    pub fn notice(&self, explicit: Option<&Path>) -> Option<Text> {
+        let explicit = explicit.and_then(|file| file.canonicalize().ok());
+        let notices = self.folders.iter().filter_map(|folder| folder.notice(explicit.as_deref()));
+        let notices: Vec<Text> = notices.collect();
+        let join = |lang, gap: &str| {
+            use toolhub_core::Say as _;
+            notices.iter().map(|notice| notice.say(lang)).collect::<Vec<_>>().join(gap)
+        };
+        (!notices.is_empty())
+            .then(|| Text::new(join(toolhub_core::Lang::En, "; "), join(toolhub_core::Lang::Zh, "；")))
+    }
+
+    /// What each folder brings, for its owner to look at.
+    pub fn reviews(&self) -> Vec<Review> {
+        self.folders.iter().map(|folder| review::review(&folder.scan, &folder.verdict)).collect()
+    }
+
+    /// Whether the current folder is trusted, for this run or at all.
+    pub fn is_trusted_here(&self) -> bool {
+        self.here().is_some()
+    }
+
+    /// Whether a file is one of the current folder's config files, and as it was when that was trusted.
+    pub fn has_trusted(&self, file: &Path) -> bool {
+        let real = file.canonicalize().ok();
+        let names = |folder: &Folder| {
+            folder.scan.configs.keys().map(|name| folder.scan.spot.folder.join(name)).collect()
+        };
+        let files: Vec<PathBuf> = self.here().map(names).unwrap_or_default();
+        real.is_some_and(|real| files.contains(&real))
+    }
+
+    /// Trusts every folder as it was read.
+    pub fn trust(&self) -> Result<(), Text> {
+        let user = std::env::home_dir().and_then(|home| home.canonicalize().ok());
+        let mut records = BTreeMap::new();
+        for folder in &self.folders {
+            match &folder.verdict {
+                Verdict::Unreadable(why) => return Err(why.clone()),
+                Verdict::ForeignOwner(uid) => return Err(foreign(*uid)),
+                _ => {}
+            }
+            if let Some(uid) = folder.scan.foreign_owner() {
+                return Err(foreign(uid));
+            }
+            let place = &folder.scan.spot.folder;
+            if holds(place, &self.data, user.as_deref()) {
+                let data = self.data.display();
+                return Err(Text::new(
+                    format!(
+                        "the data folder `{data}` lies inside the project, which could bring its own list of trusted folders: choose another with `--home`, or use `--trust`"
+                    ),
+                    format!(
+                        "数据文件夹 `{data}` 位于项目之内，项目可能自带信任列表：请用 `--home` 另选，或使用 `--trust`"
+                    ),
+                ));
+            }
+            let Some(path) = place.to_str() else {
+                let shown = place.display();
+                return Err(Text::new(
+                    format!("the path `{shown}` is not UTF-8: rename the folder, or use `--trust`"),
+                    format!("路径 `{shown}` 不是 UTF-8：请重命名文件夹，或使用 `--trust`"),
+                ));
+            };
+            records.insert(path.to_owned(), record(&folder.digest));
+        }
+        TrustList::read(&self.data).change(|folders| folders.extend(records))
+    }
+
+    /// Keeps the current folder trusted after `edited`, and nothing else in it, was changed by the owner's own command.
+    pub fn keep_trust(&self, edited: &[&Path]) -> Result<(), Text> {
+        let Some(folder) = self.here().filter(|folder| folder.verdict == Verdict::Trusted) else {
+            return Ok(());
+        };
+        let place = &folder.scan.spot.folder;
+        let edited: Vec<PathBuf> = edited.iter().map(|file| place.join(file)).collect();
+        let now = Scan::of(folder.scan.spot.clone());
+        let same = folder.scan.parts.iter().all(|((part, path), state)| {
+            edited.iter().any(|edited| path.starts_with(edited))
+                || now.parts.get(&(*part, path.clone())) == Some(state)
+                // An entry that was removed no longer names its files.
+                || (*part == scan::Part::Launched && !now.parts.contains_key(&(*part, path.clone())))
+        });
+        let Some(path) = place.to_str().filter(|_| same) else { return Ok(()) };
+        let digest = now.digest();
+        TrustList::read(&self.data).change(|folders| drop(folders.insert(path.to_owned(), record(&digest))))
+    }
+
+    /// The current folder, if it is trusted.
+    fn here(&self) -> Option<&Folder> {
+        self.folders.iter().find(|folder| folder.is_here && folder.verdict.is_trusted())
+    }
+}
+
+fn record(digest: &str) -> TrustRecord {
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    TrustRecord { sha256: digest.to_owned(), uid: files::current_user(), at }
+}
+
+fn known<'a>(list: &'a TrustList, folder: &Path) -> Option<&'a TrustRecord> {
+    list.folders.get(folder.to_str()?)
+}
+
+/// The decision.
+fn decide(scan: &Scan, digest: &str, (known, by_run): (Option<&TrustRecord>, bool)) -> Verdict {
+    if let Some(problem) = scan.problems.first() {
+        return Verdict::Unreadable(problem.clone());
+    }
+    if by_run {
+        return Verdict::TrustedForRun;
+    }
+    if let Some(uid) = scan.foreign_owner() {
+        return Verdict::ForeignOwner(uid);
+    }
+    match known {
+        Some(record) if record.sha256 == digest && record.uid == files::current_user() => Verdict::Trusted,
+        Some(_) => Verdict::Changed,
+        None => Verdict::New,
+    }
+}
+
+/// Whether a data folder lies inside a project, which could then bring a list of trusted folders of its own. The user's
+/// home is no such project.
+fn holds(folder: &Path, data: &Path, user: Option<&Path>) -> bool {
+    let data = std::path::absolute(data).unwrap_or_else(|_| data.to_owned());
+    let data = data.ancestors().find_map(|part| part.canonicalize().ok()).unwrap_or(data);
+    data.starts_with(folder) && !user.is_some_and(|user| user.starts_with(folder))
+}
+
+fn foreign(uid: u32) -> Text {
+    Text::new(
+        format!(
+            "it belongs to another user (uid {uid}), who could change it at any time: make it yours (chown), or use `--trust` for one run"
+        ),
+        format!(
+            "它属于其他用户（uid {uid}），对方可随时改动：请先将其改为自己所有（chown），或用 `--trust` 仅信任一次"
+        ),
+    )
+}
+
+/// The folders of the project: the current one, and those above it up to where its repository begins. The user's home
+/// and what is above it belong to no project.
+fn project(here: &Path, user: Option<&Path>) -> Vec<PathBuf> {
+    let inside = |folder: &&Path| Some(*folder) != user;
+    let above: Vec<&Path> = here.ancestors().take(MAX_DEPTH).take_while(inside).collect();
+    if above.is_empty() {
+        return vec![here.to_owned()];
+    }
+    let top = above.iter().position(|folder| folder.join(".git").exists()).unwrap_or(0);
+    above.into_iter().take(top + 1).map(Path::to_path_buf).collect()
+}
+
+impl Folder {
+    fn notice(&self, explicit: Option<&Path>) -> Option<Text> {
+        if self.verdict.is_trusted() {
+            return None;
+        }
+        let place = &self.scan.spot.folder;
+        let mut names = self.scan.names();
+        if explicit.is_some_and(|file| file == place.join(CONFIG)) {
+            names.retain(|name| *name != CONFIG && *name != SERVERS);
+        }
+        if !self.is_here {
+            names.retain(|name| AGENT_SKILLS.contains(&name.as_str()));
+        }
+        let shown = place.display();
+        if let Verdict::Unreadable(why) = &self.verdict {
+            use toolhub_core::Say as _;
+            let (en, zh) = (why.say(toolhub_core::Lang::En), why.say(toolhub_core::Lang::Zh));
+            return Some(Text::new(
+                format!("nothing that `{shown}` brings is used, as it cannot be checked: {en}"),
+                format!("`{shown}` 带有的内容无法检查，不会使用：{zh}"),
+            ));
+        }
+        let (en_list, zh_list) = (listed(&names, ", ", " and ")?, listed(&names, "、", " 和 ")?);
+        let one = matches!(&names[..], [name] if self.scan.configs.contains_key(name.as_str()));
+        let (is, it) = if one { ("is", "it") } else { ("are", "they") };
+        let (en_here, zh_here) = match self.is_here {
+            true => ("this folder".to_owned(), "此文件夹".to_owned()),
+            false => (format!("the folder `{shown}`"), format!("文件夹 `{shown}` ")),
+        };
+        let them = if one { "it" } else { "them" };
+        Some(match &self.verdict {
+            Verdict::Changed => Text::new(
+                format!(
+                    "{en_list} of {en_here} changed since you trusted {them} and {is} not used: run \"toolhub trust\" to see what {it} would run now"
+                ),
+                format!(
+                    "{zh_here}中的 {zh_list} 在你信任之后有改动，不会使用：运行 “toolhub trust” 查看现在会运行什么"
+                ),
+            ),
+            Verdict::ForeignOwner(uid) => Text::new(
+                format!(
+                    "{en_here} brings {en_list}, which {is} not used: another user (uid {uid}) owns files there"
+                ),
+                format!("{zh_here}带有 {zh_list}，不会使用：其中有文件属于其他用户（uid {uid}）"),
+            ),
+            _ => Text::new(
+                format!(
+                    "{en_here} brings {en_list}, which {is} not used until you trust {them}: run \"toolhub trust\" to see what {it} would run"
+                ),
+                format!(
+                    "{zh_here}带有 {zh_list}，在你信任之前不会使用：运行 “toolhub trust” 查看它们会运行什么"
+                ),
+            ),
+        })
+    }
+}
+
+fn listed(names: &[String], comma: &str, and: &str) -> Option<String> {
+    let (last, rest) = names.split_last()?;
+    Some(if rest.is_empty() { last.clone() } else { format!("{}{and}{last}", rest.join(comma)) })
+}
+
+fn same(one: &StdioSpec, other: &StdioSpec) -> bool {
+    (&one.command, &one.args, &one.env, &one.cwd) == (&other.command, &other.args, &other.env, &other.cwd)
+}
+
+/// What a consent is bound to.
+struct Bound {
+    digest: String,
+    /// The files that must be what they were when a program is started.
+    launch: Option<Launch>,
+}
+
+struct Launch {
+    site: Site,
+    spec: StdioSpec,
+    files: BTreeMap<PathBuf, FileState>,
+}
+
+impl Binding for Bound {
+    fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    fn verify(&self) -> Result<(), Text> {
+        let Some(launch) = &self.launch else { return Ok(()) };
+        let now = launch.site.named_files(&launch.spec)?;
+        if now == launch.files {
+            return Ok(());
+        }
+        let differs = |file: &&PathBuf| now.get(*file) != launch.files.get(*file);
+        let changed = launch.files.keys().chain(now.keys()).find(differs);
+        let file = changed.map(|file| file.display().to_string()).unwrap_or_default();
+        Err(Text::new(
+            format!(
+                "not started: `{file}` changed since you trusted it; run `toolhub trust` and start again"
+            ),
+            format!("未启动：`{file}` 在你信任之后有改动；请运行 `toolhub trust` 后重新启动"),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests;

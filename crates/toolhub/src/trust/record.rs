@@ -1,0 +1,128 @@
+//! The list of trusted folders: `trust.json` in the data folder, written whole, readable by its owner alone.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use toolhub_core::lang::Text;
+
+use super::files;
+
+/// One trusted folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrustRecord {
+    /// The digest of everything that was shown.
+    pub sha256: String,
+    /// The user who trusted it; `None` on systems without user ids.
+    pub uid: Option<u32>,
+    /// When, in seconds since 1970.
+    pub at: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    version: u32,
+    folders: BTreeMap<String, TrustRecord>,
+}
+
+const VERSION: u32 = 1;
+
+/// The trusted folders of a data folder.
+#[derive(Debug, Clone)]
+pub struct TrustList {
+    home: PathBuf,
+    /// The records by real path.
+    pub folders: BTreeMap<String, TrustRecord>,
+}
+
+impl TrustList {
+    /// Reads the list of a data folder. A list that another user owns or can write to counts as empty, and so does one
+    /// that cannot be read: what is not known to be trusted is not.
+    pub fn read(home: &Path) -> Self {
+        let file = home.join("trust.json");
+        let kept = files::read(&file).ok().flatten();
+        let mine =
+            kept.filter(|(_, state)| state.owner == files::current_user() && !writable_by_others(&file));
+        let kept = mine.and_then(|(bytes, _)| serde_json::from_slice::<Kept>(&bytes).ok());
+        let folders =
+            kept.filter(|kept| kept.version == VERSION).map(|kept| kept.folders).unwrap_or_default();
+        Self { home: home.to_owned(), folders }
+    }
+
+    /// Changes the list under a lock and writes it.
+    pub fn change(&mut self, edit: impl FnOnce(&mut BTreeMap<String, TrustRecord>)) -> Result<(), Text> {
+        let failed = |error: std::io::Error| {
+            let file = self.home.join("trust.json");
+            let file = file.display();
+            Text::new(format!("`{file}` cannot be written: {error}"), format!("无法写入 `{file}`：{error}"))
+        };
+        create_private(&self.home).map_err(failed)?;
+        let lock = self.home.join("trust.lock");
+        let lock = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(lock);
+        let _lock = lock.and_then(|lock| lock.lock().map(|()| lock)).map_err(failed)?;
+        let mut folders = Self::read(&self.home).folders;
+        edit(&mut folders);
+        let kept = Kept { version: VERSION, folders };
+        let text = serde_json::to_vec_pretty(&kept).map_err(|error| failed(error.into()))?;
+        // A temporary file is the owner's alone, and stays so when it takes its place.
+        let mut new = tempfile::NamedTempFile::new_in(&self.home).map_err(failed)?;
+        new.write_all(&text).and_then(|()| new.as_file().sync_all()).map_err(failed)?;
+        new.persist(self.home.join("trust.json")).map_err(|error| failed(error.error))?;
+        self.folders = kept.folders;
+        Ok(())
+    }
+}
+
+fn create_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        builder.mode(0o700);
+    }
+    builder.create(folder)
+}
+
+fn writable_by_others(file: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o022 != 0)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> TrustRecord {
+        TrustRecord { sha256: "ab".to_owned(), uid: files::current_user(), at: 1 }
+    }
+
+    #[test]
+    fn keeps_records_privately_and_ignores_a_list_that_others_can_write() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().join("data");
+        let mut list = TrustList::read(&home);
+        list.change(|folders| drop(folders.insert("/a".to_owned(), record()))).unwrap();
+        assert_eq!(TrustList::read(&home).folders.get("/a"), Some(&record()));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let file = home.join("trust.json");
+            let mode = |file: &Path| std::fs::metadata(file).unwrap().permissions().mode() & 0o777;
+            assert_eq!((mode(&file), mode(&home)), (0o600, 0o700));
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
+            assert!(TrustList::read(&home).folders.is_empty());
+        }
+        std::fs::write(home.join("trust.json"), "{").unwrap();
+        assert!(TrustList::read(&home).folders.is_empty());
+    }
+}

@@ -1,0 +1,263 @@
+//! Everything that a project folder brings, read once: config files, skills, and the files that servers name; and the
+//! digest over all of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+use toolhub_core::lang::Text;
+use toolhub_mcp::config::{ServerSpec, StdioSpec, TransportSpec, servers_in};
+
+use super::files::{self, FileState};
+use super::launch::Site;
+use crate::settings::Settings;
+
+/// The settings of a project.
+pub(crate) const CONFIG: &str = "toolhub.toml";
+/// Its servers beside the settings; without settings they are not read.
+pub(crate) const SERVERS: &str = "mcp.json";
+/// The servers that other clients read, too.
+pub(crate) const SHARED_SERVERS: &str = ".mcp.json";
+/// Folders in which agents keep skills, below a project or a user's home.
+pub(crate) const AGENT_SKILLS: [&str; 2] = [".agents/skills", ".claude/skills"];
+/// The folder of skills beside the settings.
+const CONFIG_SKILLS: &str = "skills";
+/// The most skill files of one project.
+const MAX_SKILL_FILES: usize = 10_000;
+/// What tools write beside files, and nothing here reads.
+const IGNORED: [&str; 2] = [".git", "__pycache__"];
+
+/// Which part of a workspace a file belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    Config,
+    Skill,
+    Launched,
+}
+
+/// Where a folder is looked at.
+#[derive(Debug, Clone)]
+pub(crate) struct Spot {
+    /// The folder, as its real path.
+    pub(crate) folder: PathBuf,
+    /// The top of its project.
+    pub(crate) project: PathBuf,
+    /// Whether it is the user's home, whose skills are the user's own.
+    pub(crate) is_home: bool,
+}
+
+/// What a folder brings.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    pub(crate) spot: Spot,
+    /// The folder's owner.
+    pub(crate) owner: Option<u32>,
+    /// The bytes of its config files, by name.
+    pub(crate) configs: BTreeMap<&'static str, Vec<u8>>,
+    /// Every file that trust is bound to.
+    pub(crate) parts: BTreeMap<(Part, PathBuf), FileState>,
+    /// The files that each entry names.
+    pub(crate) launches: Vec<(StdioSpec, BTreeMap<PathBuf, FileState>)>,
+    /// Folders of skills that hold something, as they are named in the project.
+    pub(crate) skill_folders: Vec<PathBuf>,
+    /// Why it cannot be checked as a whole.
+    pub(crate) problems: Vec<Text>,
+}
+
+impl Scan {
+    /// Reads everything that the folder brings.
+    pub(crate) fn of(spot: Spot) -> Self {
+        let owner = std::fs::metadata(&spot.folder).ok().and_then(|found| files::owner_of(&found));
+        let mut scan = Self {
+            spot,
+            owner,
+            configs: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            launches: Vec::new(),
+            skill_folders: Vec::new(),
+            problems: Vec::new(),
+        };
+        scan.config(CONFIG);
+        if scan.configs.contains_key(CONFIG) {
+            scan.config(SERVERS);
+        }
+        scan.config(SHARED_SERVERS);
+        let settings = scan.settings();
+        scan.skills(settings.as_ref());
+        scan.launched(settings.as_ref());
+        scan
+    }
+
+    /// Whether it brings nothing at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.configs.is_empty() && self.skill_folders.is_empty() && self.problems.is_empty()
+    }
+
+    /// The text of a config file; `None` where it is not there or not UTF-8.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.configs.get(name).and_then(|bytes| std::str::from_utf8(bytes).ok())
+    }
+
+    /// The settings, if there are any and they can be read.
+    pub(crate) fn settings(&self) -> Option<Settings> {
+        Settings::parse(Path::new(CONFIG), self.text(CONFIG)?).ok()
+    }
+
+    /// The servers of all its files that can be read.
+    pub(crate) fn servers(&self) -> Vec<ServerSpec> {
+        let in_file = |name: &str| servers_in(Path::new(name), self.text(name)?).ok();
+        [SERVERS, SHARED_SERVERS].into_iter().filter_map(in_file).flatten().collect()
+    }
+
+    /// What it brings, as one would name it.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let configs =
+            [CONFIG, SERVERS, SHARED_SERVERS].into_iter().filter(|name| self.configs.contains_key(name));
+        let configs = configs.map(str::to_owned);
+        let short =
+            |folder: &PathBuf| folder.strip_prefix(&self.spot.folder).unwrap_or(folder).display().to_string();
+        configs.chain(self.skill_folders.iter().map(short)).collect()
+    }
+
+    /// A user other than the current one and root, who owns the folder or a file in it.
+    pub(crate) fn foreign_owner(&self) -> Option<u32> {
+        let owners = self.parts.values().map(|state| state.owner).chain([self.owner]);
+        let me = files::current_user()?;
+        owners.flatten().find(|owner| *owner != me && *owner != 0)
+    }
+
+    /// SHA-256 over the real path, the owner and every file. Each part is preceded by its length, so that no two
+    /// workspaces give the same bytes.
+    pub(crate) fn digest(&self) -> String {
+        let mut all = Sha256::new();
+        let mut add = |bytes: &[u8]| {
+            all.update((bytes.len() as u64).to_le_bytes());
+            all.update(bytes);
+        };
+        add(b"toolhub workspace 1");
+        add(self.spot.folder.as_os_str().as_encoded_bytes());
+        add(&owner_bytes(self.owner));
+        add(&(self.parts.len() as u64).to_le_bytes());
+        for ((part, path), state) in &self.parts {
+            add(&[*part as u8, u8::from(state.executable)]);
+            add(path.as_os_str().as_encoded_bytes());
+            add(&state.sha256);
+            add(&owner_bytes(state.owner));
+            add(state.target.as_ref().map(|path| path.as_os_str().as_encoded_bytes()).unwrap_or_default());
+        }
+        hexadecimal(&all.finalize())
+    }
+
+    fn config(&mut self, name: &'static str) {
+        let file = self.spot.folder.join(name);
+        match files::read(&file) {
+            Ok(Some((bytes, state))) => {
+                self.configs.insert(name, bytes);
+                self.parts.insert((Part::Config, file), state);
+            }
+            Ok(None) => {}
+            Err(problem) => self.problems.push(problem),
+        }
+    }
+
+    /// Every file below the folders of skills. Links are followed, as they are when skills are read.
+    fn skills(&mut self, settings: Option<&Settings>) {
+        let folder = self.spot.folder.clone();
+        let mut roots: Vec<PathBuf> = Vec::new();
+        if !self.spot.is_home {
+            roots.extend(AGENT_SKILLS.iter().map(|name| folder.join(name)));
+        }
+        if self.configs.contains_key(CONFIG) {
+            roots.push(folder.join(CONFIG_SKILLS));
+            let named = settings.map(|settings| settings.skills.folders.clone()).unwrap_or_default();
+            let inside =
+                |root: &PathBuf| root.canonicalize().is_ok_and(|real| real.starts_with(&self.spot.project));
+            roots.extend(named.iter().map(|named| folder.join(named)).filter(inside));
+        }
+        let mut seen = BTreeSet::new();
+        for root in roots {
+            let before = self.parts.len();
+            self.walk(&root, &mut seen);
+            if self.parts.len() > before {
+                self.skill_folders.push(root);
+            }
+        }
+    }
+
+    fn walk(&mut self, root: &Path, seen: &mut BTreeSet<PathBuf>) {
+        let mut waiting = vec![root.to_owned()];
+        while let Some(folder) = waiting.pop() {
+            let Ok(real) = folder.canonicalize() else { continue };
+            if !real.is_dir() || !seen.insert(real) {
+                continue;
+            }
+            let entries = match std::fs::read_dir(&folder) {
+                Ok(entries) => entries,
+                Err(error) => {
+                    self.problems.push(files::unreadable(&folder, &error));
+                    return;
+                }
+            };
+            for entry in entries.flatten() {
+                let path = entry.path();
+                if entry.file_name().to_str().is_some_and(|name| IGNORED.contains(&name)) {
+                    continue;
+                }
+                // Followed, since a link to a folder is looked into.
+                let Ok(found) = std::fs::metadata(&path) else { continue };
+                if found.is_dir() {
+                    waiting.push(path);
+                } else if found.is_file() {
+                    match files::hash(&path) {
+                        Ok(Some(state)) => drop(self.parts.insert((Part::Skill, path), state)),
+                        Ok(None) => {}
+                        Err(problem) => self.problems.push(problem),
+                    }
+                }
+                if seen.len() + self.parts.len() > MAX_SKILL_FILES {
+                    let root = root.display();
+                    self.problems.push(Text::new(
+                        format!("`{root}` has more than {MAX_SKILL_FILES} files and folders"),
+                        format!("`{root}` 中的文件和文件夹超过 {MAX_SKILL_FILES} 个"),
+                    ));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The files of the project that servers, and the Python of skills, are started from.
+    fn launched(&mut self, settings: Option<&Settings>) {
+        let python = settings.and_then(|settings| settings.skills.python.clone());
+        let python = python.map(|command| StdioSpec { command, ..StdioSpec::default() });
+        let servers = self.servers().into_iter().filter_map(|spec| match spec.transport {
+            TransportSpec::Stdio(stdio) => Some(stdio),
+            TransportSpec::Http(_) | TransportSpec::Sse(_) => None,
+        });
+        let site = self.site();
+        for spec in servers.chain(python).collect::<Vec<_>>() {
+            match site.named_files(&spec) {
+                Ok(named) => {
+                    let parts =
+                        named.iter().map(|(file, state)| ((Part::Launched, file.clone()), state.clone()));
+                    self.parts.extend(parts);
+                    self.launches.push((spec, named));
+                }
+                Err(problem) => self.problems.push(problem),
+            }
+        }
+    }
+
+    /// Where its entries are started.
+    pub(crate) fn site(&self) -> Site {
+        Site { folder: self.spot.folder.clone(), project: self.spot.project.clone() }
+    }
+}
+
+fn owner_bytes(owner: Option<u32>) -> Vec<u8> {
+    owner.map(|owner| owner.to_le_bytes().to_vec()).unwrap_or_default()
+}
+
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,221 @@
+//! What in a workspace should make its owner look twice before trusting it.
+
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_engine::suspicion::{Kind, visible};
+use url::{Host, Url};
+
+use super::files;
+use super::review::{Address, Program, Review, short};
+use super::scan::{Part, Scan};
+use crate::skills::{look_at, pieces};
+
+/// The most that is listed.
+const MAX_FINDINGS: usize = 40;
+/// Variables by which a program is made to load other code.
+const LOADERS: [&str; 14] = [
+    "LD_PRELOAD",
+    "LD_LIBRARY_PATH",
+    "DYLD_INSERT_LIBRARIES",
+    "NODE_OPTIONS",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "BASH_ENV",
+    "ENV",
+    "PERL5OPT",
+    "PERL5LIB",
+    "RUBYOPT",
+    "GIT_SSH_COMMAND",
+    "JAVA_TOOL_OPTIONS",
+    "PATH",
+];
+const SHELLS: [&str; 8] = ["sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell"];
+const INTERPRETERS: [&str; 7] = ["python", "node", "perl", "ruby", "deno", "bun", "php"];
+/// Words of names that hold secrets.
+const SECRETS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"];
+/// Texts in which instructions to a model are looked for.
+const PROSE: [&str; 4] = ["md", "txt", "rst", "markdown"];
+
+pub(super) fn look(scan: &Scan, review: &Review) -> Vec<Text> {
+    let mut found = Vec::new();
+    for program in &review.programs {
+        look_at_program(scan, program, &mut found);
+    }
+    for address in &review.addresses {
+        look_at_address(address, &mut found);
+    }
+    for (name, bytes) in &scan.configs {
+        look_at_text(name, &String::from_utf8_lossy(bytes), &mut found);
+    }
+    look_at_files(scan, &mut found);
+    let mut seen = std::collections::HashSet::new();
+    found.retain(|text| seen.insert(text.say(Lang::En)));
+    found.truncate(MAX_FINDINGS);
+    found
+}
+
+fn look_at_program(scan: &Scan, program: &Program, found: &mut Vec<Text>) {
+    let id = &program.purpose;
+    let mut add = |en: &str, zh: &str| {
+        found.push(Text::new(format!("`{id}` {en}"), format!("`{id}` {zh}")));
+    };
+    let name = program.command.first().map(|command| stem(command)).unwrap_or_default();
+    let flags = program.command.get(1..).unwrap_or_default();
+    let has = |flag: &str| flags.iter().any(|arg| arg == flag);
+    let inline_shell = SHELLS.contains(&name.as_str()) && flags.iter().any(|arg| is_inline(arg));
+    let interpreter = INTERPRETERS.iter().any(|word| name.starts_with(word));
+    if inline_shell || (interpreter && ["-c", "-e", "--eval", "-p", "-r"].iter().any(|flag| has(flag))) {
+        add("runs code that is written in its arguments", "运行写在参数中的代码");
+    }
+    let all = program.command.join(" ").to_lowercase();
+    let fetches = ["curl", "wget", "iwr ", "invoke-webrequest"].iter().any(|word| all.contains(word));
+    let pipes = ["| sh", "|sh", "| bash", "|bash", "| python", "|python", "| node", "|node", "iex"];
+    if fetches && pipes.iter().any(|word| all.contains(word)) {
+        add("downloads code and runs it", "下载代码并运行");
+    } else if fetches {
+        add("downloads or sends something with its arguments", "通过参数下载或发送数据");
+    }
+    if all.contains("base64") || all.contains("atob(") || all.contains("frombase64") {
+        add("decodes hidden text (base64)", "解码隐藏的文本（base64）");
+    }
+    if all.contains("/dev/tcp/") || all.contains(" nc ") || all.contains("netcat") {
+        add("opens a network connection from a shell", "在 shell 中打开网络连接");
+    }
+    if let Some(name) = program.reads.iter().find(|name| is_secret(name)) {
+        add(&format!("would see your `{name}`"), &format!("会看到你的 `{name}`"));
+    }
+    if let Some(name) = program.sets.iter().find(|name| LOADERS.contains(&name.as_str())) {
+        add(
+            &format!("sets `{name}`, which can load other code"),
+            &format!("设置 `{name}`，可能加载其他代码"),
+        );
+    }
+    if program.resolved.as_ref().is_some_and(|file| file.starts_with(&scan.spot.project)) {
+        add("starts a program of this folder itself", "启动的是此文件夹自带的程序");
+    }
+}
+
+fn look_at_address(address: &Address, found: &mut Vec<Text>) {
+    let (purpose, url) = (&address.purpose, &address.url);
+    let off_machine = !is_local(url);
+    if off_machine && purpose.starts_with('[') {
+        found.push(Text::new(
+            format!("{purpose} sends your requests or data to `{url}`"),
+            format!("{purpose} 会把你的请求或数据发送到 `{url}`"),
+        ));
+    }
+    if let Some(name) = address.reads.iter().find(|name| is_secret(name) || off_machine) {
+        found.push(Text::new(
+            format!("{purpose} sends your `{name}` to `{url}`"),
+            format!("{purpose} 会把你的 `{name}` 发送到 `{url}`"),
+        ));
+    }
+}
+
+/// Texts that a person does not see as a program reads them.
+fn look_at_text(name: &str, text: &str, found: &mut Vec<Text>) {
+    let hidden = |line: &&str| line.split('\t').any(|part| visible(part.trim_end_matches('\r')) != part);
+    if let Some((at, _)) = text.lines().enumerate().find(|(_, line)| hidden(line)) {
+        let line = at + 1;
+        found.push(Text::new(
+            format!("`{name}`, line {line} has hidden or misleading characters"),
+            format!("`{name}` 第 {line} 行含有隐藏或误导性的字符"),
+        ));
+    }
+}
+
+fn look_at_files(scan: &Scan, found: &mut Vec<Text>) {
+    let me = files::current_user();
+    for ((part, file), state) in &scan.parts {
+        let shown = short(scan, file);
+        let shown = shown.display();
+        if state.owner != me && state.owner != Some(0) {
+            let uid = state.owner.unwrap_or_default();
+            found.push(Text::new(
+                format!("`{shown}` belongs to another user (uid {uid})"),
+                format!("`{shown}` 属于其他用户（uid {uid}）"),
+            ));
+        }
+        if state.shared {
+            found.push(Text::new(
+                format!("every user of this machine can change `{shown}`"),
+                format!("本机任何用户都能改动 `{shown}`"),
+            ));
+        }
+        if let Some(target) = state.target.as_ref().filter(|target| !target.starts_with(&scan.spot.project)) {
+            let target = target.display();
+            found.push(Text::new(
+                format!("`{shown}` is a link that leads out of the project, to `{target}`"),
+                format!("`{shown}` 是指向项目之外的链接：`{target}`"),
+            ));
+        }
+        let prose = file.extension().and_then(|end| end.to_str()).is_some_and(|end| PROSE.contains(&end));
+        if *part == Part::Skill && prose {
+            look_at_skill_text(&shown.to_string(), (file, &state.sha256), found);
+        }
+    }
+}
+
+fn look_at_skill_text(shown: &str, (file, sha256): (&Path, &[u8; 32]), found: &mut Vec<Text>) {
+    let Ok(Some((bytes, _))) = files::read(file) else { return };
+    if Sha256::digest(&bytes).as_slice() != sha256 {
+        return;
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    for finding in pieces(text.trim_start_matches('\u{feff}')).into_iter().flat_map(look_at) {
+        if matches!(finding.kind, Kind::Invisible | Kind::Control | Kind::Instruction | Kind::Secret) {
+            let (en, zh) = (finding.why.say(Lang::En), finding.why.say(Lang::Zh));
+            found.push(Text::new(format!("`{shown}`: {en}"), format!("`{shown}`：{zh}")));
+        }
+    }
+}
+
+fn stem(command: &str) -> String {
+    let name = Path::new(command).file_stem().map(|name| name.to_string_lossy().to_lowercase());
+    name.unwrap_or_default()
+}
+
+/// Whether a flag of a shell says that the next argument is code: `-c`, `-lc`, `/c`.
+fn is_inline(flag: &str) -> bool {
+    let letters = flag.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+    letters.is_some_and(|letters| letters.contains('c')) || flag.eq_ignore_ascii_case("/c")
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_uppercase();
+    SECRETS.iter().any(|word| name.contains(word))
+}
+
+/// Whether an address is surely on this machine.
+fn is_local(url: &str) -> bool {
+    match Url::parse(url).ok().as_ref().and_then(Url::host) {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_local_addresses_from_others() {
+        for (url, local) in [
+            ("http://127.0.0.1:1/v1", true),
+            ("http://[::1]:1", true),
+            ("http://localhost", true),
+            ("http://localhost.evil.example", false),
+            ("http://127.0.0.1@evil.example", false),
+            ("postgres://u:p@db.example/x", false),
+            ("${URL}", false),
+        ] {
+            assert_eq!(is_local(url), local, "{url}");
+        }
+        assert!(is_inline("-lc") && is_inline("/C") && !is_inline("--color") && !is_inline("-l"));
+        assert!(is_secret("OPENAI_API_KEY") && !is_secret("LANG"));
+    }
+}

@@ -1,0 +1,181 @@
+//! Unit tests of workspace trust: which folders belong to a project, what changes the digest, and who grants consent.
+
+use proptest::prelude::*;
+use toolhub_core::ServerId;
+
+use super::*;
+
+struct Place {
+    _temp: tempfile::TempDir,
+    root: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().canonicalize().unwrap();
+        Self { _temp: temp, root }
+    }
+
+    fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        let file = self.root.join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+
+    fn digest(&self) -> String {
+        self.scan().digest()
+    }
+
+    fn scan(&self) -> Scan {
+        Scan::of(Spot { folder: self.root.clone(), project: self.root.clone(), is_home: false })
+    }
+
+    fn find(&self, run: &RunTrust) -> Workspace {
+        let data = self.root.with_extension("data");
+        Workspace::find(&Search { here: &self.root, user: None, own_config: None, data: &data }, run)
+    }
+}
+
+fn server(command: &str, args: &[&str], env: &[(&str, &str)]) -> ServerSpec {
+    let pairs = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let spec = StdioSpec {
+        command: command.to_owned(),
+        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+        env: pairs.collect(),
+        ..StdioSpec::default()
+    };
+    ServerSpec::new(ServerId::new("a"), TransportSpec::Stdio(spec), PathBuf::from(".mcp.json"))
+}
+
+#[test]
+fn a_project_reaches_up_to_its_repository_and_not_to_the_users_home() {
+    let place = Place::new();
+    place.write("work/app/.git/HEAD", "");
+    place.write("work/app/src/a", "");
+    let home = &place.root;
+    let inner = home.join("work/app/src");
+    assert_eq!(project(&inner, Some(home)), [inner.clone(), home.join("work/app")]);
+    assert_eq!(project(&home.join("work"), Some(home)), [home.join("work")]);
+    assert_eq!(project(home, Some(home)), [home.clone()]);
+}
+
+#[test]
+fn grants_no_consent_to_a_projects_server_unless_the_folder_is_trusted() {
+    let place = Place::new();
+    place.write(".mcp.json", r#"{"mcpServers": {"a": {"command": "./run"}}}"#);
+    let (spec, file) = (server("./run", &[], &[]), Path::new(".mcp.json"));
+    assert!(Workspace::default().consent(&spec, file).permit().is_err());
+    let untrusted = place.find(&RunTrust::default());
+    assert!(untrusted.consent(&spec, file).permit().is_err());
+    assert_eq!(untrusted.shared_servers(), None);
+    let trusted = place.find(&RunTrust { current_folder: true, folders: Vec::new() });
+    assert!(trusted.consent(&spec, file).permit().is_ok());
+    assert!(trusted.shared_servers().is_some());
+    // The owner's own file needs no trust.
+    assert!(untrusted.consent(&spec, Path::new("/home/me/.config/toolhub/mcp.json")).permit().is_ok());
+}
+
+#[test]
+fn fingerprints_differ_where_boundaries_do() {
+    let shifted = [
+        server("x", &["a b"], &[]),
+        server("x", &["a", "b"], &[]),
+        server("x", &["a", "b", ""], &[]),
+        server("x", &["a"], &[("b", "")]),
+        server("x", &[], &[("a", "b"), ("c", "d")]),
+        server("x", &[], &[("a", "b,c=d")]),
+        server("x", &["a", "b", "c", "d"], &[]),
+        server("x a b", &[], &[]),
+    ];
+    let all: std::collections::BTreeSet<String> = shifted.iter().map(ServerSpec::fingerprint).collect();
+    assert_eq!(all.len(), shifted.len());
+    // The same entry of two folders is not the same server.
+    let mut bound = server("x", &[], &[]);
+    let own = bound.fingerprint();
+    bound.consent = Consent::bound(Arc::new(Bound { digest: "d".to_owned(), launch: None }));
+    assert_ne!(bound.fingerprint(), own);
+}
+
+#[test]
+fn each_part_of_a_workspace_changes_its_digest() {
+    let place = Place::new();
+    place.write(
+        ".mcp.json",
+        r#"{"mcpServers": {"a": {"command": "node", "args": ["--import=./b.js", "c.js"]}}}"#,
+    );
+    let mut before = place.digest();
+    let mut changes = |path: &str, text: &str| {
+        place.write(path, text);
+        let now = place.digest();
+        assert_ne!(now, before, "{path}");
+        before = now;
+    };
+    changes("b.js", "1");
+    changes("b.js", "2");
+    changes("c.js", "1");
+    changes("toolhub.toml", "");
+    changes("mcp.json", "{}");
+    changes("skills/a/SKILL.md", "1");
+    changes("skills/a/SKILL.md", "2");
+    changes(".claude/skills/a/deep/er/file", "");
+    changes("toolhub.toml", "[skills]\npython = \"./python\"\nfolders = [\"more\"]\n");
+    changes("python", "#!/bin/sh");
+    changes("more/x/SKILL.md", "");
+    let same = place.digest();
+    place.write("README.md", "what nothing names");
+    assert_eq!(place.digest(), same);
+}
+
+#[test]
+fn a_scan_that_is_not_complete_is_never_trusted() {
+    let place = Place::new();
+    place.write(".mcp.json", vec![b' '; files::MAX_CONFIG_BYTES as usize + 1]);
+    let found = place.find(&RunTrust { current_folder: true, folders: Vec::new() });
+    assert!(found.shared_servers().is_none() && found.notice(None).is_some());
+    assert!(found.trust().is_err());
+}
+
+/// Consent is granted in this folder, and nowhere else in the program.
+#[test]
+fn no_other_code_grants_consent() {
+    fn look(folder: &Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() && !["target", "tests"].contains(&path.file_name().unwrap().to_str().unwrap()) {
+                look(&path, found);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+                if code.contains("Consent::of_owner") || code.contains("Consent::bound") {
+                    found.push(path.display().to_string());
+                }
+            }
+        }
+    }
+    let mut found = Vec::new();
+    look(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &mut found);
+    let outside: Vec<&String> = found
+        .iter()
+        .filter(|path| !path.contains("toolhub/src/trust/") && !path.ends_with("/tests.rs"))
+        .collect();
+    assert!(outside.is_empty(), "{outside:?}");
+    assert!(!found.is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever two lists of arguments and variables are, they have the same fingerprint only if they are the same.
+    #[test]
+    fn fingerprints_are_injective(
+        one in (prop::collection::vec("[ab, =]{0,3}", 0..4), prop::collection::vec(("[ab]", "[ab, =]{0,3}"), 0..3)),
+        other in (prop::collection::vec("[ab, =]{0,3}", 0..4), prop::collection::vec(("[ab]", "[ab, =]{0,3}"), 0..3)),
+    ) {
+        let spec = |(args, env): &(Vec<String>, Vec<(String, String)>)| {
+            let stdio = StdioSpec { command: "x".to_owned(), args: args.clone(), env: env.clone(), ..StdioSpec::default() };
+            ServerSpec::new(ServerId::new("a"), TransportSpec::Stdio(stdio), PathBuf::new()).fingerprint()
+        };
+        prop_assert_eq!(spec(&one) == spec(&other), one == other);
+    }
+}

@@ -1,0 +1,337 @@
+//! What trust is bound to: the real path, the owner, and the contents of all that was shown.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::json;
+
+use super::hostile::{SKILL_TEXT, Victim, initialize, request};
+
+/// Whether the project's good server is used in a folder.
+fn works_in(victim: &Victim, folder: &Path) -> bool {
+    victim.run_in(folder, &["call", "greet"]).code == Some(0)
+}
+
+fn works(victim: &Victim) -> bool {
+    works_in(victim, &victim.project())
+}
+
+#[track_caller]
+fn trust(victim: &Victim) {
+    let ran = victim.run(&["trust", "--yes"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[track_caller]
+fn asks_again(victim: &Victim) {
+    let ran = victim.run(&["servers", "list"]);
+    assert!(ran.stderr.contains("changed since you trusted"), "{ran:?}");
+    assert!(!works(victim));
+}
+
+fn good() -> Victim {
+    let victim = Victim::new().with_good_server();
+    assert!(!works(&victim), "not used before it is trusted");
+    trust(&victim);
+    assert!(works(&victim), "used after it was trusted");
+    victim
+}
+
+fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
+}
+
+#[test]
+fn a_changed_script_asks_again_and_trusting_it_again_works() {
+    let victim = good();
+    let file = victim.project().join("run.sh");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("{text}# changed\n")).unwrap();
+    asks_again(&victim);
+    trust(&victim);
+    assert!(works(&victim));
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    asks_again(&victim);
+}
+
+#[test]
+fn shifted_argument_boundaries_ask_again() {
+    let victim = good();
+    for args in [json!(["a", "b"]), json!(["a b", ""])] {
+        victim.write(
+            ".mcp.json",
+            &json!({"mcpServers": {"good": {"command": "./run.sh", "args": args}}}).to_string(),
+        );
+        asks_again(&victim);
+    }
+}
+
+#[test]
+fn a_change_behind_a_link_in_the_project_asks_again() {
+    let victim = good();
+    let project = victim.project();
+    fs::create_dir(project.join("real")).unwrap();
+    fs::rename(project.join("run.sh"), project.join("real/one.sh")).unwrap();
+    symlink("real/one.sh", project.join("run.sh")).unwrap();
+    asks_again(&victim);
+    trust(&victim);
+    assert!(works(&victim));
+    // Other contents behind the same link.
+    let text = fs::read_to_string(project.join("real/one.sh")).unwrap();
+    fs::write(project.join("real/one.sh"), format!("{text}#\n")).unwrap();
+    asks_again(&victim);
+    // The same contents behind another link.
+    trust(&victim);
+    copy(&project.join("real/one.sh"), &project.join("real/two.sh"));
+    fs::remove_file(project.join("run.sh")).unwrap();
+    symlink("real/two.sh", project.join("run.sh")).unwrap();
+    asks_again(&victim);
+}
+
+#[test]
+fn a_config_file_behind_a_link_is_bound_to_what_it_leads_to() {
+    let victim = good();
+    let outside = victim.beside("outside.json");
+    fs::rename(victim.project().join(".mcp.json"), &outside).unwrap();
+    symlink(&outside, victim.project().join(".mcp.json")).unwrap();
+    asks_again(&victim);
+    let shown = victim.run(&["trust"]).stdout;
+    assert!(shown.contains("a link that leads out of the project"), "{shown}");
+    trust(&victim);
+    assert!(works(&victim));
+    let text = fs::read_to_string(&outside).unwrap();
+    fs::write(&outside, format!("{text} ")).unwrap();
+    asks_again(&victim);
+}
+
+#[test]
+fn trust_does_not_carry_over_to_a_copy_or_to_another_folder_of_the_same_name() {
+    let victim = good();
+    let (project, other) = (victim.project(), victim.beside("copy"));
+    copy(&project, &other);
+    assert!(!works_in(&victim, &other), "a copy elsewhere");
+    fs::remove_dir_all(&project).unwrap();
+    let hostile = Victim::new().with_shared_servers();
+    copy(&hostile.project(), &project);
+    victim.run(&["servers", "test"]);
+    hostile.assert_unharmed("another folder at the same path");
+    // The control: what was trusted, back at its place.
+    fs::remove_dir_all(&project).unwrap();
+    copy(&other, &project);
+    assert!(works(&victim));
+}
+
+#[test]
+fn a_link_to_the_folder_is_the_folder() {
+    let victim = good();
+    let link = victim.beside("link");
+    symlink(victim.project(), &link).unwrap();
+    assert!(works_in(&victim, &link));
+    let evil = Victim::new().with_shared_servers();
+    fs::remove_file(&link).unwrap();
+    symlink(evil.project(), &link).unwrap();
+    victim.run_in(&link, &["servers", "test"]);
+    evil.assert_unharmed("the link leads to another folder");
+}
+
+#[test]
+fn trust_does_not_reach_nested_folders() {
+    let victim = good();
+    let nested = Victim::new().with_shared_servers();
+    let inside = victim.project().join("vendor/evil");
+    fs::create_dir_all(inside.parent().unwrap()).unwrap();
+    copy(&nested.project(), &inside);
+    let ran = victim.run_in(&inside, &["servers", "test"]);
+    nested.assert_unharmed("a nested folder");
+    assert!(ran.stderr.contains("not used until you trust"), "{ran:?}");
+}
+
+#[test]
+fn the_variable_trusts_the_folders_it_names_and_no_other() {
+    let victim = Victim::new().with_good_server();
+    let project = victim.project();
+    fs::create_dir(victim.beside("other")).unwrap();
+    let with = |value: &str| {
+        let mut command = victim.command_in(&project, &["call", "greet"]);
+        command.env("TOOLHUB_TRUST", value).output().unwrap().status.code() == Some(0)
+    };
+    let path = |name: &str| victim.beside(name).display().to_string();
+    for (value, trusted) in [
+        (String::new(), false),
+        ("0".to_owned(), false),
+        (".".to_owned(), false),
+        (path("other"), false),
+        (path(""), false),
+        (path("other") + ":" + &path("project"), true),
+        ("1".to_owned(), true),
+    ] {
+        assert_eq!(with(&value), trusted, "TOOLHUB_TRUST={value}");
+    }
+    assert_eq!(victim.run(&["--trust", "call", "greet"]).code, Some(0));
+    assert!(!works(&victim), "trust for one run is not kept");
+}
+
+#[test]
+fn an_explicit_config_is_used_and_the_rest_of_the_folder_is_not() {
+    let victim = Victim::new().with_good_server().with_shared_servers();
+    let entry = json!({"mcpServers": {"good": {"command": "./run.sh"}}});
+    victim.write("mcp.json", &entry.to_string());
+    victim.write("toolhub.toml", "");
+    let ran = victim.run(&["--config", "toolhub.toml", "call", "greet"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    victim.run(&["--config", "toolhub.toml", "servers", "test"]);
+    victim.assert_unharmed("`.mcp.json` beside an explicit config");
+    assert!(ran.stderr.contains("brings .mcp.json, which is not used"), "{ran:?}");
+}
+
+#[test]
+fn a_script_that_changes_while_the_gateway_runs_is_not_started() {
+    let victim = good();
+    let call = request(2, "tools/call", json!({"name": "greet", "arguments": {}}));
+    let evil = Victim::new().with_shared_servers();
+    // The list of tools is known, so that nothing is started before the call.
+    let command = victim.command_in(&victim.project(), &["serve", "--stdio"]);
+    let file = victim.project().join("run.sh");
+    let change = || fs::copy(evil.project().join("evil.sh"), &file).unwrap();
+    let answer = talk_while(command, &call, change);
+    evil.assert_unharmed("a script that was replaced under a running gateway");
+    assert!(answer.contains("changed since you trusted it"), "{answer}");
+}
+
+/// The answer to a call that a client makes after something changed.
+fn talk_while(mut command: Command, call: &serde_json::Value, change: impl FnOnce() -> u64) -> String {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    let mut child =
+        command.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let (mut stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut lines = BufReader::new(stdout).lines();
+    let mut answer_to = |id: &serde_json::Value| loop {
+        let line = lines.next().unwrap().unwrap();
+        if serde_json::from_str::<serde_json::Value>(&line).unwrap().get("id") == Some(id) {
+            return line;
+        }
+    };
+    writeln!(stdin, "{}", initialize()).unwrap();
+    answer_to(&json!(1));
+    change();
+    writeln!(stdin, "{}", json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).unwrap();
+    writeln!(stdin, "{call}").unwrap();
+    let answer = answer_to(&call["id"]);
+    drop(stdin);
+    child.wait().unwrap();
+    answer
+}
+
+#[test]
+fn skills_above_the_folder_and_behind_links_are_not_used_until_trusted() {
+    let victim = Victim::new();
+    let outside = victim.beside("outside");
+    fs::create_dir_all(outside.join("bad")).unwrap();
+    fs::write(outside.join("bad/SKILL.md"), format!("---\nname: bad\ndescription: {SKILL_TEXT}\n---\nx\n"))
+        .unwrap();
+    fs::create_dir_all(victim.project().join(".git")).unwrap();
+    fs::create_dir_all(victim.project().join(".claude")).unwrap();
+    symlink(&outside, victim.project().join(".claude/skills")).unwrap();
+    let sub = victim.project().join("sub");
+    fs::create_dir(&sub).unwrap();
+    for folder in [victim.project(), sub.clone()] {
+        for args in [&["skills", "list"][..], &["prompt", "x"], &["skills", "show", "bad"]] {
+            let ran = victim.run_in(&folder, args);
+            assert!(!format!("{}{}", ran.stdout, ran.stderr).contains(SKILL_TEXT), "{args:?} {ran:?}");
+        }
+    }
+    assert!(victim.run_in(&sub, &["tools"]).stderr.contains("brings .claude/skills"));
+    // The control, from below: the folder that brings the skills is trusted, and they can be approved.
+    assert_eq!(victim.run_in(&sub, &["trust", "--yes"]).code, Some(0));
+    assert!(victim.run_in(&sub, &["skills", "list"]).stdout.contains("bad"));
+    fs::write(outside.join("bad/more.md"), "new").unwrap();
+    let ran = victim.run_in(&sub, &["skills", "list"]);
+    assert!(ran.stderr.contains("changed since you trusted") && !ran.stdout.contains("bad"), "{ran:?}");
+}
+
+#[test]
+fn a_list_of_trusted_folders_that_the_project_brings_counts_for_nothing() {
+    let victim = good();
+    let list = victim.home.path().join(".local/share/toolhub/trust.json");
+    assert_eq!(fs::metadata(&list).unwrap().permissions().mode() & 0o777, 0o600);
+    fs::create_dir(victim.project().join("data")).unwrap();
+    fs::copy(&list, victim.project().join("data/trust.json")).unwrap();
+    fs::remove_file(&list).unwrap();
+    assert_eq!(victim.run(&["--home", "data", "call", "greet"]).code, Some(1));
+    let refused = victim.run(&["--home", "data", "trust", "--yes"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("lies inside the project"), "{refused:?}");
+}
+
+#[test]
+fn files_of_another_user_are_not_trusted() {
+    let victim = good();
+    // Only root can give a file away.
+    if std::os::unix::fs::chown(victim.project().join("run.sh"), Some(12345), None).is_err() {
+        return;
+    }
+    let ran = victim.run(&["tools"]);
+    assert!(ran.stderr.contains("another user (uid 12345) owns files there"), "{ran:?}");
+    assert!(!works(&victim));
+    let refused = victim.run(&["trust", "--yes"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert_eq!(victim.run(&["--trust", "call", "greet"]).code, Some(0), "an explicit choice for one run");
+}
+
+#[test]
+fn revoked_trust_is_gone() {
+    let victim = good();
+    let listed = victim.run(&["trust", "--list"]).stdout;
+    assert_eq!(listed.trim(), victim.project().display().to_string());
+    assert_eq!(victim.run(&["trust", "--revoke"]).code, Some(0));
+    assert!(!works(&victim));
+    trust(&victim);
+    assert_eq!(victim.run_in(Path::new("/"), &["trust", "--revoke", listed.trim()]).code, Some(0));
+    assert!(!works(&victim));
+    assert_eq!(victim.run(&["trust", "--revoke"]).code, Some(1), "there is nothing to revoke");
+}
+
+#[test]
+fn the_owners_own_edit_keeps_trust_and_absorbs_nothing_else() {
+    let victim = good();
+    victim.write("toolhub.toml", "");
+    trust(&victim);
+    let added = victim.run(&["servers", "add", "own", "--no-test", "--", "true"]);
+    assert_eq!(added.code, Some(0), "{added:?}");
+    assert!(victim.run(&["servers", "list"]).stdout.contains("own"));
+    assert_eq!(victim.run(&["servers", "remove", "own"]).code, Some(0));
+    assert!(works(&victim), "still trusted after two edits by the owner's own commands");
+    let new = victim.run(&["skills", "new", "mine"]);
+    assert_eq!(new.code, Some(0), "{new:?}");
+    assert!(works(&victim), "still trusted with a skill that the owner made");
+}
+
+/// A pipe in place of a file would block whoever opens it.
+#[test]
+fn a_pipe_in_place_of_a_config_file_does_not_hang() {
+    let victim = Victim::new();
+    for name in ["toolhub.toml", ".mcp.json"] {
+        assert!(Command::new("mkfifo").arg(victim.project().join(name)).status().unwrap().success());
+        let ran = victim.run(&["call", "calculate", "expression=1+1"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "2\n"), "{ran:?}");
+        assert!(ran.stderr.contains("is not a regular file"), "{ran:?}");
+        assert_eq!(victim.run(&["trust", "--yes"]).code, Some(2));
+        fs::remove_file(victim.project().join(name)).unwrap();
+    }
+}
+
+#[test]
+fn an_import_of_the_projects_servers_needs_their_file_to_be_named() {
+    let victim = Victim::new().with_everything();
+    for what in ["--all", "cursor", "vscode"] {
+        let ran = victim.run(&["servers", "import", what]);
+        assert!(ran.stderr.contains("is not imported unless you name it"), "{what} {ran:?}");
+    }
+    assert!(!victim.run(&["servers", "list"]).stdout.contains("imported"));
+    let named = victim.run(&["servers", "import", ".cursor/mcp.json"]);
+    assert_eq!(named.code, Some(0), "{named:?}");
+    assert!(victim.run(&["servers", "list"]).stdout.contains("imported"));
+    victim.assert_unharmed("an import");
+}

@@ -1,0 +1,10 @@
+//! Attacks on workspace trust: a folder that somebody else wrote runs nothing, contacts nothing and learns nothing, unless
+//! its owner trusted exactly this.
+
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
+mod binding;
+mod every_command;
+mod hostile;
+mod what_is_said;

@@ -161,7 +161,8 @@ impl SkillHost {
         }];
         let (read, write) = (paths(&known.grants.read), paths(&known.grants.write));
         // Where it may look around, relative paths mean what they mean to the user.
-        let at_work = own.iter().chain(&read).chain(&write).any(|granted| work.starts_with(granted.as_path()));
+        let at_work =
+            own.iter().chain(&read).chain(&write).any(|granted| work.starts_with(granted.as_path()));
         let mut environment: Vec<(String, String)> = known
             .grants
             .environment

@@ -45,7 +45,8 @@ impl NotRun {
     /// Both in one sentence.
     pub(crate) fn text(&self) -> Text {
         use toolhub_core::lang::{Lang, Say as _};
-        let (Self::Nobody(what, instead) | Self::Missing(what, instead) | Self::Refused(what, instead)) = self;
+        let (Self::Nobody(what, instead) | Self::Missing(what, instead) | Self::Refused(what, instead)) =
+            self;
         let (en, zh) = (Lang::En, Lang::Zh);
         Text::new(
             format!("{}: {}", what.say(en), instead.say(en)),
@@ -145,7 +146,9 @@ fn not_found(script: &str, why: NoInterpreter) -> NotRun {
         NoInterpreter::Refused(program, refusal) => {
             return NotRun::Refused(
                 Text::new(
-                    format!("the first line of `{script}` names `{program}`, which is not used as an interpreter"),
+                    format!(
+                        "the first line of `{script}` names `{program}`, which is not used as an interpreter"
+                    ),
                     format!("`{script}` 的首行指明 `{program}`，不能用作解释器"),
                 ),
                 Text::new(refusal.english(), refusal.chinese()),
@@ -207,7 +210,11 @@ mod tests {
             ("a.sh", "#!/usr/bin/env no-such-shell\n", "the first line of `a.sh` names `no-such-shell`"),
             ("a.sh", "#!/no/such/bash\n", "names `/no/such/bash`, which is not on this machine: install it"),
             ("a.py", "#!/usr/bin/env\n", "names `env`"),
-            ("a.sh", "#!/tmp/../bin/sh\n", "names `/tmp/../bin/sh`, which is not used as an interpreter: its path contains `..`"),
+            (
+                "a.sh",
+                "#!/tmp/../bin/sh\n",
+                "names `/tmp/../bin/sh`, which is not used as an interpreter: its path contains `..`",
+            ),
             ("a.sh", "#!/usr/bin/env /tmp/../bin/sh\n", "its path contains `..`"),
             ("a.sh", "#!/usr/bin/env -S /tmp/../bin/sh -e\n", "its path contains `..`"),
             ("a.sh", "#!bin/sh\n", "its path is relative: write the absolute path"),

@@ -54,7 +54,9 @@ impl Grants {
         write.push(by_name(private, Opened::follow)?);
         // A folder before what is in it, so that the one does not hide the other.
         for some in [&mut read, &mut write] {
-            some.sort_by(|one, other| one.opened.path().cmp(other.opened.path()).then(one.named.cmp(&other.named)));
+            some.sort_by(|one, other| {
+                one.opened.path().cmp(other.opened.path()).then(one.named.cmp(&other.named))
+            });
             some.dedup_by(|one, other| {
                 one.opened.identity() == other.opened.identity() && one.named == other.named
             });

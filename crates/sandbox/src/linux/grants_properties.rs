@@ -15,8 +15,20 @@ const FOLDERS: [&str; 10] =
 /// Names of entries in those folders.
 const NAMES: [&str; 8] = ["python3", "node", "sh", "bin", "lib", "lib64", "pyvenv.cfg", "x"];
 /// Where links lead.
-const TARGETS: [&str; 12] =
-    ["/", "..", "../..", "/bin/sh", "secret", "../secret", "../home", "../bin/node", "home", "/etc", "/proc/self/exe", "lib"];
+const TARGETS: [&str; 12] = [
+    "/",
+    "..",
+    "../..",
+    "/bin/sh",
+    "secret",
+    "../secret",
+    "../home",
+    "../bin/node",
+    "home",
+    "/etc",
+    "/proc/self/exe",
+    "lib",
+];
 
 #[derive(Debug, Clone)]
 enum Entry {
@@ -80,7 +92,8 @@ fn is_listed(granted: &Path, file: &Path, named: &Path) -> bool {
     let name = granted.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let Some(root) = granted.parent() else { return false };
     let of_root = |program: &Path| program.parent() == Some(&root.join("bin"));
-    let around = of_root(file) || named.parent().and_then(|bin| bin.canonicalize().ok()) == Some(root.join("bin"));
+    let around =
+        of_root(file) || named.parent().and_then(|bin| bin.canonicalize().ok()) == Some(root.join("bin"));
     let proven = root.join("lib/python3.12/os.py").is_file()
         || (root.join("pyvenv.cfg").is_file() && root.join("lib/python3.12/site-packages").is_dir());
     listed.contains(&name) && around && proven && !fs::symlink_metadata(granted).unwrap().is_symlink()

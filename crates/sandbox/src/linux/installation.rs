@@ -10,8 +10,8 @@ use crate::program::{NamedBy, Program, Refusal};
 const MAX_LINKS: usize = 16;
 /// Folders that are never an installation, and never granted because a link leads to them.
 const SHARED_FOLDERS: &[&str] = &[
-    "/", "/boot", "/dev", "/etc", "/home", "/media", "/mnt", "/opt", "/proc", "/root", "/run", "/srv", "/sys",
-    "/tmp", "/var", "/var/lib", "/var/tmp", "/Users",
+    "/", "/boot", "/dev", "/etc", "/home", "/media", "/mnt", "/opt", "/proc", "/root", "/run", "/srv",
+    "/sys", "/tmp", "/var", "/var/lib", "/var/tmp", "/Users",
 ];
 /// The first bytes of a native program.
 const ELF: &[u8] = b"\x7fELF";
@@ -40,13 +40,27 @@ const LAYOUTS: &[Layout] = &[
     Layout { proofs: &["lib/julia"], entries: COMMON },
     // Java and Go keep more than libraries beside `bin`.
     Layout { proofs: &["lib/modules", "release"], entries: &["bin", "lib", "conf", "release"] },
-    Layout { proofs: &["src/runtime", "pkg/tool"], entries: &["bin", "lib", "src", "pkg", "VERSION", "go.env"] },
+    Layout {
+        proofs: &["src/runtime", "pkg/tool"],
+        entries: &["bin", "lib", "src", "pkg", "VERSION", "go.env"],
+    },
     // Homebrew: `lib` and `bin` are links into `Cellar`.
     Layout { proofs: &["Cellar", "bin/brew"], entries: &["bin", "lib", "opt", "Cellar", "share", "libexec"] },
 ];
 /// An installation that only the owner may name, since any project may look like it.
 const OF_OWNER: &[Layout] = &[Layout { proofs: &["lib"], entries: COMMON }];
-const COMMON: &[&str] = &["bin", "lib", "lib32", "lib64", "libexec", "include", "share", "pyvenv.cfg", "ssl/cert.pem", "ssl/cacert.pem"];
+const COMMON: &[&str] = &[
+    "bin",
+    "lib",
+    "lib32",
+    "lib64",
+    "libexec",
+    "include",
+    "share",
+    "pyvenv.cfg",
+    "ssl/cert.pem",
+    "ssl/cacert.pem",
+];
 
 /// What a program may read, and the links by which it is found.
 #[derive(Debug, Default)]
@@ -176,7 +190,8 @@ struct Search<'a> {
 impl Search<'_> {
     /// The installation around `ROOT/bin/NAME`, if it is one; whether it is.
     fn around(&self, program: &Path, needs: &mut Needs) -> Result<bool, Refusal> {
-        let Some((bin, name)) = program.parent().zip(program.file_name().and_then(|name| name.to_str())) else {
+        let Some((bin, name)) = program.parent().zip(program.file_name().and_then(|name| name.to_str()))
+        else {
             return Ok(false);
         };
         let Ok(folder) = Opened::follow(bin) else { return Ok(false) };
@@ -251,5 +266,6 @@ pub(super) fn is_system(path: &Path) -> bool {
 
 /// The same of a name that may go through links of the system.
 fn is_system_name(path: &Path) -> bool {
-    is_system(path) && path.parent().and_then(|folder| folder.canonicalize().ok()).is_some_and(|real| is_system(&real))
+    is_system(path)
+        && path.parent().and_then(|folder| folder.canonicalize().ok()).is_some_and(|real| is_system(&real))
 }

@@ -70,7 +70,10 @@ fn cannot_read(program: &Path, secret: &Path) {
         // Bubblewrap shows a program of the system by its own path alone.
         let is_run = ran.stdout.contains("tried") || isolation == Isolation::Bubblewrap;
         assert!(is_run, "it did not run: {ran:#?}");
-        assert!(!ran.stdout.contains(SECRET) && !ran.status.success(), "{program:?} reads {secret:?}: {ran:#?}");
+        assert!(
+            !ran.stdout.contains(SECRET) && !ran.status.success(),
+            "{program:?} reads {secret:?}: {ran:#?}"
+        );
     }
 }
 
@@ -190,7 +193,11 @@ fn virtual_environments_and_version_managers_still_work() {
             let policy =
                 Policy { programs: vec![Program::of_owner(&python)], isolation, ..Policy::default() };
             let mut command = Command::new(&python);
-            run(&policy, { command.args(["-c", code]); command }).said("42 False");
+            run(&policy, {
+                command.args(["-c", code]);
+                command
+            })
+            .said("42 False");
             let mut command = Command::new(&python);
             command.args(["-c", steal]).arg(layout.secret());
             let ran = run(&policy, command);

@@ -178,7 +178,11 @@ impl Python {
         let Ok(text) = serde_json::to_vec(&*self.known()) else { return };
         let Some(folder) = file.parent() else { return };
         let write = || -> std::io::Result<()> {
-            std::fs::create_dir_all(folder)?;
+            let mut builder = std::fs::DirBuilder::new();
+            builder.recursive(true);
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+            builder.create(folder)?;
             let new = tempfile::NamedTempFile::new_in(folder)?;
             std::fs::write(new.path(), text)?;
             new.persist(file).map_err(|error| error.error)?;
@@ -188,11 +192,7 @@ impl Python {
     }
 
     /// How a class of a file is run.
-    pub(crate) async fn run_class(
-        &self,
-        file: &Path,
-        class: &str,
-    ) -> Result<(Program, Vec<OsString>), Text> {
+    pub(crate) async fn run_class(&self, file: &Path, class: &str) -> Result<(Program, Vec<OsString>), Text> {
         let interpreter = self.interpreter().await?.clone();
         let mut arguments: Vec<OsString> =
             ["-I", "-B", "-X", NO_CACHE, "-c", RUNNER, "run"].map(Into::into).to_vec();

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::program::Refusal;
 use crate::protection::Missing;
 
 /// Why a command could not be fenced in. It was not started.
@@ -22,6 +23,25 @@ pub enum SandboxError {
         /// What the system said.
         #[source]
         source: io::Error,
+    },
+    /// A link makes a grant wider than its owner wrote.
+    #[error(
+        "`{}` was granted and is a link to `{}`, which holds more than that: grant the folder that is meant by its own path",
+        path.display(), target.display()
+    )]
+    TooWide {
+        /// The path that was granted.
+        path: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
+    },
+    /// A program is not run.
+    #[error("`{}` cannot be the interpreter: {refusal}", path.display())]
+    Program {
+        /// The path that was named.
+        path: PathBuf,
+        /// Why.
+        refusal: Refusal,
     },
     /// The private folder could not be made.
     #[error("no private folder can be made in `{}`: see whether it is full, or set TMPDIR", path.display())]
@@ -57,6 +77,14 @@ impl SandboxError {
             }
             Self::Grant { path, source } => {
                 format!("已授权的 `{}` 无法打开（{source}）：请更正路径，或取消授权", path.display())
+            }
+            Self::TooWide { path, target } => format!(
+                "已授权的 `{}` 是指向 `{}` 的链接，范围超出授权：请直接用所需目录的路径授权",
+                path.display(),
+                target.display()
+            ),
+            Self::Program { path, refusal } => {
+                format!("`{}` 不能用作解释器：{}", path.display(), refusal.chinese())
             }
             Self::Temporary { path, source } => {
                 format!(

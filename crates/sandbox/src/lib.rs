@@ -29,12 +29,12 @@
 mod environment;
 mod error;
 mod policy;
+mod program;
 mod protection;
 mod stop;
 mod support;
 #[cfg(target_os = "linux")]
 mod symptoms;
-mod toolchain;
 
 #[cfg(target_os = "linux")]
 #[path = "linux/mod.rs"]
@@ -45,8 +45,8 @@ mod system;
 
 pub use error::SandboxError;
 pub use policy::{Isolation, Limits, Network, Policy};
+pub use program::{NamedBy, Program, Refusal};
 pub use protection::{Missing, Protection, UnknownProtection};
 pub use stop::Stop;
 pub use support::Support;
 pub use system::{Confinement, confine, dismiss_guard, stood_guard, support};
-pub use toolchain::toolchain;

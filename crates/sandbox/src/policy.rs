@@ -3,15 +3,25 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::program::Program;
 use crate::protection::Protection;
 
 /// What a confined process may do. The default may read the system's own programs and use its private folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Folders and files that may be read and executed, besides the system's own programs and libraries.
+    /// Folders and files that the owner grants for reading and executing, besides the system's own programs and
+    /// libraries. Links are followed, unless they lead to a folder that holds everything.
     pub read: Vec<PathBuf>,
-    /// Folders and files that may be read, executed and written. The private folder is always among them.
+    /// Folders and files that the owner grants for reading, executing and writing. The private folder is always among
+    /// them.
     pub write: Vec<PathBuf>,
+    /// Folders and files of the confined code itself, for reading and executing. Their paths must be canonical: a link in
+    /// one is refused.
+    pub own: Vec<PathBuf>,
+    /// Programs that are run, with what they need of their own.
+    pub programs: Vec<Program>,
+    /// Folders that hold secrets: they hold no interpreter that a script names, and no installation contains them.
+    pub protected: Vec<PathBuf>,
     /// Whom it may talk to.
     pub network: Network,
     /// Whether it may talk to other programs by Unix sockets that have a path: the desktop's bus, a key agent, a

@@ -95,7 +95,11 @@ impl KeptVectors {
     fn replace(&self, bytes: &[u8]) -> io::Result<()> {
         let folder = self.file.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder)?;
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(folder)?;
         let mut new = tempfile::NamedTempFile::new_in(folder)?;
         new.write_all(bytes)?;
         new.as_file().sync_all()?;

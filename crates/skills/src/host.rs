@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use toolhub_core::error::UnknownTool;
 use toolhub_core::lang::Text;
 use toolhub_core::{BoxFuture, CallContext, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput};
-use toolhub_sandbox::{Network, Policy, toolchain};
+use toolhub_sandbox::{Network, Policy, Program};
 
 use crate::answer;
 use crate::book::{Known, SkillBook};
@@ -151,19 +151,18 @@ impl SkillHost {
         place: &Workplace,
         arguments: &RawJson,
     ) -> Result<Job, Text> {
-        let file = place.folder.join(&script.file);
+        let file = inside(&place.folder, &script.file)?;
         let work = std::env::current_dir().unwrap_or_else(|_| place.folder.clone());
-        let (program, arguments_of, needs) = self.started_by(&file, &script.runner).await?;
+        let (program, arguments_of) = self.started_by(&file, &script.runner).await?;
         let paths = |granted: &[String]| granted.iter().map(|path| absolute(path, &work)).collect::<Vec<_>>();
-        let mut read = vec![match known.skill.shape {
+        let own = vec![match known.skill.shape {
             Shape::Folder => place.folder.clone(),
-            Shape::PythonFile => file,
+            Shape::PythonFile => file.clone(),
         }];
-        read.extend(needs);
-        read.extend(paths(&known.grants.read));
-        let write = paths(&known.grants.write);
+        let (read, write) = (paths(&known.grants.read), paths(&known.grants.write));
         // Where it may look around, relative paths mean what they mean to the user.
-        let at_work = read.iter().chain(&write).any(|granted| work.starts_with(granted.as_path()));
+        let at_work =
+            own.iter().chain(&read).chain(&write).any(|granted| work.starts_with(granted.as_path()));
         let mut environment: Vec<(String, String)> = known
             .grants
             .environment
@@ -176,13 +175,17 @@ impl SkillHost {
         let policy = Policy {
             read,
             write,
+            own,
+            // A script that the system runs itself is part of the skill.
+            programs: Vec::from_iter(Some(program.clone()).filter(|program| program.path != file)),
+            protected: self.book.options.data.iter().cloned().collect(),
             network: if known.grants.network { Network::All } else { Network::None },
             environment,
             allow_missing: self.book.options.allow_missing.clone(),
             ..Policy::default()
         };
         Ok(Job {
-            program,
+            program: program.path,
             arguments: arguments_of,
             folder,
             policy,
@@ -191,26 +194,35 @@ impl SkillHost {
         })
     }
 
-    /// Which program runs a file, with which arguments, and what it has to read for that.
-    async fn started_by(
-        &self,
-        file: &Path,
-        runner: &Runner,
-    ) -> Result<(PathBuf, Vec<OsString>, Vec<PathBuf>), Text> {
-        let (interpreter, arguments) = match runner {
+    /// Which program runs a file, and with which arguments.
+    async fn started_by(&self, file: &Path, runner: &Runner) -> Result<(Program, Vec<OsString>), Text> {
+        Ok(match runner {
             Runner::PythonClass(class) => self.book.python.run_class(file, class).await?,
             Runner::Script => match interpreter::of(file).map_err(|why| why.text())? {
                 RunBy::Python => self.book.python.run_script(file).await?,
                 RunBy::Program(program, mut words) => {
-                    let needs = toolchain(&program);
                     words.push(file.as_os_str().to_owned());
-                    return Ok((program, words, needs));
+                    (Program::of_script(program), words)
                 }
-                RunBy::Itself => return Ok((file.to_owned(), Vec::new(), Vec::new())),
+                RunBy::Itself => (Program::of_script(file), Vec::new()),
             },
-        };
-        Ok((interpreter.program, arguments, interpreter.needs))
+        })
     }
+}
+
+/// The canonical path of a skill's file. A link that leads out of the skill is refused.
+fn inside(folder: &Path, name: &str) -> Result<PathBuf, Text> {
+    let file = folder.join(name).canonicalize().map_err(|error| {
+        Text::new(format!("`{name}` cannot be opened: {error}"), format!("无法打开 `{name}`：{error}"))
+    })?;
+    if file.starts_with(folder) {
+        return Ok(file);
+    }
+    let shown = file.display();
+    Err(Text::new(
+        format!("`{name}` leads out of the skill, to `{shown}`: put the file itself into the skill"),
+        format!("`{name}` 指向技能之外的 `{shown}`：请把文件本身放进技能目录"),
+    ))
 }
 
 /// Where a script is run from: the skill's own folder; a copy, where its owner agreed to certain files.

@@ -6,6 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use toolhub_core::lang::Text;
+use toolhub_sandbox::{Program, Refusal};
 
 use crate::file_set::is_executable;
 
@@ -30,13 +31,22 @@ pub(crate) enum NotRun {
     Nobody(Text, Text),
     /// Who is named is not on this machine.
     Missing(Text, Text),
+    /// The interpreter that is named is never used.
+    Refused(Text, Text),
+}
+
+/// Why the first line of a script names no interpreter.
+enum NoInterpreter {
+    Missing(String),
+    Refused(String, Refusal),
 }
 
 impl NotRun {
     /// Both in one sentence.
     pub(crate) fn text(&self) -> Text {
         use toolhub_core::lang::{Lang, Say as _};
-        let (Self::Nobody(what, instead) | Self::Missing(what, instead)) = self;
+        let (Self::Nobody(what, instead) | Self::Missing(what, instead) | Self::Refused(what, instead)) =
+            self;
         let (en, zh) = (Lang::En, Lang::Zh);
         Text::new(
             format!("{}: {}", what.say(en), instead.say(en)),
@@ -49,7 +59,7 @@ impl NotRun {
 pub(crate) fn of(file: &Path) -> Result<RunBy, NotRun> {
     let shown = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if let Some(line) = first_line(file) {
-        return named(&line).map_err(|program| missing(&shown, &program));
+        return named(&line).map_err(|why| not_found(&shown, why));
     }
     let end = file.extension().and_then(|end| end.to_str()).unwrap_or_default();
     match end {
@@ -83,7 +93,7 @@ fn first_line(file: &Path) -> Option<String> {
 }
 
 /// Who such a line names; the name, where there is no such program.
-fn named(line: &str) -> Result<RunBy, String> {
+fn named(line: &str) -> Result<RunBy, NoInterpreter> {
     let (program, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
     if base(program) != "env" {
@@ -95,7 +105,7 @@ fn named(line: &str) -> Result<RunBy, String> {
     // With and without `-S`, each word is meant as one.
     words.next_if(|word| matches!(*word, "-S" | "--split-string"));
     match words.next() {
-        None => Err("env".to_owned()),
+        None => Err(NoInterpreter::Missing("env".to_owned())),
         // Other options, and variables, are for `env` itself to understand.
         Some(first) if first.starts_with('-') || first.contains('=') => {
             found(program, std::iter::once(first).chain(words).map(Into::into).collect())
@@ -104,16 +114,20 @@ fn named(line: &str) -> Result<RunBy, String> {
     }
 }
 
-fn found(program: &str, words: Vec<OsString>) -> Result<RunBy, String> {
+fn found(program: &str, words: Vec<OsString>) -> Result<RunBy, NoInterpreter> {
     // What is called `python3` may be a script that leads to it, out of the sandbox; and the owner may have named another.
     if is_python(base(program)) {
         return Ok(RunBy::Python);
     }
     let place = match program.contains('/') {
-        true => Some(PathBuf::from(program)).filter(|place| place.is_absolute() && place.is_file()),
+        true => {
+            let place = PathBuf::from(program);
+            Program::check_name(&place).map_err(|why| NoInterpreter::Refused(program.to_owned(), why))?;
+            Some(place).filter(|place| place.is_file())
+        }
         false => on_path(program),
     };
-    place.map(|place| RunBy::Program(place, words)).ok_or_else(|| program.to_owned())
+    place.map(|place| RunBy::Program(place, words)).ok_or_else(|| NoInterpreter::Missing(program.to_owned()))
 }
 
 fn base(program: &str) -> &str {
@@ -126,7 +140,21 @@ fn is_python(name: &str) -> bool {
     version.is_empty() || version == "3" || version.starts_with("3.")
 }
 
-fn missing(script: &str, program: &str) -> NotRun {
+fn not_found(script: &str, why: NoInterpreter) -> NotRun {
+    let program = match why {
+        NoInterpreter::Missing(program) => program,
+        NoInterpreter::Refused(program, refusal) => {
+            return NotRun::Refused(
+                Text::new(
+                    format!(
+                        "the first line of `{script}` names `{program}`, which is not used as an interpreter"
+                    ),
+                    format!("`{script}` 的首行指明 `{program}`，不能用作解释器"),
+                ),
+                Text::new(refusal.english(), refusal.chinese()),
+            );
+        }
+    };
     NotRun::Missing(
         Text::new(
             format!("the first line of `{script}` names `{program}`, which is not on this machine"),
@@ -139,7 +167,9 @@ fn missing(script: &str, program: &str) -> NotRun {
 fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let runs = |file: &PathBuf| std::fs::metadata(file).is_ok_and(|at| at.is_file() && is_executable(&at));
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(runs)
+    // A relative entry would be searched in the current folder, which may be a project's.
+    let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+    folders.map(|folder| folder.join(program)).find(runs)
 }
 
 #[cfg(test)]
@@ -180,6 +210,17 @@ mod tests {
             ("a.sh", "#!/usr/bin/env no-such-shell\n", "the first line of `a.sh` names `no-such-shell`"),
             ("a.sh", "#!/no/such/bash\n", "names `/no/such/bash`, which is not on this machine: install it"),
             ("a.py", "#!/usr/bin/env\n", "names `env`"),
+            (
+                "a.sh",
+                "#!/tmp/../bin/sh\n",
+                "names `/tmp/../bin/sh`, which is not used as an interpreter: its path contains `..`",
+            ),
+            ("a.sh", "#!/usr/bin/env /tmp/../bin/sh\n", "its path contains `..`"),
+            ("a.sh", "#!/usr/bin/env -S /tmp/../bin/sh -e\n", "its path contains `..`"),
+            ("a.sh", "#!bin/sh\n", "its path is relative: write the absolute path"),
+            ("a.sh", "#!./sh\n", "its path is relative"),
+            ("a.sh", "#!/proc/self/root/bin/sh\n", "`/proc`, `/sys` and `/dev` hold no interpreters"),
+            ("a.sh", "#!/dev/fd/3\n", "`/proc`, `/sys` and `/dev` hold no interpreters"),
             ("a", "echo", "`a` may not be run: name who runs it in its first line"),
         ] {
             let said = run_by(name, text).unwrap_err();

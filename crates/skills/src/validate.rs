@@ -371,7 +371,9 @@ fn scripts(skill: &Skill) -> Vec<Fault> {
         let path = skill.folder.join(&tool.file);
         let (weight, said) = match interpreter::of(&path) {
             Ok(_) => continue,
-            Err(NotRun::Nobody(what, instead)) => (Weight::Wrong, (what, instead)),
+            Err(NotRun::Nobody(what, instead) | NotRun::Refused(what, instead)) => {
+                (Weight::Wrong, (what, instead))
+            }
             // It may be there where the skill is used.
             Err(NotRun::Missing(what, instead)) => (Weight::Advice, (what, instead)),
         };

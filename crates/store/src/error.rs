@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::private::PrivateError;
+
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -14,6 +16,9 @@ pub enum OpenError {
         #[source]
         source: std::io::Error,
     },
+    /// The folder, or a file in it, is not the user's own.
+    #[error(transparent)]
+    Private(#[from] PrivateError),
     /// It was written by a newer program.
     #[error(
         "the database has version {found}, this toolhub knows {known}: use a newer toolhub, or another `--home`"
@@ -52,4 +57,28 @@ pub enum OpenError {
         /// What went wrong.
         cause: String,
     },
+    /// PostgreSQL did not prove by TLS who it is.
+    #[error(
+        "PostgreSQL at `{place}` did not prove by TLS who it is, which a server on another machine must (`sslmode=verify-full`): {cause}; give a certificate of your own authority with `sslrootcert=FILE` in the URL, or write `sslmode=disable` to send password and data in plain text"
+    )]
+    Unverified {
+        /// Where, without the password.
+        place: String,
+        /// What went wrong.
+        cause: String,
+    },
+}
+
+impl OpenError {
+    /// The same in Chinese, where it differs.
+    pub fn chinese(&self) -> Option<String> {
+        use toolhub_core::lang::{Lang, Say as _};
+        match self {
+            Self::Private(error) => Some(error.say(Lang::Zh)),
+            Self::Unverified { place, cause } => Some(format!(
+                "`{place}` 的 PostgreSQL 未能通过 TLS 证明身份，而其他机器上的服务器必须如此（`sslmode=verify-full`）：{cause}；自建证书颁发机构请在 URL 中加 `sslrootcert=文件`；若确实要明文传输密码和数据，请写 `sslmode=disable`"
+            )),
+            _ => None,
+        }
+    }
 }

@@ -6,6 +6,7 @@ mod options;
 mod owner;
 mod place;
 mod postgres;
+pub mod private;
 mod query;
 mod queue;
 mod rows;

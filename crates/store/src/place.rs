@@ -6,12 +6,13 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::Host;
 use toolhub_core::ports::HubStore;
 
 use crate::error::OpenError;
 use crate::options::StoreOptions;
 use crate::postgres::PgStore;
+use crate::postgres::security::{Security, WrittenMode};
 use crate::sqlite::SqliteStore;
 
 /// Where a store is.
@@ -33,13 +34,15 @@ pub async fn open(place: &StorePlace, options: StoreOptions) -> Result<Arc<dyn H
 
 /// The URL of a PostgreSQL database: `postgres://user:password@host:5432/name?sslmode=…`.
 ///
-/// `sslmode` is `disable`, `prefer` (the default: encrypted where the server can, without asking who it is),
-/// `require`, `verify-ca` or `verify-full`. The last three all check the server's certificate and its name, against
-/// the system's authorities or those in the file `sslrootcert`.
+/// `sslmode` is `verify-full` by default, `require` and `verify-ca` mean the same: the server's certificate and its name
+/// are checked, against the system's authorities or those in the file `sslrootcert`. For a server on this machine the
+/// default is `prefer`: encrypted where the server can, without a check; elsewhere `prefer` and `allow` mean
+/// `verify-full`. Only `disable` connects to another machine without TLS.
 #[derive(Clone)]
 pub struct PgUrl {
     pub(crate) config: Box<Config>,
     pub(crate) root_certificates: Option<PathBuf>,
+    pub(crate) security: Security,
 }
 
 impl FromStr for PgUrl {
@@ -51,12 +54,18 @@ impl FromStr for PgUrl {
         }
         let (place, query) = url.split_once('?').unwrap_or((url, ""));
         // Two keys are for us, since the library knows neither all the modes nor the file.
-        let mut mode = SslMode::Prefer;
+        let mut written = None;
         let mut root_certificates = None;
         let mut others = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=').unwrap_or((pair, "")) {
-                ("sslmode", wanted) => mode = ssl_mode(wanted)?,
+                ("sslmode", wanted) => {
+                    let mode = ssl_mode(wanted)?;
+                    if written.is_some_and(|before| before != mode) {
+                        return Err(OpenError::Url("it has two different `sslmode`".to_owned()));
+                    }
+                    written = Some(mode);
+                }
                 ("sslrootcert", file) => root_certificates = Some(PathBuf::from(decoded(file))),
                 _ => others.push(pair),
             }
@@ -70,20 +79,18 @@ impl FromStr for PgUrl {
         if config.get_hosts().is_empty() {
             return Err(OpenError::Url("it names no host".to_owned()));
         }
-        config.ssl_mode(mode);
-        Ok(Self { config: Box::new(config), root_certificates })
+        let security = Security::of(&config, written);
+        config.ssl_mode(security.ssl_mode());
+        Ok(Self { config: Box::new(config), root_certificates, security })
     }
 }
 
-fn ssl_mode(wanted: &str) -> Result<SslMode, OpenError> {
-    match wanted {
-        "disable" => Ok(SslMode::Disable),
-        "allow" | "prefer" => Ok(SslMode::Prefer),
-        "require" | "verify-ca" | "verify-full" => Ok(SslMode::Require),
-        _ => Err(OpenError::Url(
+fn ssl_mode(written: &str) -> Result<WrittenMode, OpenError> {
+    WrittenMode::parse(written).ok_or_else(|| {
+        OpenError::Url(
             "`sslmode` is one of `disable`, `prefer`, `require`, `verify-ca`, `verify-full`".to_owned(),
-        )),
-    }
+        )
+    })
 }
 
 /// A text with its `%41` read.
@@ -168,10 +175,8 @@ mod tests {
     fn modes_and_files() {
         let url: PgUrl =
             "postgres://h/n?sslmode=verify-full&sslrootcert=a%20b%2Fc&connect_timeout=3".parse().unwrap();
-        assert_eq!(url.config.get_ssl_mode(), SslMode::Require);
+        assert_eq!(url.security, Security::Verified);
         assert_eq!(url.root_certificates, Some(PathBuf::from("a b/c")));
         assert!(url.config.get_connect_timeout().is_some());
-        let url: PgUrl = "postgres://h/n".parse().unwrap();
-        assert_eq!(url.config.get_ssl_mode(), SslMode::Prefer);
     }
 }

@@ -20,6 +20,7 @@ use toolhub_mcp::{ClientHandler, McpHost, Refusal, Server, ServerContext};
 use toolhub_native::{Caller, Finder as NativeFinder, Folders, Memory, NativeHost, Rooms, builtin};
 use toolhub_skills::{Fetch, SkillBook, SkillHost, SkillOptions};
 
+use toolhub_store::private::PrivateError;
 use toolhub_store::{OpenError, StorePlace};
 
 use crate::approvals::Approved;
@@ -50,6 +51,9 @@ impl Say for BuildError {
     fn say(&self, lang: Lang) -> String {
         match self {
             Self::Config(error) => error.say(lang),
+            Self::Store(error) if error.chinese().is_some() => {
+                lang.pick(error.to_string(), error.chinese().unwrap_or_default())
+            }
             Self::Store(error) => {
                 let cause =
                     std::error::Error::source(error).map(|cause| format!(" ({cause})")).unwrap_or_default();
@@ -333,6 +337,12 @@ async fn open_store(
     notes: &mut Vec<Text>,
 ) -> Result<Option<Arc<dyn HubStore>>, BuildError> {
     let place = settings.store.place(places).map_err(BuildError::Store)?;
+    match toolhub_store::private::prepare(&places.home) {
+        Ok(said) => notes.extend(said),
+        // The store says that nothing can be kept; a database elsewhere does not need the folder.
+        Err(PrivateError::Io { .. }) => {}
+        Err(error) => return Err(BuildError::Store(error.into())),
+    }
     match toolhub_store::open(&place, settings.store.options()).await {
         Ok(store) => Ok(Some(store)),
         Err(error) if matches!(place, StorePlace::Postgres(_)) => Err(BuildError::Store(error)),

@@ -7,7 +7,7 @@ use std::process::{Command, ExitStatus};
 
 use toolhub_core::lang::Text;
 use toolhub_mcp::{Enclosure, Fence};
-use toolhub_sandbox::{Confinement, Policy, SandboxError, confine, toolchain};
+use toolhub_sandbox::{Confinement, Policy, Program, SandboxError, confine};
 
 /// The variable by which the children of a hub are marked.
 const HUB: &str = "TOOLHUB_HUB";
@@ -22,6 +22,7 @@ impl Fence for Sandbox {
         // know whose it is.
         command.env_remove(HUB);
         let mut policy = self.0.clone();
+        policy.programs.extend(program(command));
         policy.read.extend(named_by(command));
         let confinement = confine(&policy, command).map_err(|error| refusal(&error))?;
         Ok(Box::new(Confined(confinement)))
@@ -43,8 +44,8 @@ fn refusal(error: &SandboxError) -> Text {
     Text::new(format!("it was not started: {error}{cause}"), format!("没有启动它：{}", error.chinese()))
 }
 
-/// What the owner granted by writing the command line: the program, with what that needs of its own, the folder it
-/// starts in, and files among the arguments. Folders among them are to be granted in words: they are what it works on.
+/// What the owner granted by writing the command line, besides the program: the folder it starts in, and files among the
+/// arguments. Folders among them are to be granted in words: they are what it works on.
 fn named_by(command: &Command) -> Vec<PathBuf> {
     let folder = command.get_current_dir();
     let beside = |path: &OsStr| match folder {
@@ -52,19 +53,29 @@ fn named_by(command: &Command) -> Vec<PathBuf> {
         // Without a folder it starts in an empty one, so that relative paths lead nowhere.
         None => Path::new(path).is_absolute().then(|| PathBuf::from(path)),
     };
-    let program = program(command).map(|program| toolchain(&program)).unwrap_or_default();
     let files = command.get_args().filter_map(beside).filter(|path| path.is_file());
-    program.into_iter().chain(files).chain(folder.map(Path::to_path_buf)).collect()
+    files.chain(folder.map(Path::to_path_buf)).collect()
 }
 
-/// The program that will be found.
-fn program(command: &Command) -> Option<PathBuf> {
+/// The program that will be found; none where starting it will fail.
+fn program(command: &Command) -> Option<Program> {
     let name = Path::new(command.get_program());
-    if name.components().count() > 1 {
-        return std::path::absolute(name).ok();
-    }
-    let path = command.get_envs().find(|(variable, _)| *variable == "PATH").and_then(|(_, value)| value)?;
-    std::env::split_paths(path).map(|folder| folder.join(name)).find(|place| place.is_file())
+    let place = match name.components().count() > 1 {
+        true => canonical_folder(&std::path::absolute(name).ok()?),
+        false => {
+            let path =
+                command.get_envs().find(|(variable, _)| *variable == "PATH").and_then(|(_, value)| value)?;
+            let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+            folders.map(|folder| folder.join(name)).find(|place| place.is_file())
+        }
+    };
+    place.map(Program::of_owner)
+}
+
+/// The same file by the canonical path of its folder: the owner may write `..`. The file itself stays a link where it is
+/// one, as in a virtual environment.
+fn canonical_folder(file: &Path) -> Option<PathBuf> {
+    Some(file.parent()?.canonicalize().ok()?.join(file.file_name()?)).filter(|place| place.is_file())
 }
 
 #[cfg(test)]
@@ -92,8 +103,9 @@ mod tests {
             granted
         };
         let real = |path: &Path| path.canonicalize().unwrap();
-        assert_eq!(granted(&command), [real(&server), real(&tool)]);
+        assert_eq!(granted(&command), [real(&server)]);
+        assert_eq!(program(&command).unwrap().path, tool);
         command.current_dir(folder.path());
-        assert_eq!(granted(&command), [real(folder.path()), real(&server), real(&tool)]);
+        assert_eq!(granted(&command), [real(folder.path()), real(&server)]);
     }
 }

@@ -1,7 +1,7 @@
 //! A lock that other processes respect, held as long as its file is open, so that it goes with its owner.
 
 use std::fs::{File, TryLockError};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
@@ -40,9 +40,13 @@ impl Lock {
         let error = |why: String| OAuthError::Store(format!("`{}`: {why}", file.display()));
         let failed = |why: std::io::Error| NotTaken::Impossible(error(why.to_string()));
         if let Some(folder) = file.parent() {
-            std::fs::create_dir_all(folder).map_err(failed)?;
+            create_private(folder).map_err(failed)?;
         }
-        let opened = File::options().create(true).truncate(false).write(true).open(&file).map_err(failed)?;
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let opened = options.open(&file).map_err(failed)?;
         let end = Instant::now() + patience;
         loop {
             match opened.try_lock() {
@@ -55,6 +59,15 @@ impl Lock {
             }
         }
     }
+}
+
+/// Makes a folder that only its owner may enter.
+pub(crate) fn create_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
 }
 
 /// A name for a file that stands for any text.

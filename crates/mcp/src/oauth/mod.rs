@@ -29,6 +29,7 @@ mod token;
 pub use error::OAuthError;
 pub use guard::Guard;
 pub(crate) use guard::Surroundings;
+pub(crate) use lock::create_private;
 pub use login::Show;
 pub use secret::Secret;
 #[cfg(test)]

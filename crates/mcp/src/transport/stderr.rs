@@ -34,7 +34,7 @@ impl StderrRing {
             return Ok(());
         }
         let folder = file.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder)?;
+        crate::oauth::create_private(folder)?;
         let mut new = tempfile::NamedTempFile::new_in(folder)?;
         std::io::Write::write_all(&mut new, &bytes)?;
         new.persist(file).map_err(|error| error.error)?;

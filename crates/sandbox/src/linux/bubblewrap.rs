@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::child::Plan;
+use super::grants::{Grant, Grants};
+use super::installation::is_system;
 use super::seccomp::Changes;
 use super::{Draft, limits, seccomp, system_files};
 use crate::error::SandboxError;
@@ -29,6 +31,13 @@ pub(super) fn find_out() -> Result<PathBuf, Missing> {
     };
     let mut places = FOLDERS.iter().map(|folder| Path::new(folder).join(PROGRAM));
     let program = places.find(|place| place.is_file()).ok_or_else(absent)?;
+    if !binds_descriptors(&program) {
+        return Err(Missing::new(
+            Protection::Bubblewrap,
+            "`bwrap` is too old to bind by descriptor (`--ro-bind-fd`): install 0.10.0 or newer, or your distribution's security update",
+            "`bwrap` 版本过旧，不支持按描述符绑定（`--ro-bind-fd`）：请安装 0.10.0 或更高版本，或发行版的安全更新",
+        ));
+    }
     let mut command = Command::new(&program);
     command.args(NAMESPACES).args(["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]);
     command.args(["--", "true"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -43,6 +52,13 @@ pub(super) fn find_out() -> Result<PathBuf, Missing> {
         format!("`bwrap` is installed and does not work: {why}"),
         format!("`bwrap` 已安装但无法使用：{why}"),
     ))
+}
+
+/// Whether it takes descriptors for what it shows. By names alone, a path could be replaced before it is bound.
+fn binds_descriptors(program: &Path) -> bool {
+    let mut command = Command::new(program);
+    let answer = command.arg("--help").stdin(Stdio::null()).output();
+    answer.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("--ro-bind-fd"))
 }
 
 /// How many processes it needs for itself: one outside, and the first one inside.
@@ -76,11 +92,22 @@ pub(super) fn put_in_front(draft: Draft<'_>, command: &mut Command) -> Result<Pl
     for path in system_files::interpreters() {
         show_system(&mut front, &path);
     }
-    for path in &draft.policy.read {
-        show(&mut front, "--ro-bind", path)?;
+    let mut keep = Vec::new();
+    let Grants { read, write, links } = &draft.grants;
+    // Where the folder around a link is shown, so is the link, and what it leads to is shown by its real path.
+    let shown = |path: &Path| {
+        let inside = |folder: &Path| path != folder && path.starts_with(folder);
+        let around = |grant: &Grant| inside(grant.opened.path()) || inside(&grant.named);
+        is_system(path) || read.iter().chain(write).any(around)
+    };
+    for (how, some) in [("--ro-bind-fd", read), ("--bind-fd", write)] {
+        for grant in some {
+            let named = Some(grant.named.as_path()).filter(|named| !shown(named));
+            show(&mut front, how, (grant, named), &mut keep)?;
+        }
     }
-    for path in draft.writable() {
-        show(&mut front, "--bind", &path)?;
+    for (link, target) in links.iter().filter(|(link, _)| !shown(link)) {
+        front.arg("--symlink").arg(target).arg(link);
     }
     if let Some(folder) = command.get_current_dir() {
         front.arg("--chdir").arg(folder).current_dir(folder);
@@ -94,7 +121,7 @@ pub(super) fn put_in_front(draft: Draft<'_>, command: &mut Command) -> Result<Pl
     let Draft { mark, births, entrance, mut without, .. } = draft;
     // It needs what it may do to build the fence, and gives it up itself.
     without.push(Protection::Capabilities);
-    let keep = filter.into_iter().collect();
+    keep.extend(filter);
     Ok(Plan { mark, mounts: None, limits, ruleset: None, births, entrance, filter: None, keep, without })
 }
 
@@ -117,12 +144,21 @@ fn show_system(front: &mut Command, path: &Path) {
     }
 }
 
-fn show(front: &mut Command, how: &str, path: &Path) -> Result<(), SandboxError> {
-    let grant = |source| SandboxError::Grant { path: path.to_path_buf(), source };
-    path.metadata().map_err(grant)?;
-    // As the program will name it.
-    let path = std::path::absolute(path).map_err(grant)?;
-    front.arg(how).arg(&path).arg(&path);
+/// What was opened is shown by its real path, and by the path with which the program names it.
+fn show(
+    front: &mut Command,
+    how: &str,
+    (grant, named): (&Grant, Option<&Path>),
+    keep: &mut Vec<OwnedFd>,
+) -> Result<(), SandboxError> {
+    let real = grant.opened.path();
+    for place in [real].into_iter().chain(named.filter(|named| *named != real)) {
+        let failed = |source| SandboxError::Grant { path: grant.named.clone(), source };
+        // It closes each descriptor that it has used.
+        let file = grant.opened.duplicate().map_err(failed)?;
+        front.arg(how).arg(file.as_raw_fd().to_string()).arg(place);
+        keep.push(file);
+    }
     Ok(())
 }
 

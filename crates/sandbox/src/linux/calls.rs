@@ -4,6 +4,7 @@
 
 use std::ffi::CStr;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -110,6 +111,50 @@ pub(super) fn open_path(path: &CStr) -> io::Result<OwnedFd> {
     open(path, libc::O_PATH | libc::O_CLOEXEC)
 }
 
+/// The same, where a link is opened itself.
+pub(super) fn open_path_itself(path: &CStr) -> io::Result<OwnedFd> {
+    open(path, libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC)
+}
+
+/// Device and number of an opened object.
+pub(super) fn identity(file: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
+    let mut about = MaybeUninit::<libc::stat64>::zeroed();
+    // SAFETY: the kernel fills a value that outlives the call.
+    checked(unsafe { libc::fstat64(file.as_raw_fd(), about.as_mut_ptr()) }.into())?;
+    // SAFETY: it was zeroed, which is a valid value, and then filled.
+    let about = unsafe { about.assume_init() };
+    Ok((about.st_dev, about.st_ino))
+}
+
+/// A copy of the mounts at an opened path, which is not attached anywhere yet.
+pub(super) fn copy_tree(path: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let flags = libc::OPEN_TREE_CLONE
+        | libc::OPEN_TREE_CLOEXEC
+        | (libc::AT_EMPTY_PATH | libc::AT_RECURSIVE).cast_unsigned();
+    // SAFETY: the empty path ends with a zero byte and outlives the call.
+    let answer =
+        checked(unsafe { libc::syscall(libc::SYS_open_tree, path.as_raw_fd(), c"".as_ptr(), flags) })?;
+    // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(answer as RawFd) })
+}
+
+/// Attaches mounts at an opened path.
+pub(super) fn move_mount(tree: BorrowedFd<'_>, target: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = libc::MOVE_MOUNT_F_EMPTY_PATH | libc::MOVE_MOUNT_T_EMPTY_PATH;
+    // SAFETY: the empty paths end with a zero byte and outlive the call.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            target.as_raw_fd(),
+            c"".as_ptr(),
+            flags,
+        )
+    };
+    checked(answer).map(drop)
+}
+
 fn open(path: &CStr, flags: c_int) -> io::Result<OwnedFd> {
     // SAFETY: the path ends with a zero byte and outlives the call.
     let answer = checked(unsafe { libc::open(path.as_ptr(), flags) }.into())?;
@@ -148,17 +193,17 @@ pub(super) fn unshare(flags: c_int) -> io::Result<()> {
     checked(unsafe { libc::unshare(flags) }.into()).map(drop)
 }
 
-/// Mounts `source` at `target`, or changes the mount there.
-pub(super) fn mount(source: Option<&CStr>, target: &CStr, flags: c_ulong) -> io::Result<()> {
-    let source = source.map_or(std::ptr::null(), CStr::as_ptr);
-    // SAFETY: paths end with a zero byte and outlive the call; neither type nor data is given.
-    let answer = unsafe { libc::mount(source, target.as_ptr(), std::ptr::null(), flags, std::ptr::null()) };
+/// Changes how the mount at a path propagates.
+pub(super) fn set_propagation(target: &CStr, flags: c_ulong) -> io::Result<()> {
+    let none = std::ptr::null();
+    // SAFETY: the path ends with a zero byte and outlives the call; neither source, type nor data is given.
+    let answer = unsafe { libc::mount(none, target.as_ptr(), none, flags, none.cast()) };
     checked(answer.into()).map(drop)
 }
 
 /// Whether a path is on a mount that cannot be written.
 pub(super) fn is_read_only(path: &CStr) -> bool {
-    let mut about = std::mem::MaybeUninit::<libc::statvfs64>::uninit();
+    let mut about = MaybeUninit::<libc::statvfs64>::uninit();
     // SAFETY: the path ends with a zero byte; both outlive the call.
     let answer = unsafe { libc::statvfs64(path.as_ptr(), about.as_mut_ptr()) };
     if answer != 0 {
@@ -179,12 +224,26 @@ pub(super) struct MountAttributes {
     pub(super) user_namespace: u64,
 }
 
-pub(super) fn mount_setattr(path: &CStr, flags: c_int, attributes: &MountAttributes) -> io::Result<()> {
+/// Changes all mounts below a path.
+pub(super) fn mount_setattr(path: &CStr, attributes: &MountAttributes) -> io::Result<()> {
+    set_attributes((libc::AT_FDCWD, path), libc::AT_RECURSIVE, attributes)
+}
+
+/// Changes one mount.
+pub(super) fn mount_setattr_of(mount: BorrowedFd<'_>, attributes: &MountAttributes) -> io::Result<()> {
+    set_attributes((mount.as_raw_fd(), c""), libc::AT_EMPTY_PATH, attributes)
+}
+
+fn set_attributes(
+    (folder, path): (RawFd, &CStr),
+    flags: c_int,
+    attributes: &MountAttributes,
+) -> io::Result<()> {
     // SAFETY: the path and the structure outlive the call, whose size is its own.
     let answer = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
-            libc::AT_FDCWD,
+            folder,
             path.as_ptr(),
             flags,
             std::ptr::from_ref(attributes),

@@ -1,6 +1,6 @@
 //! What stays with a confined process while it runs: its private folder, its watcher, and its certain end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use super::group::Group;
@@ -12,30 +12,33 @@ use crate::policy::{Isolation, Policy};
 use crate::stop::Stop;
 use crate::symptoms::{self, View};
 
+/// What is held as long as a confined process lives.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) policy: Policy,
+    pub(super) isolation: Isolation,
+    /// The names of all that it may read.
+    pub(super) readable: Vec<PathBuf>,
+    pub(super) _group: Option<Group>,
+    // Removed last, when nobody writes to it any more.
+    pub(super) temporary: PrivateFolder,
+}
+
 /// Lives as long as a confined process. When it is finished or dropped, whatever is left of the process and of all it
 /// started is ended, daemons included, and the private folder is removed.
 #[derive(Debug)]
 pub struct Confinement {
-    policy: Policy,
-    isolation: Isolation,
     mark: Mark,
     watch: Watch,
-    _group: Option<Group>,
-    // Removed last, when nobody writes to it any more.
-    temporary: PrivateFolder,
+    held: Held,
 }
 
 impl Confinement {
-    pub(super) fn new(
-        policy: &Policy,
-        isolation: Isolation,
-        subject: Subject,
-        (temporary, group): (PrivateFolder, Option<Group>),
-    ) -> Result<Self, SandboxError> {
+    pub(super) fn new(held: Held, subject: Subject) -> Result<Self, SandboxError> {
         let mark = subject.mark;
         let watch = Watch::start(subject)
             .map_err(|source| SandboxError::Prepare { step: "a thread that watches", source })?;
-        Ok(Self { policy: policy.clone(), isolation, mark, watch, _group: group, temporary })
+        Ok(Self { mark, watch, held })
     }
 
     /// The process runs.
@@ -43,7 +46,7 @@ impl Confinement {
 
     /// Its private folder, which it may write.
     pub fn temporary(&self) -> &Path {
-        self.temporary.path()
+        self.held.temporary.path()
     }
 
     /// Why it was stopped or held back, once it has ended; nothing where the fence had no part in it.
@@ -51,11 +54,9 @@ impl Confinement {
         if let Some(stop) = self.watch.stop() {
             return Some(stop);
         }
-        let granted = super::system_files::readable()
-            .chain(self.policy.read.iter().chain(&self.policy.write).cloned())
-            .chain([self.temporary.path().to_path_buf()]);
-        let view = View::new(granted, self.isolation == Isolation::Bubblewrap);
-        symptoms::read(&self.policy, &view, status, stderr_tail)
+        let readable = self.held.readable.iter().cloned();
+        let view = View::new(readable, self.held.isolation == Isolation::Bubblewrap);
+        symptoms::read(&self.held.policy, &view, status, stderr_tail)
     }
 
     /// Ends whatever is left of it. To be called once the process itself has ended and before its streams are read to

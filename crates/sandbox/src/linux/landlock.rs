@@ -1,14 +1,14 @@
 //! The Landlock ruleset of a policy: which files can be opened, whether ports can be reached, who can be signalled.
 
-use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::calls::{self, RulesetAttributes};
+use super::grants::Grants;
+use super::opened::Opened;
 use crate::error::SandboxError;
-use crate::policy::{Network, Policy};
+use crate::policy::Network;
 
 const EXECUTE: u64 = 1;
 const WRITE_FILE: u64 = 1 << 1;
@@ -63,25 +63,26 @@ pub(super) struct Ruleset {
 }
 
 impl Ruleset {
-    /// The rules of a policy, with the system's own files and devices.
-    pub(super) fn new(policy: &Policy, private: &Path) -> Result<Self, SandboxError> {
-        let mut ruleset = Self::empty(policy.network)?;
+    /// The rules for what is granted, with the system's own files and devices.
+    pub(super) fn new(network: Network, grants: &Grants) -> Result<Self, SandboxError> {
+        let mut ruleset = Self::empty(network)?;
+        // What this system does not have needs no rule.
         for path in super::system_files::readable() {
-            // What this system does not have needs no rule.
-            let _ = ruleset.allow(&path, READ);
+            if let Ok(opened) = Opened::follow(&path) {
+                let _ = ruleset.allow(&opened, READ);
+            }
         }
         for device in super::system_files::DEVICES {
-            let _ = ruleset.allow(Path::new(device), READ_FILE | WRITE_FILE);
+            if let Ok(opened) = Opened::follow(Path::new(device)) {
+                let _ = ruleset.allow(&opened, READ_FILE | WRITE_FILE);
+            }
         }
-        let grant = |path: &PathBuf| {
-            let path = path.clone();
-            |source| SandboxError::Grant { path, source }
-        };
-        for path in &policy.read {
-            ruleset.allow(path, READ).map_err(grant(path))?;
-        }
-        for path in policy.write.iter().chain([&private.to_path_buf()]) {
-            ruleset.allow(path, READ | CHANGE).map_err(grant(path))?;
+        for (some, access) in [(&grants.read, READ), (&grants.write, READ | CHANGE)] {
+            for one in some {
+                let path = || one.named.clone();
+                let failed = |source| SandboxError::Grant { path: path(), source };
+                ruleset.allow(&one.opened, access).map_err(failed)?;
+            }
         }
         Ok(ruleset)
     }
@@ -108,12 +109,9 @@ impl Ruleset {
         Ok(Self { file, handled })
     }
 
-    fn allow(&mut self, path: &Path, access: u64) -> io::Result<()> {
-        let name = CString::new(path.as_os_str().as_bytes())?;
-        let handle = calls::open_path(&name)?;
-        let is_folder = path.is_dir();
-        let access = access & self.handled & if is_folder { u64::MAX } else { OF_FILES };
-        calls::landlock_allow(self.file.as_fd(), handle.as_fd(), access)
+    fn allow(&mut self, opened: &Opened, access: u64) -> io::Result<()> {
+        let access = access & self.handled & if opened.is_folder() { u64::MAX } else { OF_FILES };
+        calls::landlock_allow(self.file.as_fd(), opened.fd(), access)
     }
 
     /// Puts the caller under the rules; what `/proc` says of the caller itself is added, as it is known only now.

@@ -6,12 +6,15 @@ mod bubblewrap;
 mod calls;
 mod child;
 mod confinement;
+mod grants;
 mod group;
 mod guard;
+mod installation;
 mod landlock;
 mod limits;
 mod mark;
 mod mounts;
+mod opened;
 mod private;
 mod probe;
 mod seccomp;
@@ -20,11 +23,13 @@ mod text;
 mod usage;
 mod watch;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use self::births::{Asking, Hearing};
 use self::child::Plan;
+use self::confinement::Held;
+use self::grants::Grants;
 use self::group::{Entrance, Group};
 use self::landlock::Ruleset;
 use self::mark::Mark;
@@ -64,6 +69,8 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
     let temporary = PrivateFolder::new(&folder)
         .map_err(|source| SandboxError::Temporary { path: folder.clone(), source })?;
     let mark = Mark::new().map_err(|source| SandboxError::Prepare { step: "its mark", source })?;
+    let grants = Grants::open(policy, temporary.path())?;
+    let readable = grants.names();
     environment::clean(command, policy, temporary.path());
     if command.get_current_dir().is_none() {
         command.current_dir(temporary.path());
@@ -77,7 +84,7 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
     // another, which shells tell as a failure. So it is done where the kernel does not count by itself.
     let counted = group.is_some() || (isolation != Isolation::Bubblewrap && counts_in_namespace());
     let (asking, hearing) = if counted { (None, Hearing::Closed) } else { births()? };
-    let draft = Draft { policy, private: temporary.path(), mark, births: asking, entrance, without };
+    let draft = Draft { policy, private: temporary.path(), grants, mark, births: asking, entrance, without };
     let plan = match isolation {
         Isolation::Bubblewrap => bubblewrap::put_in_front(draft, command)?,
         _ => builtin(draft, command)?,
@@ -89,7 +96,8 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
         spare,
         births: hearing,
     };
-    let confinement = Confinement::new(policy, isolation, subject, (temporary, group))?;
+    let held = Held { policy: policy.clone(), isolation, readable, temporary, _group: group };
+    let confinement = Confinement::new(held, subject)?;
     calls::in_child(command, move || plan.enter());
     Ok(confinement)
 }
@@ -111,6 +119,7 @@ fn births() -> Result<(Option<Asking>, Hearing), SandboxError> {
 struct Draft<'a> {
     policy: &'a Policy,
     private: &'a Path,
+    grants: Grants,
     mark: Mark,
     births: Option<Asking>,
     entrance: Option<Entrance>,
@@ -121,18 +130,17 @@ impl Draft<'_> {
     fn has(&self, protection: Protection) -> bool {
         !self.without.contains(&protection)
     }
-
-    fn writable(&self) -> Vec<PathBuf> {
-        self.policy.write.iter().cloned().chain([self.private.to_path_buf()]).collect()
-    }
 }
 
 fn builtin(draft: Draft<'_>, command: &Command) -> Result<Plan, SandboxError> {
     let way = probe::kernel().mounts.as_ref().ok().copied();
     let folder = command.get_current_dir().unwrap_or(draft.private);
-    let mounts = way.map(|way| Mounts::new(way, &draft.writable(), folder)).transpose()?;
-    let ruleset =
-        if draft.has(Protection::Landlock) { Some(Ruleset::new(draft.policy, draft.private)?) } else { None };
+    let writable = || draft.grants.write.iter().map(|grant| &grant.opened);
+    let mounts = way.map(|way| Mounts::new(way, writable(), folder)).transpose()?;
+    let ruleset = match draft.has(Protection::Landlock) {
+        true => Some(Ruleset::new(draft.policy.network, &draft.grants)?),
+        false => None,
+    };
     let changes = if mounts.is_some() { Changes::HeldByMounts } else { Changes::Refused };
     let filter = draft.has(Protection::Seccomp).then(|| seccomp::filter(draft.policy, changes));
     let limits = limits::of(&draft.policy.limits, way);

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use super::mounts::{Mounts, Way};
+use super::opened::Opened;
 use super::{bubblewrap, calls, group, landlock, seccomp};
 use crate::policy::{Isolation, Policy};
 use crate::protection::{Missing, Protection};
@@ -148,7 +149,8 @@ fn find_way() -> Result<Way, io::Error> {
     let folder = std::env::temp_dir();
     let mut last = io::Error::from(io::ErrorKind::Unsupported);
     for way in [Way::Administrator, Way::UserNamespace] {
-        let mounts = Mounts::new(way, std::slice::from_ref(&folder), &folder).map_err(io::Error::other)?;
+        let opened = Opened::follow(&folder)?;
+        let mounts = Mounts::new(way, std::iter::once(&opened), &folder).map_err(io::Error::other)?;
         match attempt(move || mounts.enter()) {
             Ok(()) => return Ok(way),
             Err(error) => last = error,

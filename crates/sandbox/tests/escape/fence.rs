@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use tempfile::TempDir;
-use toolhub_sandbox::{Confinement, Isolation, Policy, Stop, confine, toolchain};
+use toolhub_sandbox::{Confinement, Isolation, Policy, Program, Stop, confine};
 
 /// Both ways to build the fence; every escape is tried in each.
 pub(crate) const WAYS: [Isolation; 2] = [Isolation::Builtin, Isolation::Bubblewrap];
@@ -72,8 +72,8 @@ pub(crate) fn python(code: &str, arguments: &[&str]) -> Command {
 
 /// The policy of a test: this isolation, and what `program` needs of its own.
 pub(crate) fn policy(isolation: Isolation) -> Policy {
-    let read = ["python3", "node", "bash"].iter().flat_map(|name| toolchain(&interpreter(name))).collect();
-    Policy { read, isolation, ..Policy::default() }
+    let programs = ["python3", "node", "bash"].map(|name| Program::of_owner(interpreter(name)));
+    Policy { programs: programs.into(), isolation, ..Policy::default() }
 }
 
 /// The system's own interpreter before any other: a version manager's is a script of its own.

@@ -3,6 +3,8 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
+mod attacks_interpreters;
+mod attacks_links;
 mod degraded;
 mod exhaustion;
 mod fence;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use toolhub_core::lang::Text;
 use toolhub_core::{Hints, RawJson};
-use toolhub_sandbox::{Policy, toolchain};
+use toolhub_sandbox::{Policy, Program};
 
 use crate::declared::{Runner, SkillTool};
 use crate::fault::{Fault, Weight};
@@ -29,20 +29,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A place where no cache of compiled code is: what lies beside a file is not what was agreed to.
 const NO_CACHE: &str = "pycache_prefix=/proc/none";
 
-/// The machine's Python.
-#[derive(Debug, Clone)]
-pub(crate) struct Interpreter {
-    pub(crate) program: PathBuf,
-    /// What it must be able to read.
-    pub(crate) needs: Vec<PathBuf>,
-}
-
 /// The classes of Python files, and how they are run.
 #[derive(Debug)]
 pub(crate) struct Python {
     /// What the owner calls it.
     wanted: String,
-    found: OnceCell<Result<Interpreter, Text>>,
+    found: OnceCell<Result<Program, Text>>,
     /// Where what was learned is kept.
     kept_in: Option<PathBuf>,
     known: Mutex<HashMap<String, Looked>>,
@@ -103,7 +95,7 @@ impl Python {
     }
 
     /// The interpreter itself: what is called `python3` may only lead to it.
-    pub(crate) async fn interpreter(&self) -> Result<&Interpreter, Text> {
+    pub(crate) async fn interpreter(&self) -> Result<&Program, Text> {
         let found = self.found.get_or_init(|| async { find(&self.wanted).await }).await;
         found.as_ref().map_err(Clone::clone)
     }
@@ -146,18 +138,15 @@ impl Python {
 
     async fn look(&self, files: &[&PathBuf], digests: &HashMap<PathBuf, String>) -> Result<(), Text> {
         let interpreter = self.interpreter().await?;
-        // It runs elsewhere, so what is relative would lead elsewhere.
-        let whole = |file: &&PathBuf| std::path::absolute(file).unwrap_or_else(|_| (*file).clone());
-        let places: Vec<PathBuf> = files.iter().map(whole).collect();
-        let mut read = interpreter.needs.clone();
-        read.extend(places.iter().cloned());
+        let places: Vec<PathBuf> = files.iter().map(|file| canonical_place(file)).collect();
+        let own = places.clone();
         let mut arguments: Vec<OsString> = ["-I", "-B", "-c", RUNNER, "list"].map(Into::into).to_vec();
         arguments.extend(places.into_iter().map(PathBuf::into_os_string));
         let job = Job {
-            program: interpreter.program.clone(),
+            program: interpreter.path.clone(),
             arguments,
             folder: PathBuf::from("/"),
-            policy: Policy { read, ..Policy::default() },
+            policy: Policy { own, programs: vec![interpreter.clone()], ..Policy::default() },
             skill: None,
             input: Vec::new(),
         };
@@ -189,7 +178,11 @@ impl Python {
         let Ok(text) = serde_json::to_vec(&*self.known()) else { return };
         let Some(folder) = file.parent() else { return };
         let write = || -> std::io::Result<()> {
-            std::fs::create_dir_all(folder)?;
+            let mut builder = std::fs::DirBuilder::new();
+            builder.recursive(true);
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+            builder.create(folder)?;
             let new = tempfile::NamedTempFile::new_in(folder)?;
             std::fs::write(new.path(), text)?;
             new.persist(file).map_err(|error| error.error)?;
@@ -199,11 +192,7 @@ impl Python {
     }
 
     /// How a class of a file is run.
-    pub(crate) async fn run_class(
-        &self,
-        file: &Path,
-        class: &str,
-    ) -> Result<(Interpreter, Vec<OsString>), Text> {
+    pub(crate) async fn run_class(&self, file: &Path, class: &str) -> Result<(Program, Vec<OsString>), Text> {
         let interpreter = self.interpreter().await?.clone();
         let mut arguments: Vec<OsString> =
             ["-I", "-B", "-X", NO_CACHE, "-c", RUNNER, "run"].map(Into::into).to_vec();
@@ -212,12 +201,19 @@ impl Python {
     }
 
     /// How a script is run.
-    pub(crate) async fn run_script(&self, file: &Path) -> Result<(Interpreter, Vec<OsString>), Text> {
+    pub(crate) async fn run_script(&self, file: &Path) -> Result<(Program, Vec<OsString>), Text> {
         let interpreter = self.interpreter().await?.clone();
         let mut arguments: Vec<OsString> = ["-s", "-B", "-X", NO_CACHE].map(Into::into).to_vec();
         arguments.push(file.as_os_str().to_owned());
         Ok((interpreter, arguments))
     }
+}
+
+/// The canonical folder of a file, and its name: the file itself must not be a link.
+fn canonical_place(file: &Path) -> PathBuf {
+    let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    let folder = whole.parent().and_then(|folder| folder.canonicalize().ok());
+    folder.zip(whole.file_name()).map_or(whole.clone(), |(folder, name)| folder.join(name))
 }
 
 /// The digest of a file, and whether it may hold tools: most Python files do not.
@@ -261,7 +257,7 @@ fn classes_of(file: &Path, looked: Option<Looked>, trouble: Option<&Text>) -> Cl
 }
 
 /// Asks a Python where it really is: what stands on the path may be a script that leads to it.
-async fn find(wanted: &str) -> Result<Interpreter, Text> {
+async fn find(wanted: &str) -> Result<Program, Text> {
     let none = |why: String| {
         Text::new(
             format!("there is no Python to run it with: `{wanted}` {why}"),
@@ -277,11 +273,5 @@ async fn find(wanted: &str) -> Result<Interpreter, Text> {
     let told: [String; 3] = serde_json::from_slice(&answer.stdout)
         .map_err(|_| none(String::from_utf8_lossy(&answer.stderr).trim().to_owned()))?;
     let [program, prefix, base] = told.map(PathBuf::from);
-    let mut needs = toolchain(&program);
-    // What belongs to the system may be read anyway, and the root is no installation.
-    let own = |folder: &PathBuf| folder.parent().is_some() && !folder.starts_with("/usr");
-    needs.extend([prefix, base].into_iter().filter(own));
-    needs.sort();
-    needs.dedup();
-    Ok(Interpreter { program, needs })
+    Ok(Program { prefixes: vec![prefix, base], ..Program::of_owner(program) })
 }

@@ -8,6 +8,7 @@ mod history;
 mod housekeeping;
 mod migrate;
 mod reader;
+pub(crate) mod security;
 mod session;
 mod statistics;
 mod tls;
@@ -125,7 +126,10 @@ fn start(work: impl Future<Output = ()> + Send + 'static) -> Result<JoinHandle<(
 async fn first_session(address: &Address, place: &str) -> Result<Session, OpenError> {
     let failed = |cause: String| OpenError::Postgres { place: place.to_owned(), cause };
     let opening = async {
-        let session = address.connect().await.map_err(failed)?;
+        let session = address.connect().await.map_err(|cause| match address.failed_to_verify(&cause) {
+            true => OpenError::Unverified { place: place.to_owned(), cause },
+            false => failed(cause),
+        })?;
         migrate::migrate(&session, place).await?;
         Ok(session)
     };

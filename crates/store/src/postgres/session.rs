@@ -8,6 +8,7 @@ use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, SimpleQueryMessage};
 
+use super::security::Security;
 use super::tls::Tls;
 use crate::owner::OwnerId;
 use crate::place::PgUrl;
@@ -37,6 +38,11 @@ impl Address {
         url.config.keepalives_idle(Duration::from_secs(30));
         let tls = Tls::new(&url)?;
         Ok(Self { url, tls })
+    }
+
+    /// Whether a connection failed since the server did not prove by TLS who it is. The driver tells it by text alone.
+    pub(super) fn failed_to_verify(&self, cause: &str) -> bool {
+        self.url.security == Security::Verified && cause.starts_with("error performing TLS handshake")
     }
 
     /// Makes a connection and sets it up.

@@ -13,11 +13,11 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream as RustlsStream;
 
+use super::security::Security;
 use crate::place::PgUrl;
 
 /// Makes the TLS connections to one place.
@@ -31,12 +31,12 @@ impl Tls {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?;
-        let config = match (url.config.get_ssl_mode(), &url.root_certificates) {
-            (SslMode::Require, None) => {
+        let config = match (url.security, &url.root_certificates) {
+            (Security::Verified, None) => {
                 let builder = builder.with_platform_verifier().map_err(|error| error.to_string())?;
                 builder.with_no_client_auth()
             }
-            (SslMode::Require, Some(file)) => {
+            (Security::Verified, Some(file)) => {
                 let told = |error: &dyn std::fmt::Display| {
                     format!("the certificates in `{}` cannot be used: {error}", file.display())
                 };
@@ -46,8 +46,8 @@ impl Tls {
                 }
                 builder.with_root_certificates(roots).with_no_client_auth()
             }
-            // Whoever accepts a connection without TLS gains nothing by asking who is at the other end of one with it.
-            _ => builder
+            // On this machine, or never used.
+            (Security::Opportunistic | Security::None, _) => builder
                 .dangerous()
                 .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
                 .with_no_client_auth(),

@@ -13,6 +13,7 @@ mod tool_lists;
 mod versions;
 mod writer;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -29,6 +30,7 @@ use toolhub_core::ports::{HubStore, StoreError};
 use crate::error::OpenError;
 use crate::options::{Durability, StoreOptions};
 use crate::owner::OwnerId;
+use crate::private::{self, PrivateError};
 use crate::queue::{Bell, Queue};
 use crate::rows::Columns;
 use crate::write::{Note, Write};
@@ -74,8 +76,11 @@ impl SqliteStore {
 
     /// The same, as `options` say.
     pub fn open_with(folder: &Path, options: StoreOptions) -> Result<Self, OpenError> {
-        std::fs::create_dir_all(folder)
-            .map_err(|source| OpenError::Folder { folder: folder.to_owned(), source })?;
+        // What it says was said already where the hub looked first.
+        private::prepare(folder).map_err(|error| match error {
+            PrivateError::Io { source, .. } => OpenError::Folder { folder: folder.to_owned(), source },
+            other => OpenError::Private(other),
+        })?;
         let file = folder.join("toolhub.db");
         let mut connection = connect(&file)
             .and_then(|mut connection| migrate::migrate(&mut connection).map(|()| connection))
@@ -228,8 +233,10 @@ fn set_durability(connection: &Connection, durability: Durability) -> rusqlite::
 
 /// Opens the file and sets the connection up.
 fn connect(file: &Path) -> Result<Connection, OpenError> {
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // SQLite gives its log and its index the mode of the database.
+    let made = private::open_file(file, File::options().read(true).write(true).create(true).truncate(false));
+    made.map_err(|source| PrivateError::Io { path: file.to_owned(), source })?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
     connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::owner::OwnerId;
+use crate::private;
 
 /// The folder of the locked files, beside the database.
 const FOLDER: &str = "running";
@@ -48,9 +49,9 @@ impl Life {
             return Ok(());
         }
         if let Some(folder) = self.path.parent() {
-            std::fs::create_dir_all(folder)?;
+            private::create_dir(folder)?;
         }
-        let file = File::create(&self.path)?;
+        let file = private::open_file(&self.path, File::options().write(true).create(true).truncate(true))?;
         file.try_lock()?;
         self.file = Some(file);
         Ok(())

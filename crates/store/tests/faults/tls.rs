@@ -54,3 +54,40 @@ async fn certificates_are_checked_where_the_url_asks_for_it() {
         }
     }
 }
+
+/// `0x7f000001` reaches this machine, and is not known to: it stands for a host elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_elsewhere_without_a_certificate_that_verifies_is_refused_by_default() {
+    let server = PostgresServer::start();
+    let url = server.new_database();
+    let elsewhere = url.replace("127.0.0.1", "0x7f000001");
+    assert_ne!(url, elsewhere);
+    let refused = async |url: &str| {
+        let error = open_at(url).await.map(drop).unwrap_err();
+        let (said, chinese) = (error.to_string(), error.chinese().unwrap_or_default());
+        assert!(said.contains("did not prove by TLS who it is"), "{url}: {said}");
+        assert!(said.contains("`sslmode=disable`") && said.contains("`sslrootcert=FILE`"), "{said}");
+        assert!(chinese.contains("`sslmode=verify-full`"), "{chinese}");
+        said
+    };
+    // Without TLS at the server.
+    let modes = ["", "?sslmode=prefer", "?sslmode=allow", "?sslmode=require"];
+    for mode in modes {
+        let said = refused(&format!("{elsewhere}{mode}")).await;
+        assert!(said.contains("server does not support TLS"), "{said}");
+    }
+    assert!(open_at(&url).await.is_ok());
+    let (certificate, key) = certificate();
+    server.give("server.crt", &certificate);
+    server.give("server.key", &key);
+    server.give("postgresql.auto.conf", "ssl = on\n");
+    server.stop(Stop::Fast);
+    server.start_again();
+    // With a certificate that nobody vouches for.
+    for mode in modes {
+        refused(&format!("{elsewhere}{mode}")).await;
+    }
+    // What the owner wrote in so many words, and this machine.
+    assert!(open_at(&format!("{elsewhere}?sslmode=disable")).await.is_ok());
+    assert!(open_at(&url).await.is_ok());
+}

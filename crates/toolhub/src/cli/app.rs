@@ -1,6 +1,6 @@
 //! What every command shares: the screen, the hub once it is needed, and the user's Ctrl-C.
 
-use std::io::{BufRead as _, Write as _};
+use std::io::BufRead as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,7 +104,7 @@ impl App {
 
     /// Asks whoever sits there whether something should be done.
     pub(crate) async fn agrees(&self, question: &str) -> anyhow::Result<bool> {
-        let _ = write!(std::io::stderr().lock(), "{question}");
+        self.screen.prompt(question);
         let (tell, answer) = oneshot::channel();
         // A thread of its own: nothing can end a read from a terminal, and the program must be able to end without it.
         std::thread::spawn(move || {

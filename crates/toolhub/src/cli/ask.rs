@@ -1,6 +1,6 @@
 //! `toolhub ask`: a request in words, and the answer; what `chat` does for each turn.
 
-use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::io::{BufRead as _, IsTerminal as _, Read as _};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
@@ -17,7 +17,7 @@ use super::ask_interrupted;
 use super::exit::{Exit, Interrupted, UsageError};
 use super::live::TURN;
 use super::options_ask::{AgentArgs, AskArgs, WayArg};
-use super::screen::{DIM, visible_lines};
+use super::screen::DIM;
 
 pub(crate) async fn run(app: &App, args: AskArgs) -> anyhow::Result<Exit> {
     let request = match args.request.as_slice() {
@@ -116,8 +116,7 @@ pub(super) async fn answer(
     let heard = |piece: Spoken| {
         if let (Spoken::Text(text), true) = (piece, streams) {
             app.live.speaking();
-            let mut out = std::io::stdout().lock();
-            let _ = out.write_all(visible_lines(&text).as_bytes()).and_then(|()| out.flush());
+            app.screen.piece(&text);
             spoken.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
         }
     };
@@ -157,7 +156,7 @@ async fn say_once_that_there_is_no_model(app: &App, hub: &Hub) {
         "no language model is set up: requests are planned by rules. `toolhub doctor` tells how to set one up (this is said once)",
         "没有配置语言模型：请求按规则规划。`toolhub doctor` 说明如何配置（此提示只显示一次）",
     ));
-    let _ = std::fs::write(told, "");
+    let _ = toolhub_store::private::open_file(&told, std::fs::File::options().write(true).create(true));
 }
 
 fn can_ask(app: &App) -> bool {

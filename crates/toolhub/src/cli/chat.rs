@@ -1,6 +1,6 @@
 //! `toolhub chat`: a conversation, kept, that can be gone on with.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::{BufRead as _, IsTerminal as _};
 use std::time::SystemTime;
 
 use toolhub::Hub;
@@ -39,7 +39,7 @@ pub(crate) async fn run(app: &App, args: ChatArgs) -> anyhow::Result<Exit> {
     let mut last = Exit::Done;
     loop {
         if talks {
-            let _ = write!(std::io::stderr().lock(), "{BOLD}>{BOLD:#} ");
+            app.screen.prompt(&format!("{BOLD}>{BOLD:#} "));
         }
         let line = app.interruptible(read_line()).await?;
         let Some(line) = line else { break };

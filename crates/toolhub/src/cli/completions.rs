@@ -8,6 +8,6 @@ use super::options::CompletionsArgs;
 pub(crate) fn run(app: &App, args: &CompletionsArgs) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut help::command(app.lang()), "toolhub", &mut script);
-    app.screen.line(String::from_utf8_lossy(&script).trim_end());
+    app.screen.own_text(String::from_utf8_lossy(&script).trim_end());
     Ok(Exit::Done)
 }

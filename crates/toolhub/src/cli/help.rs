@@ -283,7 +283,7 @@ pub(crate) fn show(app: &App, path: &[String]) -> anyhow::Result<Exit> {
             UsageError(app.lang().pick(format!("there is no command `{name}`"), format!("没有命令 `{name}`")))
         })?;
     }
-    app.screen.line(found.render_help().ansi().to_string().trim_end());
+    app.screen.own_text(found.render_help().ansi().to_string().trim_end());
     Ok(Exit::Done)
 }
 

@@ -161,7 +161,7 @@ async fn follow(app: &App, hub: &Hub, query: CallQuery, first: Vec<CallRecord>) 
                 continue;
             }
             if app.screen.json {
-                app.screen.line(as_json(app, &call).into_raw().get());
+                app.screen.json_line(as_json(app, &call).into_raw().get());
             } else {
                 print(app, std::slice::from_ref(&call));
             }
@@ -244,7 +244,7 @@ async fn export(
                     writeln!(out.writer(), "{}", line.get())
                         .with_context(|| format!("`{}`", file.display()))?;
                 }
-                None => app.screen.line(line.get()),
+                None => app.screen.json_line(line.get()),
             }
         }
     }

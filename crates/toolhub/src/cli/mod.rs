@@ -21,6 +21,7 @@ mod explain;
 mod export;
 mod extras;
 mod findings;
+mod foreign;
 mod help;
 mod history;
 mod import;

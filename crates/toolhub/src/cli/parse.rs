@@ -1,6 +1,6 @@
 //! `toolhub parse`: the tool calls in a text, or in many; nothing is run and nothing is connected to.
 
-use std::io::{BufRead as _, Read as _, Write as _};
+use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
 
 use serde::Deserialize;
 use toolhub_core::lang::Text;
@@ -11,6 +11,7 @@ use toolhub_llm::formats::{KnownTool, KnownTools, Reading, read};
 
 use super::app::App;
 use super::exit::Exit;
+use super::foreign::harmless_json;
 use super::options_text::ParseArgs;
 
 pub(crate) fn run(app: &App, args: &ParseArgs) -> anyhow::Result<Exit> {
@@ -57,6 +58,7 @@ struct Line {
 }
 
 fn many(lang: Lang) -> anyhow::Result<Exit> {
+    let on_terminal = std::io::stdout().is_terminal();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut exit = Exit::Done;
     let mut input = std::io::stdin().lock();
@@ -85,7 +87,9 @@ fn many(lang: Lang) -> anyhow::Result<Exit> {
                 unread((number, &text), &error, lang)
             }
         };
-        match writeln!(out, "{}", answer.into_raw()) {
+        let answer = answer.into_raw();
+        let shown = if on_terminal { harmless_json(answer.get()) } else { answer.get().into() };
+        match writeln!(out, "{shown}") {
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(exit),
             written => written?,
         }

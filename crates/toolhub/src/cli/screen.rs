@@ -5,19 +5,18 @@ use std::io::{IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
-use anstyle::{AnsiColor, Style};
 use toolhub_core::{Lang, RawJson, json};
-use toolhub_engine::suspicion::visible;
 
+use super::foreign::{Breaks, Style, harmless, harmless_json, one_line, rendered};
 use super::options::{Color, Global};
 use super::table::fit;
 
-pub(crate) const BOLD: Style = Style::new().bold();
-pub(crate) const DIM: Style = Style::new().dimmed();
-pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-pub(crate) const BAD: Style = AnsiColor::Red.on_default();
-pub(crate) const ODD: Style = AnsiColor::Yellow.on_default();
-pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
+pub(crate) const BOLD: Style = Style::Bold;
+pub(crate) const DIM: Style = Style::Dim;
+pub(crate) const GOOD: Style = Style::Good;
+pub(crate) const BAD: Style = Style::Bad;
+pub(crate) const ODD: Style = Style::Odd;
+pub(crate) const NAME: Style = Style::Name;
 
 /// Where text goes.
 #[derive(Debug)]
@@ -56,7 +55,7 @@ impl Screen {
         }
         let width = terminal_width().unwrap_or(80).saturating_sub(1);
         self.status.store(true, Ordering::Relaxed);
-        let _ = write!(std::io::stderr().lock(), "\r\u{1b}[K{}", fit(&visible(text), width));
+        let _ = write!(std::io::stderr().lock(), "\r\u{1b}[K{}", fit(&one_line(text), width));
     }
 
     /// Takes that line away.
@@ -66,8 +65,18 @@ impl Screen {
         }
     }
 
-    /// A line of the answer.
+    /// A line of the answer. Every text on the screen goes through `foreign::rendered`, so that only this program's own
+    /// styles steer the terminal.
     pub(crate) fn line(&self, text: &str) {
+        self.to_stdout(&rendered(text, Breaks::Continued));
+    }
+
+    /// A text of this program's own, of several lines and with its own styles: help, completions.
+    pub(crate) fn own_text(&self, text: &str) {
+        self.to_stdout(text);
+    }
+
+    fn to_stdout(&self, text: &str) {
         self.hide_status();
         let mut out = AutoStream::new(std::io::stdout().lock(), self.color);
         self.check(writeln!(out, "{text}").and_then(|()| out.flush()));
@@ -78,7 +87,7 @@ impl Screen {
     pub(crate) fn verbatim(&self, text: &str) {
         self.hide_status();
         let mut out = std::io::stdout().lock();
-        let text = if out.is_terminal() { Cow::Owned(visible_lines(text)) } else { Cow::Borrowed(text) };
+        let text = if out.is_terminal() { harmless(text, Breaks::Kept) } else { Cow::Borrowed(text) };
         let end = if text.ends_with('\n') { "" } else { "\n" };
         self.check(write!(out, "{text}{end}").and_then(|()| out.flush()));
     }
@@ -102,31 +111,51 @@ impl Screen {
         }
     }
 
-    /// Something that may need attention. It may quote what others wrote, so it is made safe to print.
+    /// Something that may need attention.
     pub(crate) fn warn(&self, text: &str) {
         let (word, gap) = self.lang.pick(("warning:", " "), ("警告：", ""));
-        self.note(&format!("{ODD}{word}{ODD:#}{gap}{}", visible(text)));
+        self.note(&format!("{ODD}{word}{ODD:#}{gap}{text}"));
     }
 
-    /// What went wrong, made safe to print.
+    /// What went wrong.
     pub(crate) fn error(&self, text: &str) {
         let (word, gap) = self.lang.pick(("error:", " "), ("错误：", ""));
-        self.to_stderr(&format!("{BAD}{word}{BAD:#}{gap}{}", visible(text)));
+        self.to_stderr(&format!("{BAD}{word}{BAD:#}{gap}{text}"));
     }
 
     pub(crate) fn to_stderr(&self, text: &str) {
         self.hide_status();
         let mut out = AutoStream::new(std::io::stderr().lock(), self.color);
-        let _ = writeln!(out, "{text}");
+        let _ = writeln!(out, "{}", rendered(text, Breaks::Continued));
+    }
+
+    /// A question; the answer is typed behind it.
+    pub(crate) fn prompt(&self, text: &str) {
+        self.hide_status();
+        let mut out = AutoStream::new(std::io::stderr().lock(), self.color);
+        let _ = write!(out, "{}", rendered(text, Breaks::Continued)).and_then(|()| out.flush());
+    }
+
+    /// A piece of an answer while it is being written.
+    pub(crate) fn piece(&self, text: &str) {
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(harmless(text, Breaks::Kept).as_bytes()).and_then(|()| out.flush());
     }
 
     /// A machine's answer: on several lines for people at a terminal, else as it is.
     pub(crate) fn json(&self, value: &RawJson) {
-        if std::io::stdout().is_terminal() {
-            self.line(&json::pretty(value.get()));
-        } else {
-            self.line(value.get());
+        match std::io::stdout().is_terminal() {
+            true => self.json_line(&json::pretty(value.get())),
+            false => self.json_line(value.get()),
         }
+    }
+
+    /// One of many JSON texts, each on a line.
+    pub(crate) fn json_line(&self, value: &str) {
+        self.hide_status();
+        let mut out = std::io::stdout().lock();
+        let shown = if out.is_terminal() { harmless_json(value) } else { Cow::Borrowed(value) };
+        self.check(writeln!(out, "{shown}").and_then(|()| out.flush()));
     }
 
     /// How wide the answer may be; `None` where it does not go to a terminal.
@@ -134,12 +163,6 @@ impl Screen {
         let columns = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         std::io::stdout().is_terminal().then(|| terminal_width().or_else(columns).unwrap_or(100))
     }
-}
-
-/// Control characters shown as marks, line breaks and tabs as they are.
-pub(crate) fn visible_lines(text: &str) -> String {
-    let shown = |line: &str| line.split('\t').map(visible).collect::<Vec<_>>().join("\t");
-    text.split('\n').map(|line| shown(line.strip_suffix('\r').unwrap_or(line))).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(unix)]

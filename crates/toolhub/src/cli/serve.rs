@@ -217,10 +217,12 @@ fn new_token(app: &App, name: &str) -> anyhow::Result<Exit> {
     }
     app.screen.line(&token);
     app.screen.to_stderr(&lang.pick(
-        format!("Give this token to `{name}`; it is not shown again. Put its hash into toolhub.toml:\n"),
-        format!("请把此令牌交给 `{name}`；它不会再次显示。请把它的哈希写入 toolhub.toml：\n"),
+        format!("Give this token to `{name}`; it is not shown again. Put its hash into toolhub.toml:"),
+        format!("请把此令牌交给 `{name}`；它不会再次显示。请把它的哈希写入 toolhub.toml："),
     ));
     let name = toolhub_core::RawJson::from(name);
-    app.screen.to_stderr(&format!("[[auth.tokens]]\nname = {name}\nsha256 = \"{hash}\""));
+    for line in ["", "[[auth.tokens]]", &format!("name = {name}"), &format!("sha256 = \"{hash}\"")] {
+        app.screen.to_stderr(line);
+    }
     Ok(Exit::Done)
 }

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use anstyle::Style;
-use toolhub_engine::suspicion::visible;
 use unicode_width::UnicodeWidthStr as _;
+
+use super::foreign::{Style, one_line};
 
 /// A piece of text and how it looks.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ impl Cell {
     /// What others wrote may steer a terminal, so it is made visible here, for all tables.
     pub(crate) fn new(text: impl Into<String>, style: Style) -> Self {
         let text: String = text.into();
-        match visible(&text) {
+        match one_line(&text) {
             Cow::Borrowed(_) => Self { text, style },
             Cow::Owned(text) => Self { text, style },
         }
@@ -30,13 +30,13 @@ impl Cell {
 
 impl From<&str> for Cell {
     fn from(text: &str) -> Self {
-        Self::new(text, Style::new())
+        Self::new(text, Style::Plain)
     }
 }
 
 impl From<String> for Cell {
     fn from(text: String) -> Self {
-        Self::new(text, Style::new())
+        Self::new(text, Style::Plain)
     }
 }
 

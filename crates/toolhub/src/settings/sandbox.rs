@@ -62,7 +62,6 @@ impl SandboxSetting {
             write: rooted(&table.write),
             network: if table.network { Network::All } else { Network::None },
             unix_sockets: table.unix_sockets,
-            environment: Vec::new(),
             limits: Limits {
                 memory: size(&limits.memory, usual.memory),
                 // A server may run for weeks.
@@ -78,6 +77,7 @@ impl SandboxSetting {
                 IsolationName::Bubblewrap => Isolation::Bubblewrap,
             },
             allow_missing: table.allow_missing.iter().map(|name| name.0).collect(),
+            ..Policy::default()
         })
     }
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::super::owner;
 use crate::options::Durability;
 use crate::owner::OwnerId;
+use crate::private;
 
 /// A file that is longer than this is followed by another.
 const LONG: u64 = 4 << 20;
@@ -59,7 +60,7 @@ impl Tail {
             open => {
                 let path = owner::journal(&self.folder, self.owner, self.count);
                 self.count += 1;
-                let file = OpenOptions::new().append(true).create(true).open(&path)?;
+                let file = private::open_file(&path, OpenOptions::new().append(true).create(true))?;
                 open.insert((file, 0, Arc::new(Segment { path, needed: AtomicBool::new(false) })))
             }
         };

@@ -1,0 +1,121 @@
+//! All that a confined process may open, as opened descriptors. This is the only place where a path becomes a grant.
+//!
+//! What may ever be granted: the system's files (`system_files`), the file and the installation of a program
+//! (`installation`), the code itself (`Policy::own`), what the owner wrote (`Policy::read`, `Policy::write`) and the
+//! private folder.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::installation::{self, Private};
+use super::opened::Opened;
+use super::system_files;
+use crate::error::SandboxError;
+use crate::policy::Policy;
+
+/// A path that may be opened.
+#[derive(Debug)]
+pub(super) struct Grant {
+    pub(super) opened: Opened,
+    /// The path by which the process names it; it may go through links.
+    pub(super) named: PathBuf,
+}
+
+/// All that a process may open, but for what the system has for every program.
+#[derive(Debug)]
+pub(super) struct Grants {
+    pub(super) read: Vec<Grant>,
+    pub(super) write: Vec<Grant>,
+    /// Links by which what is granted is found, for a file system of the process's own.
+    pub(super) links: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Grants {
+    /// Opens what `policy` grants, with `private` for the private folder.
+    pub(super) fn open(policy: &Policy, private: &Path) -> Result<Self, SandboxError> {
+        let widths = Private::new(&policy.protected);
+        let mut read = Vec::new();
+        let mut links = Vec::new();
+        for path in &policy.own {
+            read.push(own(path, &widths)?);
+        }
+        for program in &policy.programs {
+            let refused = |refusal| SandboxError::Program { path: program.path.clone(), refusal };
+            let needs = installation::needs(program, &widths).map_err(refused)?;
+            read.extend(needs.read.into_iter().map(|(opened, named)| Grant { opened, named }));
+            links.extend(needs.links);
+        }
+        for path in &policy.read {
+            read.push(of_owner(path, &widths)?);
+        }
+        let mut write = Vec::new();
+        for path in &policy.write {
+            write.push(of_owner(path, &widths)?);
+        }
+        write.push(by_name(private, Opened::follow)?);
+        // A folder before what is in it, so that the one does not hide the other.
+        for some in [&mut read, &mut write] {
+            some.sort_by(|one, other| {
+                one.opened.path().cmp(other.opened.path()).then(one.named.cmp(&other.named))
+            });
+            some.dedup_by(|one, other| {
+                one.opened.identity() == other.opened.identity() && one.named == other.named
+            });
+        }
+        links.sort();
+        links.dedup();
+        Ok(Self { read, write, links })
+    }
+
+    /// The names of all that may be read, for people.
+    pub(super) fn names(&self) -> Vec<PathBuf> {
+        let both = |grant: &Grant| [grant.opened.path().to_path_buf(), grant.named.clone()];
+        self.read.iter().chain(&self.write).flat_map(both).chain(system_files::readable()).collect()
+    }
+}
+
+fn by_name(path: &Path, open: impl Fn(&Path) -> std::io::Result<Opened>) -> Result<Grant, SandboxError> {
+    let grant = |source| SandboxError::Grant { path: path.to_path_buf(), source };
+    let named = std::path::absolute(path).map_err(grant)?;
+    Ok(Grant { opened: open(&named).map_err(grant)?, named })
+}
+
+/// What is granted to code of its own: exactly that path.
+fn own(path: &Path, widths: &Private) -> Result<Grant, SandboxError> {
+    let grant = by_name(path, Opened::exact)?;
+    too_wide(&grant, widths).map_or(Ok(grant), Err)
+}
+
+/// What the owner wrote. A link that leads to a folder which holds everything is not what was meant.
+fn of_owner(path: &Path, widths: &Private) -> Result<Grant, SandboxError> {
+    let grant = by_name(path, Opened::follow)?;
+    if grant.opened.path() == without_dots(&grant.named) {
+        return Ok(grant);
+    }
+    too_wide(&grant, widths).map_or(Ok(grant), Err)
+}
+
+fn too_wide(grant: &Grant, widths: &Private) -> Option<SandboxError> {
+    widths.is_too_wide(&grant.opened).then(|| SandboxError::TooWide {
+        path: grant.named.clone(),
+        target: grant.opened.path().to_path_buf(),
+    })
+}
+
+/// A path with `.` and `..` taken as text.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+#[path = "grants_properties.rs"]
+mod properties;

@@ -1,0 +1,271 @@
+//! What a program may read of its own: its file, and the program and library folders of a recognised installation.
+
+use std::path::{Path, PathBuf};
+
+use super::opened::Opened;
+use super::{calls, system_files};
+use crate::program::{NamedBy, Program, Refusal};
+
+/// Links between a name and its file; a longer chain is a circle.
+const MAX_LINKS: usize = 16;
+/// Folders that are never an installation, and never granted because a link leads to them.
+const SHARED_FOLDERS: &[&str] = &[
+    "/", "/boot", "/dev", "/etc", "/home", "/media", "/mnt", "/opt", "/proc", "/root", "/run", "/srv",
+    "/sys", "/tmp", "/var", "/var/lib", "/var/tmp", "/Users",
+];
+/// The first bytes of a native program.
+const ELF: &[u8] = b"\x7fELF";
+
+/// How an installation is recognised, and which of its entries are granted. Nothing else of it is.
+struct Layout {
+    /// Entries that prove it; a last component that ends in `*` stands for any name with that start.
+    proofs: &'static [&'static str],
+    entries: &'static [&'static str],
+}
+
+const LAYOUTS: &[Layout] = &[
+    // Python, a virtual environment and Conda.
+    Layout { proofs: &["lib/python3*/os.py"], entries: COMMON },
+    Layout { proofs: &["lib64/python3*/os.py"], entries: COMMON },
+    Layout { proofs: &["pyvenv.cfg", "lib/python3*/site-packages"], entries: COMMON },
+    // Node.js.
+    Layout { proofs: &["include/node/node.h"], entries: COMMON },
+    Layout { proofs: &["lib/node_modules/npm/package.json"], entries: COMMON },
+    // Ruby, Perl, PHP, R, Julia.
+    Layout { proofs: &["lib/ruby"], entries: COMMON },
+    Layout { proofs: &["lib/perl5"], entries: COMMON },
+    Layout { proofs: &["lib/5*/strict.pm"], entries: COMMON },
+    Layout { proofs: &["lib/php"], entries: COMMON },
+    Layout { proofs: &["lib/R"], entries: COMMON },
+    Layout { proofs: &["lib/julia"], entries: COMMON },
+    // Java and Go keep more than libraries beside `bin`.
+    Layout { proofs: &["lib/modules", "release"], entries: &["bin", "lib", "conf", "release"] },
+    Layout {
+        proofs: &["src/runtime", "pkg/tool"],
+        entries: &["bin", "lib", "src", "pkg", "VERSION", "go.env"],
+    },
+    // Homebrew: `lib` and `bin` are links into `Cellar`.
+    Layout { proofs: &["Cellar", "bin/brew"], entries: &["bin", "lib", "opt", "Cellar", "share", "libexec"] },
+];
+/// An installation that only the owner may name, since any project may look like it.
+const OF_OWNER: &[Layout] = &[Layout { proofs: &["lib"], entries: COMMON }];
+const COMMON: &[&str] = &[
+    "bin",
+    "lib",
+    "lib32",
+    "lib64",
+    "libexec",
+    "include",
+    "share",
+    "pyvenv.cfg",
+    "ssl/cert.pem",
+    "ssl/cacert.pem",
+];
+
+/// What a program may read, and the links by which it is found.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    /// Opened, each with the path by which the program names it.
+    pub(super) read: Vec<(Opened, PathBuf)>,
+    /// A link and what it says. It grants nothing: where the link leads must be granted by itself.
+    pub(super) links: Vec<(PathBuf, PathBuf)>,
+}
+
+/// Folders that no grant for a program may contain.
+#[derive(Debug)]
+pub(super) struct Private {
+    /// The home folder, the folder for temporary files and the data folders.
+    outside: Vec<Opened>,
+    /// Folders that hold no interpreter.
+    protected: Vec<Opened>,
+}
+
+impl Private {
+    pub(super) fn new(protected: &[PathBuf]) -> Self {
+        let open = |path: &PathBuf| Opened::follow(path).ok();
+        let usual = [std::env::home_dir(), Some(std::env::temp_dir())].into_iter().flatten();
+        let outside = usual.chain(protected.iter().cloned()).filter_map(|path| open(&path)).collect();
+        Self { outside, protected: protected.iter().filter_map(open).collect() }
+    }
+
+    /// Whether a folder is shared by many things, or contains one of the folders.
+    pub(super) fn is_too_wide(&self, folder: &Opened) -> bool {
+        let path = folder.path();
+        SHARED_FOLDERS.iter().any(|shared| path == Path::new(shared))
+            || self.outside.iter().any(|one| one.path().starts_with(path) || is_below(one, folder))
+    }
+
+    fn holds(&self, program: &Opened) -> bool {
+        self.protected.iter().any(|folder| program.path().starts_with(folder.path()))
+    }
+}
+
+/// Whether `folder` is `inner` or one of the folders around it, by identity: a bind mount has another name.
+fn is_below(inner: &Opened, folder: &Opened) -> bool {
+    let mut at = match inner.identity() == folder.identity() {
+        true => return true,
+        false => inner.parent().ok(),
+    };
+    while let Some(one) = at {
+        if one.identity() == folder.identity() {
+            return true;
+        }
+        at = if one.path() == Path::new("/") { None } else { one.parent().ok() };
+    }
+    false
+}
+
+/// What a program may read, or why it is refused.
+pub(super) fn needs(program: &Program, private: &Private) -> Result<Needs, Refusal> {
+    Program::check_name(&program.path)?;
+    let missing = |error: std::io::Error| Refusal::Missing(error.to_string());
+    let file = Opened::follow(&program.path).map_err(missing)?;
+    // Links may lead where the name did not say.
+    Program::check_name(file.path())?;
+    if !file.is_file() {
+        return Err(Refusal::NotFile);
+    }
+    if !file.is_executable() {
+        return Err(Refusal::NotExecutable);
+    }
+    let mut needs = Needs::default();
+    let hops = hops(&program.path, &mut needs).map_err(missing)?;
+    let of_system = is_system(file.path());
+    if program.named_by == NamedBy::Script && !of_system && private.holds(&file) {
+        return Err(Refusal::Protected);
+    }
+    let search = Search { named_by: program.named_by, private };
+    let mut recognised = false;
+    for hop in hops.iter().chain([&file.path().to_path_buf()]).filter(|hop| !is_system_name(hop)) {
+        recognised |= search.around(hop, &mut needs)?;
+    }
+    for prefix in &program.prefixes {
+        if let Ok(root) = Opened::follow(prefix)
+            && !is_system(root.path())
+        {
+            search.installation(&root, prefix, &mut needs);
+        }
+    }
+    if of_system {
+        return Ok(needs);
+    }
+    if program.named_by == NamedBy::Script {
+        if file.is_replaceable(calls::effective_ids().0) {
+            return Err(Refusal::Replaceable);
+        }
+        if !recognised && !file.starts_with(ELF) {
+            return Err(Refusal::NotNative);
+        }
+    }
+    let at = file.path().to_path_buf();
+    needs.read.push((file, at));
+    Ok(needs)
+}
+
+/// The names by which a program is found: the one that was given, then each that a link leads to.
+fn hops(path: &Path, needs: &mut Needs) -> std::io::Result<Vec<PathBuf>> {
+    let mut hops = vec![path.to_path_buf()];
+    let mut at = path.to_path_buf();
+    for _ in 0..MAX_LINKS {
+        let Ok(target) = std::fs::read_link(&at) else { break };
+        let folder = at.parent().unwrap_or(Path::new("/")).canonicalize()?;
+        if !is_system_name(&at) {
+            needs.links.push((at.clone(), target.clone()));
+        }
+        // `..` after a link means the folder above where the link leads.
+        let next = folder.join(target);
+        let (Some(parent), Some(name)) = (next.parent(), next.file_name()) else { break };
+        at = parent.canonicalize()?.join(name);
+        hops.push(at.clone());
+    }
+    Ok(hops)
+}
+
+/// Finds the installations of one program.
+struct Search<'a> {
+    named_by: NamedBy,
+    private: &'a Private,
+}
+
+impl Search<'_> {
+    /// The installation around `ROOT/bin/NAME`, if it is one; whether it is.
+    fn around(&self, program: &Path, needs: &mut Needs) -> Result<bool, Refusal> {
+        let Some((bin, name)) = program.parent().zip(program.file_name().and_then(|name| name.to_str()))
+        else {
+            return Ok(false);
+        };
+        let Ok(folder) = Opened::follow(bin) else { return Ok(false) };
+        if !folder.is_folder() || !folder.path().ends_with("bin") || is_system(folder.path()) {
+            return Ok(false);
+        }
+        let (Ok(root), Ok(entry)) = (folder.parent(), folder.child(name)) else { return Ok(false) };
+        if root.child("bin").ok().map(|again| again.identity()) != Some(folder.identity()) {
+            return Err(Refusal::Changed);
+        }
+        let user = calls::effective_ids().0;
+        let replaceable = [&root, &folder].iter().any(|one| one.is_replaceable(user));
+        if self.named_by == NamedBy::Script && (replaceable || !(entry.is_file() || entry.is_link())) {
+            return Ok(false);
+        }
+        let named = bin.parent().unwrap_or(Path::new("/")).to_path_buf();
+        Ok(self.installation(&root, &named, needs))
+    }
+
+    /// Grants the entries of an installation, if `root` is one; whether it is.
+    fn installation(&self, root: &Opened, named: &Path, needs: &mut Needs) -> bool {
+        // Programs of the user beside everything else that the user keeps.
+        if !root.is_folder() || root.path().ends_with(".local") || self.private.is_too_wide(root) {
+            return false;
+        }
+        let of_owner = if self.named_by == NamedBy::Owner { OF_OWNER } else { &[] };
+        let proven = |layout: &&Layout| layout.proofs.iter().all(|proof| has(root, proof));
+        let Some(layout) = LAYOUTS.iter().chain(of_owner).find(proven) else { return false };
+        for name in layout.entries {
+            let Some(entry) = within(root, name) else { continue };
+            if entry.is_link() {
+                // `lib64` is `lib` by a link in many places. One that leads elsewhere grants nothing.
+                let target = std::fs::read_link(root.path().join(name)).unwrap_or_default();
+                if layout.entries.iter().any(|other| target == Path::new(other)) {
+                    needs.links.push((root.path().join(name), target));
+                }
+            } else if (entry.is_folder() && !self.private.is_too_wide(&entry)) || entry.is_file() {
+                needs.read.push((entry, named.join(name)));
+            }
+        }
+        true
+    }
+}
+
+/// The entry of a folder by this path; a link on the way is an end.
+fn within(root: &Opened, path: &str) -> Option<Opened> {
+    let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+    let entry = root.child(first).ok()?;
+    match rest {
+        "" => Some(entry),
+        rest if entry.is_folder() => within(&entry, rest),
+        _ => None,
+    }
+}
+
+/// Whether a folder has an entry by this path, without a link on the way.
+fn has(root: &Opened, proof: &str) -> bool {
+    let (first, rest) = proof.split_once('/').map_or((proof, None), |(first, rest)| (first, Some(rest)));
+    let names = match first.strip_suffix('*') {
+        Some(start) => root.names().into_iter().filter(|name| name.starts_with(start)).collect(),
+        None => vec![first.to_owned()],
+    };
+    let entries = names.iter().filter_map(|name| root.child(name).ok());
+    let mut entries = entries.filter(|entry| entry.is_folder() || (entry.is_file() && rest.is_none()));
+    entries.any(|entry| rest.is_none_or(|rest| has(&entry, rest)))
+}
+
+/// Whether a canonical path belongs to the system, whose programs may be read anyway.
+pub(super) fn is_system(path: &Path) -> bool {
+    system_files::PROGRAMS.iter().any(|folder| path.starts_with(folder))
+}
+
+/// The same of a name that may go through links of the system.
+fn is_system_name(path: &Path) -> bool {
+    is_system(path)
+        && path.parent().and_then(|folder| folder.canonicalize().ok()).is_some_and(|real| is_system(&real))
+}

@@ -1,0 +1,149 @@
+//! A program that is run in the sandbox, and why one is refused. What it is granted is decided in `linux/installation.rs`.
+
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+/// Folders that hold no programs: what they contain depends on the process that looks.
+const KERNEL_FOLDERS: [&str; 3] = ["/proc", "/sys", "/dev"];
+
+/// A program and the author of the text that names it. It is granted its own file and, where that belongs to a recognised
+/// installation (a virtual environment, pyenv, nvm), the installation's program and library folders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The absolute path of its file.
+    pub path: PathBuf,
+    /// Whether the text that names it is trusted.
+    pub named_by: NamedBy,
+    /// Further installations that it needs, such as `sys.base_prefix` of Python.
+    pub prefixes: Vec<PathBuf>,
+}
+
+/// The author of the text that names a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamedBy {
+    /// The owner, in the configuration or by `PATH`.
+    Owner,
+    /// The first line of a script. Stricter rules apply: see [`Refusal`].
+    Script,
+}
+
+impl Program {
+    /// A program that the owner chose.
+    pub fn of_owner(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), named_by: NamedBy::Owner, prefixes: Vec::new() }
+    }
+
+    /// A program that the first line of a script names.
+    pub fn of_script(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), named_by: NamedBy::Script, prefixes: Vec::new() }
+    }
+
+    /// Checks what the path says by itself, without a look at the file system.
+    pub fn check_name(path: &Path) -> Result<(), Refusal> {
+        if !path.is_absolute() {
+            return Err(Refusal::Relative);
+        }
+        if path.components().any(|part| part == Component::ParentDir) {
+            return Err(Refusal::ParentFolder);
+        }
+        if KERNEL_FOLDERS.iter().any(|folder| path.starts_with(folder)) {
+            return Err(Refusal::KernelFolder);
+        }
+        Ok(())
+    }
+}
+
+/// Why a program is not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Its path is relative.
+    Relative,
+    /// Its path has `..` in it.
+    ParentFolder,
+    /// It is below `/proc`, `/sys` or `/dev`.
+    KernelFolder,
+    /// It cannot be opened; what the system said.
+    Missing(String),
+    /// It is a folder, a device or a socket.
+    NotFile,
+    /// It may not be executed.
+    NotExecutable,
+    /// It, or a folder of its installation, can be replaced by other users.
+    Replaceable,
+    /// It is a script outside a recognised installation, which may hold anything.
+    NotNative,
+    /// It is below a folder that holds data of toolhub.
+    Protected,
+    /// It was replaced while it was looked at.
+    Changed,
+}
+
+impl Refusal {
+    /// What is wrong, in English.
+    pub fn english(&self) -> String {
+        match self {
+            Self::Relative => "its path is relative: write the absolute path".into(),
+            Self::ParentFolder => "its path contains `..`: write the path without it".into(),
+            Self::KernelFolder => {
+                "`/proc`, `/sys` and `/dev` hold no interpreters: name the installed program".into()
+            }
+            Self::Missing(why) => format!("it cannot be opened ({why}): install it, or correct the path"),
+            Self::NotFile => "it is not a regular file: name the program itself".into(),
+            Self::NotExecutable => "it is not executable: name a program, or set its executable bit".into(),
+            Self::Replaceable => {
+                "other users can replace it: install it where only you or the administrator can write".into()
+            }
+            Self::NotNative => {
+                "it is a script outside a recognised installation (a virtual environment, pyenv, nvm, Homebrew): name the interpreter of that script".into()
+            }
+            Self::Protected => "it is inside toolhub's data folder: move it elsewhere".into(),
+            Self::Changed => "it was replaced while it was being checked: try again".into(),
+        }
+    }
+
+    /// The same in Chinese.
+    pub fn chinese(&self) -> String {
+        match self {
+            Self::Relative => "路径是相对路径：请写绝对路径".into(),
+            Self::ParentFolder => "路径中含有 `..`：请去掉后重写".into(),
+            Self::KernelFolder => "`/proc`、`/sys`、`/dev` 下没有解释器：请指定已安装的程序".into(),
+            Self::Missing(why) => format!("无法打开（{why}）：请安装，或更正路径"),
+            Self::NotFile => "不是普通文件：请指定程序本身".into(),
+            Self::NotExecutable => "不可执行：请指定程序，或设置可执行权限".into(),
+            Self::Replaceable => "其他用户可以替换它：请安装到只有你或管理员可写的位置".into(),
+            Self::NotNative => {
+                "它是脚本，且不在可识别的安装目录（虚拟环境、pyenv、nvm、Homebrew）中：请直接指定该脚本的解释器".into()
+            }
+            Self::Protected => "位于 toolhub 的数据目录中：请移到别处".into(),
+            Self::Changed => "检查期间它被替换：请重试".into(),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.english())
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_names_that_lead_elsewhere() {
+        for (path, expect) in [
+            ("/tmp/../bin/sh", Refusal::ParentFolder),
+            ("/usr/bin/..", Refusal::ParentFolder),
+            ("bin/sh", Refusal::Relative),
+            ("", Refusal::Relative),
+            ("/proc/self/root/bin/sh", Refusal::KernelFolder),
+            ("/dev/fd/3", Refusal::KernelFolder),
+            ("//proc/1/exe", Refusal::KernelFolder),
+            ("/./sys/x", Refusal::KernelFolder),
+        ] {
+            assert_eq!(Program::check_name(Path::new(path)), Err(expect), "{path}");
+        }
+        assert_eq!(Program::check_name(Path::new("/usr/bin/python3")), Ok(()));
+    }
+}

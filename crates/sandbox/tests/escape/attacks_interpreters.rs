@@ -1,0 +1,225 @@
+//! Attacks by the name of an interpreter: what it is granted must not reach a secret beside it.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+use toolhub_sandbox::{Isolation, Policy, Program, Refusal, SandboxError, confine};
+
+use crate::fence::{Outside, SECRET, WAYS, interpreter, run};
+
+/// A folder whose layout an attacker may know, with a secret in it.
+struct Layout {
+    folder: TempDir,
+}
+
+impl Layout {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("secret.txt"), SECRET).unwrap();
+        Self { folder }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap()
+    }
+
+    fn folder(&self, name: &str) -> &Self {
+        fs::create_dir_all(self.root().join(name)).unwrap();
+        self
+    }
+
+    /// A real shell at that place.
+    fn shell(&self, name: &str) -> PathBuf {
+        let at = self.root().join(name);
+        fs::create_dir_all(at.parent().unwrap()).unwrap();
+        // By another program: a file that this one has open for writing, if only in a fork of another test, cannot be run.
+        assert!(Command::new("cp").arg("/bin/sh").arg(&at).status().unwrap().success());
+        fs::set_permissions(&at, fs::Permissions::from_mode(0o755)).unwrap();
+        at
+    }
+
+    fn secret(&self) -> PathBuf {
+        self.root().join("secret.txt")
+    }
+}
+
+fn policy(isolation: Isolation, program: &Path) -> Policy {
+    Policy { programs: vec![Program::of_script(program)], isolation, ..Policy::default() }
+}
+
+fn refusal(program: &Path, protected: &[PathBuf]) -> Refusal {
+    let policy = Policy { protected: protected.to_vec(), ..policy(Isolation::Builtin, program) };
+    match confine(&policy, &mut Command::new(program)) {
+        Err(SandboxError::Program { refusal, path }) => {
+            assert_eq!(path, program);
+            refusal
+        }
+        other => panic!("{program:?}: {other:?}"),
+    }
+}
+
+/// Runs the interpreter as a script's own, which tries to read `secret`.
+fn cannot_read(program: &Path, secret: &Path) {
+    for isolation in WAYS {
+        let mut command = Command::new(program);
+        command.args(["-c", "echo tried; cat \"$1\"", "sh"]).arg(secret);
+        let ran = run(&policy(isolation, program), command);
+        // Bubblewrap shows a program of the system by its own path alone.
+        let is_run = ran.stdout.contains("tried") || isolation == Isolation::Bubblewrap;
+        assert!(is_run, "it did not run: {ran:#?}");
+        assert!(
+            !ran.stdout.contains(SECRET) && !ran.status.success(),
+            "{program:?} reads {secret:?}: {ran:#?}"
+        );
+    }
+}
+
+#[test]
+fn refuses_parent_folders_relative_paths_and_kernel_files() {
+    let layout = Layout::new();
+    let shell = layout.shell("bin/sh");
+    let dotted = layout.root().join("bin/../bin/sh");
+    let name = shell.file_name().unwrap();
+    for (path, expect) in [
+        (PathBuf::from("/tmp/../bin/sh"), Refusal::ParentFolder),
+        (dotted, Refusal::ParentFolder),
+        (PathBuf::from("bin").join(name), Refusal::Relative),
+        ("/proc/self/root/bin/sh".into(), Refusal::KernelFolder),
+        ("/proc/self/exe".into(), Refusal::KernelFolder),
+        ("/dev/fd/0".into(), Refusal::KernelFolder),
+        (layout.root().join("bin"), Refusal::NotFile),
+        (layout.secret(), Refusal::NotExecutable),
+    ] {
+        assert_eq!(refusal(&path, &[]), expect, "{path:?}");
+    }
+    assert!(matches!(refusal(&layout.root().join("bin/none"), &[]), Refusal::Missing(_)));
+    // A link to a folder of the kernel's, on the way, is no better.
+    symlink("/proc/self", layout.root().join("self")).unwrap();
+    let led = confine(
+        &policy(Isolation::Builtin, &layout.root().join("self/root/etc/passwd")),
+        &mut Command::new("/bin/sh"),
+    );
+    assert!(led.is_err(), "{led:?}");
+}
+
+#[test]
+fn a_project_that_looks_like_an_installation_keeps_its_secrets() {
+    let layout = Layout::new();
+    let shell = layout.folder("lib").folder("share").shell("bin/sh");
+    fs::write(layout.root().join("pyvenv.cfg"), "home = /\n").unwrap();
+    cannot_read(&shell, &layout.secret());
+    // An installation that is recognised keeps what is beside its folders, too.
+    fs::create_dir_all(layout.root().join("lib/python3.12/site-packages")).unwrap();
+    cannot_read(&shell, &layout.secret());
+    cannot_read(&shell, &layout.root().join("bin/../secret.txt"));
+}
+
+#[test]
+fn a_library_folder_that_is_a_link_grants_nothing() {
+    let (layout, outside) = (Layout::new(), Outside::new());
+    let shell = layout.folder("lib/python3.12/site-packages").shell("bin/sh");
+    fs::write(layout.root().join("pyvenv.cfg"), "").unwrap();
+    symlink("/", layout.root().join("share")).unwrap();
+    symlink(outside.folder.path(), layout.root().join("libexec")).unwrap();
+    cannot_read(&shell, &outside.secret);
+    cannot_read(&shell, &layout.root().join("libexec/secret.txt"));
+}
+
+#[test]
+fn a_folder_link_in_the_path_of_an_interpreter_grants_nothing_more() {
+    let (layout, outside) = (Layout::new(), Outside::new());
+    symlink("/", layout.root().join("all")).unwrap();
+    cannot_read(&layout.root().join("all/bin/sh"), &outside.secret);
+    symlink("/bin", layout.root().join("bin")).unwrap();
+    layout.folder("lib");
+    cannot_read(&layout.root().join("bin/sh"), &layout.secret());
+}
+
+#[test]
+fn refuses_interpreters_that_are_scripts_in_data_or_of_others() {
+    let layout = Layout::new();
+    let script = layout.root().join("deploy");
+    fs::write(&script, format!("#!/bin/sh\nTOKEN={SECRET}\n")).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(refusal(&script, &[]), Refusal::NotNative);
+    let shell = layout.shell("data/bin/sh");
+    assert_eq!(refusal(&shell, &[layout.root().join("data")]), Refusal::Protected);
+    // By a link from outside, and by a link to the data folder, as well.
+    symlink(&shell, layout.root().join("innocent")).unwrap();
+    assert_eq!(refusal(&layout.root().join("innocent"), &[layout.root().join("data")]), Refusal::Protected);
+    symlink("data", layout.root().join("configured")).unwrap();
+    assert_eq!(refusal(&shell, &[layout.root().join("configured")]), Refusal::Protected);
+    fs::set_permissions(&shell, fs::Permissions::from_mode(0o777)).unwrap();
+    assert_eq!(refusal(&shell, &[]), Refusal::Replaceable);
+    for lang in [Refusal::NotNative.english(), Refusal::Protected.chinese()] {
+        assert!(!lang.is_empty());
+    }
+}
+
+#[test]
+fn an_interpreter_elsewhere_still_works() {
+    let layout = Layout::new();
+    let shell = layout.shell("tools/sh");
+    for isolation in WAYS {
+        for program in [shell.as_path(), Path::new("/bin/sh"), Path::new("/usr/bin/env")] {
+            let mut command = Command::new(program);
+            match program.ends_with("env") {
+                true => command.args(["sh", "-c", "echo works"]),
+                false => command.args(["-c", "echo works"]),
+            };
+            run(&policy(isolation, program), command).said("works");
+        }
+    }
+}
+
+/// A virtual environment of the Python that is there, and a version manager's folder by a link.
+#[test]
+fn virtual_environments_and_version_managers_still_work() {
+    let layout = Layout::new();
+    let (venv, link) = (layout.root().join("venv"), layout.root().join("current"));
+    let made = Command::new(interpreter("python3")).args(["-m", "venv", "--without-pip"]).arg(&venv).status();
+    assert!(made.unwrap().success());
+    let site = fs::read_dir(venv.join("lib")).unwrap().next().unwrap().unwrap().path().join("site-packages");
+    fs::write(site.join("own_module.py"), "answer = 42\n").unwrap();
+    symlink("venv", &link).unwrap();
+    let code = "import own_module, sys, json, ssl; print(own_module.answer, sys.prefix == sys.base_prefix)";
+    let steal = "import sys; print(open(sys.argv[1]).read())";
+    for isolation in WAYS {
+        for root in [&venv, &link] {
+            let python = root.join("bin/python3");
+            let policy =
+                Policy { programs: vec![Program::of_owner(&python)], isolation, ..Policy::default() };
+            let mut command = Command::new(&python);
+            run(&policy, {
+                command.args(["-c", code]);
+                command
+            })
+            .said("42 False");
+            let mut command = Command::new(&python);
+            command.args(["-c", steal]).arg(layout.secret());
+            let ran = run(&policy, command);
+            assert!(!ran.status.success() && !ran.stdout.contains(SECRET), "{ran:#?}");
+        }
+    }
+}
+
+/// What Python says of itself may be a home folder, by a `pyvenv.cfg` that lies there.
+#[test]
+fn prefixes_that_are_no_installation_or_too_wide_are_not_granted() {
+    let layout = Layout::new();
+    let python = interpreter("python3");
+    let home = std::env::home_dir().unwrap();
+    for prefix in [layout.root(), home, "/".into(), "/etc".into(), "/tmp".into()] {
+        let program = Program { prefixes: vec![prefix], ..Program::of_owner(&python) };
+        for isolation in WAYS {
+            let policy = Policy { programs: vec![program.clone()], isolation, ..Policy::default() };
+            let mut command = Command::new(&python);
+            command.args(["-I", "-c", "import sys; print(open(sys.argv[1]).read())"]).arg(layout.secret());
+            let ran = run(&policy, command);
+            assert!(!ran.status.success() && !ran.stdout.contains(SECRET), "{ran:#?}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Attacks by links in what is granted: before the grant, and between check and use.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tempfile::TempDir;
+use toolhub_sandbox::{Isolation, Policy, SandboxError, confine};
+
+use crate::fence::{Outside, SECRET, WAYS, run};
+
+fn shell(arguments: &[&Path]) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "echo tried; cat \"$1\"", "sh"]).args(arguments);
+    command
+}
+
+#[test]
+fn code_of_its_own_is_granted_by_its_canonical_path_alone() {
+    let (folder, outside) = (TempDir::new().unwrap(), Outside::new());
+    let root = folder.path().canonicalize().unwrap();
+    symlink(outside.folder.path(), root.join("skill")).unwrap();
+    fs::create_dir(root.join("real")).unwrap();
+    symlink("real", root.join("around")).unwrap();
+    fs::create_dir(root.join("real/skill")).unwrap();
+    for isolation in WAYS {
+        for own in ["skill", "around/skill", "real/../skill"] {
+            let policy = Policy { own: vec![root.join(own)], isolation, ..Policy::default() };
+            let error = confine(&policy, &mut Command::new("/bin/sh")).unwrap_err();
+            assert!(matches!(error, SandboxError::Grant { .. }), "{own}: {error}");
+        }
+        let home = std::env::home_dir().unwrap().canonicalize().unwrap();
+        for wide in [Path::new("/"), Path::new("/etc"), &home] {
+            let policy = Policy { own: vec![wide.into()], isolation, ..Policy::default() };
+            let error = confine(&policy, &mut Command::new("/bin/sh")).unwrap_err();
+            assert!(matches!(error, SandboxError::TooWide { .. }), "{error}");
+        }
+        fs::write(root.join("real/skill/data"), "own").unwrap();
+        let policy = Policy { own: vec![root.join("real/skill")], isolation, ..Policy::default() };
+        run(&policy, shell(&[&root.join("real/skill/data")])).said("tried\nown");
+    }
+}
+
+#[test]
+fn a_grant_that_a_link_widens_is_refused_and_said_in_both_languages() {
+    let folder = TempDir::new().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let home = std::env::home_dir().unwrap();
+    for (name, target) in [("root", Path::new("/")), ("home", &home), ("etc", Path::new("/etc"))] {
+        let link = root.join(name);
+        symlink(target, &link).unwrap();
+        for isolation in WAYS {
+            for policy in [
+                Policy { read: vec![link.clone()], isolation, ..Policy::default() },
+                Policy { write: vec![link.clone()], isolation, ..Policy::default() },
+            ] {
+                let error = confine(&policy, &mut Command::new("/bin/sh")).unwrap_err();
+                assert!(matches!(error, SandboxError::TooWide { .. }), "{error}");
+                assert!(error.to_string().contains("is a link to") && error.chinese().contains("链接"));
+            }
+        }
+    }
+    // What the owner wrote in so many words, and a link to an ordinary folder, are granted.
+    let outside = Outside::new();
+    symlink(outside.folder.path(), root.join("data")).unwrap();
+    for isolation in WAYS {
+        let policy = Policy { read: vec![root.join("data")], isolation, ..Policy::default() };
+        let ran = run(&policy, shell(&[&root.join("data/secret.txt")]));
+        assert!(ran.status.success() && ran.stdout.contains(SECRET), "{ran:#?}");
+    }
+    let policy = Policy { read: vec!["/".into()], isolation: Isolation::Builtin, ..Policy::default() };
+    assert!(run(&policy, shell(&[&outside.secret])).stdout.contains(SECRET));
+}
+
+/// While one thread swaps a granted folder with a link to a secret, runs see either the folder or an error.
+#[test]
+fn a_link_that_is_swapped_in_between_grants_nothing() {
+    let (folder, outside) = (TempDir::new().unwrap(), Outside::new());
+    let root = folder.path().canonicalize().unwrap();
+    let (granted, aside) = (root.join("granted"), root.join("aside"));
+    fs::create_dir(&granted).unwrap();
+    fs::write(granted.join("secret.txt"), "harmless").unwrap();
+    let link = root.join("link");
+    symlink(outside.folder.path(), &link).unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let swapping = {
+        let (granted, done) = (granted.clone(), Arc::clone(&done));
+        std::thread::spawn(move || {
+            while !done.load(Ordering::Relaxed) {
+                let _ = fs::rename(&granted, &aside).and_then(|()| fs::rename(&link, &granted));
+                let _ = fs::rename(&granted, &link).and_then(|()| fs::rename(&aside, &granted));
+            }
+        })
+    };
+    for isolation in WAYS {
+        for _ in 0..20 {
+            let policy = Policy { own: vec![granted.clone()], isolation, ..Policy::default() };
+            let mut command = shell(&[&outside.secret]);
+            let Ok(confinement) = confine(&policy, &mut command) else { continue };
+            let output = command.output().unwrap();
+            confinement.finish();
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(!said.contains(SECRET), "{said}");
+        }
+    }
+    done.store(true, Ordering::Relaxed);
+    swapping.join().unwrap();
+}

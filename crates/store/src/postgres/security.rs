@@ -1,0 +1,160 @@
+//! Whether a connection to PostgreSQL is encrypted, and whether the server must prove who it is.
+
+use std::net::IpAddr;
+
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+
+/// How a connection is secured. There is no mode that is encrypted without a check of the certificate, except on this
+/// machine, where it protects nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Security {
+    /// No TLS; only where the owner wrote `sslmode=disable`.
+    None,
+    /// TLS where the server has it, without a check. Never for a host that is not this machine.
+    Opportunistic,
+    /// TLS, with a check of the certificate and of the name in it.
+    Verified,
+}
+
+/// What the owner wrote as `sslmode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WrittenMode {
+    /// `disable`.
+    Disable,
+    /// `allow` and `prefer`.
+    Prefer,
+    /// `require`, `verify-ca` and `verify-full`.
+    Verify,
+}
+
+impl WrittenMode {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "disable" => Some(Self::Disable),
+            "allow" | "prefer" => Some(Self::Prefer),
+            "require" | "verify-ca" | "verify-full" => Some(Self::Verify),
+            _ => None,
+        }
+    }
+}
+
+impl Security {
+    /// The security of a connection to one of the hosts in `config`: as the least local of them needs it.
+    pub(crate) fn of(config: &Config, written: Option<WrittenMode>) -> Self {
+        match written {
+            Some(WrittenMode::Disable) => Self::None,
+            Some(WrittenMode::Verify) => Self::Verified,
+            // A fallback to plain text would be chosen by whoever is on the way.
+            Some(WrittenMode::Prefer) | None if !is_local(config) => Self::Verified,
+            Some(WrittenMode::Prefer) | None => Self::Opportunistic,
+        }
+    }
+
+    pub(crate) fn ssl_mode(self) -> SslMode {
+        match self {
+            Self::None => SslMode::Disable,
+            Self::Opportunistic => SslMode::Prefer,
+            Self::Verified => SslMode::Require,
+        }
+    }
+}
+
+/// Whether every connection stays on this machine. An address decides over a name; of names, only `localhost` itself
+/// counts, since others are looked up by a server.
+fn is_local(config: &Config) -> bool {
+    let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
+    let by_address = addresses.iter().all(|address| is_loopback(*address));
+    let host = |host: &Host| match host {
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+        Host::Tcp(_) if !addresses.is_empty() => true,
+        Host::Tcp(name) => name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_loopback),
+    };
+    by_address && hosts.iter().all(host) && !(hosts.is_empty() && addresses.is_empty())
+}
+
+/// Whether an address is this machine's own, also where IPv4 is written as IPv6.
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::PgUrl;
+
+    fn security(url: &str) -> Security {
+        url.parse::<PgUrl>().unwrap_or_else(|error| panic!("{url}: {error}")).security
+    }
+
+    #[test]
+    fn hosts_that_are_not_local_must_prove_who_they_are() {
+        for host in [
+            "db.example",
+            "10.0.0.5",
+            "192.168.1.2:5433",
+            "[fd00::1]",
+            "[::ffff:10.0.0.5]",
+            "0.0.0.0",
+            "localhost.",
+            "localhost.example",
+            "xlocalhost",
+            "127.1",
+            "0x7f000001",
+            "2130706433",
+            "127.0.0.1.example",
+            "localhost,db.example",
+            "127.0.0.1:1,10.0.0.5:2",
+            "%64b.example",
+        ] {
+            for query in ["", "?sslmode=prefer", "?sslmode=allow", "?sslmode=verify-full", "?sslmode=require"]
+            {
+                let url = format!("postgres://u:p@{host}/n{query}");
+                assert_eq!(security(&url), Security::Verified, "{url}");
+            }
+            assert_eq!(
+                security(&format!("postgres://u:p@{host}/n?sslmode=disable")),
+                Security::None,
+                "{host}"
+            );
+        }
+        for query in ["host=db.example", "hostaddr=10.0.0.5", "hostaddr=::ffff:10.0.0.5", "%68ost=db.example"]
+        {
+            let url = format!("postgres://u:p@localhost/n?{query}");
+            // What cannot be read is an error, and no connection either.
+            if let Ok(url) = url.parse::<PgUrl>() {
+                assert_eq!(url.security, Security::Verified, "{url}");
+            }
+        }
+    }
+
+    #[test]
+    fn this_machine_needs_no_certificate() {
+        for host in [
+            "localhost",
+            "LOCALHOST:5433",
+            "127.0.0.1",
+            "127.8.9.1",
+            "[::1]:5432",
+            "[::ffff:127.0.0.1]",
+            "%2Fvar%2Frun%2Fpostgresql",
+            "localhost,127.0.0.1",
+        ] {
+            assert_eq!(security(&format!("postgres://u@{host}/n")), Security::Opportunistic, "{host}");
+        }
+        assert_eq!(security("postgres://u@db.example/n?hostaddr=127.0.0.1"), Security::Opportunistic);
+        assert_eq!(security("postgres://u@localhost/n?sslmode=verify-full"), Security::Verified);
+    }
+
+    #[test]
+    fn modes_that_contradict_each_other_are_refused() {
+        for query in ["sslmode=verify-full&sslmode=disable", "sslmode=", "sslmode=Disable", "sslmode=none"] {
+            let url = format!("postgres://u:p@db.example/n?{query}");
+            assert!(url.parse::<PgUrl>().is_err(), "{url}");
+        }
+        // The driver's own reading of an escaped key does not count.
+        let url = "postgres://u:p@db.example/n?%73slmode=disable";
+        assert!(url.parse::<PgUrl>().map_or(true, |url| url.config.get_ssl_mode() == SslMode::Require));
+    }
+}

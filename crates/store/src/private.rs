@@ -1,0 +1,286 @@
+//! Files that only their owner may read: made so from the first moment, and checked when the data folder is first used.
+//!
+//! Outside Unix, files are made as usual: the user's profile folder is private there.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use toolhub_core::lang::{Lang, Say, Text};
+
+/// Why a data folder is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum PrivateError {
+    /// It, or a file in it, belongs to another user.
+    #[error(
+        "`{}` belongs to another user (uid {owner}): run toolhub as that user, choose another folder with `--home`, or take it over with `chown`",
+        path.display()
+    )]
+    Foreign {
+        /// Which.
+        path: PathBuf,
+        /// Its user.
+        owner: u32,
+    },
+    /// A file of ours is a link.
+    #[error("`{}` is a link to `{}`: remove it; to keep the data elsewhere, use `--home`", path.display(), target.display())]
+    Link {
+        /// Which.
+        path: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
+    },
+    /// The system refused something.
+    #[error("`{}` cannot be used: {source}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+impl Say for PrivateError {
+    fn say(&self, lang: Lang) -> String {
+        let chinese = || match self {
+            Self::Foreign { path, owner } => format!(
+                "`{}` 属于其他用户（uid {owner}）：请以该用户运行 toolhub，或用 `--home` 换一个目录，或用 `chown` 更改属主",
+                path.display()
+            ),
+            Self::Link { path, target } => format!(
+                "`{}` 是指向 `{}` 的链接：请删除；要把数据放到别处，请用 `--home`",
+                path.display(),
+                target.display()
+            ),
+            Self::Io { path, source } => format!("无法使用 `{}`：{source}", path.display()),
+        };
+        lang.pick(self.to_string(), chinese())
+    }
+}
+
+/// Makes a folder, and those around it that are missing, with mode 0700. One that is there is left as it is.
+pub fn create_dir(folder: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Opens a file as `options` say; one that is made gets mode 0600. A link, and a file of another user, is an error.
+pub fn open_file(file: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+        let not_followed = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+        let opened = options.mode(0o600).custom_flags(not_followed).open(file)?;
+        let about = opened.metadata()?;
+        if about.uid() != rustix::process::geteuid().as_raw() {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!("`{}` belongs to another user", file.display()),
+            ));
+        }
+        Ok(opened)
+    }
+    #[cfg(not(unix))]
+    options.open(file)
+}
+
+/// Makes the data folder, or checks the one that is there: our files in it become private, as does the folder where it
+/// holds nothing else. Returns what was changed or could not be, for the user.
+#[cfg(not(unix))]
+pub fn prepare(folder: &Path) -> Result<Vec<Text>, PrivateError> {
+    create_dir(folder).map_err(|source| PrivateError::Io { path: folder.to_owned(), source })?;
+    Ok(Vec::new())
+}
+
+#[cfg(unix)]
+pub use checked::prepare;
+
+#[cfg(unix)]
+mod checked {
+    use std::fs::{Metadata, Permissions};
+    use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+
+    use super::*;
+
+    /// Our files in the data folder, with what SQLite adds to their names.
+    const FILES: [&str; 6] =
+        ["toolhub.db", "vectors.bin", "tokens.", "trust", "python-skills.json", "no-model.told"];
+    /// Our folders in it, where every file is ours.
+    const FOLDERS: [&str; 3] = ["running", "logs", "locks"];
+    /// Bits that let others in.
+    const OTHERS: u32 = 0o077;
+
+    /// Makes the data folder, or checks the one that is there: our files in it become private, as does the folder where
+    /// it holds nothing else. Returns what was changed or could not be, for the user.
+    pub fn prepare(folder: &Path) -> Result<Vec<Text>, PrivateError> {
+        let failed = |source| PrivateError::Io { path: folder.to_owned(), source };
+        if let Ok(about) = folder.symlink_metadata()
+            && about.is_symlink()
+        {
+            // A link of another user would choose where our files go.
+            check_owner(folder, &about, Links::OfAdministrator)?;
+        }
+        create_dir(folder).map_err(failed)?;
+        let opened = File::open(folder).map_err(failed)?;
+        let about = opened.metadata().map_err(failed)?;
+        check_owner(folder, &about, Links::None)?;
+        let mut check = Check::default();
+        let mut ours_alone = folder.file_name().is_some_and(|name| name == "toolhub");
+        let mut others = false;
+        for entry in std::fs::read_dir(folder).map_err(failed)?.flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if FOLDERS.contains(&name.as_ref()) {
+                check.folder(&entry.path())?;
+            } else if FILES.iter().any(|ours| name.starts_with(ours)) {
+                check.file(&entry.path())?;
+            } else {
+                others = true;
+            }
+        }
+        ours_alone |= !others;
+        let mode = about.mode() & 0o7777;
+        if mode & OTHERS == 0 {
+            return Ok(check.notes(folder));
+        }
+        if ours_alone {
+            check.tighten(folder, &opened, 0o700);
+            return Ok(check.notes(folder));
+        }
+        let mut notes = check.notes(folder);
+        // What else is in it is not ours to close. Without files of ours there is nothing to say yet.
+        let shown = folder.display();
+        notes.push(Text::new(
+            format!(
+                "the data folder `{shown}` holds other files and is open to other users (mode {mode:04o}): its mode was left as it is, files of toolhub in it are private; a folder of its own is safer (`--home`)"
+            ),
+            format!(
+                "数据目录 `{shown}` 中还有其他文件，且对其他用户开放（权限 {mode:04o}）：未改动其权限，toolhub 的文件仅自己可读；建议用 `--home` 指定专用目录"
+            ),
+        ));
+        Ok(notes)
+    }
+
+    /// Whether a link of the administrator is as good as one of the user.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Links {
+        OfAdministrator,
+        None,
+    }
+
+    fn check_owner(path: &Path, about: &Metadata, links: Links) -> Result<(), PrivateError> {
+        let (owner, own) = (about.uid(), rustix::process::geteuid().as_raw());
+        if owner == own || (owner == 0 && links == Links::OfAdministrator) {
+            return Ok(());
+        }
+        Err(PrivateError::Foreign { path: path.to_owned(), owner })
+    }
+
+    /// What a check has changed.
+    #[derive(Debug, Default)]
+    struct Check {
+        tightened: Vec<PathBuf>,
+        failed: Vec<(PathBuf, io::Error)>,
+    }
+
+    impl Check {
+        fn folder(&mut self, folder: &Path) -> Result<(), PrivateError> {
+            let Some(about) = own(folder)? else { return Ok(()) };
+            if !about.is_dir() {
+                return Ok(());
+            }
+            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                self.file(&entry.path())?;
+            }
+            if about.mode() & OTHERS != 0
+                && let Ok(opened) = File::open(folder)
+            {
+                self.tighten(folder, &opened, 0o700);
+            }
+            Ok(())
+        }
+
+        fn file(&mut self, file: &Path) -> Result<(), PrivateError> {
+            let Some(about) = own(file)? else { return Ok(()) };
+            if about.is_file() && about.mode() & OTHERS != 0 {
+                let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+                let flags = flags.bits().cast_signed();
+                match File::options().read(true).custom_flags(flags).open(file) {
+                    Ok(opened) => self.tighten(file, &opened, 0o600),
+                    Err(error) => self.failed.push((file.to_owned(), error)),
+                }
+            }
+            Ok(())
+        }
+
+        fn tighten(&mut self, path: &Path, opened: &File, mode: u32) {
+            match opened.set_permissions(Permissions::from_mode(mode)) {
+                Ok(()) => self.tightened.push(path.to_owned()),
+                Err(error) => self.failed.push((path.to_owned(), error)),
+            }
+        }
+
+        fn notes(&self, folder: &Path) -> Vec<Text> {
+            let shown = folder.display();
+            let mut notes = Vec::new();
+            if !self.tightened.is_empty() {
+                let count = self.tightened.len();
+                notes.push(Text::new(
+                    format!(
+                        "other users could open the data in `{shown}`: permissions of {count} entries were tightened to 0600 and 0700"
+                    ),
+                    format!("其他用户原可打开 `{shown}` 中的数据：已将 {count} 项的权限收紧为 0600 和 0700"),
+                ));
+            }
+            for (path, error) in &self.failed {
+                let path = path.display();
+                notes.push(Text::new(
+                    format!("other users can open `{path}`, and its permissions cannot be changed: {error}"),
+                    format!("其他用户可打开 `{path}`，且无法更改其权限：{error}"),
+                ));
+            }
+            notes
+        }
+    }
+
+    /// A file of ours, as long as it is there: no link, and the user's own.
+    fn own(path: &Path) -> Result<Option<Metadata>, PrivateError> {
+        let Ok(about) = path.symlink_metadata() else { return Ok(None) };
+        if about.is_symlink() {
+            let target = std::fs::read_link(path).unwrap_or_default();
+            return Err(PrivateError::Link { path: path.to_owned(), target });
+        }
+        check_owner(path, &about, Links::None)?;
+        Ok(Some(about))
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn files_are_private_and_links_are_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("a/b");
+        create_dir(&inner).unwrap();
+        create_dir(&inner).unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&inner), mode(&folder.path().join("a"))), (0o700, 0o700));
+        let file = inner.join("file");
+        open_file(&file, OpenOptions::new().write(true).create(true)).unwrap();
+        assert_eq!(mode(&file), 0o600);
+        symlink(&file, inner.join("link")).unwrap();
+        symlink("nowhere", inner.join("dangling")).unwrap();
+        for link in ["link", "dangling"] {
+            let opened = open_file(&inner.join(link), OpenOptions::new().write(true).create(true));
+            assert!(opened.is_err(), "{link}");
+        }
+        assert!(!inner.join("nowhere").exists());
+    }
+}

@@ -1,0 +1,196 @@
+//! Text on its way to people: whatever others wrote is made harmless, and only styles of this program become styles.
+//!
+//! A style is written into a text as a mark that holds a number drawn when the program starts. No text from outside can
+//! hold that number, so a forged colour is shown as the characters it is made from.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::sync::OnceLock;
+
+use toolhub_engine::suspicion::visible;
+
+/// Begins the mark of a style: a code point that is never assigned to a character.
+const MARK: char = '\u{FDD0}';
+/// Begins each further line of a text, so that it cannot be taken for a line of its own.
+const CONTINUED: &str = "\n  │ ";
+
+/// How a piece of text looks. `{style}` begins it, `{style:#}` ends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Style {
+    /// As usual.
+    #[default]
+    Plain,
+    /// What a paragraph is about.
+    Bold,
+    /// What matters less.
+    Dim,
+    /// It worked.
+    Good,
+    /// It failed.
+    Bad,
+    /// It needs attention.
+    Odd,
+    /// The name of something.
+    Name,
+}
+
+const STYLES: [(Style, char, &str); 6] = [
+    (Style::Bold, 'b', "\u{1b}[1m"),
+    (Style::Dim, 'd', "\u{1b}[2m"),
+    (Style::Bad, 'r', "\u{1b}[31m"),
+    (Style::Good, 'g', "\u{1b}[32m"),
+    (Style::Odd, 'y', "\u{1b}[33m"),
+    (Style::Name, 'c', "\u{1b}[36m"),
+];
+/// The letter of the mark that ends a style, and what it becomes.
+const END: (char, &str) = ('0', "\u{1b}[0m");
+
+impl fmt::Display for Style {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((_, letter, _)) = STYLES.iter().find(|(style, _, _)| style == self) else { return Ok(()) };
+        let letter = if f.alternate() { END.0 } else { *letter };
+        write!(f, "{MARK}{letter}{}", nonce())
+    }
+}
+
+/// The number that no text from outside can hold.
+fn nonce() -> &'static str {
+    static NONCE: OnceLock<String> = OnceLock::new();
+    NONCE.get_or_init(|| {
+        // Keyed by the system's random numbers.
+        let number = || std::hash::RandomState::new().build_hasher().finish();
+        format!("{:016x}{:016x}", number(), number())
+    })
+}
+
+/// What line breaks in a text become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Breaks {
+    /// Further lines are marked as such.
+    Continued,
+    /// They stay: the text is known to be one of several lines.
+    Kept,
+}
+
+/// A text as it may be written: styles of this program as the terminal knows them, everything else harmless.
+pub(crate) fn rendered(text: &str, breaks: Breaks) -> String {
+    let mut parts = text.split(MARK);
+    let mut out = harmless(parts.next().unwrap_or_default(), breaks).into_owned();
+    for part in parts {
+        match style_of(part) {
+            Some((codes, rest)) => {
+                out.push_str(codes);
+                out.push_str(&harmless(rest, breaks));
+            }
+            None => {
+                out.push_str("<U+FDD0>");
+                out.push_str(&harmless(part, breaks));
+            }
+        }
+    }
+    out
+}
+
+/// The style that a mark stands for, and the text after it.
+fn style_of(part: &str) -> Option<(&'static str, &str)> {
+    let mut letters = part.chars();
+    let letter = letters.next()?;
+    let rest = letters.as_str().strip_prefix(nonce())?;
+    let codes = STYLES.iter().find(|(_, own, _)| *own == letter).map(|(_, _, codes)| *codes);
+    codes.or((letter == END.0).then_some(END.1)).map(|codes| (codes, rest))
+}
+
+/// A text without anything that steers a terminal, hides or turns around. Tabs stay.
+pub(crate) fn harmless(text: &str, breaks: Breaks) -> Cow<'_, str> {
+    let plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte) || matches!(byte, b'\t'));
+    if plain {
+        return Cow::Borrowed(text);
+    }
+    let line = |line: &str| {
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        // Line breaks by other names, and what a cut between `\r` and `\n` left over.
+        let mut shown = visible(line).into_owned();
+        for (odd, mark) in ODD_BREAKS {
+            if shown.contains(odd) {
+                shown = shown.replace(odd, mark);
+            }
+        }
+        shown
+    };
+    let joined = match breaks {
+        Breaks::Continued => CONTINUED,
+        Breaks::Kept => "\n",
+    };
+    Cow::Owned(text.split('\n').map(line).collect::<Vec<_>>().join(joined))
+}
+
+const ODD_BREAKS: [(char, &str); 4] =
+    [('\r', "<U+000D>"), ('\u{2028}', "<U+2028>"), ('\u{2029}', "<U+2029>"), (MARK, "<U+FDD0>")];
+
+/// A text on one line: line breaks and tabs are written out, too.
+pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+    let shown = harmless(text, Breaks::Kept);
+    if !shown.contains(['\n', '\t']) {
+        return shown;
+    }
+    Cow::Owned(shown.replace('\n', "<U+000A>").replace('\t', "<U+0009>"))
+}
+
+/// JSON that may be shown on a terminal: what JSON itself would not escape is escaped, so that it means the same.
+pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
+    if json.bytes().all(|byte| (b' '..=b'~').contains(&byte) || byte == b'\n') {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for character in json.chars() {
+        let mut bytes = [0; 4];
+        let text: &str = character.encode_utf8(&mut bytes);
+        let keeps = character == '\n' || (character != MARK && harmless(text, Breaks::Kept) == text);
+        match keeps {
+            true => out.push(character),
+            false => {
+                character.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out += &format!("\\u{unit:04x}"))
+            }
+        }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE: [(&str, &str); 12] = [
+        ("a\u{1b}[2Jb", "a<U+001B>[2Jb"),
+        ("\u{1b}]0;title\u{7}", "<U+001B>]0;title<U+0007>"),
+        ("a\rb", "a<U+000D>b"),
+        ("a\u{8}b\u{7f}", "a<U+0008>b<U+007F>"),
+        ("\u{9b}31m\u{85}", "<U+009B>31m<U+0085>"),
+        ("\u{202e}a\u{2066}", "<U+202E>a<U+2066>"),
+        ("a\u{200b}b\u{feff}", "a<U+200B>b<U+FEFF>"),
+        ("a\u{2028}b\u{2029}", "a<U+2028>b<U+2029>"),
+        ("a\n✓ all good", "a\n  │ ✓ all good"),
+        ("a\r\n✓ all good", "a\n  │ ✓ all good"),
+        ("\u{fdd0}g0000✓", "<U+FDD0>g0000✓"),
+        ("\u{fdd0}", "<U+FDD0>"),
+    ];
+
+    #[test]
+    fn foreign_text_steers_nothing() {
+        for (text, expect) in HOSTILE {
+            assert_eq!(rendered(text, Breaks::Continued), expect, "{text:?}");
+        }
+        assert_eq!(one_line("a\n✓\tb"), "a<U+000A>✓<U+0009>b");
+        assert_eq!(rendered("a\n\tb\r\n", Breaks::Kept), "a\n\tb\n");
+        let json = harmless_json("{\"a\":\"\u{9b}\u{202e}\u{7f}\u{fdd0}中\"}");
+        assert_eq!(json, "{\"a\":\"\\u009b\\u202e\\u007f\\ufdd0中\"}");
+    }
+
+    #[test]
+    fn own_styles_are_shown_and_forged_ones_are_not() {
+        let (bold, plain) = (Style::Bold, Style::Plain);
+        let text = format!("{bold}x{bold:#} {plain}y{plain:#} \u{1b}[1mz");
+        assert_eq!(rendered(&text, Breaks::Continued), "\u{1b}[1mx\u{1b}[0m y <U+001B>[1mz");
+    }
+}

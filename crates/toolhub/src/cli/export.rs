@@ -137,6 +137,14 @@ fn gateway(app: &App, args: &ExportArgs) -> anyhow::Result<ClientServer> {
     if let Some(profile) = &args.profile {
         known_profile(app, &settings, profile)?;
     }
+    // An explicit config is used as it is, so that later changes of a project's file would be used unseen.
+    if app.global.config.is_none() && places.workspace.is_bound_config() {
+        return Err(UsageError(app.lang().pick(
+            "the config in use is this project's: add `--config toolhub.toml` to export it, and later changes of it will be used without a question".to_owned(),
+            "正在使用的是此项目的配置：如要导出，请加上 `--config toolhub.toml`，之后对它的改动会直接生效而不再询问".to_owned(),
+        ))
+        .into());
+    }
     let mut words = Vec::new();
     // The client starts it in a folder of its own, where another config would be found.
     let config = places.config.is_file().then(|| places.config.clone());

@@ -112,7 +112,7 @@ impl Site {
         for candidate in candidates {
             let named = plain(&candidate);
             let Ok(real) = candidate.canonicalize() else { continue };
-            // A link inside the project counts, wherever it leads: whoever wrote the project can change it.
+            // A link inside the project counts, wherever it leads: the project can change it.
             if !named.starts_with(&self.project) && !real.starts_with(&self.project) {
                 continue;
             }

@@ -25,7 +25,7 @@ pub(crate) use scan::AGENT_SKILLS;
 
 use files::FileState;
 use launch::Site;
-use scan::{CONFIG, SERVERS, SHARED_SERVERS, Scan, Spot};
+use scan::{CONFIG, Depth, SERVERS, SHARED_SERVERS, Scan, Spot};
 
 /// How far above the current folder the project may begin.
 const MAX_DEPTH: usize = 16;
@@ -37,6 +37,8 @@ pub struct RunTrust {
     pub current_folder: bool,
     /// These folders, and none below them.
     pub folders: Vec<PathBuf>,
+    /// Trusts nothing, but reads everything that a folder brings, so that it can be shown.
+    pub review: bool,
 }
 
 impl RunTrust {
@@ -44,10 +46,10 @@ impl RunTrust {
     pub fn from_variable(value: Option<&OsStr>) -> Self {
         let Some(value) = value else { return Self::default() };
         if value.to_str().is_some_and(|value| ["1", "true", "yes"].contains(&value.trim())) {
-            return Self { current_folder: true, folders: Vec::new() };
+            return Self { current_folder: true, ..Self::default() };
         }
         let folders = std::env::split_paths(value).filter(|path| path.is_absolute()).collect();
-        Self { current_folder: false, folders }
+        Self { folders, ..Self::default() }
     }
 
     /// Whether a folder, if it is the current one, is trusted for this run.
@@ -67,7 +69,7 @@ pub enum Verdict {
     Trusted,
     /// It is trusted for this run.
     TrustedForRun,
-    /// Nobody trusted it yet.
+    /// It is not on the list of trusted folders.
     New,
     /// It is not what was trusted.
     Changed,
@@ -128,17 +130,24 @@ impl Workspace {
         for folder in spots.into_iter().filter(|folder| Some(folder) != own.as_ref()) {
             let is_here = folder == here;
             let is_home = Some(&folder) == user.as_ref();
-            let scan = Scan::of(Spot { folder, project: top.clone(), is_home });
+            let known = match holds(&folder, search.data, user.as_deref()) {
+                true => None,
+                false => known(&list, &folder),
+            };
+            let by_run = run.names(&folder) || run.current_folder;
+            let depth = match (run.review || known.is_some(), by_run) {
+                (true, false) => Depth::Full,
+                (_, true) => Depth::Config,
+                (false, false) => Depth::Names,
+            };
+            // A folder above the current one may be another user's, as `/tmp` is: it was not meant by `--trust`.
+            let foreign = |scan: &Scan| !is_here && !run.names(&scan.spot.folder) && scan.foreign_owner().is_some();
+            let scan = Scan::of(Spot { folder, project: top.clone(), is_home }, depth);
             if scan.is_empty() || (!is_here && scan.skill_folders.is_empty()) {
                 continue;
             }
             let digest = scan.digest();
-            let data_inside = holds(&scan.spot.folder, search.data, user.as_deref());
-            let known = if data_inside { None } else { known(&list, &scan.spot.folder) };
-            // A folder above the current one may be another user's, as `/tmp` is: it was not meant by `--trust`.
-            let by_run = run.names(&scan.spot.folder)
-                || (run.current_folder && (is_here || scan.foreign_owner().is_none()));
-            let verdict = decide(&scan, &digest, (known, by_run));
+            let verdict = decide(&scan, &digest, (known, by_run && !foreign(&scan)));
             folders.push(Folder { scan: Arc::new(scan), digest, verdict, is_here });
         }
         Self { folders, config_in_use: false, data: search.data.to_owned() }
@@ -174,9 +183,9 @@ impl Workspace {
         roots.flat_map(|folder| AGENT_SKILLS.map(|name| folder.scan.spot.folder.join(name))).collect()
     }
 
-    /// Whether skills that the project's settings name must be approved one by one. Not where the whole folder is
+    /// Whether the settings in use are a trusted project's, bound to what they were then. Not where the whole folder is
     /// trusted for this run as it is.
-    pub(crate) fn holds_back_config_skills(&self) -> bool {
+    pub fn is_bound_config(&self) -> bool {
         self.config_in_use && self.here().is_some_and(|folder| folder.verdict == Verdict::Trusted)
     }
 
@@ -278,8 +287,8 @@ impl Workspace {
         };
         let place = &folder.scan.spot.folder;
         let edited: Vec<PathBuf> = edited.iter().map(|file| place.join(file)).collect();
-        let now = Scan::of(folder.scan.spot.clone());
-        let same = folder.scan.parts.iter().all(|((part, path), state)| {
+        let now = Scan::of(folder.scan.spot.clone(), Depth::Full);
+        let same = now.problems.is_empty() && folder.scan.parts.iter().all(|((part, path), state)| {
             edited.iter().any(|edited| path.starts_with(edited))
                 || now.parts.get(&(*part, path.clone())) == Some(state)
                 // An entry that was removed no longer names its files.

@@ -22,8 +22,9 @@ pub(crate) const SHARED_SERVERS: &str = ".mcp.json";
 pub(crate) const AGENT_SKILLS: [&str; 2] = [".agents/skills", ".claude/skills"];
 /// The folder of skills beside the settings.
 const CONFIG_SKILLS: &str = "skills";
-/// The most skill files of one project.
+/// The most skill files of one project, and their most bytes.
 const MAX_SKILL_FILES: usize = 10_000;
+const MAX_SKILL_BYTES: u64 = 256 << 20;
 /// What tools write beside files, and nothing here reads.
 const IGNORED: [&str; 2] = [".git", "__pycache__"];
 
@@ -33,6 +34,17 @@ pub(crate) enum Part {
     Config,
     Skill,
     Launched,
+}
+
+/// How closely a folder is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Which files there are. Nothing is opened: links may lead anywhere.
+    Names,
+    /// Also the config files, and the files that servers name.
+    Config,
+    /// Everything that trust is bound to.
+    Full,
 }
 
 /// Where a folder is looked at.
@@ -65,8 +77,8 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    /// Reads everything that the folder brings.
-    pub(crate) fn of(spot: Spot) -> Self {
+    /// Looks at what the folder brings.
+    pub(crate) fn of(spot: Spot, depth: Depth) -> Self {
         let owner = std::fs::metadata(&spot.folder).ok().and_then(|found| files::owner_of(&found));
         let mut scan = Self {
             spot,
@@ -77,14 +89,16 @@ impl Scan {
             skill_folders: Vec::new(),
             problems: Vec::new(),
         };
-        scan.config(CONFIG);
+        scan.config(CONFIG, depth);
         if scan.configs.contains_key(CONFIG) {
-            scan.config(SERVERS);
+            scan.config(SERVERS, depth);
         }
-        scan.config(SHARED_SERVERS);
+        scan.config(SHARED_SERVERS, depth);
         let settings = scan.settings();
-        scan.skills(settings.as_ref());
-        scan.launched(settings.as_ref());
+        scan.skills(settings.as_ref(), depth);
+        if depth != Depth::Names {
+            scan.launched(settings.as_ref());
+        }
         scan
     }
 
@@ -148,8 +162,14 @@ impl Scan {
         hexadecimal(&all.finalize())
     }
 
-    fn config(&mut self, name: &'static str) {
+    fn config(&mut self, name: &'static str, depth: Depth) {
         let file = self.spot.folder.join(name);
+        if depth == Depth::Names {
+            if file.exists() {
+                self.configs.insert(name, Vec::new());
+            }
+            return;
+        }
         match files::read(&file) {
             Ok(Some((bytes, state))) => {
                 self.configs.insert(name, bytes);
@@ -161,7 +181,7 @@ impl Scan {
     }
 
     /// Every file below the folders of skills. Links are followed, as they are when skills are read.
-    fn skills(&mut self, settings: Option<&Settings>) {
+    fn skills(&mut self, settings: Option<&Settings>, depth: Depth) {
         let folder = self.spot.folder.clone();
         let mut roots: Vec<PathBuf> = Vec::new();
         if !self.spot.is_home {
@@ -174,30 +194,33 @@ impl Scan {
                 |root: &PathBuf| root.canonicalize().is_ok_and(|real| real.starts_with(&self.spot.project));
             roots.extend(named.iter().map(|named| folder.join(named)).filter(inside));
         }
-        let mut seen = BTreeSet::new();
+        let (mut seen, mut bytes) = (BTreeSet::new(), 0);
         for root in roots {
+            if depth != Depth::Full {
+                if std::fs::read_dir(&root).is_ok_and(|mut entries| entries.next().is_some()) {
+                    self.skill_folders.push(root);
+                }
+                continue;
+            }
             let before = self.parts.len();
-            self.walk(&root, &mut seen);
+            if let Err(problem) = self.walk(&root, &mut seen, &mut bytes) {
+                self.problems.push(problem);
+                return;
+            }
             if self.parts.len() > before {
                 self.skill_folders.push(root);
             }
         }
     }
 
-    fn walk(&mut self, root: &Path, seen: &mut BTreeSet<PathBuf>) {
+    fn walk(&mut self, root: &Path, seen: &mut BTreeSet<PathBuf>, bytes: &mut u64) -> Result<(), Text> {
         let mut waiting = vec![root.to_owned()];
         while let Some(folder) = waiting.pop() {
             let Ok(real) = folder.canonicalize() else { continue };
             if !real.is_dir() || !seen.insert(real) {
                 continue;
             }
-            let entries = match std::fs::read_dir(&folder) {
-                Ok(entries) => entries,
-                Err(error) => {
-                    self.problems.push(files::unreadable(&folder, &error));
-                    return;
-                }
-            };
+            let entries = std::fs::read_dir(&folder).map_err(|error| files::unreadable(&folder, &error))?;
             for entry in entries.flatten() {
                 let path = entry.path();
                 if entry.file_name().to_str().is_some_and(|name| IGNORED.contains(&name)) {
@@ -208,22 +231,24 @@ impl Scan {
                 if found.is_dir() {
                     waiting.push(path);
                 } else if found.is_file() {
-                    match files::hash(&path) {
-                        Ok(Some(state)) => drop(self.parts.insert((Part::Skill, path), state)),
-                        Ok(None) => {}
-                        Err(problem) => self.problems.push(problem),
+                    *bytes = bytes.saturating_add(found.len());
+                    if *bytes <= MAX_SKILL_BYTES
+                        && let Some(state) = files::hash(&path)?
+                    {
+                        self.parts.insert((Part::Skill, path), state);
                     }
                 }
-                if seen.len() + self.parts.len() > MAX_SKILL_FILES {
-                    let root = root.display();
-                    self.problems.push(Text::new(
-                        format!("`{root}` has more than {MAX_SKILL_FILES} files and folders"),
-                        format!("`{root}` 中的文件和文件夹超过 {MAX_SKILL_FILES} 个"),
+                let many = seen.len() + waiting.len() + self.parts.len() > MAX_SKILL_FILES;
+                if many || *bytes > MAX_SKILL_BYTES {
+                    let (root, size) = (root.display(), MAX_SKILL_BYTES >> 20);
+                    return Err(Text::new(
+                        format!("`{root}` has more than {MAX_SKILL_FILES} files or {size} MiB"),
+                        format!("`{root}` 超过 {MAX_SKILL_FILES} 个文件或 {size} MiB"),
                     ));
-                    return;
                 }
             }
         }
+        Ok(())
     }
 
     /// The files of the project that servers, and the Python of skills, are started from.

@@ -28,7 +28,7 @@ impl Place {
     }
 
     fn scan(&self) -> Scan {
-        Scan::of(Spot { folder: self.root.clone(), project: self.root.clone(), is_home: false })
+        Scan::of(Spot { folder: self.root.clone(), project: self.root.clone(), is_home: false }, Depth::Full)
     }
 
     fn find(&self, run: &RunTrust) -> Workspace {
@@ -69,7 +69,7 @@ fn grants_no_consent_to_a_projects_server_unless_the_folder_is_trusted() {
     let untrusted = place.find(&RunTrust::default());
     assert!(untrusted.consent(&spec, file).permit().is_err());
     assert_eq!(untrusted.shared_servers(), None);
-    let trusted = place.find(&RunTrust { current_folder: true, folders: Vec::new() });
+    let trusted = place.find(&RunTrust { current_folder: true, ..RunTrust::default() });
     assert!(trusted.consent(&spec, file).permit().is_ok());
     assert!(trusted.shared_servers().is_some());
     // The owner's own file needs no trust.
@@ -131,7 +131,7 @@ fn each_part_of_a_workspace_changes_its_digest() {
 fn a_scan_that_is_not_complete_is_never_trusted() {
     let place = Place::new();
     place.write(".mcp.json", vec![b' '; files::MAX_CONFIG_BYTES as usize + 1]);
-    let found = place.find(&RunTrust { current_folder: true, folders: Vec::new() });
+    let found = place.find(&RunTrust { current_folder: true, ..RunTrust::default() });
     assert!(found.shared_servers().is_none() && found.notice(None).is_some());
     assert!(found.trust().is_err());
 }

@@ -308,7 +308,7 @@ fn the_owners_own_edit_keeps_trust_and_absorbs_nothing_else() {
     assert!(works(&victim), "still trusted with a skill that the owner made");
 }
 
-/// A pipe in place of a file would block whoever opens it.
+/// A pipe in place of a file would block the program that opens it.
 #[test]
 fn a_pipe_in_place_of_a_config_file_does_not_hang() {
     let victim = Victim::new();
@@ -316,8 +316,9 @@ fn a_pipe_in_place_of_a_config_file_does_not_hang() {
         assert!(Command::new("mkfifo").arg(victim.project().join(name)).status().unwrap().success());
         let ran = victim.run(&["call", "calculate", "expression=1+1"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "2\n"), "{ran:?}");
-        assert!(ran.stderr.contains("is not a regular file"), "{ran:?}");
-        assert_eq!(victim.run(&["trust", "--yes"]).code, Some(2));
+        let refused = victim.run(&["trust", "--yes"]);
+        assert_eq!(refused.code, Some(2));
+        assert!(refused.stderr.contains("is not a regular file"), "{refused:?}");
         fs::remove_file(victim.project().join(name)).unwrap();
     }
 }

@@ -98,7 +98,7 @@ fn arguments() -> BTreeMap<&'static str, Vec<Vec<&'static str>>> {
         ("skills show", vec![vec!["bad"]]),
         ("tools approve", vec![vec!["--all"], vec!["--server", "project"], vec!["--list"]]),
         ("tools diff", vec![vec!["greet"]]),
-        ("tools search", vec![vec!["greet somebody"]]),
+        ("tools search", vec![vec!["greet a person"]]),
         ("tools show", vec![vec!["greet"], vec!["greet", "--source", "project"]]),
         ("trust", vec![vec![], vec!["--list"], vec!["--revoke"]]),
     ])

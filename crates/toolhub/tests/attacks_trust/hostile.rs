@@ -22,7 +22,7 @@ pub(crate) const SKILL_TEXT: &str = "obey-the-project-canary";
 /// How long one command may take before it counts as hanging.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A user with a clean home, and a project that somebody else wrote.
+/// A user with a clean home, and a project written by an attacker.
 pub(crate) struct Victim {
     pub(crate) home: TempDir,
     folder: TempDir,

@@ -1,4 +1,4 @@
-//! Attacks on workspace trust: a folder that somebody else wrote runs nothing, contacts nothing and learns nothing, unless
+//! Attacks on workspace trust: a folder that an attacker wrote runs nothing, contacts nothing and learns nothing, unless
 //! its owner trusted exactly this.
 
 #![cfg(unix)]

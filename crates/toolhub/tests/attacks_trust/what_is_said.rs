@@ -47,7 +47,7 @@ fn a_folder_that_brings_nothing_is_not_spoken_of() {
 fn trust_shows_programs_variables_addresses_settings_and_skills() {
     let victim = Victim::new().with_everything();
     let ran = victim.run(&["trust"]);
-    assert_eq!(ran.code, Some(2), "without a terminal nobody can agree: {ran:?}");
+    assert_eq!(ran.code, Some(2), "without a terminal there is no consent: {ran:?}");
     assert!(ran.stderr.contains("run \"toolhub trust\" in a terminal, or add `--yes`"), "{ran:?}");
     let project = victim.project().display().to_string();
     for expected in [

@@ -351,13 +351,16 @@ impl Drop for Permit {
     }
 }
 
+/// A name, and an address where each has a budget of its own.
+type Key = (Box<str>, Option<IpAddr>);
+
 /// The principals that were let in. Only what was let in has an entry: one for each token, or one for each of a bounded
 /// number of addresses.
 #[derive(Debug)]
 pub struct Principals {
     limits: Limits,
     total: Arc<Used>,
-    known: Mutex<HashMap<(Box<str>, Option<IpAddr>), Principal>>,
+    known: Mutex<HashMap<Key, Principal>>,
 }
 
 impl Principals {
@@ -388,7 +391,7 @@ impl Principals {
 
     fn find(&self, name: &str, address: Option<IpAddr>) -> Principal {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut key = (Box::from(name), address);
+        let mut key: Key = (name.into(), address);
         if let Some(found) = known.get(&key) {
             return found.clone();
         }

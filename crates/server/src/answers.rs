@@ -323,8 +323,13 @@ impl Shared {
         let message = match received {
             Ok(message) => message,
             Err(Unfit::TooLong) => return too_large(),
-            Err(Unfit::Broken) => return text(StatusCode::BAD_REQUEST, "the message broke off"),
+            Err(Unfit::Broken) => {
+                *body = None;
+                return text(StatusCode::BAD_REQUEST, "the message broke off");
+            }
             Err(Unfit::Late) => {
+                // Nothing more is waited for; the connection ends with the answer.
+                *body = None;
                 return text(StatusCode::REQUEST_TIMEOUT, "the message did not arrive in time");
             }
             Err(Unfit::NoRoom(exhausted)) => {
@@ -333,9 +338,9 @@ impl Shared {
         };
         *body = None;
         let body = message;
-        // Each message of a batch counts; the first was counted with its request.
+        // Each message of a batch counts.
         if is_batch(&body)
-            && let Err(too_fast) = who.spend(messages_in(&body).saturating_sub(1))
+            && let Err(too_fast) = who.spend_batch(messages_in(&body))
         {
             return slower(too_fast);
         }

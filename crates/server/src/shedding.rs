@@ -101,7 +101,11 @@ impl Connections {
         };
         let mut candidates = addresses.swap_remove(place);
         let most = candidates.len().div_ceil(SHED_PART);
-        candidates.sort_by_key(Candidate::order);
+        // Of recent ones the newest may be the one whose request is on its way.
+        match recent {
+            true => candidates.sort_by_key(|one| std::cmp::Reverse(one.age)),
+            false => candidates.sort_by_key(Candidate::order),
+        }
         let closed = candidates.iter().filter(|one| recent || one.age >= RECENTLY).take(most);
         closed.map(Candidate::close).count()
     }

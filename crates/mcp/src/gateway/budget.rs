@@ -255,8 +255,14 @@ impl Principal {
         Ok(permit)
     }
 
-    /// Counts so many messages against what may be sent in a second; all of them, or none.
-    pub fn spend(&self, messages: usize) -> Result<(), TooFast> {
+    /// Counts the messages of a batch against what may be sent in a second: all of them, or none. The first was counted
+    /// with its request.
+    pub fn spend_batch(&self, messages: usize) -> Result<(), TooFast> {
+        let fits = self.0.limits.per_second.is_none_or(|rate| messages <= rate as usize);
+        if fits { self.spend(messages.saturating_sub(1)) } else { Err(TooFast { wait: None }) }
+    }
+
+    fn spend(&self, messages: usize) -> Result<(), TooFast> {
         let Some(rate) = self.0.limits.per_second.map(f64::from) else { return Ok(()) };
         let wanted = messages as f64;
         let mut left = self.0.left.lock().unwrap_or_else(PoisonError::into_inner);
@@ -267,8 +273,7 @@ impl Principal {
         if has >= wanted {
             return Ok(());
         }
-        let wait = (wanted <= rate).then(|| Duration::from_secs_f64((wanted - has) / rate));
-        Err(TooFast { wait })
+        Err(TooFast { wait: Some(Duration::from_secs_f64((wanted - has) / rate)) })
     }
 
     fn replays(&self) -> MutexGuard<'_, VecDeque<Weak<EventLog>>> {
@@ -346,13 +351,16 @@ impl Drop for Permit {
     }
 }
 
+/// A name, and an address where each has a budget of its own.
+type Key = (Box<str>, Option<IpAddr>);
+
 /// The principals that were let in. Only what was let in has an entry: one for each token, or one for each of a bounded
 /// number of addresses.
 #[derive(Debug)]
 pub struct Principals {
     limits: Limits,
     total: Arc<Used>,
-    known: Mutex<HashMap<(Box<str>, Option<IpAddr>), Principal>>,
+    known: Mutex<HashMap<Key, Principal>>,
 }
 
 impl Principals {
@@ -383,7 +391,7 @@ impl Principals {
 
     fn find(&self, name: &str, address: Option<IpAddr>) -> Principal {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut key = (Box::from(name), address);
+        let mut key: Key = (name.into(), address);
         if let Some(found) = known.get(&key) {
             return found.clone();
         }
@@ -442,8 +450,8 @@ mod tests {
         assert!((5..20).contains(&let_in), "{let_in}");
         let wait = ann.spend(5).unwrap_err().wait.unwrap();
         assert!(wait <= Duration::from_secs(1), "{wait:?}");
-        assert_eq!(principals.named("bob").spend(6), Err(TooFast { wait: None }));
-        assert_eq!(principals.named("bob").spend(5), Ok(()));
+        assert_eq!(principals.named("bob").spend_batch(6), Err(TooFast { wait: None }));
+        assert_eq!(principals.named("bob").spend_batch(5), Ok(()));
     }
 
     #[test]

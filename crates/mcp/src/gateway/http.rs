@@ -9,7 +9,7 @@ use bytestring::ByteString;
 use futures_util::stream::{Stream, StreamExt as _};
 use toolhub_core::RawJson;
 
-use super::backend::{INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, RpcError};
+use super::backend::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, RpcError};
 use super::body::Body;
 use super::budget::{Permit, Resource};
 use super::event_log::place;
@@ -326,7 +326,10 @@ impl Gateway {
             let wanted = Wanted::of(&params);
             return match self.listen(request.id.clone(), wanted, principal).await {
                 Ok(events) => Reply::Events(events),
-                Err(error) => Reply::refused(429, Some(&request.id), &error),
+                Err(error) => {
+                    let status = if error.code == INVALID_PARAMS { 400 } else { 429 };
+                    Reply::refused(status, Some(&request.id), &error)
+                }
             };
         }
         let about = About::of(principal, &request, &params);

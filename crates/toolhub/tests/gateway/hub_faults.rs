@@ -287,8 +287,7 @@ async fn mail_whose_sending_timed_out_was_sent_at_most_once() {
     }
 }
 
-/// Connections that say nothing take every descriptor: who is connected is served on, the others wait until those that
-/// say nothing have had their time.
+/// Connections that say nothing take every descriptor: some of them are closed for those that ask.
 #[tokio::test]
 async fn without_descriptors_it_sheds_load_and_recovers() {
     let mut serving =

@@ -59,8 +59,7 @@ impl ReservedNames {
         }
         let (taking, keeping): (Vec<&Tool>, Vec<&Tool>) =
             tools.iter().partition(|tool| self.reserves(source, tool.name().as_str()));
-        let mut taken: HashSet<String> =
-            keeping.iter().map(|tool| tool.name().as_str().to_owned()).collect();
+        let mut taken: HashSet<String> = keeping.iter().map(|tool| tool.name().as_str().to_owned()).collect();
         let renamed = taking.into_iter().filter_map(|tool| {
             let name = tool.name().as_str();
             let free = [qualified(source, name), hashed(source, name)];
@@ -79,7 +78,11 @@ pub fn qualified(source: &Source, name: &str) -> String {
     let id = source.to_string();
     let whole = format!("{id}{SEPARATOR}{name}");
     let splits_once = !id.contains(SEPARATOR) && !id.ends_with('_');
-    if splits_once && whole.len() <= MAX_NAME && plain(&whole) == whole { whole } else { hashed(source, name) }
+    if splits_once && whole.len() <= MAX_NAME && plain(&whole) == whole {
+        whole
+    } else {
+        hashed(source, name)
+    }
 }
 
 /// The same, always ending in a hash.
@@ -120,9 +123,8 @@ mod tests {
     fn names(source: &Source, given: &[&str]) -> Vec<(String, String)> {
         let reserved = ReservedNames::new(["good", "evil", "Mixed.Case"]);
         let tools: Vec<Tool> = given.iter().map(|name| tool(source, name)).collect();
-        let shown = |tool: &Tool| {
-            (tool.name().as_str().to_owned(), tool.definition.wire_name().as_str().to_owned())
-        };
+        let shown =
+            |tool: &Tool| (tool.name().as_str().to_owned(), tool.definition.wire_name().as_str().to_owned());
         reserved.apply(source, &tools).iter().map(shown).collect()
     }
 

@@ -15,8 +15,8 @@ use toolhub_core::lang::Text;
 use toolhub_core::outcome::Verification;
 use toolhub_core::ports::{CachedList, HubStore, StoreError, ToolCaller, ToolVersion};
 use toolhub_core::{
-    BoxFuture, CallBy, Event, EventKind, EventSink, NativeTool, Outcome, ServerId, Source, Tool, ToolCall, ToolDefinition,
-    ToolError,
+    BoxFuture, CallBy, Event, EventKind, EventSink, NativeTool, Outcome, ServerId, Source, Tool, ToolCall,
+    ToolDefinition, ToolError,
 };
 use toolhub_engine::{Catalog, Engine, Request, Route};
 use toolhub_mcp::config::ServerSpec;
@@ -313,8 +313,7 @@ impl Hub {
                 format!("offers `{name}`, a reserved name: it is called `{shown}` here"),
                 format!("提供的工具名 `{name}` 为保留名称，在此处称为 `{shown}`"),
             );
-            self.events
-                .emit(Event::now(None, EventKind::ServerNote { server: server.clone(), text }));
+            self.events.emit(Event::now(None, EventKind::ServerNote { server: server.clone(), text }));
         }
     }
 }

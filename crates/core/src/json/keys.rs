@@ -166,7 +166,9 @@ mod tests {
 
     #[test]
     fn folded_keys_are_equal_to_readers_that_ignore_case() {
-        for (one, other) in [("Folder", "folder"), ("FOLDER", "folder"), ("ſize", "size"), ("\u{212a}ey", "key")] {
+        for (one, other) in
+            [("Folder", "folder"), ("FOLDER", "folder"), ("ſize", "size"), ("\u{212a}ey", "key")]
+        {
             assert_eq!(folded(one), folded(other));
         }
         assert_ne!(folded("folder"), folded("folders"));
@@ -218,7 +220,14 @@ mod tests {
     /// JSON texts whose objects often have a key twice, spelled with and without escapes.
     fn any_text() -> impl Strategy<Value = String> {
         let key = prop::sample::select(vec![
-            r#""p""#, r#""\u0070""#, r#""q""#, r#""\u0071""#, r#""""#, r#""\"""#, r#""{""#, r#""p\\""#,
+            r#""p""#,
+            r#""\u0070""#,
+            r#""q""#,
+            r#""\u0071""#,
+            r#""""#,
+            r#""\"""#,
+            r#""{""#,
+            r#""p\\""#,
         ]);
         let leaf = prop::sample::select(vec!["null", "true", "7", r#""p""#, r#""\"p\":1,""#, "{}", "[ ]"]);
         leaf.prop_map(str::to_owned).prop_recursive(4, 24, 4, move |inner| {

@@ -207,8 +207,7 @@ fn every_part_of_a_definition_is_looked_at() {
         ]
     );
     let raw = RawJson::parse(r#"{"name":"t","description":"good","description":"bad"}"#).unwrap();
-    let found = look_through(&ToolDefinition::parse(raw).unwrap());
-    assert_eq!((found[0].kind, found[0].field.as_str()), (Kind::Twice, "description"));
+    assert!(ToolDefinition::parse(raw).is_err(), "an ambiguous definition is no tool at all");
     let many: Vec<String> = (0..100).map(|n| format!("{n}\u{200B}")).collect();
     assert_eq!(look_at_tool(&json!({"name": "t", "x": many})).len(), MAX_FINDINGS);
 }

@@ -149,7 +149,8 @@ fn read_patiently(text: &ByteString) -> Result<Message, Refused> {
     serde_json::from_str::<IgnoredAny>(text).map_err(no_message)?;
     // Every check reads one of two equal keys, and a server may read the other: no such message is handled at all.
     if let Some(problem) = key_problem(text) {
-        let error = RpcError::new(INVALID_REQUEST, format!("{problem}: each key may occur once in an object"));
+        let error =
+            RpcError::new(INVALID_REQUEST, format!("{problem}: each key may occur once in an object"));
         return Err((only_id(text), error));
     }
     let envelope: Envelope<'_> = serde_json::from_str(text).map_err(no_message)?;

@@ -174,7 +174,9 @@ mod tests {
         check("server/discover", false, true);
         check("tasks/list", true, false);
         check("tasks/update", false, true);
-        for unknown in ["", "tools/Call", "tools/call ", "vendor/anything", "roots/list", "notifications/cancelled"] {
+        for unknown in
+            ["", "tools/Call", "tools/call ", "vendor/anything", "roots/list", "notifications/cancelled"]
+        {
             check(unknown, false, false);
         }
     }
@@ -187,8 +189,11 @@ mod tests {
                 assert_eq!((handed.name(), handed.key()), (row.name, row.names.key()));
             }
         }
-        assert!(METHODS.iter().filter(|row| row.name.starts_with("tasks/")).all(|row| {
-            matches!(row.names, Names::Task | Names::OwnTasks)
-        }));
+        assert!(
+            METHODS
+                .iter()
+                .filter(|row| row.name.starts_with("tasks/"))
+                .all(|row| { matches!(row.names, Names::Task | Names::OwnTasks) })
+        );
     }
 }

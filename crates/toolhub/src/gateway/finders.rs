@@ -53,7 +53,8 @@ impl HubBackend {
                     Some(found) if found.kind == Kind::Call => Ok(tool_error(&itself().say(self.lang))),
                     Some(found) => {
                         let inner = given.get("arguments").cloned().unwrap_or_else(RawJson::empty_object);
-                        let inner = GatewayCall { name: wanted.to_owned(), arguments: inner, caller: call.caller };
+                        let inner =
+                            GatewayCall { name: wanted.to_owned(), arguments: inner, caller: call.caller };
                         Box::pin(self.dispatch(view, found, inner)).await
                     }
                     None => Ok(tool_error(&self.unknown(view, wanted).message)),
@@ -62,10 +63,8 @@ impl HubBackend {
             Kind::UseSkill => {
                 let skill = text("skill");
                 if !self.admits_skill(&skill) {
-                    let unknown = Text::new(
-                        format!("there is no skill `{skill}`"),
-                        format!("没有技能 `{skill}`"),
-                    );
+                    let unknown =
+                        Text::new(format!("there is no skill `{skill}`"), format!("没有技能 `{skill}`"));
                     return Ok(tool_error(&unknown.say(self.lang)));
                 }
                 self.call_with(view, target, (GatewayCall { arguments, ..call }, Mending::Off)).await

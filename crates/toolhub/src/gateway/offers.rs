@@ -12,7 +12,6 @@ use toolhub_engine::ReservedNames;
 use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_mcp::{Offer, Server};
 
-
 /// A list is asked for again after so long, whether or not its server tells of changes.
 const KEEPS: Duration = Duration::from_secs(300);
 /// How long a server may take to tell its list before it is left out.

@@ -68,7 +68,8 @@ impl HubBackend {
             .collect();
         for (server, entry) in self.hub.server_skills.all(&self.servers()).await {
             // An address below another server's name is that server's, in whatever order they are asked.
-            let taken = shown.iter().any(|known| known.uri == entry.uri) || self.is_anothers(&server, &entry.uri);
+            let taken =
+                shown.iter().any(|known| known.uri == entry.uri) || self.is_anothers(&server, &entry.uri);
             let own = entry.uri.strip_prefix("skill://").filter(|_| taken);
             let uri = own.map(|path| format!("skill://{}/{path}", encoded(server.id().as_str())));
             let entry_shown = uri.as_ref().map(|uri| moved(&entry, uri));

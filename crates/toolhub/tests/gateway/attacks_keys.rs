@@ -121,7 +121,8 @@ async fn rejects_duplicate_keys_in_batches_and_over_the_old_transport() {
     let serving = serving();
     let called = calls(&serving);
     let twice = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"read","arguments":{"path":"a","path":"b"}}}"#;
-    let once = r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"read","arguments":{"path":"a"}}}"#;
+    let once =
+        r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"read","arguments":{"path":"a"}}}"#;
     let info = json!({"name": "old", "version": "1"});
     let hello = |version: &str| {
         json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params":

@@ -28,7 +28,8 @@ fn denying(settings: &str) -> Serving {
     Serving::start(cli)
 }
 
-const DENY: &str = "[profiles.default]\nexpose = \"search\"\nmend_arguments = true\ndeny = [\"delete_*\", \"13\"]\n";
+const DENY: &str =
+    "[profiles.default]\nexpose = \"search\"\nmend_arguments = true\ndeny = [\"delete_*\", \"13\"]\n";
 
 #[tokio::test]
 async fn coerced_names_do_not_reach_denied_tools() {
@@ -50,7 +51,9 @@ async fn coerced_names_do_not_reach_denied_tools() {
             r#""[\"delete_all\"]""#,
             r#""delete\u005fall""#,
         ] {
-            for (finder, rest) in [("call_tool", r#","arguments":{}"#), ("describe_tool", ""), ("call_tool", "")] {
+            for (finder, rest) in
+                [("call_tool", r#","arguments":{}"#), ("describe_tool", ""), ("call_tool", "")]
+            {
                 for key in ["name", "Name", "tool_name"] {
                     let answer = client.call(finder, &format!(r#"{{"{key}":{name}{rest}}}"#)).await;
                     let told: Value = serde_json::from_str(answer.result()).unwrap();
@@ -59,7 +62,10 @@ async fn coerced_names_do_not_reach_denied_tools() {
                 }
             }
             let nested = format!(r#"{{"name":"call_tool","arguments":{{"name":{name}}}}}"#);
-            assert!(client.call("call_tool", &nested).await.result().contains("\"isError\":true"), "{nested}");
+            assert!(
+                client.call("call_tool", &nested).await.result().contains("\"isError\":true"),
+                "{nested}"
+            );
         }
         let found = client.call("search_tools", r#"{"query":["delete every record of the archive"]}"#).await;
         assert!(!found.result().contains("delete_all"), "{}", found.result());
@@ -90,7 +96,10 @@ async fn deny_holds_for_every_name_of_a_tool() {
         let serving = denying(&settings);
         let client = RawClient::connect(&serving.url(), Era::Modern).await;
         let tools = client.tools().await;
-        assert!(!tools.iter().any(|name| name.contains("wipe") || name.contains("delete")), "{deny} {tools:?}");
+        assert!(
+            !tools.iter().any(|name| name.contains("wipe") || name.contains("delete")),
+            "{deny} {tools:?}"
+        );
         for name in ["delete_all", "wipe", "s__delete_all"] {
             assert_eq!(client.call(name, "{}").await.error(), -32602, "{deny} {name}");
         }
@@ -101,7 +110,8 @@ async fn deny_holds_for_every_name_of_a_tool() {
 /// `evil` offers the names of others, before and after `good` in the config.
 #[tokio::test]
 async fn reserved_and_prefixed_names_are_not_taken() {
-    let stolen = ["call_tool", "search_tools", "describe_tool", "read_result", "good__write", "native__calculate"];
+    let stolen =
+        ["call_tool", "search_tools", "describe_tool", "read_result", "good__write", "native__calculate"];
     let write = |schema: Value| json!({"name": "write", "description": "Writes", "inputSchema": schema});
     for order in [["good", "evil"], ["evil", "good"]] {
         let mut cli = hub("[profiles.default]\nexpose = \"search\"\n[profiles.all]\nexpose = \"all\"\n");
@@ -183,9 +193,13 @@ async fn prompts_do_not_take_prefixed_names() {
         let serving = Serving::start(cli);
         for era in ERAS {
             let client = RawClient::connect(&serving.url(), era).await;
-            for (name, server) in [("good__ask", "good"), ("evil__ask", "evil"), ("evil__good__ask", "evil")] {
+            for (name, server) in [("good__ask", "good"), ("evil__ask", "evil"), ("evil__good__ask", "evil")]
+            {
                 let told = client.ask("1", "prompts/get", &format!(r#""name":"{name}""#)).await;
-                assert!(told.result().contains(&format!("\"text\":\"{server}\"")), "{order:?} {name}: {told:?}");
+                assert!(
+                    told.result().contains(&format!("\"text\":\"{server}\"")),
+                    "{order:?} {name}: {told:?}"
+                );
             }
         }
     }

@@ -160,8 +160,15 @@ async fn unknown_methods_are_answered_by_the_gateway() {
         assert_eq!(client.call("echo", "{}").await.text(), "{}");
     }
     let journal = journal_of(folder.path(), "journal");
-    let known = ["initialize", "server/discover", "notifications/initialized", "ping", "tools/list", "tools/call",
-        "subscriptions/listen"];
+    let known = [
+        "initialize",
+        "server/discover",
+        "notifications/initialized",
+        "ping",
+        "tools/list",
+        "tools/call",
+        "subscriptions/listen",
+    ];
     let strange: Vec<&str> = journal.methods().into_iter().filter(|method| !known.contains(method)).collect();
     assert_eq!(strange, [""; 0], "{before}");
 }
@@ -231,7 +238,8 @@ async fn one_principal_does_not_end_the_subscription_of_another() {
 /// What is kept of calls does not say whose they were.
 #[tokio::test]
 async fn kept_results_are_not_shown_where_there_are_several_principals() {
-    let settings = "[profiles.default]\nexpose = \"all\"\npinned = [\"read_result\", \"get_conversation_history\"]\n";
+    let settings =
+        "[profiles.default]\nexpose = \"all\"\npinned = [\"read_result\", \"get_conversation_history\"]\n";
     let (serving, tokens) = for_two_with(&Script::both().plain_tool("echo"), settings);
     let [ann, _] = clients(&serving, &tokens, Era::Modern).await;
     for tool in ["read_result", "get_conversation_history"] {

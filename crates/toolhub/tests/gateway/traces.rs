@@ -88,18 +88,18 @@ async fn a_trace_may_come_in_a_header_or_begin_here() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let script =
-        Script::both().plain_tool("echo").on("vendor/thing", json!([{"reply": {"x": 1}}])).journal(&journal);
+        Script::both().plain_tool("echo").on("tasks/get", json!([{"reply": {"x": 1}}])).journal(&journal);
     let serving = Serving::before(&script, &settings(&collector, ""));
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
-    let request = client.request("1", "vendor/thing", "");
+    let request = client.request("1", "tasks/get", r#""taskId":"t""#).header("mcp-name", "t");
     let answer =
         request.header("traceparent", parent("01")).header("tracestate", "a=b").send().await.unwrap();
     assert!(answer.text().await.unwrap().contains("\"x\":1"));
-    let spans = collector.spans_once(has("vendor/thing")).await;
-    let request = named(&spans, "vendor/thing");
+    let spans = collector.spans_once(has("tasks/get")).await;
+    let request = named(&spans, "tasks/get");
     assert_eq!((request.trace.as_str(), request.parent.as_deref()), (TRACE, Some(SPAN)));
     let heard = Journal::read(&journal);
-    let reached = heard.messages().into_iter().find(|message| message["method"] == "vendor/thing").unwrap();
+    let reached = heard.messages().into_iter().find(|message| message["method"] == "tasks/get").unwrap();
     let meta = &reached["params"]["_meta"];
     assert_eq!(meta["traceparent"], json!(format!("00-{TRACE}-{}-01", request.id)));
     assert_eq!(meta["tracestate"], json!("a=b"));

@@ -17,7 +17,8 @@ fn refuses_duplicate_keys_and_names_them() {
         assert_eq!((found.as_deref(), code), (id, INVALID_REQUEST), "{text}");
         assert!(message.starts_with(&format!("duplicate key \"{key}\"")), "{text} {message}");
     };
-    let call = |params: &str| format!(r#"{{"jsonrpc":"2.0","id":"i","method":"tools/call","params":{params}}}"#);
+    let call =
+        |params: &str| format!(r#"{{"jsonrpc":"2.0","id":"i","method":"tools/call","params":{params}}}"#);
     check(&call(r#"{"name":"a","name":"b"}"#), Some("\"i\""), "name");
     check(&call(r#"{"name":"a","\u006eame":"b"}"#), Some("\"i\""), "name");
     check(&call(r#"{"arguments":{"p":1,"\u0070":2}}"#), Some("\"i\""), "p");
@@ -62,10 +63,19 @@ fn first_and_last(object: &RawObject, key: &str) -> (Option<String>, Option<Stri
 
 fn any_params() -> impl Strategy<Value = String> {
     let key = prop::sample::select(vec![
-        r#""name""#, r#""\u006eame""#, r#""arguments""#, r#""argument\u0073""#, r#""taskId""#, r#""_meta""#,
-        r#""p""#, r#""\u0070""#, r#""uri""#, r#""task\u0049d""#,
+        r#""name""#,
+        r#""\u006eame""#,
+        r#""arguments""#,
+        r#""argument\u0073""#,
+        r#""taskId""#,
+        r#""_meta""#,
+        r#""p""#,
+        r#""\u0070""#,
+        r#""uri""#,
+        r#""task\u0049d""#,
     ]);
-    let leaf = prop::sample::select(vec!["1", "2", r#""a""#, r#""b""#, "null", "{}", "[]"]).prop_map(str::to_owned);
+    let leaf =
+        prop::sample::select(vec!["1", "2", r#""a""#, r#""b""#, "null", "{}", "[]"]).prop_map(str::to_owned);
     let value = leaf.prop_recursive(3, 12, 4, move |inner| {
         let member = (key.clone(), inner).prop_map(|(key, value)| format!("{key}:{value}"));
         prop::collection::vec(member, 0..4).prop_map(|members| format!("{{{}}}", members.join(",")))

@@ -11,14 +11,19 @@ use toolhub_engine::suspicion::visible;
 
 use super::app::App;
 use super::exit::{Exit, UsageError};
+use super::foreign::Style;
 use super::options_trust::TrustArgs;
 use super::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
 
 pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
     // What is asked here is what the list says: flags and variables for one run do not count.
-    let places = Places::find_trusting(None, app.global.home.as_deref(), &RunTrust { review: true, ..RunTrust::default() })
-        .map_err(toolhub::BuildError::from)?;
+    let places = Places::find_trusting(
+        None,
+        app.global.home.as_deref(),
+        &RunTrust { review: true, ..RunTrust::default() },
+    )
+    .map_err(toolhub::BuildError::from)?;
     if args.list {
         return list(app, &places);
     }
@@ -172,7 +177,10 @@ fn show(app: &App, review: &Review) {
     let folder = review.folder.display().to_string();
     let brings = review.brings.join(", ");
     line(&format!("{BOLD}{}{BOLD:#} {head} {}", visible(&folder), visible(&brings)));
-    let section = |title: &str| line(&format!("\n{BOLD}{title}{BOLD:#}"));
+    let section = |title: &str| {
+        line("");
+        line(&format!("{BOLD}{title}{BOLD:#}"));
+    };
     if !review.programs.is_empty() {
         section(lang.pick("It would run", "会运行"));
     }
@@ -233,11 +241,12 @@ fn show(app: &App, review: &Review) {
     line("");
 }
 
-fn texts(app: &App, (title, style): (&str, anstyle::Style), all: &[Text]) {
+fn texts(app: &App, (title, style): (&str, Style), all: &[Text]) {
     if all.is_empty() {
         return;
     }
-    app.screen.line(&format!("\n{BOLD}{title}{BOLD:#}"));
+    app.screen.line("");
+    app.screen.line(&format!("{BOLD}{title}{BOLD:#}"));
     for text in all {
         app.screen.line(&format!("  {style}!{style:#} {}", visible(&text.say(app.lang()))));
     }

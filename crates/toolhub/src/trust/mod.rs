@@ -141,7 +141,8 @@ impl Workspace {
                 (false, false) => Depth::Names,
             };
             // A folder above the current one may be another user's, as `/tmp` is: it was not meant by `--trust`.
-            let foreign = |scan: &Scan| !is_here && !run.names(&scan.spot.folder) && scan.foreign_owner().is_some();
+            let foreign =
+                |scan: &Scan| !is_here && !run.names(&scan.spot.folder) && scan.foreign_owner().is_some();
             let scan = Scan::of(Spot { folder, project: top.clone(), is_home }, depth);
             if scan.is_empty() || (!is_here && scan.skill_folders.is_empty()) {
                 continue;
@@ -288,12 +289,13 @@ impl Workspace {
         let place = &folder.scan.spot.folder;
         let edited: Vec<PathBuf> = edited.iter().map(|file| place.join(file)).collect();
         let now = Scan::of(folder.scan.spot.clone(), Depth::Full);
-        let same = now.problems.is_empty() && folder.scan.parts.iter().all(|((part, path), state)| {
-            edited.iter().any(|edited| path.starts_with(edited))
+        let same = now.problems.is_empty()
+            && folder.scan.parts.iter().all(|((part, path), state)| {
+                edited.iter().any(|edited| path.starts_with(edited))
                 || now.parts.get(&(*part, path.clone())) == Some(state)
                 // An entry that was removed no longer names its files.
                 || (*part == scan::Part::Launched && !now.parts.contains_key(&(*part, path.clone())))
-        });
+            });
         let Some(path) = place.to_str().filter(|_| same) else { return Ok(()) };
         let digest = now.digest();
         TrustList::read(&self.data).change(|folders| drop(folders.insert(path.to_owned(), record(&digest))))

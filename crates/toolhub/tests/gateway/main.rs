@@ -10,14 +10,14 @@
 #![cfg(target_os = "linux")]
 
 mod access_log;
-mod attacks_origin;
-mod attacks_keys;
-mod attacks_names;
-mod attacks_tasks;
 mod attacks_authority;
 mod attacks_budgets;
 mod attacks_connections;
+mod attacks_keys;
+mod attacks_names;
+mod attacks_origin;
 mod attacks_quotas;
+mod attacks_tasks;
 mod collector;
 mod conformance;
 mod crowd;

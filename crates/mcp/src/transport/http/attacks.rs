@@ -130,6 +130,7 @@ async fn exchange(first: First, near: bool) -> ([Result<RawJson, McpError>; 2], 
         }
     });
     let spec = HttpSpec { url, headers: Vec::new() };
+    let spec = spec.permitted(&toolhub_core::Consent::of_owner()).unwrap();
     let authorizer = (!near).then(|| Arc::new(NoToken) as Arc<dyn Authorizer>);
     let http = Http::new(&spec, authorizer, Arc::new(Nobody), &TaskTracker::new()).unwrap();
     let ask = async |id: u64| {

@@ -6,6 +6,8 @@ mod backend;
 mod body;
 mod duplex;
 mod event_log;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod heads;
 mod http;
 mod legacy;

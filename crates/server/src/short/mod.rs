@@ -1,6 +1,8 @@
 //! The short way: messages as clients send them nearly always are answered here, without all that HTTP knows beside.
 //! Whatever is not so goes the long way, with every byte that came.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod head;
 mod written;
 

@@ -72,7 +72,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "fuzz",
-        about: "arbitrary text for what reads text: `fuzz formats [--seconds N]`; installs cargo-fuzz when it is missing",
+        about: "arbitrary text for what reads text: `fuzz --all|TARGET [--seconds N]`; installs cargo-fuzz when it is missing",
         run: fuzz::command,
     },
     Command { name: "help", about: "this list", run: help },

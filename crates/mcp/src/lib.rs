@@ -7,6 +7,9 @@ mod connection;
 mod doorman;
 mod era;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod gateway;
 mod greet;
 mod handler;

@@ -10,6 +10,9 @@ mod door;
 mod envelope;
 mod error;
 mod exposition;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod lanes;
 mod mcp;
 mod measures;

@@ -10,6 +10,9 @@ mod fields;
 mod file_set;
 mod foreign;
 mod frontmatter;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod grants;
 mod host;
 mod inputs;

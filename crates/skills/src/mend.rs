@@ -1,5 +1,7 @@
 //! Frontmatter that is no YAML but whose meaning is plain: values with colons that nobody quoted, tabs for blanks.
 
+use std::fmt::Write as _;
+
 /// A line that was read otherwise than it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mended {
@@ -105,6 +107,10 @@ pub(crate) fn quoted(text: &str) -> String {
             '\\' => out.push_str("\\\\"),
             '\t' => out.push_str("\\t"),
             '\n' => out.push_str("\\n"),
+            // YAML breaks lines at some of these and refuses others.
+            other if other.is_control() || matches!(other, '\u{2028}' | '\u{2029}' | '\u{feff}') => {
+                let _ = write!(out, "\\u{:04x}", u32::from(other));
+            }
             other => out.push(other),
         }
     }
@@ -122,6 +128,14 @@ mod tests {
         let (text, mended) = mend(text);
         let value = parse(&text).unwrap_or_else(|broken| panic!("{broken:?} in {text}")).value();
         (value, mended.into_iter().map(|mended| mended.line).collect())
+    }
+
+    #[test]
+    fn quoted_texts_are_read_as_they_were() {
+        for text in ["", "a\rb", "a\u{85}b", "\u{2028}", "\u{feff}a", "\0\u{7}\u{1b}[31m", "\\\"\t\n", "世界"]
+        {
+            assert_eq!(parse(&quoted(text)).unwrap().text(), Some(text), "{text:?}");
+        }
     }
 
     #[test]

@@ -9,6 +9,10 @@ use serde_json::{Map, Number, Value};
 const DEEPEST: usize = 32;
 /// More parts than any frontmatter has, aliases written out.
 const MOST_PARTS: usize = 20_000;
+/// The most text that aliases may repeat: one long text under many aliases is few parts.
+const MAX_ALIASED_BYTES: usize = 1 << 20;
+
+const TOO_LARGE: &str = "it is too large or nested too deeply";
 
 /// Why a text is not the YAML it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +86,8 @@ impl Node {
 
 /// The one document of a text; an empty one is null.
 pub(crate) fn parse(text: &str) -> Result<Node, Broken> {
-    let mut reader = Reader { events: Parser::new_from_str(text), anchors: HashMap::new(), parts: 0 };
+    let mut reader =
+        Reader { events: Parser::new_from_str(text), anchors: HashMap::new(), parts: 0, aliased: 0 };
     let mut root = None;
     loop {
         match reader.next()? {
@@ -110,6 +115,8 @@ struct Reader<'a> {
     events: Parser<'a, StrInput<'a>>,
     anchors: HashMap<usize, Node>,
     parts: usize,
+    /// Bytes of text that aliases repeated so far.
+    aliased: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -124,7 +131,7 @@ impl<'a> Reader<'a> {
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Broken> {
         self.parts += 1;
         if depth > DEEPEST || self.parts > MOST_PARTS {
-            return Err(broken(span, "it is too large or nested too deeply"));
+            return Err(broken(span, TOO_LARGE));
         }
         let line = span.start.line().max(1);
         let (part, anchor) = match event {
@@ -136,10 +143,14 @@ impl<'a> Reader<'a> {
             Event::SequenceStart(anchor, _) => (self.list(depth)?, anchor),
             Event::MappingStart(anchor, _) => (self.map(depth)?, anchor),
             Event::Alias(anchor) => {
-                let known = self.anchors.get(&anchor).cloned();
+                let known = self.anchors.get(&anchor);
                 let node = known.ok_or_else(|| broken(span, "an alias without its anchor"))?;
-                self.parts += size(&node);
-                (node.part, 0)
+                self.parts += size(node);
+                self.aliased += text_bytes(node);
+                if self.parts > MOST_PARTS || self.aliased > MAX_ALIASED_BYTES {
+                    return Err(broken(span, TOO_LARGE));
+                }
+                (node.part.clone(), 0)
             }
             _ => (Part::Scalar(Value::Null), 0),
         };
@@ -189,6 +200,16 @@ fn size(node: &Node) -> usize {
         Part::Scalar(_) => 1,
         Part::List(items) => 1 + items.iter().map(size).sum::<usize>(),
         Part::Map(members) => 1 + members.iter().map(|member| 1 + size(&member.node)).sum::<usize>(),
+    }
+}
+
+/// The bytes of all keys and texts.
+fn text_bytes(node: &Node) -> usize {
+    match &node.part {
+        Part::Scalar(Value::String(text)) => text.len(),
+        Part::Scalar(_) => 0,
+        Part::List(items) => items.iter().map(text_bytes).sum(),
+        Part::Map(members) => members.iter().map(|member| member.key.len() + text_bytes(&member.node)).sum(),
     }
 }
 
@@ -262,5 +283,11 @@ mod tests {
         }
         assert!(parse(&text).unwrap_err().what.contains("too large"));
         assert!(parse(&"[".repeat(100_000)).is_err());
+        // Few parts, and each of them long: a text of a hundred kilobytes that would become gigabytes.
+        let long = |aliases: usize| {
+            format!("a: &a \"{}\"\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; aliases].join(", "))
+        };
+        assert!(parse(&long(5_000)).unwrap_err().what.contains("too large"));
+        assert!(parse(&long(3)).is_ok());
     }
 }

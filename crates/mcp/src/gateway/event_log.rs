@@ -225,16 +225,34 @@ pub(crate) fn event(id: Option<&str>, text: &str) -> String {
     if text.is_empty() { format!("{id}data:\n\n") } else { format!("{id}event: message\ndata: {text}\n\n") }
 }
 
-/// Which stream, and which event of it, an event's id names.
+/// Which stream, and which event of it, an event's id names. Every event has one id: other spellings of its numbers name none.
 pub(crate) fn place(id: &str) -> Option<(u64, u64)> {
     let (stream, count) = id.split_once('-')?;
-    Some((stream.parse().ok()?, count.parse().ok()?))
+    Some((number(stream)?, number(count)?))
+}
+
+/// A number as ids have it: digits alone, without leading zeros.
+fn number(text: &str) -> Option<u64> {
+    let is_plain =
+        text.bytes().all(|byte| byte.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
+    text.parse().ok().filter(|_| is_plain)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::gateway::budget::{Limits, Principals};
+
+    #[test]
+    fn event_ids_have_one_spelling() {
+        assert_eq!(place("0-0"), Some((0, 0)));
+        assert_eq!(place("3-18446744073709551615"), Some((3, u64::MAX)));
+        for id in ["", "-", "1", "1-", "-1", "+1-2", "1-+2", "01-2", "1-02", "1--2", "1-2-3", " 1-2", "1-2 "]
+        {
+            assert_eq!(place(id), None, "{id:?}");
+        }
+        assert_eq!(place("1-18446744073709551616"), None);
+    }
 
     #[tokio::test]
     async fn events_that_are_kept_are_bounded_for_each_principal() {

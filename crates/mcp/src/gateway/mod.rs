@@ -7,6 +7,8 @@ mod body;
 mod budget;
 mod duplex;
 mod event_log;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod heads;
 mod http;
 mod legacy;

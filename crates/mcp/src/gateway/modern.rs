@@ -126,7 +126,7 @@ fn same_value(one: &str, other: &str) -> bool {
 }
 
 /// A header's value, out of the form for what a header cannot carry plainly.
-fn decoded(value: &str) -> Option<Cow<'_, str>> {
+pub(super) fn decoded(value: &str) -> Option<Cow<'_, str>> {
     match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
         None => Some(Cow::Borrowed(value)),
         Some(inner) => String::from_utf8(STANDARD.decode(inner).ok()?).ok().map(Cow::Owned),

@@ -3,6 +3,8 @@
 
 #[cfg(test)]
 mod attacks;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod head;
 mod written;
 

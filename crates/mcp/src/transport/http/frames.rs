@@ -179,7 +179,7 @@ struct Facts {
 impl Facts {
     fn of(head: &httparse::Response<'_, '_>, status: StatusCode) -> Result<Self, Garbled> {
         let (mut length, mut chunked, mut json, mut packed) = (None, false, false, false);
-        let mut stays = head.version == Some(1);
+        let (mut closes, mut keeps) = (false, head.version == Some(1));
         for line in head.headers.iter() {
             let is = |name: &str| line.name.eq_ignore_ascii_case(name);
             if is("content-length") {
@@ -191,22 +191,25 @@ impl Facts {
             } else if is("content-type") {
                 json = line.value == b"application/json";
             } else if is("transfer-encoding") {
-                if chunked || !line.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+                // Nothing before HTTP/1.1 knows it: what such a server means by it is not clear (RFC 9112, 6.1).
+                let known = head.version == Some(1) && line.value.eq_ignore_ascii_case(b"chunked");
+                if chunked || !known {
                     return garbled("the answer is packed for its way in a manner that is not known");
                 }
                 chunked = true;
             } else if is("connection") {
+                // What cannot be read may be a wish to close.
+                closes |= !line.value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
                 for word in line.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
-                    if word.eq_ignore_ascii_case(b"close") {
-                        stays = false;
-                    } else if word.eq_ignore_ascii_case(b"keep-alive") && head.version == Some(0) {
-                        stays = true;
-                    }
+                    closes |= word.eq_ignore_ascii_case(b"close");
+                    keeps |= word.eq_ignore_ascii_case(b"keep-alive");
                 }
             } else if is("content-encoding") {
                 packed = true;
             }
         }
+        // Where both are said, nothing more is sent over it (RFC 9112, 9.3).
+        let mut stays = keeps && !closes;
         let body = match (status, chunked, length) {
             (StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED, chunked, length) => {
                 // There is none, whatever is said of it; what is said may come all the same.
@@ -291,6 +294,8 @@ impl Chunk {
                         *self = Self::Over;
                     } else if *seen > MAX_TRAILERS {
                         return garbled("too much follows the answer");
+                    } else if !is_header(line) {
+                        return garbled("what follows the answer is no header");
                     }
                 }
             }
@@ -304,17 +309,27 @@ fn line(from: &mut BytesMut, most: usize) -> Result<Option<BytesMut>, Garbled> {
         return if from.len() >= most { garbled("a line of the answer is too long") } else { Ok(None) };
     };
     let mut line = from.split_to(end + 1);
-    if !line.ends_with(b"\r\n") {
+    // A CR that ends no line is one for some readers and none for others.
+    let Some(text) = line.iter().position(|byte| *byte == b'\r').filter(|text| text + 1 == end) else {
         return garbled("a line of the answer does not end as it should");
-    }
-    line.truncate(end - 1);
+    };
+    line.truncate(text);
     Ok(Some(line))
 }
 
-/// How long a chunk is, by its line.
+/// Whether a line is one header.
+fn is_header(mut line: BytesMut) -> bool {
+    line.extend_from_slice(b"\r\n\r\n");
+    let mut header = [httparse::EMPTY_HEADER; 1];
+    matches!(httparse::parse_headers(&line, &mut header), Ok(httparse::Status::Complete((_, [_]))))
+}
+
+/// How long a chunk is, by its line: hexadecimal digits, and an extension that is ignored (RFC 9112, 7.1).
 fn size(line: &[u8]) -> Result<u64, Garbled> {
-    let digits = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-    let known = !digits.is_empty() && digits.len() < 16 && digits.iter().all(u8::is_ascii_hexdigit);
+    let digits = line.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(line.len());
+    let (digits, rest) = line.split_at(digits);
+    let blanks = rest.iter().position(|byte| !matches!(byte, b' ' | b'\t')).unwrap_or(rest.len());
+    let known = (1..16).contains(&digits.len()) && matches!(rest[blanks..], [] | [b';', ..]);
     let number = std::str::from_utf8(digits).ok().filter(|_| known);
     match number.and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
         Some(size) => Ok(size),
@@ -375,6 +390,18 @@ mod tests {
             "HTTP/1.1 200 OK\r\nconnection: Close\r\ncontent-length: 2\r\n\r\nhi",
             (200, "hi", true, false),
         );
+        check(
+            "HTTP/1.0 200 OK\r\nconnection: close\r\nconnection: keep-alive\r\ncontent-length: 2\r\n\r\nhi",
+            (200, "hi", true, false),
+        );
+        check(
+            "HTTP/1.0 200 OK\r\nconnection: keep-alive, \u{e9}\r\ncontent-length: 2\r\n\r\nhi",
+            (200, "hi", true, false),
+        );
+        check(
+            "HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ncontent-length: 2\r\n\r\nhi",
+            (200, "hi", true, true),
+        );
         // More than was said: whatever it is, the next answer is not to be looked for behind it.
         check("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi there", (200, "hi", true, false));
         let announced = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
@@ -414,6 +441,35 @@ mod tests {
         ] {
             let found = read(&text, text.len());
             assert!(found.is_err(), "{:?}: {found:?}", &text[..text.len().min(80)]);
+        }
+    }
+
+    /// Where two readers could disagree on where a body ends, this one is never the more lenient (RFC 9112, 6 and 7.1).
+    #[test]
+    fn rejects_framing_that_hyper_rejects() {
+        let chunks = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+        let mut accepted = Vec::new();
+        for text in [
+            format!("{chunks} 5\r\nhello\r\n0\r\n\r\n"),
+            format!("{chunks}5\r\r\nhello\r\n0\r\n\r\n"),
+            format!("{chunks}5\x0c\r\nhello\r\n0\r\n\r\n"),
+            format!("{chunks}\n"),
+            format!("{chunks}5 5\r\nhello\r\n0\r\n\r\n"),
+            format!("{chunks}5;a\rb\r\nhello\r\n0\r\n\r\n"),
+            format!("{chunks}0\r\nno colon\r\n\r\n"),
+            format!("{chunks}0\r\nx : y\r\n\r\n"),
+            format!("{chunks}0\r\n folded: x\r\n\r\n"),
+            format!("{chunks}0\r\nx: a\rb\r\n\r\n"),
+            "HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n".to_owned(),
+        ] {
+            accepted.extend(read(&text, text.len()).ok().map(|_| text));
+        }
+        assert!(accepted.is_empty(), "{accepted:#?}");
+        for text in [
+            format!("{chunks}5 \t\r\nhello\r\n0\r\n\r\n"),
+            format!("{chunks}5 ; x=\"a;b\"\r\nhello\r\n000;last\r\nx:y\r\nz: \r\n\r\n"),
+        ] {
+            check(&text, (200, "hello", true, true));
         }
     }
 

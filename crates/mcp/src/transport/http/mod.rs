@@ -4,6 +4,8 @@ mod agreed;
 pub(super) mod answer;
 pub(crate) mod client;
 mod frames;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod near;
 
 use std::sync::Arc;

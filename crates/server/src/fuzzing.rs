@@ -1,0 +1,20 @@
+//! Checks for fuzzing: each takes arbitrary bytes and asserts what must hold for them. `cargo xtask fuzz` runs them guided by
+//! coverage; the tests here run each over its seeds and some thousand mutations of them.
+
+#[path = "../../../fuzz/shared/hyper_peer.rs"]
+pub(crate) mod hyper_peer;
+#[cfg(test)]
+#[path = "../../../fuzz/shared/mutator.rs"]
+mod mutator;
+
+pub use crate::short::fuzzing::server_requests;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_requests_hold_for_mutated_seeds() {
+        mutator::run("server_requests", 8_000, server_requests);
+    }
+}

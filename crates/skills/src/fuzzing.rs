@@ -1,0 +1,84 @@
+//! Checks for fuzzing: each takes arbitrary bytes and asserts what must hold for them. `cargo xtask fuzz` runs them guided by
+//! coverage; the tests here run each over its seeds and some thousand mutations of them.
+
+#[cfg(test)]
+#[path = "../../../fuzz/shared/mutator.rs"]
+mod mutator;
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::fault::Fault;
+use crate::frontmatter::{self, Frontmatter};
+use crate::mend::quoted;
+use crate::yaml::{self, Node, Part};
+use crate::{declared, fields, frontmatter_of};
+
+/// How deep a tree may be, and how many bytes of text it may have beside those of the file.
+const MAX_DEPTH: usize = 40;
+const MAX_GROWTH: usize = 1 << 20;
+
+/// Whatever a `SKILL.md` holds, reading it does not fail; a strict reader and ours agree; faults name lines of the file, and
+/// declared scripts lie inside the skill's folder.
+pub fn skill_frontmatter(data: &[u8]) {
+    let text = &*String::from_utf8_lossy(data);
+    let file = Path::new("SKILL.md");
+    assert_eq!(
+        yaml::parse(&format!("a: {}\n", quoted(text))).ok().map(|tree| tree.value()["a"].clone()),
+        Some(Value::from(text))
+    );
+    let strict = frontmatter_of(text);
+    let Ok(front) = frontmatter::read(file, text) else {
+        assert!(strict.is_none_or(|fields| fields.is_empty()));
+        return;
+    };
+    assert_eq!(strict, front.strict.then(|| front.fields()));
+    let size = size(&front.tree, 0);
+    assert!(size <= text.len() + MAX_GROWTH, "{size} bytes of {}", text.len());
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/skill").canonicalize().unwrap_or_default();
+    let read = fields::read(file, &front, "folder");
+    names(&read.name, &front);
+    let declared = declared::read(file, &front.tree, &folder);
+    let all: Vec<&Fault> = front.faults.iter().chain(&read.faults).chain(&declared.faults).collect();
+    let lines = text.split('\n').count() + 1;
+    assert!(all.iter().all(|fault| fault.line.is_none_or(|line| (1..=lines).contains(&line))), "{all:?}");
+    for tool in &declared.tools {
+        let real = folder.join(&tool.file).canonicalize().unwrap_or_default();
+        assert!(real.starts_with(folder.join("scripts")), "{}", tool.file);
+    }
+}
+
+fn names(name: &str, front: &Frontmatter) {
+    assert!(!name.chars().any(char::is_control) && name.chars().count() <= 4 * fields::LONGEST_NAME);
+    if fields::is_name(name) {
+        assert_eq!(fields::as_name(name).as_deref(), Some(name));
+    }
+    for member in front.tree.members() {
+        if let Some(proper) = fields::as_name(&member.key) {
+            assert!(fields::is_name(&proper), "{proper:?} of {:?}", member.key);
+        }
+    }
+}
+
+/// The bytes of all keys and texts.
+fn size(node: &Node, depth: usize) -> usize {
+    assert!(depth <= MAX_DEPTH, "nested too deeply");
+    match &node.part {
+        Part::Scalar(Value::String(text)) => text.len(),
+        Part::Scalar(_) => 1,
+        Part::List(items) => items.iter().map(|item| size(item, depth + 1)).sum(),
+        Part::Map(members) => members.iter().map(|one| one.key.len() + size(&one.node, depth + 1)).sum(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skill_frontmatter_holds_for_mutated_seeds() {
+        mutator::run("skill_frontmatter", 4_000, skill_frontmatter);
+    }
+}

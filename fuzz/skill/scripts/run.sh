@@ -1,0 +1,2 @@
+#!/bin/sh
+# Stands for the script that seeds of `skill_frontmatter` declare.

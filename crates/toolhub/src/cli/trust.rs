@@ -17,8 +17,12 @@ use super::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
 pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
     // What is asked here is what the list says: flags and variables for one run do not count.
-    let places = Places::find_trusting(None, app.global.home.as_deref(), &RunTrust { review: true, ..RunTrust::default() })
-        .map_err(toolhub::BuildError::from)?;
+    let places = Places::find_trusting(
+        None,
+        app.global.home.as_deref(),
+        &RunTrust { review: true, ..RunTrust::default() },
+    )
+    .map_err(toolhub::BuildError::from)?;
     if args.list {
         return list(app, &places);
     }

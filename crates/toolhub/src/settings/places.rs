@@ -68,12 +68,8 @@ impl Places {
         };
         let own = usual().ok().map(|usual| usual.config_dir().join("toolhub"));
         let user = std::env::home_dir();
-        let search = Search {
-            here: Path::new("."),
-            user: user.as_deref(),
-            own_config: own.as_deref(),
-            data: &home,
-        };
+        let search =
+            Search { here: Path::new("."), user: user.as_deref(), own_config: own.as_deref(), data: &home };
         let mut workspace = Workspace::find(&search, run);
         let config = match config {
             Some(file) if file.is_file() => file.to_owned(),

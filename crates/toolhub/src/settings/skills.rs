@@ -61,8 +61,7 @@ impl SkillSettings {
             add(folder, Origin::Project);
         }
         // What a trusted project's settings name is still the project's: each skill is approved by itself.
-        let named =
-            if places.workspace.is_bound_config() { Origin::Project } else { Origin::Config };
+        let named = if places.workspace.is_bound_config() { Origin::Project } else { Origin::Config };
         let beside = places.config.parent().unwrap_or(Path::new(""));
         add(beside.join("skills"), named);
         for folder in &self.folders {

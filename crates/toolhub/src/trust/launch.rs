@@ -159,7 +159,7 @@ fn paths_of(word: &str, folder: &Path) -> Vec<PathBuf> {
     if !word.contains('/') {
         paths.push(folder.join("node_modules/.bin").join(word));
         let module = word.replace('.', "/");
-        paths.extend([format!("{module}.py"), module.clone()].map(|file| folder.join(file)));
+        paths.extend([format!("{module}.py"), module].map(|file| folder.join(file)));
     }
     paths
 }

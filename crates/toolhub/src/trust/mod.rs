@@ -1,8 +1,10 @@
 //! Workspace trust: decides whether what the current folder brings (settings, servers, skills) is used, and grants the
 //! consent without which no server is started. This is the only code that grants it.
 
+mod bound;
 mod files;
 mod launch;
+mod notice;
 mod record;
 mod review;
 mod scan;
@@ -15,16 +17,14 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use toolhub_core::Consent;
-use toolhub_core::consent::Binding;
 use toolhub_core::lang::Text;
-use toolhub_mcp::config::{ServerSpec, StdioSpec, TransportSpec};
+use toolhub_mcp::config::{ServerSpec, TransportSpec};
 
 pub use record::{TrustList, TrustRecord};
 pub use review::{Address, Program, Review, ReviewedSkill};
 pub(crate) use scan::AGENT_SKILLS;
 
-use files::FileState;
-use launch::Site;
+use bound::{Bound, Launch, same};
 use scan::{CONFIG, Depth, SERVERS, SHARED_SERVERS, Scan, Spot};
 
 /// How far above the current folder the project may begin.
@@ -207,7 +207,12 @@ impl Workspace {
             }
             (TransportSpec::Http(_) | TransportSpec::Sse(_), _) => None,
         };
-        Consent::bound(Arc::new(Bound { digest: folder.digest.clone(), launch }))
+        // For one run the folder is trusted whatever its files hold, so that only the folder tells servers apart.
+        let digest = match folder.verdict {
+            Verdict::TrustedForRun => folder.scan.spot.folder.display().to_string(),
+            _ => folder.digest.clone(),
+        };
+        Consent::bound(Arc::new(Bound { digest, launch }))
     }
 
     /// What is not used, as one line; `None` if everything is. `explicit` is a config file that was named on the
@@ -363,108 +368,6 @@ fn project(here: &Path, user: Option<&Path>) -> Vec<PathBuf> {
     }
     let top = above.iter().position(|folder| folder.join(".git").exists()).unwrap_or(0);
     above.into_iter().take(top + 1).map(Path::to_path_buf).collect()
-}
-
-impl Folder {
-    fn notice(&self, explicit: Option<&Path>) -> Option<Text> {
-        if self.verdict.is_trusted() {
-            return None;
-        }
-        let place = &self.scan.spot.folder;
-        let mut names = self.scan.names();
-        if explicit.is_some_and(|file| file == place.join(CONFIG)) {
-            names.retain(|name| *name != CONFIG && *name != SERVERS);
-        }
-        if !self.is_here {
-            names.retain(|name| AGENT_SKILLS.contains(&name.as_str()));
-        }
-        let shown = place.display();
-        if let Verdict::Unreadable(why) = &self.verdict {
-            use toolhub_core::Say as _;
-            let (en, zh) = (why.say(toolhub_core::Lang::En), why.say(toolhub_core::Lang::Zh));
-            return Some(Text::new(
-                format!("nothing that `{shown}` brings is used, as it cannot be checked: {en}"),
-                format!("`{shown}` 带有的内容无法检查，不会使用：{zh}"),
-            ));
-        }
-        let (en_list, zh_list) = (listed(&names, ", ", " and ")?, listed(&names, "、", " 和 ")?);
-        let one = matches!(&names[..], [name] if self.scan.configs.contains_key(name.as_str()));
-        let (is, it) = if one { ("is", "it") } else { ("are", "they") };
-        let (en_here, zh_here) = match self.is_here {
-            true => ("this folder".to_owned(), "此文件夹".to_owned()),
-            false => (format!("the folder `{shown}`"), format!("文件夹 `{shown}` ")),
-        };
-        let them = if one { "it" } else { "them" };
-        Some(match &self.verdict {
-            Verdict::Changed => Text::new(
-                format!(
-                    "{en_list} of {en_here} changed since you trusted {them} and {is} not used: run \"toolhub trust\" to see what {it} would run now"
-                ),
-                format!(
-                    "{zh_here}中的 {zh_list} 在你信任之后有改动，不会使用：运行 “toolhub trust” 查看现在会运行什么"
-                ),
-            ),
-            Verdict::ForeignOwner(uid) => Text::new(
-                format!(
-                    "{en_here} brings {en_list}, which {is} not used: another user (uid {uid}) owns files there"
-                ),
-                format!("{zh_here}带有 {zh_list}，不会使用：其中有文件属于其他用户（uid {uid}）"),
-            ),
-            _ => Text::new(
-                format!(
-                    "{en_here} brings {en_list}, which {is} not used until you trust {them}: run \"toolhub trust\" to see what {it} would run"
-                ),
-                format!(
-                    "{zh_here}带有 {zh_list}，在你信任之前不会使用：运行 “toolhub trust” 查看它们会运行什么"
-                ),
-            ),
-        })
-    }
-}
-
-fn listed(names: &[String], comma: &str, and: &str) -> Option<String> {
-    let (last, rest) = names.split_last()?;
-    Some(if rest.is_empty() { last.clone() } else { format!("{}{and}{last}", rest.join(comma)) })
-}
-
-fn same(one: &StdioSpec, other: &StdioSpec) -> bool {
-    (&one.command, &one.args, &one.env, &one.cwd) == (&other.command, &other.args, &other.env, &other.cwd)
-}
-
-/// What a consent is bound to.
-struct Bound {
-    digest: String,
-    /// The files that must be what they were when a program is started.
-    launch: Option<Launch>,
-}
-
-struct Launch {
-    site: Site,
-    spec: StdioSpec,
-    files: BTreeMap<PathBuf, FileState>,
-}
-
-impl Binding for Bound {
-    fn digest(&self) -> &str {
-        &self.digest
-    }
-
-    fn verify(&self) -> Result<(), Text> {
-        let Some(launch) = &self.launch else { return Ok(()) };
-        let now = launch.site.named_files(&launch.spec)?;
-        if now == launch.files {
-            return Ok(());
-        }
-        let differs = |file: &&PathBuf| now.get(*file) != launch.files.get(*file);
-        let changed = launch.files.keys().chain(now.keys()).find(differs);
-        let file = changed.map(|file| file.display().to_string()).unwrap_or_default();
-        Err(Text::new(
-            format!(
-                "not started: `{file}` changed since you trusted it; run `toolhub trust` and start again"
-            ),
-            format!("未启动：`{file}` 在你信任之后有改动；请运行 `toolhub trust` 后重新启动"),
-        ))
-    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use toolhub_core::lang::{Lang, Say as _, Text};
 use toolhub_mcp::config::{ConfigError, ServerSpec, StdioSpec, TransportSpec, references, servers_in};
 
 use super::Verdict;
+use super::bound::same;
 use super::scan::{CONFIG, Part, SERVERS, SHARED_SERVERS, Scan};
 use super::suspicious;
 use crate::settings::Settings;
@@ -146,7 +147,7 @@ fn program(purpose: &str, spec: &StdioSpec, (scan, settings): (&Scan, &Settings)
     reads.extend(extras.iter().flat_map(|extras| extras.env_pass.clone()));
     reads.sort();
     reads.dedup();
-    let launch = scan.launches.iter().find(|(known, _)| super::same(known, spec));
+    let launch = scan.launches.iter().find(|(known, _)| same(known, spec));
     Program {
         purpose: purpose.to_owned(),
         command: [&spec.command].into_iter().chain(&spec.args).cloned().collect(),

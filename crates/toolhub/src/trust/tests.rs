@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use toolhub_core::ServerId;
+use toolhub_mcp::config::StdioSpec;
 
 use super::*;
 
@@ -73,7 +74,7 @@ fn grants_no_consent_to_a_projects_server_unless_the_folder_is_trusted() {
     assert!(trusted.consent(&spec, file).permit().is_ok());
     assert!(trusted.shared_servers().is_some());
     // The owner's own file needs no trust.
-    assert!(untrusted.consent(&spec, Path::new("/home/me/.config/toolhub/mcp.json")).permit().is_ok());
+    assert!(untrusted.consent(&spec, Path::new("/etc/toolhub/mcp.json")).permit().is_ok());
 }
 
 #[test]

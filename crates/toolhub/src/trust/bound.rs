@@ -1,0 +1,53 @@
+//! What the consent to a project's server is bound to, checked again before each start.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use toolhub_core::consent::Binding;
+use toolhub_core::lang::Text;
+use toolhub_mcp::config::StdioSpec;
+
+use super::files::FileState;
+use super::launch::Site;
+
+/// Whether two entries start the same.
+pub(super) fn same(one: &StdioSpec, other: &StdioSpec) -> bool {
+    (&one.command, &one.args, &one.env, &one.cwd) == (&other.command, &other.args, &other.env, &other.cwd)
+}
+
+/// What a consent is bound to.
+pub(super) struct Bound {
+    pub(super) digest: String,
+    /// The files that must be what they were when a program is started.
+    pub(super) launch: Option<Launch>,
+}
+
+/// A program and the files that it is started from.
+pub(super) struct Launch {
+    pub(super) site: Site,
+    pub(super) spec: StdioSpec,
+    pub(super) files: BTreeMap<PathBuf, FileState>,
+}
+
+impl Binding for Bound {
+    fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    fn verify(&self) -> Result<(), Text> {
+        let Some(launch) = &self.launch else { return Ok(()) };
+        let now = launch.site.named_files(&launch.spec)?;
+        if now == launch.files {
+            return Ok(());
+        }
+        let differs = |file: &&PathBuf| now.get(*file) != launch.files.get(*file);
+        let changed = launch.files.keys().chain(now.keys()).find(differs);
+        let file = changed.map(|file| file.display().to_string()).unwrap_or_default();
+        Err(Text::new(
+            format!(
+                "not started: `{file}` changed since you trusted it; run `toolhub trust` and start again"
+            ),
+            format!("未启动：`{file}` 在你信任之后有改动；请运行 `toolhub trust` 后重新启动"),
+        ))
+    }
+}

@@ -1,0 +1,70 @@
+//! The one line that says what of a folder is not used, why, and what to do.
+
+use std::path::Path;
+
+use toolhub_core::lang::{Lang, Say as _, Text};
+
+use super::scan::{AGENT_SKILLS, CONFIG, SERVERS};
+use super::{Folder, Verdict};
+
+impl Folder {
+    /// The line that says what of the folder is not used; `None` if everything is.
+    pub(super) fn notice(&self, explicit: Option<&Path>) -> Option<Text> {
+        if self.verdict.is_trusted() {
+            return None;
+        }
+        let place = &self.scan.spot.folder;
+        let mut names = self.scan.names();
+        if explicit.is_some_and(|file| file == place.join(CONFIG)) {
+            names.retain(|name| *name != CONFIG && *name != SERVERS);
+        }
+        if !self.is_here {
+            names.retain(|name| AGENT_SKILLS.contains(&name.as_str()));
+        }
+        let shown = place.display();
+        if let Verdict::Unreadable(why) = &self.verdict {
+            let (en, zh) = (why.say(Lang::En), why.say(Lang::Zh));
+            return Some(Text::new(
+                format!("nothing that `{shown}` brings is used, as it cannot be checked: {en}"),
+                format!("`{shown}` 带有的内容无法检查，不会使用：{zh}"),
+            ));
+        }
+        let (en_list, zh_list) = (listed(&names, ", ", " and ")?, listed(&names, "、", " 和 ")?);
+        let one = matches!(&names[..], [name] if self.scan.configs.contains_key(name.as_str()));
+        let (is, it) = if one { ("is", "it") } else { ("are", "they") };
+        let (en_here, zh_here) = match self.is_here {
+            true => ("this folder".to_owned(), "此文件夹".to_owned()),
+            false => (format!("the folder `{shown}`"), format!("文件夹 `{shown}` ")),
+        };
+        let them = if one { "it" } else { "them" };
+        Some(match &self.verdict {
+            Verdict::Changed => Text::new(
+                format!(
+                    "{en_list} of {en_here} changed since you trusted {them} and {is} not used: run \"toolhub trust\" to see what {it} would run now"
+                ),
+                format!(
+                    "{zh_here}中的 {zh_list} 在你信任之后有改动，不会使用：运行 “toolhub trust” 查看现在会运行什么"
+                ),
+            ),
+            Verdict::ForeignOwner(uid) => Text::new(
+                format!(
+                    "{en_here} brings {en_list}, which {is} not used: another user (uid {uid}) owns files there"
+                ),
+                format!("{zh_here}带有 {zh_list}，不会使用：其中有文件属于其他用户（uid {uid}）"),
+            ),
+            _ => Text::new(
+                format!(
+                    "{en_here} brings {en_list}, which {is} not used until you trust {them}: run \"toolhub trust\" to see what {it} would run"
+                ),
+                format!(
+                    "{zh_here}带有 {zh_list}，在你信任之前不会使用：运行 “toolhub trust” 查看它们会运行什么"
+                ),
+            ),
+        })
+    }
+}
+
+fn listed(names: &[String], comma: &str, and: &str) -> Option<String> {
+    let (last, rest) = names.split_last()?;
+    Some(if rest.is_empty() { last.clone() } else { format!("{}{and}{last}", rest.join(comma)) })
+}

@@ -167,8 +167,8 @@ fn not_found(script: &str, why: NoInterpreter) -> NotRun {
 fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let runs = |file: &PathBuf| std::fs::metadata(file).is_ok_and(|at| at.is_file() && is_executable(&at));
-    // A relative entry would be searched in the current folder, which may be a project's.
-    let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+    // A relative entry would be searched in the current folder, which may be a project's; one with `..` is not used.
+    let folders = std::env::split_paths(&path).filter(|folder| Program::check_name(folder).is_ok());
     folders.map(|folder| folder.join(program)).find(runs)
 }
 

@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use toolhub_core::lang::Text;
@@ -60,22 +60,22 @@ fn named_by(command: &Command) -> Vec<PathBuf> {
 /// The program that will be found; none where starting it will fail.
 fn program(command: &Command) -> Option<Program> {
     let name = Path::new(command.get_program());
-    let place = match name.components().count() > 1 {
-        true => canonical_folder(&std::path::absolute(name).ok()?),
-        false => {
-            let path =
-                command.get_envs().find(|(variable, _)| *variable == "PATH").and_then(|(_, value)| value)?;
-            let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
-            folders.map(|folder| folder.join(name)).find(|place| place.is_file())
-        }
-    };
-    place.map(Program::of_owner)
+    if name.components().count() > 1 {
+        return without_parents(&std::path::absolute(name).ok()?).map(Program::of_owner);
+    }
+    let path = command.get_envs().find(|(variable, _)| *variable == "PATH").and_then(|(_, value)| value)?;
+    let mut folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    folders.find_map(|folder| without_parents(&folder.join(name))).map(Program::of_owner)
 }
 
-/// The same file by the canonical path of its folder: the owner may write `..`. The file itself stays a link where it is
-/// one, as in a virtual environment.
-fn canonical_folder(file: &Path) -> Option<PathBuf> {
-    Some(file.parent()?.canonicalize().ok()?.join(file.file_name()?)).filter(|place| place.is_file())
+/// A file that is there, by a path without `..`, which the owner may write. Links stay: a program finds its virtual
+/// environment by its name.
+fn without_parents(file: &Path) -> Option<PathBuf> {
+    let place = match file.components().any(|part| part == Component::ParentDir) {
+        true => file.parent()?.canonicalize().ok()?.join(file.file_name()?),
+        false => file.to_path_buf(),
+    };
+    place.is_file().then_some(place)
 }
 
 #[cfg(test)]

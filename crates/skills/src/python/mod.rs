@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -273,5 +273,8 @@ async fn find(wanted: &str) -> Result<Program, Text> {
     let told: [String; 3] = serde_json::from_slice(&answer.stdout)
         .map_err(|_| none(String::from_utf8_lossy(&answer.stderr).trim().to_owned()))?;
     let [program, prefix, base] = told.map(PathBuf::from);
+    // The owner may have written `..`; links stay, by which a virtual environment is found.
+    let has_parents = program.components().any(|part| part == Component::ParentDir);
+    let program = if has_parents { canonical_place(&program) } else { program };
     Ok(Program { prefixes: vec![prefix, base], ..Program::of_owner(program) })
 }

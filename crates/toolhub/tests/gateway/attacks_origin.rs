@@ -146,34 +146,32 @@ const OF_CALLERS: &str = "[[servers]]\nid = \"s\"\ninstances = \"caller\"\n";
 
 #[tokio::test]
 async fn instances_of_callers_keep_them_apart() {
-    let folder = tempfile::tempdir().unwrap();
-    let journal = folder.path().join("journal");
-    let (serving, tokens) = for_two_with(&script(&journal), OF_CALLERS);
     for era in ERAS {
-        let mut clients = Vec::new();
-        for token in &tokens {
-            clients.push(client(&serving, era, token).await);
-        }
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("journal");
+        let (serving, [ann, bob]) = for_two_with(&script(&journal), OF_CALLERS);
+        let clients = [client(&serving, era, &ann).await, client(&serving, era, &bob).await];
         for client in &clients {
             client.call("work", "{}").await.text();
         }
         // Both have used the server, and each is asked what concerns it.
-        for client in clients.iter().filter(|_| era == Era::Modern) {
-            let answer = client.call("ask", "{}").await;
-            assert!(answer.result().contains("input_required"), "{answer:?}");
-        }
-        for client in clients.iter().filter(|_| era == Era::Legacy) {
+        for client in &clients {
+            if era == Era::Modern {
+                let answer = client.call("ask", "{}").await;
+                assert!(answer.result().contains("input_required"), "{answer:?}");
+                continue;
+            }
             let mut stream = Stream::open(client.request("1", "tools/call", &called("ask"))).await;
             let asked = stream.until("elicitation/create").await;
             let answer = json!({"jsonrpc": "2.0", "id": asked.id, "result": {"action": "decline"}});
             assert_eq!(client.post(answer.to_string()).send().await.unwrap().status(), 202);
             assert!(stream.message().await.unwrap().result.unwrap().get().contains("decline"));
         }
+        let pids = callers(&Journal::read(&journal));
+        assert_eq!(pids.len(), 2, "one process for each caller");
+        drop(serving);
+        assert!(pids.iter().all(|pid| !processes::alive(*pid)), "and none is left");
     }
-    let pids: HashSet<u32> = callers(&Journal::read(&journal));
-    assert_eq!(pids.len(), 2, "one process for each caller");
-    drop(serving);
-    assert!(pids.iter().all(|pid| !processes::alive(*pid)), "and none is left");
 }
 
 /// The processes that calls reached.

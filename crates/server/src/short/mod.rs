@@ -1,10 +1,11 @@
 //! The short way: messages as clients send them nearly always are answered here, without all that HTTP knows beside.
 //! Whatever is not so goes the long way, with every byte that came.
 
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) mod fuzzing;
 mod head;
 mod written;
+
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};

@@ -1,13 +1,8 @@
 //! The short way: messages as clients send them nearly always are answered here, without all that HTTP knows beside.
 //! Whatever is not so goes the long way, with every byte that came.
 
-<<<<<<< HEAD
 #[cfg(test)]
 mod attacks;
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) mod fuzzing;
-=======
->>>>>>> wt-fuzz
 mod head;
 mod written;
 

@@ -6,6 +6,7 @@ mod forbidden_text;
 mod manifests;
 mod readme;
 mod readme_commands;
+mod security_table;
 mod size;
 mod sources;
 
@@ -48,6 +49,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     findings.extend(files.iter().flat_map(size::check));
     findings.extend(files.iter().flat_map(forbidden_text::check));
     findings.extend(readme_commands::check(workspace)?);
+    findings.extend(security_table::check(&workspace.root, &files));
     findings.sort();
 
     for finding in &findings {

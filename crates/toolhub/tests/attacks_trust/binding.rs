@@ -189,7 +189,7 @@ fn an_explicit_config_is_used_and_the_rest_of_the_folder_is_not() {
 #[test]
 fn a_script_that_changes_while_the_gateway_runs_is_not_started() {
     let victim = good();
-    let call = request(2, "tools/call", json!({"name": "greet", "arguments": {}}));
+    let call = request(2, "tools/call", &json!({"name": "greet", "arguments": {}}));
     let evil = Victim::new().with_shared_servers();
     // The list of tools is known, so that nothing is started before the call.
     let command = victim.command_in(&victim.project(), &["serve", "--stdio"]);

@@ -154,13 +154,13 @@ fn requests() -> Vec<Value> {
     vec![
         initialize(),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
-        request(2, "tools/list", json!({})),
-        request(3, "tools/call", json!({"name": "greet", "arguments": {}})),
-        request(4, "tools/call", json!({"name": "project__greet", "arguments": {}})),
-        request(5, "prompts/list", json!({})),
-        request(6, "resources/list", json!({})),
-        request(7, "tools/call", json!({"name": "calculate", "arguments": {"expression": "1+1"}})),
-        request(8, "tools/call", json!({"name": "use_skill", "arguments": {"name": "bad"}})),
+        request(2, "tools/list", &json!({})),
+        request(3, "tools/call", &json!({"name": "greet", "arguments": {}})),
+        request(4, "tools/call", &json!({"name": "project__greet", "arguments": {}})),
+        request(5, "prompts/list", &json!({})),
+        request(6, "resources/list", &json!({})),
+        request(7, "tools/call", &json!({"name": "calculate", "arguments": {"expression": "1+1"}})),
+        request(8, "tools/call", &json!({"name": "use_skill", "arguments": {"name": "bad"}})),
     ]
 }
 

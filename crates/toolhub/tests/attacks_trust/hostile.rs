@@ -222,10 +222,11 @@ pub(crate) fn ended(mut child: Child, args: &[&str]) -> Ran {
         if let Some(status) = child.try_wait().unwrap() {
             break status.code();
         }
-        if since.elapsed() > COMMAND_TIMEOUT {
+        let hangs = since.elapsed() > COMMAND_TIMEOUT;
+        if hangs {
             child.kill().unwrap();
-            panic!("{args:?} hangs");
         }
+        assert!(!hangs, "{args:?} hangs");
         std::thread::sleep(Duration::from_millis(5));
     };
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
@@ -264,6 +265,6 @@ pub(crate) fn initialize() -> Value {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}})
 }
 
-pub(crate) fn request(id: u32, method: &str, params: Value) -> Value {
+pub(crate) fn request(id: u32, method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }

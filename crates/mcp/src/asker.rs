@@ -120,10 +120,10 @@ impl Listener for Follower {
     }
 }
 
-/// How long the work of another session of the same principal may still be the cause of a message: after its last request
-/// was answered, and after one that was not.
-const ANSWERED_LINGER: Duration = Duration::from_secs(60);
-const UNANSWERED_LINGER: Duration = Duration::from_secs(600);
+/// How long a request of another session of the same principal may still be the cause of a message, if it was cancelled or
+/// timed out. One that was answered is taken for done: clients begin a session after another and use it at once, and
+/// whatever it is, it stays with the same principal.
+const UNANSWERED_LINGER: Duration = Duration::from_secs(60);
 
 /// The requests of callers that are under way at one connection, and who has used it so far.
 #[derive(Debug, Default)]
@@ -245,8 +245,7 @@ impl Known<'_> {
     /// Notes until when its session may still be the cause of what the server says. Between principals that does not
     /// matter: a connection that two of them used is of no use for such messages in any case.
     fn linger(&self) {
-        let linger = if self.answered { ANSWERED_LINGER } else { UNANSWERED_LINGER };
-        let until = now() + u64::try_from(linger.as_millis()).unwrap_or(u64::MAX);
+        let until = now() + u64::try_from(UNANSWERED_LINGER.as_millis()).unwrap_or(u64::MAX);
         let latest = self.askers.session.load(Ordering::Relaxed) == self.session;
         let of = if latest { &self.askers.session_until } else { &self.askers.others_until };
         of.fetch_max(until, Ordering::Relaxed);
@@ -256,7 +255,7 @@ impl Known<'_> {
 impl Drop for Known<'_> {
     fn drop(&mut self) {
         // Modern requests belong to no session, so there is no other one's work among them.
-        if self.session != 0 && !self.askers.shared.load(Ordering::Relaxed) {
+        if !self.answered && self.session != 0 && !self.askers.shared.load(Ordering::Relaxed) {
             self.linger();
         }
         let mut all = lock(self.here);

@@ -123,13 +123,16 @@ fn calls_of_the_owner_are_somebody_elses() {
 }
 
 #[test]
-fn other_session_of_the_same_principal_counts_for_a_while() {
+fn cancelled_call_of_another_session_of_the_same_principal_counts_for_a_while() {
     let askers = Askers::default();
-    let mut first = askers.enter(1, legacy(10, "ann"));
+    let mut first = askers.enter(1, legacy(9, "ann"));
     first.answered = true;
     drop(first);
+    let first = askers.enter(1, legacy(10, "ann"));
+    assert_eq!(concerned(&askers), Some(10), "the call before was answered");
+    drop(first);
     let _second = askers.enter(2, legacy(11, "ann"));
-    assert_eq!(concerned(&askers), None, "the first session's call ended a moment ago");
+    assert_eq!(concerned(&askers), None, "the first session's call may still be running");
     askers.others_until.store(1, Ordering::Relaxed);
     assert_eq!(concerned(&askers), Some(11), "and then it is long over");
     let _third = askers.enter(3, legacy(12, "ann"));

@@ -1,8 +1,6 @@
 //! Servers and proxies that run a call and then answer as if they had not: a call that may change something is made once,
 //! and what came of it is said to be unknown.
 
-#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
-
 use std::path::Path;
 use std::time::Duration;
 

@@ -207,13 +207,17 @@ async fn failing_instance_of_one_caller_leaves_the_others_alone() {
     bob.call("work", "{}").await.text();
 }
 
-/// A late word of the caller before does not even reach a session without a token, of another client.
+/// Without tokens there is one principal, and still a late word of a cancelled call does not reach another session.
 #[tokio::test]
-async fn sessions_without_tokens_are_told_apart() {
+async fn late_messages_of_a_cancelled_call_go_to_no_other_session() {
     let folder = tempfile::tempdir().unwrap();
-    let serving = Serving::before(&script(&folder.path().join("journal")), "");
+    let journal = folder.path().join("journal");
+    let serving = Serving::before(&script(&journal), "");
     let ann = RawClient::connect(&serving.url(), Era::Legacy).await;
     let bob = RawClient::connect(&serving.url(), Era::Legacy).await;
-    ann.call("work", "{}").await.text();
+    let mut held = Stream::open(ann.request("1", "tools/call", &called("hold"))).await;
+    held.until("notifications/progress").await;
+    ann.end().await;
+    await_cancelled(&journal, 1).await;
     hears_nothing_of_ann(&bob).await;
 }

@@ -350,7 +350,7 @@ impl Shared {
             match route {
                 Route::Mcp => mcp::answer(&gateway, (method, headers), (body, &who), account).await,
                 Route::Sse if method == Method::GET => match secret() {
-                    Some(name) => self.old_clients.open(&gateway, who, name),
+                    Some(name) => self.old_clients.open(&gateway, &who, name),
                     None => plain(StatusCode::INTERNAL_SERVER_ERROR),
                 },
                 Route::Messages if method == Method::POST => {

@@ -31,7 +31,7 @@ impl OldClients {
     pub(crate) fn open(
         self: &Arc<Self>,
         gateway: &Arc<Gateway>,
-        who: Principal,
+        who: &Principal,
         name: String,
     ) -> Response<Body> {
         let permit = match who.take(Resource::Streams, 1) {
@@ -52,7 +52,7 @@ impl OldClients {
                 };
                 event.map(|event| (event, (None, messages, over)))
             });
-        events(Box::pin(Heard { heard: Box::pin(heard), _leaving: leaving }), &who)
+        events(Box::pin(Heard { heard: Box::pin(heard), _leaving: leaving }), who)
     }
 
     /// Takes a message of the client of that name.

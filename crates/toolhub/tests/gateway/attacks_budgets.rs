@@ -113,7 +113,7 @@ fn resident(serving: &Serving) -> usize {
     line.trim().strip_suffix(" kB").unwrap().trim().parse::<usize>().unwrap() << 10
 }
 
-const LARGE: usize = 24 << 20;
+const LARGE: usize = 12 << 20;
 
 /// A gateway for two before a server with a tool whose answer is longer than a connection holds.
 fn with_large_answers(limits: &str) -> (HttpServer, Serving, [String; 2]) {
@@ -140,7 +140,7 @@ fn large(token: &str) -> String {
 
 #[test]
 fn unread_answers_are_bounded_for_each_caller() {
-    let limit = 60 << 20;
+    let limit = 30 << 20;
     let (_server, serving, [ann, bob]) =
         with_large_answers(&format!("unread_bytes = {limit}\nwrite_timeout = \"10m\""));
     let mut wire = Wire::to(&serving);
@@ -148,7 +148,7 @@ fn unread_answers_are_bounded_for_each_caller() {
     assert_eq!(wire.hear().text().len(), LARGE);
     let before = resident(&serving);
     let (mut unread, mut dropped) = (Vec::new(), 0);
-    for number in 0..10 {
+    for number in 0..16 {
         let mut wire = Wire::to(&serving);
         wire.say(&if number % 2 == 0 { large(&ann) } else { chunked(&large(&ann)) });
         // The head has come, and nobody reads on where the answer is long.
@@ -163,9 +163,10 @@ fn unread_answers_are_bounded_for_each_caller() {
         }
         unread.push(wire);
     }
-    assert_eq!(dropped, 8, "two of them fit");
+    assert_eq!(dropped, 14, "two of them fit");
     let grown = resident(&serving).saturating_sub(before);
-    assert!(grown < limit + (60 << 20), "{} MiB more", grown >> 20);
+    // All of them would be 192 MiB; what one call needs for a moment comes on top of what is unread.
+    assert!(grown < limit + (90 << 20), "{} MiB more", grown >> 20);
     // The other one is served with the same, and the first with what is short.
     wire.say(&large(&bob));
     assert_eq!(wire.hear().text().len(), LARGE);
@@ -186,7 +187,7 @@ fn unread_answers_are_bounded_for_each_caller() {
 #[test]
 fn an_answer_that_nobody_reads_is_given_up() {
     let (_server, serving, [ann, _]) =
-        with_large_answers("unread_bytes = 30000000\nwrite_timeout = \"500ms\"");
+        with_large_answers("unread_bytes = 15000000\nwrite_timeout = \"500ms\"");
     for way in [large(&ann), chunked(&large(&ann))] {
         let mut unread = Wire::to(&serving);
         unread.say(&way);

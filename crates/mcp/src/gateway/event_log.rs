@@ -173,19 +173,3 @@ fn number(text: &str) -> Option<u64> {
         text.bytes().all(|byte| byte.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
     text.parse().ok().filter(|_| is_plain)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn event_ids_have_one_spelling() {
-        assert_eq!(place("0-0"), Some((0, 0)));
-        assert_eq!(place("3-18446744073709551615"), Some((3, u64::MAX)));
-        for id in ["", "-", "1", "1-", "-1", "+1-2", "1-+2", "01-2", "1-02", "1--2", "1-2-3", " 1-2", "1-2 "]
-        {
-            assert_eq!(place(id), None, "{id:?}");
-        }
-        assert_eq!(place("1-18446744073709551616"), None);
-    }
-}

@@ -225,6 +225,17 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn event_ids_have_one_spelling() {
+        assert_eq!(place("0-0"), Some((0, 0)));
+        assert_eq!(place("3-18446744073709551615"), Some((3, u64::MAX)));
+        for id in ["", "-", "1", "1-", "-1", "+1-2", "1-+2", "01-2", "1-02", "1--2", "1-2-3", " 1-2", "1-2 "]
+        {
+            assert_eq!(place(id), None, "{id:?}");
+        }
+        assert_eq!(place("1-18446744073709551616"), None);
+    }
+
     /// A reader that is not linear would need minutes for each of these.
     #[test]
     fn long_messages_are_read_in_linear_time() {

@@ -60,7 +60,7 @@ impl Keys for Compared {
         let print = fingerprint(key);
         let start = (self.starts & 0xff) as usize;
         let seen = self.prints.get(start..self.count).unwrap_or_default();
-        self.suspicious |= escaped || seen.iter().any(|seen| *seen == print);
+        self.suspicious |= escaped || seen.contains(&print);
         match self.prints.get_mut(self.count) {
             Some(place) => {
                 *place = print;

@@ -52,7 +52,7 @@ impl TaskOwners {
             return;
         }
         if let (Some(task), Some(server)) = (created(result), server()) {
-            self.known().insert(server, &task, principal.map(Arc::from));
+            self.known().insert(server, &task, &principal.map(Arc::from));
         }
     }
 
@@ -82,10 +82,10 @@ impl Known {
         same.then(|| Arc::clone(&owner.server))
     }
 
-    fn insert(&mut self, server: Arc<Server>, task: &str, principal: Principal) {
+    fn insert(&mut self, server: Arc<Server>, task: &str, principal: &Principal) {
         let (restarts, key) = (server.restarts(), (server.id().clone(), Arc::from(task)));
         if let Some(owner) = self.owners.get_mut(&key) {
-            if owner.principal.as_ref() == Some(&principal) {
+            if owner.principal.as_ref() == Some(principal) {
                 owner.restarts = restarts;
                 return;
             }
@@ -101,7 +101,7 @@ impl Known {
         own.push_back(key);
         if own.len() > MAX_TASKS
             && let Some(oldest) = own.pop_front()
-            && self.owners.get(&oldest).is_some_and(|owner| owner.principal.as_ref() == Some(&principal))
+            && self.owners.get(&oldest).is_some_and(|owner| owner.principal.as_ref() == Some(principal))
         {
             self.owners.remove(&oldest);
         }

@@ -25,7 +25,11 @@ pub(super) fn check(root: &Path, files: &[Source]) -> Vec<Finding> {
                 Kind::Other => true,
             };
             if !exists {
-                findings.push(Finding::new(DOCUMENT, index + 1, format!("names `{word}`, which does not exist")));
+                findings.push(Finding::new(
+                    DOCUMENT,
+                    index + 1,
+                    format!("names `{word}`, which does not exist"),
+                ));
             }
         }
     }

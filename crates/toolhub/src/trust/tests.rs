@@ -158,7 +158,11 @@ fn no_other_code_grants_consent() {
     look(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &mut found);
     let outside: Vec<&String> = found
         .iter()
-        .filter(|path| !path.contains("toolhub/src/trust/") && !path.ends_with("/tests.rs") && !path.ends_with("/attacks.rs"))
+        .filter(|path| {
+            !path.contains("toolhub/src/trust/")
+                && !path.ends_with("/tests.rs")
+                && !path.ends_with("/attacks.rs")
+        })
         .collect();
     assert!(outside.is_empty(), "{outside:?}");
     assert!(!found.is_empty());

@@ -298,7 +298,9 @@ async fn questions_of_one_caller_do_not_cancel_those_of_another() {
     let script = Script::legacy()
         .plain_tool("ask")
         .on("tools/call:ask", json!([{"request": question}, {"answer": true}]));
-    let (serving, [ann, bob]) = for_two_with(&script, "[serve.limits]\npending_input = 3\n");
+    // Questions of a legacy server reach two callers only where each has an instance of its own.
+    let settings = "[serve.limits]\npending_input = 3\n[[servers]]\nid = \"s\"\ninstances = \"caller\"\n";
+    let (serving, [ann, bob]) = for_two_with(&script, settings);
     let url = serving.url();
     let others = RawClient::with_token(&url, Era::Modern, Some(&bob)).await;
     let own = RawClient::with_token(&url, Era::Modern, Some(&ann)).await;

@@ -42,7 +42,8 @@ pub fn skill_frontmatter(data: &[u8]) {
     names(&read.name, &front);
     let declared = declared::read(file, &front.tree, &folder);
     let all: Vec<&Fault> = front.faults.iter().chain(&read.faults).chain(&declared.faults).collect();
-    let lines = text.split('\n').count() + 1;
+    // YAML ends lines at a lone carriage return, too.
+    let lines = text.split(['\n', '\r']).count() + 1;
     assert!(all.iter().all(|fault| fault.line.is_none_or(|line| (1..=lines).contains(&line))), "{all:?}");
     for tool in &declared.tools {
         let real = folder.join(&tool.file).canonicalize().unwrap_or_default();

@@ -1,5 +1,6 @@
 //! The member scanner and the raw views of JSON, compared to `serde_json`.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{MapAccess, Visitor};
@@ -7,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use toolhub_core::RawJson;
-use toolhub_core::json::{MAX_DEPTH, canonical, pretty, too_deep};
+use toolhub_core::json::{KeyProblem, MAX_DEPTH, canonical, pretty, too_deep};
 
 use crate::scan::{Scan, has_member, is_plain};
 
@@ -69,6 +70,17 @@ fn depth(text: &str) -> usize {
     deepest
 }
 
+/// A key that stands twice in one object of a text, after unescaping, at any depth; as `serde_json` reads it.
+pub(crate) fn repeated_key(text: &str) -> Option<String> {
+    let Some(members) = Members::of(text) else {
+        let items = serde_json::from_str::<Vec<Box<RawValue>>>(text).unwrap_or_default();
+        return items.iter().find_map(|item| repeated_key(item.get()));
+    };
+    let mut seen = HashSet::new();
+    let twice = members.iter().find(|(name, _)| !seen.insert(name.as_str())).map(|(name, _)| name.clone());
+    twice.or_else(|| members.iter().find_map(|(_, value)| repeated_key(value)))
+}
+
 /// What the scanner accepts, `serde_json` reads the same; what it does not accept is no JSON, or nested too deeply for it.
 pub fn json_members(data: &[u8]) {
     let text = &*String::from_utf8_lossy(data);
@@ -81,6 +93,7 @@ pub fn json_members(data: &[u8]) {
     assert_eq!(too_deep(text).is_some(), text.len() > MAX_DEPTH && too_deep_slowly(text));
     match RawJson::parse(text) {
         Ok(raw) => {
+            ambiguous_keys(&raw);
             assert_eq!(Some(raw.get()), slow);
             raw_views(&raw);
         }
@@ -88,6 +101,17 @@ pub fn json_members(data: &[u8]) {
     }
     // Neither may fail on what is no JSON.
     let _ = (canonical(text), pretty(text));
+}
+
+/// A key that stands twice is found, and nothing else is: but for keys that `serde_json` cannot read as text.
+fn ambiguous_keys(raw: &RawJson) {
+    let (problem, twice) = (raw.key_problem(), repeated_key(raw.get()));
+    let has_surrogates = raw.get().to_ascii_lowercase().contains("\\ud");
+    match problem {
+        None => assert_eq!(twice, None),
+        Some(KeyProblem::Duplicate(_)) => assert!(twice.is_some() || has_surrogates),
+        Some(KeyProblem::NotUnicode) => assert!(has_surrogates),
+    }
 }
 
 /// For JSON the depth is exact; for what is none both count alike.

@@ -10,8 +10,8 @@ mod json;
 #[path = "../../../../fuzz/shared/mutator.rs"]
 mod mutator;
 
-pub(crate) use self::json::Members;
 pub use self::json::json_members;
+pub(crate) use self::json::{Members, repeated_key};
 pub use crate::gateway::fuzzing::{gateway_ids, gateway_messages};
 pub use crate::transport::http::fuzzing::{client_answers, client_requests};
 

@@ -17,7 +17,7 @@ use super::modern::{decoded, supported, version_in};
 use super::session::{Session, Sessions};
 use super::{Principal, secret};
 use crate::era::Era;
-use crate::fuzzing::Members;
+use crate::fuzzing::{Members, repeated_key};
 use crate::headers::encode;
 
 /// What the reader accepts, `serde_json` reads the same; whatever is said back is one JSON object on one line.
@@ -28,10 +28,12 @@ pub fn gateway_messages(data: &[u8]) {
     let message = match read(&body) {
         Ok(message) => message,
         Err((id, error)) => {
+            assert!(id.as_ref().is_none_or(is_id), "{id:?} is no id");
             is_object(&refusal(id.as_ref(), &error));
             return;
         }
     };
+    assert_eq!(repeated_key(text), None, "a key stands twice in an object");
     let all = Members::of(text);
     assert!(all.is_some(), "this is no object");
     let Some(all) = all else { return };
@@ -112,6 +114,10 @@ fn answered(id: &RawJson, params: &Params) {
     assert_eq!(said[1..], [("id", same(id)), ("result", same(&result))]);
     let error = RpcError::new(-32000, result.get()).with_data(result);
     is_object(&one_line(response(id, &Err(error))));
+}
+
+fn is_id(id: &RawJson) -> bool {
+    id.get().starts_with(|first: char| matches!(first, '"' | '-') || first.is_ascii_digit())
 }
 
 fn is_object(text: &str) {

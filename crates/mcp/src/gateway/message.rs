@@ -158,11 +158,12 @@ fn read_patiently(text: &ByteString) -> Result<Message, Refused> {
     let part = |value: &RawValue| RawJson::part(text, value);
     let id = id.map(part).filter(|id| id.get() != "null");
     let refuse = |id: Option<RawJson>, why: &str| Err((id, RpcError::new(INVALID_REQUEST, why)));
-    if jsonrpc.is_none_or(|version| version.get() != "\"2.0\"") {
-        return refuse(id, "`jsonrpc` must be \"2.0\"");
-    }
+    // First of all: what is no id is not said back, and may have line breaks.
     if id.as_ref().is_some_and(|id| id.get().starts_with(['{', '[', 't', 'f'])) {
         return refuse(None, "an id is a string or a number");
+    }
+    if jsonrpc.is_none_or(|version| version.get() != "\"2.0\"") {
+        return refuse(id, "`jsonrpc` must be \"2.0\"");
     }
     let params = params.map(part).filter(|params| params.get() != "null");
     match (method, id) {
@@ -272,6 +273,7 @@ mod tests {
         check(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":[1]}"#, "Some(1) -32600");
         check(r#"{"jsonrpc":"2.0","id":{},"method":"m","params":{}}"#, "None -32600");
         check(r#"{"jsonrpc":"2","id":1,"method":"m","params":{}}"#, "Some(1) -32600");
+        check("{\"jsonrpc\":\"2\",\"id\":[1,\n2],\"method\":\"m\",\"params\":{}}", "None -32600");
         check(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{}} x"#, "None -32700");
         check(
             r#"{"jsonrpc":"2.0","id":null,"method":"m","params":{"a":1}}"#,

@@ -55,6 +55,7 @@ pub use toolhub_core::{
 pub use toolhub_engine::{Catalog, Request, Route};
 pub use toolhub_llm::discover::NoModel;
 pub use toolhub_macros::tool;
+pub use toolhub_mcp::oauth::OAuthError;
 pub use toolhub_mcp::{ClientHandler, HandlerAnswer, Offer, Refusal, ServerState};
 
 /// What `#[tool]` writes its code against. Not for use by hand.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use futures_util::future::join_all;
-use toolhub::{EventSink, Hub, Lang, LoginError, Outcome, Say as _, ToolCall, ToolError};
+use toolhub::{EventSink, Hub, Lang, LoginError, OAuthError, Outcome, Say as _, ToolCall, ToolError};
 
 use self::answers::Answers;
 use self::plan::calls;
@@ -95,10 +95,17 @@ impl Visitor<'_> {
             let address = address.to_owned();
             std::thread::spawn(move || browse(&address));
         };
+        let mut issuer = None;
         while self.logins < MOST_LOGINS {
             self.logins += 1;
-            match self.hub.login(SERVER, &show).await {
+            match self.hub.login_at(SERVER, issuer.as_deref(), &show).await {
                 Ok(_) => return Ok(()),
+                // The owner agrees to the authorization server that the error names (SEP-2352).
+                Err(LoginError::Failed {
+                    error: OAuthError::IssuerChanged { issuer: named, .. }, ..
+                }) => {
+                    issuer = Some(named);
+                }
                 Err(LoginError::NotServed(ToolError::LoginNeeded { .. })) => {}
                 Err(error) => bail!("{error}"),
             }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolhub_testkit::scripted::{HttpServer, Script};
 
-use crate::door::for_two_with;
+use crate::door::{for_two_before, for_two_with};
 use crate::raw_client::{Era, RawClient};
 use crate::serving::{PATIENCE, Serving, holding, hub};
 use crate::wire::{Wire, bearer, call, chunked, message, meta, request, said};
@@ -298,9 +298,10 @@ async fn questions_of_one_caller_do_not_cancel_those_of_another() {
     let script = Script::legacy()
         .plain_tool("ask")
         .on("tools/call:ask", json!([{"request": question}, {"answer": true}]));
-    // Questions of a legacy server reach two callers only where each has an instance of its own.
-    let settings = "[serve.limits]\npending_input = 3\n[[servers]]\nid = \"s\"\ninstances = \"caller\"\n";
-    let (serving, [ann, bob]) = for_two_with(&script, settings);
+    // Over HTTP a question comes on the stream of its request, so it is certain whom it concerns.
+    let server = HttpServer::start(&script.set("sse", true));
+    let (serving, [ann, bob]) =
+        for_two_before(json!({"url": server.url}), "[serve.limits]\npending_input = 3\n");
     let url = serving.url();
     let others = RawClient::with_token(&url, Era::Modern, Some(&bob)).await;
     let own = RawClient::with_token(&url, Era::Modern, Some(&ann)).await;
@@ -317,7 +318,8 @@ async fn questions_of_one_caller_do_not_cancel_those_of_another() {
         format!(r#""name":"ask","arguments":{{}},"inputResponses":{answers},"requestState":{state}"#)
     };
     assert!(others.ask("2", "tools/call", &again(&theirs)).await.text().contains("accept"));
-    assert!(own.ask("2", "tools/call", &again(&mine[7])).await.text().contains("accept"));
+    let answered = own.ask("2", "tools/call", &again(&mine[7])).await;
+    assert!(answered.text().contains("accept"), "{answered:?}");
     assert_eq!(own.ask("2", "tools/call", &again(&mine[0])).await.error(), -32602);
 }
 

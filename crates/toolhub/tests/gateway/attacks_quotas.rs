@@ -119,6 +119,9 @@ fn all_ways_draw_on_one_quota() {
     assert_eq!(other.hear().status, 200);
 }
 
+/// How the event of an answer begins; notifications may come between.
+const ANSWER: &str = r#"data: {"jsonrpc":"2.0","id":"#;
+
 /// A message over the old transport is answered at once, and its request runs on: it counts for as long.
 #[test]
 fn requests_over_the_old_transport_count_until_they_are_over() {
@@ -146,7 +149,7 @@ fn requests_over_the_old_transport_count_until_they_are_over() {
         send(&ann, &place, &hold(id));
     }
     for _ in 0..3 {
-        let refused = stream.event_line("data: ");
+        let refused = stream.event_line(ANSWER);
         assert!(refused.contains("-32000") && refused.contains("at_once"), "{refused}");
     }
     let held = |journal: &Journal| journal.count_method("tools/call") == 3;
@@ -163,9 +166,9 @@ fn requests_over_the_old_transport_count_until_they_are_over() {
     loop {
         let (mut stream, place) = open(&ann);
         send(&ann, &place, &hello);
-        stream.event_line("data: ");
+        stream.event_line(ANSWER);
         send(&ann, &place, &echo);
-        if stream.event_line("data: ").contains("result") {
+        if stream.event_line(ANSWER).contains("result") {
             return;
         }
         assert!(since.elapsed() < PATIENCE, "what was given up still counts");

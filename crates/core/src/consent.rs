@@ -1,6 +1,7 @@
 //! Consent to start the program or to contact the address of a configuration entry: without it neither happens.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::lang::Text;
@@ -25,18 +26,34 @@ pub struct Consent(State);
 enum State {
     #[default]
     Missing,
-    Owner,
+    Owner {
+        folder: Option<Arc<Path>>,
+    },
     Bound(Arc<dyn Binding>),
 }
 
 /// Proof that consent was checked. Only [`Consent::permit`] makes one.
 #[derive(Debug)]
-pub struct LaunchPermit(());
+pub struct LaunchPermit {
+    folder: Option<Arc<Path>>,
+}
+
+impl LaunchPermit {
+    /// The folder to start a program in that has none of its own; `None` for the current one.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+}
 
 impl Consent {
     /// Consent to an entry of the owner's own configuration.
     pub fn of_owner() -> Self {
-        Self(State::Owner)
+        Self(State::Owner { folder: None })
+    }
+
+    /// The same; a program without a folder of its own starts in `folder`, since the current one is not trusted.
+    pub fn of_owner_in(folder: Arc<Path>) -> Self {
+        Self(State::Owner { folder: Some(folder) })
     }
 
     /// Consent to an entry that a trusted workspace brings, for as long as `binding` holds.
@@ -48,15 +65,15 @@ impl Consent {
     pub fn digest(&self) -> Option<&str> {
         match &self.0 {
             State::Bound(binding) => Some(binding.digest()),
-            State::Missing | State::Owner => None,
+            State::Missing | State::Owner { .. } => None,
         }
     }
 
     /// Permits one start, or says why not.
     pub fn permit(&self) -> Result<LaunchPermit, Text> {
         match &self.0 {
-            State::Owner => Ok(LaunchPermit(())),
-            State::Bound(binding) => binding.verify().map(|()| LaunchPermit(())),
+            State::Owner { folder } => Ok(LaunchPermit { folder: folder.clone() }),
+            State::Bound(binding) => binding.verify().map(|()| LaunchPermit { folder: None }),
             State::Missing => Err(Text::new(
                 "not started: its config file is not trusted; run `toolhub trust` in its folder",
                 "未启动：它的配置文件未受信任；请在其文件夹中运行 `toolhub trust`",
@@ -69,7 +86,7 @@ impl fmt::Debug for Consent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.0 {
             State::Missing => "Consent(missing)",
-            State::Owner => "Consent(owner)",
+            State::Owner { .. } => "Consent(owner)",
             State::Bound(_) => "Consent(bound)",
         })
     }

@@ -474,16 +474,16 @@ fn messages_in(batch: &[u8]) -> usize {
 }
 
 /// The refusal of a principal that sends more than it may, and when it may send again.
-fn slower(TooFast { wait }: TooFast) -> Response<Body> {
+fn slower(TooFast { setting, wait }: TooFast) -> Response<Body> {
     let why = match wait {
         Some(_) => {
-            "too many requests: wait as long as `Retry-After` says (`per_second` and `at_once` in `[serve]`)"
+            format!("too many requests: wait as long as `Retry-After` says (`{setting}` in `[serve]`)")
         }
-        None => {
-            "this batch has more messages than may be sent in a second (`per_second` in `[serve]`): send smaller ones"
-        }
+        None => format!(
+            "this batch has more messages than may be sent in a second (`{setting}` in `[serve]`): send smaller ones"
+        ),
     };
-    let mut response = text(StatusCode::TOO_MANY_REQUESTS, why);
+    let mut response = text(StatusCode::TOO_MANY_REQUESTS, &why);
     let seconds = wait.unwrap_or(Duration::from_secs(1)).as_millis().div_ceil(1_000).max(1);
     let seconds = HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX));
     response.headers_mut().insert(header::RETRY_AFTER, seconds);

@@ -23,8 +23,14 @@ impl<T> Deref for Permitted<T> {
 impl StdioSpec {
     /// The same with its variables filled in, where `consent` permits a start now. Variables are read only after that.
     pub(crate) fn permitted(&self, consent: &Consent) -> Result<Permitted<Self>, McpError> {
-        let _permit = consent.permit().map_err(McpError::hopeless)?;
-        self.expanded().map(Permitted)
+        let permit = consent.permit().map_err(McpError::hopeless)?;
+        let mut spec = self.expanded()?;
+        if let Some(folder) = permit.folder()
+            && spec.cwd.is_none()
+        {
+            spec.cwd = Some(folder.to_owned());
+        }
+        Ok(Permitted(spec))
     }
 }
 
@@ -38,6 +44,8 @@ impl HttpSpec {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -47,6 +55,11 @@ mod tests {
         assert!(refused.contains("toolhub trust"), "{refused}");
         let unset = spec.permitted(&Consent::of_owner()).unwrap_err().to_string();
         assert!(unset.contains("TOOLHUB_TEST_UNSET"), "{unset}");
+        let spec = StdioSpec { command: "x".to_owned(), ..StdioSpec::default() };
+        let elsewhere = Consent::of_owner_in(Path::new("/neutral").into());
+        assert_eq!(spec.permitted(&elsewhere).unwrap().cwd.as_deref(), Some(Path::new("/neutral")));
+        let own = StdioSpec { cwd: Some("/own".into()), ..spec };
+        assert_eq!(own.permitted(&elsewhere).unwrap().cwd.as_deref(), Some(Path::new("/own")));
         let spec = HttpSpec { url: "http://127.0.0.1:1".to_owned(), headers: Vec::new() };
         assert!(spec.permitted(&Consent::default()).is_err());
         assert!(spec.permitted(&Consent::of_owner()).is_ok());

@@ -159,6 +159,8 @@ impl From<Exhausted> for RpcError {
 /// More messages than may be sent in a second; how long to wait before the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooFast {
+    /// The key in `[serve]` that says how much may be sent.
+    pub setting: &'static str,
     /// How long to wait; `None` where so many can never be sent at once.
     pub wait: Option<Duration>,
 }
@@ -250,7 +252,7 @@ impl Principal {
     /// A permit for one HTTP request. A message counts against `per_second` only if there is one.
     pub fn enter(&self) -> Result<Permit, TooFast> {
         let wait = Some(Duration::from_secs(1));
-        let permit = self.take(Resource::Requests, 1).map_err(|_| TooFast { wait })?;
+        let permit = self.take(Resource::Requests, 1).map_err(|_| TooFast { setting: "at_once", wait })?;
         self.spend(1)?;
         Ok(permit)
     }
@@ -259,7 +261,11 @@ impl Principal {
     /// with its request.
     pub fn spend_batch(&self, messages: usize) -> Result<(), TooFast> {
         let fits = self.0.limits.per_second.is_none_or(|rate| messages <= rate as usize);
-        if fits { self.spend(messages.saturating_sub(1)) } else { Err(TooFast { wait: None }) }
+        if fits {
+            self.spend(messages.saturating_sub(1))
+        } else {
+            Err(TooFast { setting: "per_second", wait: None })
+        }
     }
 
     fn spend(&self, messages: usize) -> Result<(), TooFast> {
@@ -273,7 +279,8 @@ impl Principal {
         if has >= wanted {
             return Ok(());
         }
-        Err(TooFast { wait: Some(Duration::from_secs_f64((wanted - has) / rate)) })
+        let wait = Some(Duration::from_secs_f64((wanted - has) / rate));
+        Err(TooFast { setting: "per_second", wait })
     }
 
     fn replays(&self) -> MutexGuard<'_, VecDeque<Weak<EventLog>>> {
@@ -420,7 +427,10 @@ mod tests {
         let (ann, bob) = (principals.named("ann"), principals.named("bob"));
         let first = ann.enter().unwrap();
         let _second = ann.enter().unwrap();
-        assert_eq!(ann.enter().unwrap_err(), TooFast { wait: Some(Duration::from_secs(1)) });
+        assert_eq!(
+            ann.enter().unwrap_err(),
+            TooFast { setting: "at_once", wait: Some(Duration::from_secs(1)) }
+        );
         assert!(principals.named("ann").enter().is_err(), "the budget belongs to the name");
         assert!(bob.enter().is_ok());
         drop(first);
@@ -450,7 +460,10 @@ mod tests {
         assert!((5..20).contains(&let_in), "{let_in}");
         let wait = ann.spend(5).unwrap_err().wait.unwrap();
         assert!(wait <= Duration::from_secs(1), "{wait:?}");
-        assert_eq!(principals.named("bob").spend_batch(6), Err(TooFast { wait: None }));
+        assert_eq!(
+            principals.named("bob").spend_batch(6),
+            Err(TooFast { setting: "per_second", wait: None })
+        );
         assert_eq!(principals.named("bob").spend_batch(5), Ok(()));
     }
 

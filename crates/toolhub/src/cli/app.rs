@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use toolhub::settings::{ConfigError, Places};
 use toolhub::trust::RunTrust;
 use toolhub::{BuildError, Hub};
+use toolhub_core::lang::Text;
 use toolhub_core::{Lang, RawJson, RawObject, Say};
 use toolhub_engine::suspicion::visible;
 
@@ -52,13 +53,21 @@ impl App {
     /// Where the files are. Says once, `--quiet` or not, what of the current folder is not used.
     pub(crate) fn places(&self) -> Result<Places, BuildError> {
         let config = self.global.config.as_deref();
-        let places = Places::find_trusting(config, self.global.home.as_deref(), &self.run_trust())?;
-        if let Some(notice) = places.workspace.notice(config)
-            && !self.noticed.swap(true, Ordering::Relaxed)
-        {
+        let trust = self.run_trust();
+        let ignored = trust.ignored.first().map(|path| {
+            let path = path.display();
+            Text::new(
+                format!("`TOOLHUB_TRUST` names `{path}`, which trusts nothing: write an absolute path, or `1` for the current folder"),
+                format!("`TOOLHUB_TRUST` 中的 `{path}` 不起作用：请写绝对路径，或用 `1` 表示当前文件夹"),
+            )
+        });
+        let places = Places::find_trusting(config, self.global.home.as_deref(), &trust)?;
+        if !self.noticed.swap(true, Ordering::Relaxed) {
             let (word, gap) = self.lang().pick(("note:", " "), ("注意：", ""));
-            let notice = notice.say(self.lang());
-            self.screen.to_stderr(&format!("{ODD}{word}{ODD:#}{gap}{}", visible(&notice)));
+            for notice in ignored.into_iter().chain(places.workspace.notice(config)) {
+                let notice = notice.say(self.lang());
+                self.screen.to_stderr(&format!("{ODD}{word}{ODD:#}{gap}{}", visible(&notice)));
+            }
         }
         Ok(places)
     }

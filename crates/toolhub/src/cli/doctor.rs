@@ -83,6 +83,13 @@ async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::
         ),
     };
     report.add("config", Finding::Good, &text);
+    match places.workspace.notice(app.global.config.as_deref()) {
+        Some(notice) => report.add("workspace", Finding::Odd, &notice.say(lang)),
+        None if places.workspace.is_trusted_here() => {
+            report.add("workspace", Finding::Good, lang.pick("this folder: trusted", "此文件夹：已信任"));
+        }
+        None => {}
+    }
     let home = places.home.display();
     if hub.has_store() {
         report.add("store", Finding::Good, &lang.pick(format!("data: `{home}`"), format!("数据：`{home}`")));

@@ -6,9 +6,11 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 use toolhub_core::Lang;
+use toolhub_engine::suspicion::visible;
 
 use super::app::App;
 use super::exit::{Exit, UsageError};
+use super::foreign::one_line;
 use super::options::Cli;
 
 /// The language asked for: by `--lang`, else by the locale.
@@ -291,16 +293,20 @@ pub(crate) fn show(app: &App, path: &[String]) -> anyhow::Result<Exit> {
 pub(crate) fn refuse(error: &clap::Error, lang: Lang) -> ExitCode {
     let wanted_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     match translated(error).filter(|_| lang == Lang::Zh && !wanted_help) {
-        Some(text) => {
-            let mut out = anstream::stderr().lock();
-            let _ = std::io::Write::write_all(
-                &mut out,
-                format!("错误：{text}\n详情见 `toolhub --help`\n").as_bytes(),
-            );
-        }
+        Some(text) => to_stderr(&format!("错误：{text}\n详情见 `toolhub --help`\n")),
+        // An argument may be the name of a file that somebody else chose.
+        None if !wanted_help => to_stderr(&error.render().to_string()),
         None => drop(error.print()),
     }
     if wanted_help { Exit::Done.into() } else { Exit::Usage.into() }
+}
+
+fn to_stderr(text: &str) {
+    // A line break inside an argument would begin a line of its own.
+    let broken = std::env::args_os().any(|arg| arg.as_encoded_bytes().contains(&b'\n'));
+    let text = if broken { one_line(text) } else { text.into() };
+    let lines = text.lines().map(|line| visible(line).into_owned() + "\n").collect::<String>();
+    let _ = std::io::Write::write_all(&mut anstream::stderr().lock(), lines.as_bytes());
 }
 
 fn translated(error: &clap::Error) -> Option<String> {

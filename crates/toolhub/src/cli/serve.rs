@@ -29,6 +29,12 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     }
     let tidings = Tidings::default();
     let places = app.places()?;
+    if !args.stdio
+        && app.global.config.is_none()
+        && let Some(why) = places.workspace.unused_access_rules()
+    {
+        return Err(UsageError(why.say(app.lang())).into());
+    }
     let settings = Settings::read(&places)?;
     let mut outlook = Outlook::default();
     if app.global.trace || app.global.verbose > 0 {
@@ -204,6 +210,12 @@ async fn http(
 /// Makes a token: it is shown once, and kept as its hash alone.
 fn new_token(app: &App, name: &str) -> anyhow::Result<Exit> {
     let lang = app.lang();
+    if name.trim().is_empty() {
+        let why = lang.pick("a token needs the name of whoever gets it", "令牌需要使用者的名称");
+        return Err(UsageError(why.to_owned()).into());
+    }
+    let config = app.places()?.config;
+    let config = config.display();
     let secret = secret().zip(secret()).map(|(one, other)| format!("th_{one}{other}"));
     let token = secret.context("the system has no random numbers to give")?;
     let hash = hash_of(&token);
@@ -217,8 +229,8 @@ fn new_token(app: &App, name: &str) -> anyhow::Result<Exit> {
     }
     app.screen.line(&token);
     app.screen.to_stderr(&lang.pick(
-        format!("Give this token to `{name}`; it is not shown again. Put its hash into toolhub.toml:"),
-        format!("请把此令牌交给 `{name}`；它不会再次显示。请把它的哈希写入 toolhub.toml："),
+        format!("Give this token to `{name}`; it is not shown again. Put its hash into `{config}`:"),
+        format!("请把此令牌交给 `{name}`；它不会再次显示。请把它的哈希写入 `{config}`："),
     ));
     let name = toolhub_core::RawJson::from(name);
     for line in ["", "[[auth.tokens]]", &format!("name = {name}"), &format!("sha256 = \"{hash}\"")] {

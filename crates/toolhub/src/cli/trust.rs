@@ -1,10 +1,11 @@
 //! `toolhub trust`: shows what the current folder would run, see and contact, and trusts it if its owner agrees.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toolhub::settings::Places;
-use toolhub::trust::{Review, RunTrust, TrustList, Verdict};
+use toolhub::trust::{ChangeKind, Review, RunTrust, TrustList, Verdict};
 use toolhub_core::lang::Text;
 use toolhub_core::{RawJson, RawObject, Say as _};
 use toolhub_engine::suspicion::visible;
@@ -14,6 +15,9 @@ use super::exit::{Exit, UsageError};
 use super::foreign::Style;
 use super::options_trust::TrustArgs;
 use super::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
+
+/// The most changed files that are listed.
+const MAX_CHANGES: usize = 40;
 
 pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
@@ -28,7 +32,11 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
         return list(app, &places);
     }
     if let Some(path) = &args.revoke {
-        return revoke(app, &places, path);
+        // Without a path it is what `toolhub trust` would trust here: in a subfolder, the project around it.
+        let here = || places.workspace.folders().map(Path::to_path_buf).collect::<Vec<_>>();
+        let paths = if path.as_os_str() == "." { here() } else { Vec::new() };
+        let paths = if paths.is_empty() { vec![path.clone()] } else { paths };
+        return revoke(app, &places, &paths);
     }
     let reviews = places.workspace.reviews();
     if reviews.is_empty() {
@@ -44,6 +52,12 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
             "there is nothing to trust here: this folder brings no toolhub.toml, .mcp.json or skills",
             "这里没有需要信任的内容：此文件夹没有 toolhub.toml、.mcp.json 或技能",
         ));
+        if Path::new("mcp.json").exists() {
+            app.screen.to_stderr(lang.pick(
+                "`mcp.json` counts only beside a `toolhub.toml`, which may be empty; or name it `.mcp.json`",
+                "`mcp.json` 仅在与 `toolhub.toml`（可为空）放在一起时有效；也可改名为 `.mcp.json`",
+            ));
+        }
         return Ok(Exit::Failed);
     }
     if !app.screen.json {
@@ -80,8 +94,15 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
             ));
             if reviews.iter().any(|review| !review.skills.is_empty()) {
                 app.screen.note(lang.pick(
-                    "its skills wait for approval: `toolhub skills approve --all` shows each of them",
-                    "其中的技能还需批准：`toolhub skills approve --all` 会逐个显示",
+                    "skills that you have not approved yet wait for `toolhub skills approve --all`, which shows each of them",
+                    "尚未批准的技能需运行 `toolhub skills approve --all`，会逐个显示",
+                ));
+            }
+            for review in reviews.iter().filter(|review| !review.is_here && review.has_config()) {
+                let folder = review.folder.display();
+                app.screen.note(&lang.pick(
+                    format!("settings and servers of `{folder}` are used in that folder itself; here only its skills are"),
+                    format!("`{folder}` 的设置和服务器只在该文件夹中使用；这里只使用它的技能"),
                 ));
             }
         }
@@ -128,6 +149,7 @@ fn list(app: &App, places: &Places) -> anyhow::Result<Exit> {
                 .with("sha256", record.sha256.as_str())
                 .with("trusted_at", record.at)
                 .with("exists", Path::new(path).is_dir())
+                .with("current", list.is_current(path))
         };
         let all: Vec<RawObject> = list.folders.iter().map(record).collect();
         app.screen.json(&RawJson::of(&all));
@@ -137,37 +159,42 @@ fn list(app: &App, places: &Places) -> anyhow::Result<Exit> {
         app.screen.note(app.lang().pick("no folder is trusted", "没有受信任的文件夹"));
     }
     for path in list.folders.keys() {
-        let gone = match Path::new(path).is_dir() {
-            true => "",
-            false => app.lang().pick("  (gone)", "（已不存在）"),
+        let gone = match (Path::new(path).is_dir(), list.is_current(path)) {
+            (true, true) => "",
+            (true, false) => app.lang().pick("  (changed, not used)", "（有改动，不使用）"),
+            (false, _) => app.lang().pick("  (gone)", "（已不存在）"),
         };
         app.screen.line(&format!("{NAME}{}{NAME:#}{DIM}{gone}{DIM:#}", visible(path)));
     }
     Ok(Exit::Done)
 }
 
-fn revoke(app: &App, places: &Places, path: &Path) -> anyhow::Result<Exit> {
+fn revoke(app: &App, places: &Places, paths: &[PathBuf]) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    // A folder that is gone is still on the list under the name it had.
-    let real = path.canonicalize().or_else(|_| std::path::absolute(path))?;
-    let key = real.display().to_string();
-    let mut found = false;
-    let mut list = TrustList::read(&places.home);
-    if list.folders.contains_key(&key) {
-        let changed = list.change(|folders| found = folders.remove(&key).is_some());
-        changed.map_err(|why| anyhow::anyhow!(why.say(lang)))?;
+    let mut any = false;
+    for path in paths {
+        // A folder that is gone is still on the list under the name it had.
+        let real = path.canonicalize().or_else(|_| std::path::absolute(path))?;
+        let key = real.display().to_string();
+        let mut found = false;
+        let mut list = TrustList::read(&places.home);
+        if list.folders.contains_key(&key) {
+            let changed = list.change(|folders| found = folders.remove(&key).is_some());
+            changed.map_err(|why| anyhow::anyhow!(why.say(lang)))?;
+        }
+        any |= found;
+        if app.screen.json {
+            let shown = RawObject::default().with("path", key.as_str()).with("revoked", found);
+            app.screen.json(&shown.into_raw());
+        } else {
+            let key = visible(&key);
+            app.screen.note(&match found {
+                true => lang.pick(format!("`{key}` is no longer trusted"), format!("不再信任 `{key}`")),
+                false => lang.pick(format!("`{key}` was not trusted"), format!("`{key}` 未被信任")),
+            });
+        }
     }
-    if app.screen.json {
-        let shown = RawObject::default().with("path", key.as_str()).with("revoked", found);
-        app.screen.json(&shown.into_raw());
-    } else {
-        let key = visible(&key);
-        app.screen.note(&match found {
-            true => lang.pick(format!("`{key}` is no longer trusted"), format!("不再信任 `{key}`")),
-            false => lang.pick(format!("`{key}` was not trusted"), format!("`{key}` 未被信任")),
-        });
-    }
-    Ok(if found { Exit::Done } else { Exit::Failed })
+    Ok(if any { Exit::Done } else { Exit::Failed })
 }
 
 fn show(app: &App, review: &Review) {
@@ -175,12 +202,27 @@ fn show(app: &App, review: &Review) {
     let line = |text: &str| app.screen.line(text);
     let head = lang.pick("brings", "带有");
     let folder = review.folder.display().to_string();
-    let brings = review.brings.join(", ");
+    let brings = if review.brings.is_empty() { &review.steering } else { &review.brings };
+    let brings = brings.join(", ");
     line(&format!("{BOLD}{}{BOLD:#} {head} {}", visible(&folder), visible(&brings)));
     let section = |title: &str| {
         line("");
         line(&format!("{BOLD}{title}{BOLD:#}"));
     };
+    if !review.changes.is_empty() {
+        section(lang.pick("Changed since you trusted it", "信任之后的改动"));
+    }
+    for change in review.changes.iter().take(MAX_CHANGES) {
+        let kind = match change.kind {
+            ChangeKind::Added => lang.pick("added", "新增"),
+            ChangeKind::Modified => lang.pick("modified", "修改"),
+            ChangeKind::Removed => lang.pick("removed", "移除"),
+        };
+        line(&format!("  {ODD}{kind}{ODD:#}  {}", visible(&change.file)));
+    }
+    if let more @ 1.. = review.changes.len().saturating_sub(MAX_CHANGES) {
+        line(&lang.pick(format!("  and {more} more"), format!("  另有 {more} 个文件")));
+    }
     if !review.programs.is_empty() {
         section(lang.pick("It would run", "会运行"));
     }
@@ -197,7 +239,9 @@ fn show(app: &App, review: &Review) {
         detail(lang.pick("program:", "程序："), resolved.unwrap_or_else(unknown));
         detail(lang.pick("in:", "位于："), program.folder.display().to_string());
         detail(lang.pick("sees your:", "可见你的变量："), program.reads.join(", "));
-        detail(lang.pick("is given:", "设置变量："), program.sets.join(", "));
+        let sets: Vec<String> =
+            program.sets.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+        detail(lang.pick("is given:", "设置变量："), sets.join(" "));
         let files: Vec<String> = program.files.iter().map(|file| file.display().to_string()).collect();
         detail(lang.pick("from this project:", "项目内文件："), files.join(", "));
         if program.sandboxed {
@@ -225,6 +269,13 @@ fn show(app: &App, review: &Review) {
         line(&format!("  {} = {}", visible(key), visible(value)));
     }
     texts(app, (lang.pick("It would be allowed", "会被允许"), ODD), &review.powers);
+    if !review.steering.is_empty() {
+        section(lang.pick(
+            "Can change what your own servers run, if they start here",
+            "若你自己的服务器在此启动，可能改变其运行内容",
+        ));
+        line(&format!("  {}", visible(&review.steering.join(", "))));
+    }
     if !review.skills.is_empty() {
         section(lang.pick("Skills", "技能"));
     }
@@ -276,7 +327,7 @@ fn as_json(app: &App, review: &Review) -> RawObject {
                 .with("program", RawJson::of(&program.resolved.as_deref().map(shown)))
                 .with("cwd", shown(&program.folder))
                 .with("reads", RawJson::of(&program.reads))
-                .with("sets", RawJson::of(&program.sets))
+                .with("sets", RawJson::of(&program.sets.iter().cloned().collect::<BTreeMap<_, _>>()))
                 .with("files", RawJson::of(&files))
                 .with("sandbox", program.sandboxed)
         })
@@ -299,6 +350,13 @@ fn as_json(app: &App, review: &Review) -> RawObject {
             RawObject::default().with("path", shown(&skill.path)).with("scripts", RawJson::of(&scripts))
         })
         .collect();
+    let changes: Vec<RawObject> = review
+        .changes
+        .iter()
+        .map(|change| {
+            RawObject::default().with("file", change.file.as_str()).with("change", change.kind.name())
+        })
+        .collect();
     let mut settings = RawObject::default();
     for (key, value) in &review.settings {
         settings.set(key.clone(), value.as_str());
@@ -307,11 +365,13 @@ fn as_json(app: &App, review: &Review) -> RawObject {
         .with("path", shown(&review.folder))
         .with("was_trusted", review.verdict.is_trusted())
         .with("changed", review.verdict == Verdict::Changed)
+        .with("changes", RawJson::of(&changes))
         .with("brings", RawJson::of(&review.brings))
         .with("programs", RawJson::of(&programs))
         .with("addresses", RawJson::of(&addresses))
         .with("settings", settings)
         .with("powers", RawJson::of(&say(&review.powers)))
+        .with("steering", RawJson::of(&review.steering))
         .with("skills", RawJson::of(&skills))
         .with("suspicious", RawJson::of(&say(&review.suspicious)))
         .with("problems", RawJson::of(&say(&review.problems)))

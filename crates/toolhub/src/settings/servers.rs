@@ -32,6 +32,7 @@ pub fn load_servers(
         }
     }
     for spec in &mut servers {
+        notes.extend(elsewhere(spec, places));
         spec.consent = places.workspace.consent(spec, &spec.origin);
     }
     for spec in &mut servers {
@@ -56,6 +57,21 @@ pub fn load_servers(
         }
     }
     Ok((servers, notes))
+}
+
+/// Says that a server of the owner is not started in the current folder, which is not trusted.
+fn elsewhere(spec: &ServerSpec, places: &Places) -> Option<Text> {
+    let file = places.workspace.steered_by(spec, &spec.origin).filter(|_| spec.enabled)?;
+    let (id, folder) = (&spec.id, places.workspace.neutral_folder());
+    let folder = folder.display();
+    Some(Text::new(
+        format!(
+            "`{id}` starts in the empty folder `{folder}`, since `{file}` of this folder could change what it runs: run \"toolhub trust\" if you trust this folder, or set its `cwd`"
+        ),
+        format!(
+            "`{id}` 在空文件夹 `{folder}` 中启动，因为此文件夹的 `{file}` 可能改变它运行的内容：若信任此文件夹，请运行 “toolhub trust”，或为它设置 `cwd`"
+        ),
+    ))
 }
 
 /// The servers of a trusted project's `.mcp.json`.

@@ -57,16 +57,18 @@ impl SkillSettings {
         // Whoever runs a file does not run where we do.
         let whole = |folder: PathBuf| std::path::absolute(&folder).unwrap_or(folder);
         let mut add = |folder: PathBuf, origin: Origin| roots.push(Root { folder: whole(folder), origin });
-        for folder in places.workspace.skill_folders() {
+        let workspace = &places.workspace;
+        for folder in workspace.skill_folders() {
             add(folder, Origin::Project);
         }
-        // What a trusted project's settings name is still the project's: each skill is approved by itself.
-        let named = if places.workspace.is_bound_config() { Origin::Project } else { Origin::Config };
         let beside = places.config.parent().unwrap_or(Path::new(""));
-        add(beside.join("skills"), named);
-        for folder in &self.folders {
-            let home = std::env::home_dir().and_then(|home| Some(home.join(folder.strip_prefix("~").ok()?)));
-            add(home.unwrap_or_else(|| beside.join(folder)), named);
+        let home = |folder: &Path| Some(std::env::home_dir()?.join(folder.strip_prefix("~").ok()?));
+        let named = self.folders.iter().map(|folder| home(folder).unwrap_or_else(|| beside.join(folder)));
+        for folder in [beside.join("skills")].into_iter().chain(named) {
+            // What a trusted project's settings name is still the project's: each skill is approved by itself.
+            if let Some(origin) = workspace.origin_of_skills(&places.config, &folder) {
+                add(folder, origin);
+            }
         }
         if let Some(user) = &places.user {
             AGENT_SKILLS.iter().for_each(|usual| add(user.join(usual), Origin::User));

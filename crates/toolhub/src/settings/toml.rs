@@ -23,7 +23,7 @@ use super::skills::SkillSettings;
 use super::span::Span;
 use super::store::StoreSettings;
 use super::telemetry::TelemetrySettings;
-use super::unknown::unknown_keys;
+use super::unknown::{misplaced_tokens, unknown_keys};
 use super::web_search::WebSearchSettings;
 
 /// The settings.
@@ -302,6 +302,9 @@ impl Settings {
         let problem = settings.serve.problem(&settings.auth).or_else(|| settings.telemetry.problem());
         if let Some((word, what)) = problem {
             return Err(ConfigError::at(file, text, text.find(word).unwrap_or(0), what));
+        }
+        if let Some((byte, what)) = misplaced_tokens(text) {
+            return Err(ConfigError::at(file, text, byte, what));
         }
         settings.notes = unknown_keys(file, text);
         Ok(settings)

@@ -136,6 +136,26 @@ pub(super) fn unknown_keys(file: &Path, text: &str) -> Vec<Text> {
     found.notes
 }
 
+/// The table that alone knows a key.
+fn table_of(key: &str) -> Option<&'static str> {
+    let tables = TABLES.into_iter().chain([("serve.limits", &SERVE_LIMITS[..])]);
+    let mut with = tables.filter(|(_, keys)| keys.contains(&key)).map(|(table, _)| table);
+    with.next().filter(|_| with.next().is_none())
+}
+
+/// Where tokens stand in a table of their own, which nothing reads: a gateway would let in everybody.
+pub(super) fn misplaced_tokens(text: &str) -> Option<(usize, Text)> {
+    let document = Document::parse(text).ok()?;
+    let table = document.as_table();
+    let name = ["tokens", "token"].into_iter().find(|name| table.contains_key(name))?;
+    let span = table.key(name).and_then(|key| key.span()).or_else(|| table.get(name)?.span());
+    let what = Text::new(
+        format!("`{name}` is not read here, so that nobody would need a token: write `[[auth.tokens]]`"),
+        format!("`{name}` 写在这里不起作用，任何人都无需令牌：请写成 `[[auth.tokens]]`"),
+    );
+    Some((span.map_or(0, |span| span.start), what))
+}
+
 struct Finder<'a> {
     file: &'a Path,
     text: &'a str,
@@ -171,7 +191,10 @@ impl Finder<'_> {
             let near = near_names(name, known.iter().copied(), 1).pop();
             let (en, zh) = match near {
                 Some(near) => (format!("; did you mean `{near}`?"), format!("；是否想用 `{near}`？")),
-                None => (String::new(), String::new()),
+                None => match table_of(name) {
+                    Some(table) => (format!("; it belongs to `[{table}]`"), format!("；它属于 `[{table}]`")),
+                    None => (String::new(), String::new()),
+                },
             };
             let what =
                 Text::new(format!("`{name}` means nothing here{en}"), format!("`{name}` 在这里没有意义{zh}"));
@@ -209,6 +232,16 @@ mod tests {
         );
         let all: String = OAUTH.iter().map(|key| format!("oauth.{key} = 1\n")).collect();
         check(&format!("[[servers]]\nid = \"a\"\n{all}"), &[]);
+    }
+
+    #[test]
+    fn keys_of_another_table_are_told_where_they_belong() {
+        assert_eq!(
+            notes("[serve]\nsessions = 3\n"),
+            ["`t.toml`, line 2, column 1: `sessions` means nothing here; it belongs to `[serve.limits]`"]
+        );
+        assert!(misplaced_tokens("[[tokens]]\nname = \"a\"\n").is_some());
+        assert!(misplaced_tokens("[[auth.tokens]]\nname = \"a\"\n").is_none());
     }
 
     #[test]

@@ -9,6 +9,8 @@ use toolhub_mcp::config::StdioSpec;
 
 use super::files::FileState;
 use super::launch::Site;
+use super::record::TrustList;
+use super::scan::Spot;
 
 /// Whether two entries start the same.
 pub(super) fn same(one: &StdioSpec, other: &StdioSpec) -> bool {
@@ -24,7 +26,9 @@ pub(super) struct Bound {
 
 /// A program and the files that it is started from.
 pub(super) struct Launch {
-    pub(super) site: Site,
+    pub(super) spot: Spot,
+    /// The data folder, which has the list of trusted folders.
+    pub(super) data: PathBuf,
     pub(super) spec: StdioSpec,
     pub(super) files: BTreeMap<PathBuf, FileState>,
 }
@@ -36,8 +40,14 @@ impl Binding for Bound {
 
     fn verify(&self) -> Result<(), Text> {
         let Some(launch) = &self.launch else { return Ok(()) };
-        let now = launch.site.named_files(&launch.spec)?;
+        let site = Site { folder: launch.spot.folder.clone(), project: launch.spot.project.clone() };
+        let now = site.named_files(&launch.spec)?;
         if now == launch.files {
+            return Ok(());
+        }
+        // Whoever runs for long sees that the owner trusted the change meanwhile.
+        let list = TrustList::read(&launch.data);
+        if list.launch_files(&launch.spot, &launch.spec).is_some_and(|files| files == now) {
             return Ok(());
         }
         let differs = |file: &&PathBuf| now.get(*file) != launch.files.get(*file);
@@ -45,9 +55,9 @@ impl Binding for Bound {
         let file = changed.map(|file| file.display().to_string()).unwrap_or_default();
         Err(Text::new(
             format!(
-                "not started: `{file}` changed since you trusted it; run `toolhub trust` and start again"
+                "not started: `{file}` changed since you trusted it; run `toolhub trust` in its project, and then try again"
             ),
-            format!("未启动：`{file}` 在你信任之后有改动；请运行 `toolhub trust` 后重新启动"),
+            format!("未启动：`{file}` 在你信任之后有改动；请在其项目中运行 `toolhub trust` 后重试"),
         ))
     }
 }

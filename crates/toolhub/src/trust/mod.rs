@@ -2,12 +2,14 @@
 //! consent without which no server is started. This is the only code that grants it.
 
 mod bound;
+mod changes;
 mod files;
 mod launch;
 mod notice;
 mod record;
 mod review;
 mod scan;
+mod steering;
 mod suspicious;
 
 use std::collections::BTreeMap;
@@ -18,13 +20,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use toolhub_core::Consent;
 use toolhub_core::lang::Text;
-use toolhub_mcp::config::{ServerSpec, TransportSpec};
+use toolhub_mcp::config::{ServerSpec, StdioSpec, TransportSpec};
+use toolhub_skills::Origin;
 
+pub use changes::{Change, ChangeKind};
 pub use record::{TrustList, TrustRecord};
 pub use review::{Address, Program, Review, ReviewedSkill};
 pub(crate) use scan::AGENT_SKILLS;
 
 use bound::{Bound, Launch, same};
+use files::FileState;
 use scan::{CONFIG, Depth, SERVERS, SHARED_SERVERS, Scan, Spot};
 
 /// How far above the current folder the project may begin.
@@ -39,6 +44,8 @@ pub struct RunTrust {
     pub folders: Vec<PathBuf>,
     /// Trusts nothing, but reads everything that a folder brings, so that it can be shown.
     pub review: bool,
+    /// What `TOOLHUB_TRUST` names beside these and is not an absolute path: it trusts nothing.
+    pub ignored: Vec<PathBuf>,
 }
 
 impl RunTrust {
@@ -48,8 +55,9 @@ impl RunTrust {
         if value.to_str().is_some_and(|value| ["1", "true", "yes"].contains(&value.trim())) {
             return Self { current_folder: true, ..Self::default() };
         }
-        let folders = std::env::split_paths(value).filter(|path| path.is_absolute()).collect();
-        Self { folders, ..Self::default() }
+        let named = std::env::split_paths(value).filter(|path| !path.as_os_str().is_empty());
+        let (folders, ignored) = named.partition(|path| path.is_absolute());
+        Self { folders, ignored, ..Self::default() }
     }
 
     /// Whether a folder, if it is the current one, is trusted for this run.
@@ -94,6 +102,8 @@ struct Folder {
     verdict: Verdict,
     /// Whether it is the current one; of those above it only the skills are used.
     is_here: bool,
+    /// What is not as it was when the folder was trusted.
+    changes: Vec<Change>,
 }
 
 /// What the current folder, and those above it in the same repository, bring. Empty by default.
@@ -103,6 +113,9 @@ pub struct Workspace {
     /// Whether the settings and servers in use are the project's.
     config_in_use: bool,
     data: PathBuf,
+    /// The current folder, if the owner's own programs must not be steered by what lies in it.
+    untrusted_here: Option<PathBuf>,
+    user: Option<PathBuf>,
 }
 
 /// Where to look for a workspace.
@@ -127,6 +140,8 @@ impl Workspace {
         let top = spots.last().cloned().unwrap_or_else(|| here.clone());
         let list = TrustList::read(search.data);
         let mut folders = Vec::new();
+        let is_own = Some(&here) == user.as_ref() || Some(&here) == own.as_ref();
+        let mut untrusted_here = Some(here.clone()).filter(|_| !is_own);
         for folder in spots.into_iter().filter(|folder| Some(folder) != own.as_ref()) {
             let is_here = folder == here;
             let is_home = Some(&folder) == user.as_ref();
@@ -144,14 +159,22 @@ impl Workspace {
             let foreign =
                 |scan: &Scan| !is_here && !run.names(&scan.spot.folder) && scan.foreign_owner().is_some();
             let scan = Scan::of(Spot { folder, project: top.clone(), is_home }, depth);
-            if scan.is_empty() || (!is_here && scan.skill_folders.is_empty()) {
-                continue;
-            }
             let digest = scan.digest();
             let verdict = decide(&scan, &digest, (known, by_run && !foreign(&scan)));
-            folders.push(Folder { scan: Arc::new(scan), digest, verdict, is_here });
+            if is_here && verdict.is_trusted() {
+                untrusted_here = None;
+            }
+            let steers = run.review && is_here && !steering::files_in(&scan.spot.folder).is_empty();
+            if (scan.is_empty() && !steers) || (!is_here && scan.skill_folders.is_empty()) {
+                continue;
+            }
+            let changes = match (&verdict, known) {
+                (Verdict::Changed, Some(record)) => changes::since(record, &scan),
+                _ => Vec::new(),
+            };
+            folders.push(Folder { scan: Arc::new(scan), digest, verdict, is_here, changes });
         }
-        Self { folders, config_in_use: false, data: search.data.to_owned() }
+        Self { folders, config_in_use: false, data: search.data.to_owned(), untrusted_here, user }
     }
 
     /// Whether it has settings that may be used.
@@ -184,17 +207,60 @@ impl Workspace {
         roots.flat_map(|folder| AGENT_SKILLS.map(|name| folder.scan.spot.folder.join(name))).collect()
     }
 
+    /// Where skills that the settings in `config` name come from; `None` if they are not used. What lies in the current
+    /// project is the project's, also where its settings were named on the command line.
+    pub(crate) fn origin_of_skills(&self, config: &Path, folder: &Path) -> Option<Origin> {
+        if self.config_in_use {
+            return Some(Origin::Project);
+        }
+        let real = |path: &Path| path.canonicalize().ok();
+        let beside = config.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let beside = real(beside.unwrap_or(Path::new(".")));
+        let here = self.folders.iter().find(|folder| folder.is_here);
+        let of_project = here.filter(|here| beside.as_ref() == Some(&here.scan.spot.folder));
+        let inside =
+            |here: &&Folder| real(folder).is_some_and(|folder| folder.starts_with(&here.scan.spot.project));
+        match of_project.filter(inside) {
+            None => Some(Origin::Config),
+            Some(here) => here.verdict.is_trusted().then_some(Origin::Project),
+        }
+    }
+
     /// Whether the settings in use are a trusted project's, bound to what they were then. Not where the whole folder is
     /// trusted for this run as it is.
     pub fn is_bound_config(&self) -> bool {
         self.config_in_use && self.here().is_some_and(|folder| folder.verdict == Verdict::Trusted)
     }
 
+    /// A file of the current folder by which it changes what a server of the owner's own `file` runs, if the folder is not
+    /// trusted. The server is then started in [`Self::neutral_folder`].
+    pub(crate) fn steered_by(&self, spec: &ServerSpec, file: &Path) -> Option<String> {
+        let here = self.untrusted_here.as_deref()?;
+        let TransportSpec::Stdio(stdio) = &spec.transport else { return None };
+        // A config of this folder that was named on the command line means this folder.
+        let beside = std::path::absolute(file).ok().and_then(|file| file.parent()?.canonicalize().ok());
+        if stdio.cwd.is_some() || beside.as_deref() == Some(here) {
+            return None;
+        }
+        steering::steered_by(here, self.user.as_deref(), stdio)
+    }
+
+    /// An empty folder for the owner's own programs. If it cannot be made, the start fails.
+    pub(crate) fn neutral_folder(&self) -> PathBuf {
+        let folder = self.data.join("work");
+        let folder = std::path::absolute(&folder).unwrap_or(folder);
+        let _ = toolhub_store::private::create_dir(&folder);
+        folder
+    }
+
     /// Grants consent to a server of `file`. The one place where consent is granted.
     pub(crate) fn consent(&self, spec: &ServerSpec, file: &Path) -> Consent {
         let of_project = file == Path::new(SHARED_SERVERS) || self.config_bytes(file).is_some();
         if !of_project {
-            return Consent::of_owner();
+            return match self.steered_by(spec, file) {
+                Some(_) => Consent::of_owner_in(self.neutral_folder().into()),
+                None => Consent::of_owner(),
+            };
         }
         let Some(folder) = self.here() else { return Consent::default() };
         let launch = match (&spec.transport, &folder.verdict) {
@@ -203,7 +269,8 @@ impl Workspace {
             (TransportSpec::Stdio(stdio), _) => {
                 let known = folder.scan.launches.iter().find(|(known, _)| same(known, stdio));
                 let Some((spec, files)) = known else { return Consent::default() };
-                Some(Launch { site: folder.scan.site(), spec: spec.clone(), files: files.clone() })
+                let (spot, data) = (folder.scan.spot.clone(), self.data.clone());
+                Some(Launch { spot, data, spec: spec.clone(), files: files.clone() })
             }
             (TransportSpec::Http(_) | TransportSpec::Sse(_), _) => None,
         };
@@ -231,12 +298,40 @@ impl Workspace {
 
     /// What each folder brings, for its owner to look at.
     pub fn reviews(&self) -> Vec<Review> {
-        self.folders.iter().map(|folder| review::review(&folder.scan, &folder.verdict)).collect()
+        let review = |folder: &Folder| Review {
+            changes: folder.changes.clone(),
+            is_here: folder.is_here,
+            ..review::review(&folder.scan, &folder.verdict)
+        };
+        self.folders.iter().map(review).collect()
     }
 
     /// Whether the current folder is trusted, for this run or at all.
     pub fn is_trusted_here(&self) -> bool {
         self.here().is_some()
+    }
+
+    /// Why a gateway must not be started here without a word: the folder's settings say who may call, and are not used.
+    pub fn unused_access_rules(&self) -> Option<Text> {
+        let here = self.folders.iter().find(|folder| folder.is_here && !folder.verdict.is_trusted())?;
+        let file = here.scan.spot.folder.join(CONFIG);
+        let (bytes, _) = files::read(&file).ok().flatten()?;
+        let text = String::from_utf8_lossy(&bytes);
+        let rules = match text.parse::<toml_edit::DocumentMut>() {
+            Ok(document) => ["auth", "profiles"].iter().any(|table| document.contains_key(table)),
+            Err(_) => text.contains("auth"),
+        };
+        (rules || here.verdict == Verdict::Changed).then(|| {
+            Text::new(
+                "not started: `toolhub.toml` of this folder says who may call, and it is not used, so that everybody on this machine could: run `toolhub trust`, or name a config with `--config`",
+                "未启动：此文件夹的 `toolhub.toml` 规定了谁可以调用，但它未被使用，本机任何人都能调用：请运行 `toolhub trust`，或用 `--config` 指定配置",
+            )
+        })
+    }
+
+    /// The folders that would be trusted here, the current one first.
+    pub fn folders(&self) -> impl Iterator<Item = &Path> {
+        self.folders.iter().map(|folder| folder.scan.spot.folder.as_path())
     }
 
     /// Whether a file is one of the current folder's config files, and as it was when that was trusted.
@@ -281,7 +376,7 @@ impl Workspace {
                     format!("路径 `{shown}` 不是 UTF-8：请重命名文件夹，或使用 `--trust`"),
                 ));
             };
-            records.insert(path.to_owned(), record(&folder.digest));
+            records.insert(path.to_owned(), record(&folder.scan, &folder.digest));
         }
         TrustList::read(&self.data).change(|folders| folders.extend(records))
     }
@@ -294,7 +389,12 @@ impl Workspace {
         let place = &folder.scan.spot.folder;
         let edited: Vec<PathBuf> = edited.iter().map(|file| place.join(file)).collect();
         let now = Scan::of(folder.scan.spot.clone(), Depth::Full);
+        // What appeared meanwhile was never shown.
+        let is_new = |key: &(scan::Part, PathBuf)| {
+            !folder.scan.parts.contains_key(key) && !edited.iter().any(|edited| key.1.starts_with(edited))
+        };
         let same = now.problems.is_empty()
+            && !now.parts.keys().any(|key| key.0 != scan::Part::Launched && is_new(key))
             && folder.scan.parts.iter().all(|((part, path), state)| {
                 edited.iter().any(|edited| path.starts_with(edited))
                 || now.parts.get(&(*part, path.clone())) == Some(state)
@@ -303,7 +403,9 @@ impl Workspace {
             });
         let Some(path) = place.to_str().filter(|_| same) else { return Ok(()) };
         let digest = now.digest();
-        TrustList::read(&self.data).change(|folders| drop(folders.insert(path.to_owned(), record(&digest))))
+        TrustList::read(&self.data).change(|folders| {
+            folders.insert(path.to_owned(), record(&now, &digest));
+        })
     }
 
     /// The current folder, if it is trusted.
@@ -312,9 +414,29 @@ impl Workspace {
     }
 }
 
-fn record(digest: &str) -> TrustRecord {
+fn record(scan: &Scan, digest: &str) -> TrustRecord {
     let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    TrustRecord { sha256: digest.to_owned(), uid: files::current_user(), at }
+    TrustRecord { sha256: digest.to_owned(), uid: files::current_user(), at, files: changes::files_of(scan) }
+}
+
+impl TrustList {
+    /// Whether a folder is exactly what was trusted.
+    pub fn is_current(&self, folder: &str) -> bool {
+        let user = std::env::home_dir().and_then(|home| home.canonicalize().ok());
+        let path = Path::new(folder);
+        let top = project(path, user.as_deref()).pop().unwrap_or_else(|| path.to_owned());
+        let spot = Spot { folder: path.to_owned(), project: top, is_home: user.as_deref() == Some(path) };
+        let scan = Scan::of(spot, Depth::Full);
+        decide(&scan, &scan.digest(), (self.folders.get(folder), false)) == Verdict::Trusted
+    }
+
+    /// The files that a server of a trusted folder is started from, if the folder is exactly what was trusted.
+    fn launch_files(&self, spot: &Spot, spec: &StdioSpec) -> Option<BTreeMap<PathBuf, FileState>> {
+        let scan = Scan::of(spot.clone(), Depth::Full);
+        let verdict = decide(&scan, &scan.digest(), (known(self, &spot.folder), false));
+        let launches = Some(scan.launches).filter(|_| verdict == Verdict::Trusted)?;
+        launches.into_iter().find(|(known, _)| same(known, spec)).map(|(_, files)| files)
+    }
 }
 
 fn known<'a>(list: &'a TrustList, folder: &Path) -> Option<&'a TrustRecord> {

@@ -7,6 +7,9 @@ use toolhub_core::lang::{Lang, Say as _, Text};
 use super::scan::{AGENT_SKILLS, CONFIG, SERVERS};
 use super::{Folder, Verdict};
 
+/// The most changed files that the line names.
+const MAX_NAMED: usize = 3;
+
 impl Folder {
     /// The line that says what of the folder is not used; `None` if everything is.
     pub(super) fn notice(&self, explicit: Option<&Path>) -> Option<Text> {
@@ -38,6 +41,26 @@ impl Folder {
         };
         let them = if one { "it" } else { "them" };
         Some(match &self.verdict {
+            Verdict::Changed if !self.changes.is_empty() => {
+                let named = |suffix: &dyn Fn(usize) -> String| {
+                    let first =
+                        self.changes.iter().take(MAX_NAMED).map(|change| format!("`{}`", change.file));
+                    let mut names: Vec<String> = first.collect();
+                    let more = self.changes.len().saturating_sub(MAX_NAMED);
+                    names.extend((more > 0).then(|| suffix(more)));
+                    names
+                };
+                let en = listed(&named(&|more| format!("{more} more")), ", ", " and ")?;
+                let zh = listed(&named(&|more| format!("另外 {more} 个文件")), "、", " 和 ")?;
+                Text::new(
+                    format!(
+                        "{en} changed since you trusted {en_here}, so {en_list} {is} not used: run \"toolhub trust\" to see what {it} would run now"
+                    ),
+                    format!(
+                        "信任{zh_here}之后，{zh} 有改动，因此 {zh_list} 不会使用：运行 “toolhub trust” 查看现在会运行什么"
+                    ),
+                )
+            }
             Verdict::Changed => Text::new(
                 format!(
                     "{en_list} of {en_here} changed since you trusted {them} and {is} not used: run \"toolhub trust\" to see what {it} would run now"

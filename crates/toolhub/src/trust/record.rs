@@ -5,7 +5,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use toolhub_core::lang::Text;
+use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_store::private;
 
 use super::files;
 
@@ -18,6 +19,9 @@ pub struct TrustRecord {
     pub uid: Option<u32>,
     /// When, in seconds since 1970.
     pub at: u64,
+    /// A short digest of each file by its path, so that a change can be named. What is decided by is `sha256` alone.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,6 +48,7 @@ impl TrustList {
         let kept = files::read(&file).ok().flatten();
         let mine =
             kept.filter(|(_, state)| state.owner == files::current_user() && !writable_by_others(&file));
+        let mine = mine.filter(|_| is_mine(home));
         let kept = mine.and_then(|(bytes, _)| serde_json::from_slice::<Kept>(&bytes).ok());
         let folders =
             kept.filter(|kept| kept.version == VERSION).map(|kept| kept.folders).unwrap_or_default();
@@ -57,9 +62,11 @@ impl TrustList {
             let file = file.display();
             Text::new(format!("`{file}` cannot be written: {error}"), format!("无法写入 `{file}`：{error}"))
         };
-        create_private(&self.home).map_err(failed)?;
+        let refused = |error: private::PrivateError| Text::new(error.say(Lang::En), error.say(Lang::Zh));
+        private::prepare(&self.home).map_err(refused)?;
         let lock = self.home.join("trust.lock");
-        let lock = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(lock);
+        let mut options = std::fs::OpenOptions::new();
+        let lock = private::open_file(&lock, options.create(true).truncate(false).write(true));
         let _lock = lock.and_then(|lock| lock.lock().map(|()| lock)).map_err(failed)?;
         let mut folders = Self::read(&self.home).folders;
         edit(&mut folders);
@@ -74,15 +81,10 @@ impl TrustList {
     }
 }
 
-fn create_private(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt as _;
-        builder.mode(0o700);
-    }
-    builder.create(folder)
+/// Whether the folder belongs to the current user and others cannot write to it.
+fn is_mine(folder: &Path) -> bool {
+    let found = std::fs::metadata(folder);
+    found.is_ok_and(|found| files::owner_of(&found) == files::current_user()) && !writable_by_others(folder)
 }
 
 fn writable_by_others(file: &Path) -> bool {
@@ -103,7 +105,7 @@ mod tests {
     use super::*;
 
     fn record() -> TrustRecord {
-        TrustRecord { sha256: "ab".to_owned(), uid: files::current_user(), at: 1 }
+        TrustRecord { sha256: "ab".to_owned(), uid: files::current_user(), at: 1, files: BTreeMap::new() }
     }
 
     #[test]
@@ -119,6 +121,7 @@ mod tests {
             let file = home.join("trust.json");
             let mode = |file: &Path| std::fs::metadata(file).unwrap().permissions().mode() & 0o777;
             assert_eq!((mode(&file), mode(&home)), (0o600, 0o700));
+            assert_eq!(mode(&home.join("trust.lock")), 0o600);
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
             assert!(TrustList::read(&home).folders.is_empty());
         }

@@ -9,12 +9,13 @@ use toolhub_mcp::config::{ConfigError, ServerSpec, StdioSpec, TransportSpec, ref
 
 use super::Verdict;
 use super::bound::same;
+use super::changes::Change;
 use super::scan::{CONFIG, Part, SERVERS, SHARED_SERVERS, Scan};
-use super::suspicious;
+use super::{steering, suspicious};
 use crate::settings::Settings;
 
 /// The most characters of a value that are shown.
-const MAX_SHOWN: usize = 200;
+const MAX_SHOWN: usize = 4_000;
 /// Keys whose values are not shown.
 const SECRET_KEYS: [&str; 5] = ["key", "secret", "password", "token", "sha256"];
 
@@ -25,6 +26,10 @@ pub struct Review {
     pub folder: PathBuf,
     /// Whether it is used.
     pub verdict: Verdict,
+    /// Whether it is the current folder; of those above it only the skills are used.
+    pub is_here: bool,
+    /// What is not as it was when it was trusted.
+    pub changes: Vec<Change>,
     /// Its files and folders, as one would name them.
     pub brings: Vec<String>,
     /// Programs that would be started.
@@ -35,6 +40,8 @@ pub struct Review {
     pub settings: Vec<(String, String)>,
     /// Settings that let tools, scripts or clients do more.
     pub powers: Vec<Text>,
+    /// Files that can change what the owner's own servers run, if they are started here.
+    pub steering: Vec<String>,
     /// Its skills.
     pub skills: Vec<ReviewedSkill>,
     /// What looks suspicious.
@@ -56,8 +63,8 @@ pub struct Program {
     pub folder: PathBuf,
     /// Variables of the user's that it would see, beside the usual ones such as `PATH`.
     pub reads: Vec<String>,
-    /// Variables that are set for it.
-    pub sets: Vec<String>,
+    /// Variables that are set for it, with their values as they are written.
+    pub sets: Vec<(String, String)>,
     /// Files of the project that it is started from.
     pub files: Vec<PathBuf>,
     /// Whether it runs in a sandbox.
@@ -73,6 +80,13 @@ pub struct Address {
     pub url: String,
     /// Variables of the user's that would be sent there.
     pub reads: Vec<String>,
+}
+
+impl Review {
+    /// Whether it has settings or servers.
+    pub fn has_config(&self) -> bool {
+        self.brings.iter().any(|name| [CONFIG, SERVERS, SHARED_SERVERS].contains(&name.as_str()))
+    }
 }
 
 /// A skill.
@@ -100,11 +114,14 @@ pub(super) fn review(scan: &Scan, verdict: &Verdict) -> Review {
     let mut review = Review {
         folder: scan.spot.folder.clone(),
         verdict: verdict.clone(),
+        is_here: true,
+        changes: Vec::new(),
         brings: scan.names(),
         programs: Vec::new(),
         addresses: Vec::new(),
         settings: scan.text(CONFIG).map(flattened).unwrap_or_default(),
         powers: powers(&settings, scan),
+        steering: steering::files_in(&scan.spot.folder),
         skills: skills(scan),
         suspicious: Vec::new(),
         problems,
@@ -154,7 +171,7 @@ fn program(purpose: &str, spec: &StdioSpec, (scan, settings): (&Scan, &Settings)
         resolved: scan.site().program(spec),
         folder: cwd.map_or_else(|| scan.spot.folder.clone(), |cwd| scan.spot.folder.join(cwd)),
         reads,
-        sets: spec.env.iter().map(|(name, _)| name.clone()).collect(),
+        sets: spec.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         files: launch.map(|(_, files)| files.keys().cloned().collect()).unwrap_or_default(),
         sandboxed: extras.is_some_and(|extras| extras.sandbox.policy(Path::new(CONFIG)).is_some()),
     }

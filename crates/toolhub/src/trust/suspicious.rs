@@ -31,6 +31,8 @@ const LOADERS: [&str; 14] = [
     "JAVA_TOOL_OPTIONS",
     "PATH",
 ];
+/// Beginnings of such variables.
+const LOADER_PREFIXES: [&str; 6] = ["LD_", "DYLD_", "NPM_CONFIG_", "UV_", "PIP_", "GIT_CONFIG"];
 const SHELLS: [&str; 8] = ["sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell"];
 const INTERPRETERS: [&str; 7] = ["python", "node", "perl", "ruby", "deno", "bun", "php"];
 /// Words of names that hold secrets.
@@ -86,10 +88,25 @@ fn look_at_program(scan: &Scan, program: &Program, found: &mut Vec<Text>) {
     if let Some(name) = program.reads.iter().find(|name| is_secret(name)) {
         add(&format!("would see your `{name}`"), &format!("会看到你的 `{name}`"));
     }
-    if let Some(name) = program.sets.iter().find(|name| LOADERS.contains(&name.as_str())) {
+    let loads =
+        |name: &str| LOADERS.contains(&name) || LOADER_PREFIXES.iter().any(|word| name.starts_with(word));
+    if let Some((name, _)) = program.sets.iter().find(|(name, _)| loads(&name.to_uppercase())) {
         add(
             &format!("sets `{name}`, which can load other code"),
             &format!("设置 `{name}`，可能加载其他代码"),
+        );
+    }
+    for (name, value) in program.sets.iter().filter(|(_, value)| !is_local(value)) {
+        if Url::parse(value).is_ok_and(|url| url.has_host()) {
+            add(&format!("is directed to `{value}` by `{name}`"), &format!("被 `{name}` 指向 `{value}`"));
+        }
+    }
+    let downloads = ["npx", "bunx", "pnpx", "uvx", "pipx"].contains(&name.as_str());
+    let package = flags.iter().find(|arg| !arg.starts_with('-'));
+    if let Some(package) = package.filter(|package| downloads && !is_pinned(package)) {
+        add(
+            &format!("downloads the newest `{package}` at each start: name a version to pin it"),
+            &format!("每次启动都会下载最新的 `{package}`：可写明版本以固定"),
         );
     }
     if program.resolved.as_ref().is_some_and(|file| file.starts_with(&scan.spot.project)) {
@@ -100,6 +117,18 @@ fn look_at_program(scan: &Scan, program: &Program, found: &mut Vec<Text>) {
 fn look_at_address(address: &Address, found: &mut Vec<Text>) {
     let (purpose, url) = (&address.purpose, &address.url);
     let off_machine = !is_local(url);
+    if off_machine && url.to_lowercase().starts_with("http://") {
+        found.push(Text::new(
+            format!("{purpose} is contacted without encryption: `{url}`"),
+            format!("{purpose} 的连接未加密：`{url}`"),
+        ));
+    }
+    if is_link_local(url) {
+        found.push(Text::new(
+            format!("{purpose} leads to `{url}`, where clouds give out credentials of this machine"),
+            format!("{purpose} 指向 `{url}`，云主机在此提供本机凭据"),
+        ));
+    }
     if off_machine && purpose.starts_with('[') {
         found.push(Text::new(
             format!("{purpose} sends your requests or data to `{url}`"),
@@ -183,6 +212,24 @@ fn is_inline(flag: &str) -> bool {
     letters.is_some_and(|letters| letters.contains('c')) || flag.eq_ignore_ascii_case("/c")
 }
 
+/// Whether a package is named with its version: `name@1.2.3`, `name==1.2.3`.
+fn is_pinned(package: &str) -> bool {
+    let version = package.rsplit_once('@').filter(|(name, _)| !name.is_empty()).map(|(_, version)| version);
+    let version = version.or_else(|| package.split_once("==").map(|(_, version)| version));
+    version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Whether an address is of the range that only this network segment knows (169.254.0.0/16, fe80::/10).
+fn is_link_local(url: &str) -> bool {
+    match Url::parse(url).ok().as_ref().and_then(Url::host) {
+        Some(Host::Ipv4(address)) => address.is_link_local(),
+        Some(Host::Ipv6(address)) => {
+            address.is_unicast_link_local() || address.to_ipv4_mapped().is_some_and(|v4| v4.is_link_local())
+        }
+        _ => false,
+    }
+}
+
 fn is_secret(name: &str) -> bool {
     let name = name.to_uppercase();
     SECRETS.iter().any(|word| name.contains(word))
@@ -214,6 +261,14 @@ mod tests {
             ("${URL}", false),
         ] {
             assert_eq!(is_local(url), local, "{url}");
+        }
+        assert!(
+            is_link_local("http://169.254.169.254/latest") && is_link_local("http://[::ffff:a9fe:a9fe]/")
+        );
+        for (package, pinned) in
+            [("a@1.2.3", true), ("@s/a", false), ("@s/a@2.0.0", true), ("a@latest", false), ("a==1.0", true)]
+        {
+            assert_eq!(is_pinned(package), pinned, "{package}");
         }
         assert!(is_inline("-lc") && is_inline("/C") && !is_inline("--color") && !is_inline("-l"));
         assert!(is_secret("OPENAI_API_KEY") && !is_secret("LANG"));

@@ -1,0 +1,71 @@
+//! What changed in a folder since it was trusted, by the name of each file. Trust is decided by the digest of the whole;
+//! this is for people alone.
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest as _, Sha256};
+
+use super::record::TrustRecord;
+use super::scan::{Scan, hexadecimal};
+
+/// Bytes of a file's digest that are kept.
+const SHORT: usize = 8;
+
+/// One file that is not as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The file, from the folder.
+    pub file: String,
+    /// What became of it.
+    pub kind: ChangeKind,
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It was not there.
+    Added,
+    /// Its bytes, owner, mode or link target differ.
+    Modified,
+    /// It is not there any more, or is not named any more.
+    Removed,
+}
+
+impl ChangeKind {
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Modified => "modified",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+/// A short digest of each file, by its path from the folder.
+pub(super) fn files_of(scan: &Scan) -> BTreeMap<String, String> {
+    let mut files: BTreeMap<String, Sha256> = BTreeMap::new();
+    for ((part, path), state) in &scan.parts {
+        let name = path.strip_prefix(&scan.spot.folder).unwrap_or(path).display().to_string();
+        let all = files.entry(name).or_default();
+        all.update([*part as u8, u8::from(state.executable)]);
+        all.update(state.sha256);
+        all.update(state.owner.unwrap_or_default().to_le_bytes());
+        all.update(state.target.as_ref().map(|path| path.as_os_str().as_encoded_bytes()).unwrap_or_default());
+    }
+    let short = |all: Sha256| hexadecimal(all.finalize().get(..SHORT).unwrap_or_default());
+    files.into_iter().map(|(name, all)| (name, short(all))).collect()
+}
+
+/// The files that are not as they were when the folder was trusted.
+pub(super) fn since(record: &TrustRecord, scan: &Scan) -> Vec<Change> {
+    let (before, now) = (&record.files, files_of(scan));
+    let change = |file: &String, kind| Change { file: file.clone(), kind };
+    let differs = |(file, digest): (&String, &String)| match before.get(file) {
+        None => Some(change(file, ChangeKind::Added)),
+        Some(known) if known != digest => Some(change(file, ChangeKind::Modified)),
+        Some(_) => None,
+    };
+    let removed = before.keys().filter(|file| !now.contains_key(*file));
+    now.iter().filter_map(differs).chain(removed.map(|file| change(file, ChangeKind::Removed))).collect()
+}

@@ -3,20 +3,35 @@
 use toolhub_core::{CallBy, Mending, RawJson, ToolCall, ToolName};
 
 const CALL_TOOL: &str = "call_tool";
+/// The members of its arguments.
+const MEMBERS: [&str; 3] = ["name", "arguments", "source"];
 
-/// The tool that a call reaches and its arguments, through any number of `call_tool` around it.
-pub(crate) fn target(tool: &ToolName, arguments: &RawJson) -> (ToolName, RawJson) {
-    let (mut tool, mut arguments) = (tool.clone(), arguments.clone());
-    while tool.as_str() == CALL_TOOL {
-        let Some(members) = arguments.object() else { break };
-        let name = members.get("name").and_then(|name| name.decode::<String>().ok());
+/// What a call reaches.
+pub(crate) struct CallTarget {
+    pub(crate) tool: ToolName,
+    pub(crate) arguments: RawJson,
+    /// The source that it names, if any.
+    pub(crate) source: Option<String>,
+}
+
+/// The tool that a call reaches and its arguments, through any number of `call_tool` around it. The innermost source
+/// counts. Members that `call_tool` does not have leave it as it is, so that it fails its own schema.
+pub(crate) fn target(tool: &ToolName, arguments: &RawJson) -> CallTarget {
+    let mut target = CallTarget { tool: tool.clone(), arguments: arguments.clone(), source: None };
+    while target.tool.as_str() == CALL_TOOL {
+        let Some(members) = target.arguments.object() else { break };
+        let text = |key: &str| members.get(key).map(|value| value.decode::<String>().ok());
         let inner = members.get("arguments").cloned().unwrap_or_else(RawJson::empty_object);
-        match name {
-            Some(name) if inner.is_object() => (tool, arguments) = (ToolName::new(name), inner),
+        let known = members.iter().all(|(key, _)| MEMBERS.contains(&key));
+        match (text("name").flatten(), text("source")) {
+            (Some(name), source) if inner.is_object() && known && source != Some(None) => {
+                let source = source.flatten().or(target.source);
+                target = CallTarget { tool: ToolName::new(name), arguments: inner, source };
+            }
             _ => break,
         }
     }
-    (tool, arguments)
+    target
 }
 
 /// The call as it is checked and run. A `call_tool` that does not name a tool plainly is not coerced, so that it fails
@@ -25,7 +40,11 @@ pub(crate) fn resolved(mut call: ToolCall) -> ToolCall {
     if call.by != CallBy::Name {
         return call;
     }
-    (call.tool, call.arguments) = target(&call.tool, &call.arguments);
+    let reached = target(&call.tool, &call.arguments);
+    (call.tool, call.arguments) = (reached.tool, reached.arguments);
+    if reached.source.is_some() {
+        call.source = reached.source;
+    }
     if call.tool.as_str() == CALL_TOOL {
         call.mending = Mending::Off;
     }
@@ -53,6 +72,17 @@ mod tests {
     }
 
     #[test]
+    fn the_source_that_is_named_is_kept() {
+        let call = |arguments: &str| {
+            resolved(ToolCall::new(CALL_TOOL, RawJson::parse(arguments).unwrap())).source.unwrap_or_default()
+        };
+        assert_eq!(call(r#"{"name":"write","source":"b"}"#), "b");
+        let nested = r#"{"name":"call_tool","source":"a","arguments":{"name":"write","source":"b"}}"#;
+        assert_eq!(call(nested), "b");
+        assert_eq!(call(r#"{"name":"call_tool","source":"a","arguments":{"name":"write"}}"#), "a");
+    }
+
+    #[test]
     fn names_that_would_have_to_be_coerced_are_not() {
         for odd in [
             r#"{"name":["wipe"]}"#,
@@ -61,6 +91,8 @@ mod tests {
             r#"{"name":"wipe","arguments":"{\"disk\":1}"}"#,
             r#"{"name":"wipe","arguments":[{}]}"#,
             r#"{"tool":"wipe"}"#,
+            r#"{"name":"wipe","server":"b"}"#,
+            r#"{"name":"wipe","source":["b"]}"#,
         ] {
             check(odd, (CALL_TOOL, odd, Mending::Off));
             let nested = format!(r#"{{"name":"call_tool","arguments":{odd}}}"#);

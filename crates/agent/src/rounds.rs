@@ -9,7 +9,7 @@ use toolhub_core::{CallId, EventKind, ToolCall, ToolName};
 
 use crate::agent::spoken;
 use crate::answer::same_call;
-use crate::call_tool;
+use crate::call_tool::{self, CallTarget};
 use crate::desk::Desk;
 use crate::execute::finished;
 use crate::model_talk::{ModelTalk, NoReply};
@@ -181,7 +181,7 @@ fn desk_cut(outcome: &toolhub_core::Outcome, shown: &str) -> bool {
 }
 
 fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {
-    let (tool, arguments) = call_tool::target(&call.tool, &call.arguments);
+    let CallTarget { tool, arguments, source } = call_tool::target(&call.tool, &call.arguments);
     let description = match arguments.get() {
         "{}" => tool.to_string(),
         arguments => {
@@ -199,7 +199,7 @@ fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {
         complexity: Complexity::Simple,
     };
     let mut wanted = ToolCall::new(tool.as_str(), arguments).mending();
-    wanted.source = call.source;
+    wanted.source = source.or(call.source);
     (step, wanted)
 }
 

@@ -15,7 +15,8 @@ const DEFINITION: &str = r#"{
         "type": "object",
         "properties": {
             "name": {"type": "string", "description": "The tool's name"},
-            "arguments": {"type": "object", "description": "Its arguments, as describe_tool tells them"}
+            "arguments": {"type": "object", "description": "Its arguments, as describe_tool tells them"},
+            "source": {"type": "string", "description": "The server that has it, where several have a tool of that name"}
         },
         "required": ["name"],
         "additionalProperties": false
@@ -77,6 +78,7 @@ impl NativeTool for CallTool {
             }
             let inner = given.get("arguments").cloned().unwrap_or_else(RawJson::empty_object);
             let mut call = ToolCall::new(name, inner).mending();
+            call.source = given.get("source").and_then(|source| source.decode::<String>().ok());
             call.conversation.clone_from(&context.conversation);
             // It stays the call of the same caller: at a server with an instance for each, it runs in that one.
             call.caller.clone_from(&context.caller);

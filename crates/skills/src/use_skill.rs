@@ -48,12 +48,30 @@ pub(crate) fn tool(shelf: &Shelf) -> Option<Tool> {
         .collect();
     offered.sort();
     offered.extend(shelf.foreign.iter().map(|skill| (skill.shown(), skill.description.as_str())));
+    let definition = definition(&offered)?;
+    Some(Tool { tags: vec![TAG.to_owned()], ..Tool::new(Source::Skill, definition) })
+}
+
+/// The skills that a definition of the tool lists, each with its description.
+pub fn listed(definition: &ToolDefinition) -> Vec<(String, String)> {
+    let meta = definition.raw().object().and_then(|members| members.get("_meta")?.object());
+    let listed = meta.and_then(|meta| meta.get(LISTED)?.decode::<Vec<RawJson>>().ok()).unwrap_or_default();
+    let text = |entry: &RawObject, key: &str| entry.get(key).and_then(|text| text.decode::<String>().ok());
+    let pair = |entry: RawJson| {
+        let entry = entry.object()?;
+        Some((text(&entry, "name")?, text(&entry, "description").unwrap_or_default()))
+    };
+    listed.into_iter().filter_map(pair).collect()
+}
+
+/// The tool's definition for these skills, each with its description; `None` where there are none.
+pub fn definition<T: AsRef<str>>(offered: &[(String, T)]) -> Option<ToolDefinition> {
     if offered.is_empty() {
         return None;
     }
     let mut description = format!("{SHORT}\n\nSkills:\n");
-    for (name, what) in &offered {
-        let what = one_line(what);
+    for (name, what) in offered {
+        let what = one_line(what.as_ref());
         let what = cut(&what, DESCRIPTION).unwrap_or(what);
         // Where there are very many, their names must do.
         if description.chars().count() + what.chars().count() > DESCRIPTIONS {
@@ -65,7 +83,9 @@ pub(crate) fn tool(shelf: &Shelf) -> Option<Tool> {
     let names: Vec<&str> = offered.iter().map(|(name, _)| name.as_str()).collect();
     let listed: Vec<RawObject> = offered
         .iter()
-        .map(|(name, what)| RawObject::default().with("name", name.as_str()).with("description", *what))
+        .map(|(name, what)| {
+            RawObject::default().with("name", name.as_str()).with("description", what.as_ref())
+        })
         .collect();
     let definition = json!({
         "name": NAME,
@@ -83,8 +103,7 @@ pub(crate) fn tool(shelf: &Shelf) -> Option<Tool> {
         "annotations": {"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false},
         "_meta": {LISTED: listed, BRIEF: SHORT},
     });
-    let definition = ToolDefinition::parse(RawJson::from(definition)).ok()?;
-    Some(Tool { tags: vec![TAG.to_owned()], ..Tool::new(Source::Skill, definition) })
+    ToolDefinition::parse(RawJson::from(definition)).ok()
 }
 
 fn one_line(text: &str) -> String {

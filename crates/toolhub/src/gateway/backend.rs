@@ -17,7 +17,7 @@ use toolhub_mcp::{Offer, Server};
 use super::offers::OfferBook;
 use super::site::CallCounts;
 use super::tasks::TaskOwners;
-use super::view::{Kind, Principals, Target, View};
+use super::view::{Kind, Principals, Target, View, ViewOptions};
 use super::watches::Watches;
 use super::words::for_clients;
 use crate::hub::Hub;
@@ -88,10 +88,20 @@ impl HubBackend {
         let catalog = self.hub.catalog();
         if let Some(known) = &*self.view.load()
             && Arc::ptr_eq(&known.0, &catalog)
+            && (known.1.settled || !*self.settled.borrow())
         {
             return Arc::clone(&known.1);
         }
-        let view = Arc::new(View::new(&catalog, self.hub.engine.policy(), &self.profile, self.principals()));
+        let previous = self.view.load_full();
+        let options = ViewOptions {
+            policy: self.hub.engine.policy(),
+            profile: &self.profile,
+            principals: self.principals(),
+            equivalent: &self.hub.settings().routing.equivalent,
+            previous: previous.as_ref().map(|known| &*known.1),
+            settled: *self.settled.borrow(),
+        };
+        let view = Arc::new(View::new(&catalog, &options));
         self.view.store(Some(Arc::new((catalog, Arc::clone(&view)))));
         view
     }
@@ -115,7 +125,12 @@ impl HubBackend {
 
     /// Hands on what a server of this profile told.
     pub(super) fn tell(&self, server: Option<&ServerId>, news: &News) {
-        if server.is_none_or(|server| self.profile.has_source(server.as_str())) {
+        // A server tells of its own resources only.
+        let foreign = match (server, news) {
+            (Some(server), News::Updated { uri, .. }) => !self.watches.has(server, uri),
+            _ => false,
+        };
+        if !foreign && server.is_none_or(|server| self.profile.has_source(server.as_str())) {
             let _ = self.news.send(news.clone());
         }
     }
@@ -204,12 +219,12 @@ impl Backend for HubBackend {
     fn call(&self, call: GatewayCall) -> BoxFuture<'_, Result<RawJson, RpcError>> {
         boxed(|| async move {
             let mut view = self.view();
-            let mut target = view.targets.get(&call.name);
+            let mut target = view.target(&call.name);
             if target.is_none() {
                 // It may be a tool of a server that is still being met.
                 self.settled().await;
                 view = self.view();
-                target = view.targets.get(&call.name);
+                target = view.target(&call.name);
             }
             match target {
                 Some(target) => self.dispatch(&view, target, call).await,

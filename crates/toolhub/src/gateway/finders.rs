@@ -1,6 +1,7 @@
 //! The control tools as clients of a profile use them: `search_tools`, `describe_tool`, `call_tool` and `use_skill` reach
 //! what the profile shows, under the names it shows, and nothing else. None of them is handed to its own host unchecked.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use toolhub_core::finder::Search;
@@ -41,7 +42,7 @@ impl HubBackend {
             }
             Kind::Describe => {
                 let wanted = text("name");
-                Ok(match view.targets.get(wanted.trim()) {
+                Ok(match view.target(wanted.trim()) {
                     Some(found) => described(&found.definition),
                     None => tool_error(&self.unknown(view, wanted.trim()).message),
                 })
@@ -49,7 +50,7 @@ impl HubBackend {
             Kind::Call => {
                 let wanted = text("name");
                 let wanted = wanted.trim();
-                match view.targets.get(wanted) {
+                match called(view, wanted, &text("source")).as_deref() {
                     Some(found) if found.kind == Kind::Call => Ok(tool_error(&itself().say(self.lang))),
                     Some(found) => {
                         let inner = given.get("arguments").cloned().unwrap_or_else(RawJson::empty_object);
@@ -62,7 +63,7 @@ impl HubBackend {
             }
             Kind::UseSkill => {
                 let skill = text("skill");
-                if !self.admits_skill(&skill) {
+                if !self.profile.admits_skill(&skill) {
                     let unknown =
                         Text::new(format!("there is no skill `{skill}`"), format!("没有技能 `{skill}`"));
                     return Ok(tool_error(&unknown.say(self.lang)));
@@ -87,14 +88,6 @@ impl HubBackend {
             }
             checked => checked.map(|()| arguments),
         }
-    }
-
-    /// Whether clients of the profile may use the skill of that name.
-    fn admits_skill(&self, name: &str) -> bool {
-        let shelf = self.hub.skills.shelf();
-        let foreign = shelf.foreign.iter().find(|skill| skill.shown() == name);
-        let admitted = foreign.is_none_or(|skill| self.profile.has_source(skill.server.as_str()));
-        admitted && !self.profile.denies(name)
     }
 
     async fn search(&self, view: &View, query: &str, limit: usize) -> RawJson {
@@ -139,6 +132,14 @@ impl HubBackend {
             .with("content", RawJson::of(&[block]))
             .with("structuredContent", structured)
             .into_raw()
+    }
+}
+
+/// The tool that `call_tool` means: the one of the named source, where one is named, and no other.
+fn called<'v>(view: &'v View, name: &str, source: &str) -> Option<Cow<'v, Target>> {
+    match source.trim() {
+        "" => view.target(name).map(Cow::Borrowed),
+        source => view.target_at(name, source).map(Cow::Owned),
     }
 }
 

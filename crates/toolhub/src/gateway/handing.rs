@@ -170,27 +170,36 @@ impl HubBackend {
         toolhub_mcp::gateway::Backend::settled(self).await;
     }
 
-    /// The servers that may have a resource: the one that lists it, else whose template it fits, else all that have
-    /// any.
+    /// The servers that may have a resource: the first in the order of the config that lists it or has a template for it,
+    /// so that a later server cannot take the resources of an earlier one. If there is none, those that have resources of
+    /// the same scheme, or the only one that has any: other servers do not learn the address.
     async fn owners(&self, uri: &str) -> Vec<Arc<Server>> {
         let servers = self.servers();
         let listed = self.offers.all(&servers, Offer::Resources).await;
-        if let Some(thing) = listed.iter().find(|thing| thing.key == uri) {
-            return vec![Arc::clone(&thing.server)];
-        }
         let templates = self.offers.all(&servers, Offer::ResourceTemplates).await;
-        let fitting = templates.iter().filter(|thing| fits_template(&thing.key, uri));
-        let fitting: Vec<_> = fitting.map(|thing| Arc::clone(&thing.server)).collect();
-        if !fitting.is_empty() {
-            return fitting;
-        }
-        let mut any: Vec<Arc<Server>> = Vec::new();
-        for thing in listed.iter().chain(&templates) {
-            if !any.iter().any(|server| server.id() == thing.server.id()) {
-                any.push(Arc::clone(&thing.server));
+        for server in &servers {
+            let of_server = |thing: &&Thing| thing.server.id() == server.id();
+            let lists = listed.iter().filter(of_server).any(|thing| thing.key == uri);
+            let fits = |thing: &Thing| has_scheme(&thing.key) && fits_template(&thing.key, uri);
+            if lists || templates.iter().filter(of_server).any(fits) {
+                return vec![Arc::clone(server)];
             }
         }
-        any
+        let scheme = scheme_of(uri);
+        let mut any: Vec<Arc<Server>> = Vec::new();
+        let mut same: Vec<Arc<Server>> = Vec::new();
+        for thing in listed.iter().chain(&templates) {
+            let add = |to: &mut Vec<Arc<Server>>| {
+                if !to.iter().any(|server| server.id() == thing.server.id()) {
+                    to.push(Arc::clone(&thing.server));
+                }
+            };
+            add(&mut any);
+            if has_scheme(&thing.key) && scheme_of(&thing.key) == scheme {
+                add(&mut same);
+            }
+        }
+        if any.len() == 1 { any } else { same }
     }
 
     async fn prompt(&self, name: &str) -> Result<Thing, RpcError> {
@@ -218,6 +227,16 @@ impl HubBackend {
         let server = server.ok_or_else(|| RpcError::invalid_params(format!("Unknown resource: {uri}")))?;
         Ok((server, params.clone()))
     }
+}
+
+/// The part of an address before its first colon, in lower case.
+fn scheme_of(uri: &str) -> Option<String> {
+    uri.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase())
+}
+
+/// Whether a template begins with a scheme of its own, and does not stand for every address.
+fn has_scheme(template: &str) -> bool {
+    template.split('{').next().is_some_and(|literal| literal.contains(':'))
 }
 
 fn missing(what: &str) -> RpcError {

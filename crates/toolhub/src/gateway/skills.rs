@@ -67,6 +67,9 @@ impl HubBackend {
             })
             .collect();
         for (server, entry) in self.hub.server_skills.all(&self.servers()).await {
+            if !self.profile.admits_skill(&format!("{}:{}", server.id(), entry.name)) {
+                continue;
+            }
             // An address below another server's name is that server's, in whatever order they are asked.
             let taken =
                 shown.iter().any(|known| known.uri == entry.uri) || self.is_anothers(&server, &entry.uri);
@@ -95,10 +98,12 @@ impl HubBackend {
 
     /// The hub's own skills, where the profile admits them.
     async fn own_skills(&self) -> Vec<ServedSkill> {
-        match self.profile.has_source("skill") && !self.profile.denies(toolhub_skills::use_skill::NAME) {
-            true => self.hub.served_skills().await,
-            false => Vec::new(),
+        if !self.profile.offers_skills() {
+            return Vec::new();
         }
+        let mut skills = self.hub.served_skills().await;
+        skills.retain(|skill| self.profile.admits_skill(&skill.name));
+        skills
     }
 
     /// `skills/list`
@@ -131,6 +136,7 @@ impl HubBackend {
             for server in self.servers() {
                 if server.serves_skills() == Some(true)
                     && let Ok(entry) = server.skill(uri).await
+                    && self.profile.admits_skill(&format!("{}:{}", server.id(), entry.name))
                 {
                     return Ok(RawObject::default().with("skill", entry.raw).into_raw());
                 }

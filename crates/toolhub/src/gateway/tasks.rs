@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolhub_core::{RawJson, ServerId};
 use toolhub_mcp::Server;
+use toolhub_mcp::config::Instances;
 
 /// Tasks of one principal that are remembered; the oldest goes when another comes. One principal cannot push out
 /// another's.
@@ -12,8 +13,8 @@ const MAX_TASKS: usize = 4_096;
 
 /// The name of a principal; `None` where there is only one.
 type Principal = Option<Arc<str>>;
-/// A task. Two servers may use the same id.
-type Key = (ServerId, Arc<str>);
+/// A task: its server, the principal whose instance of the server gave out the id where each has one, and the id.
+type Key = (ServerId, Option<Principal>, Arc<str>);
 
 #[derive(Debug)]
 struct Owner {
@@ -59,7 +60,7 @@ impl TaskOwners {
     /// The servers where this principal made a task of that id, the latest first.
     pub(super) fn servers(&self, task: &str, principal: Option<&str>) -> Vec<Arc<Server>> {
         let known = self.known();
-        let own = known.of(principal).rev().filter(|(_, id)| **id == *task);
+        let own = known.of(principal).rev().filter(|(_, _, id)| **id == *task);
         own.filter_map(|key| known.owned(key, principal)).collect()
     }
 
@@ -67,7 +68,7 @@ impl TaskOwners {
     pub(super) fn all(&self, principal: Option<&str>) -> Vec<(Arc<Server>, Arc<str>)> {
         let known = self.known();
         let own = known.of(principal).rev();
-        own.filter_map(|key| Some((known.owned(key, principal)?, Arc::clone(&key.1)))).collect()
+        own.filter_map(|key| Some((known.owned(key, principal)?, Arc::clone(&key.2)))).collect()
     }
 }
 
@@ -83,7 +84,10 @@ impl Known {
     }
 
     fn insert(&mut self, server: Arc<Server>, task: &str, principal: &Principal) {
-        let (restarts, key) = (server.restarts(), (server.id().clone(), Arc::from(task)));
+        // Instances count by themselves, so that two of them give out the same ids.
+        let apart = matches!(server.spec().instances, Instances::Caller { .. });
+        let instance = apart.then(|| principal.clone());
+        let (restarts, key) = (server.restarts(), (server.id().clone(), instance, Arc::from(task)));
         if let Some(owner) = self.owners.get_mut(&key) {
             if owner.principal.as_ref() == Some(principal) {
                 owner.restarts = restarts;

@@ -9,6 +9,7 @@ use toolhub_core::{FastMap, RawJson, RawObject, Source, Tool, ToolName};
 use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_engine::{Catalog, Entry, Policy};
 use toolhub_mcp::gateway::ToolList;
+use toolhub_skills::use_skill;
 
 use crate::settings::{Expose, Override, ProfileSettings};
 
@@ -38,7 +39,7 @@ impl Kind {
             (Source::Native, "search_tools") => Self::Search,
             (Source::Native, "describe_tool") => Self::Describe,
             (Source::Native, "call_tool") => Self::Call,
-            (Source::Skill, toolhub_skills::use_skill::NAME) => Self::UseSkill,
+            (Source::Skill, use_skill::NAME) => Self::UseSkill,
             _ => Self::Plain,
         }
     }
@@ -54,7 +55,7 @@ pub(super) enum Principals {
 }
 
 /// Who serves the tool of a name.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) kind: Kind,
     /// Its name in the catalog.
@@ -74,19 +75,56 @@ pub(super) struct View {
     pub(super) targets: FastMap<String, Target>,
     /// The offered name of each tool.
     names: HashMap<(Source, ToolName), String>,
+    /// Further names that calls may use: `source__tool` of every tool, and plain names that a source had before another
+    /// came with the same.
+    aliases: HashMap<String, Target>,
+    /// Which source had each plain name first. It keeps it, so that no other one gets calls that are meant for it.
+    holders: HashMap<String, Source>,
+    /// Whether all servers had been listed when it was made.
+    pub(super) settled: bool,
+}
+
+/// What a view is made with.
+pub(super) struct ViewOptions<'a> {
+    pub(super) policy: &'a Policy,
+    pub(super) profile: &'a ProfileSettings,
+    pub(super) principals: Principals,
+    /// Groups of sources that the owner declared equivalent.
+    pub(super) equivalent: &'a [Vec<String>],
+    /// The view before.
+    pub(super) previous: Option<&'a View>,
+    /// Whether all servers have been listed. Before that, who has a name first depends on who answers first.
+    pub(super) settled: bool,
+}
+
+impl ViewOptions<'_> {
+    /// Whether the tools of one name may stand under it together: the owner declared their sources equivalent, and each of
+    /// them may be called twice without harm.
+    fn are_one(&self, group: &[&Arc<Entry>]) -> bool {
+        let repeatable = |entry: &&Arc<Entry>| {
+            let hints = entry.tool.hints();
+            hints.read_only == Some(true) || hints.idempotent == Some(true)
+        };
+        let declared = |sources: &Vec<String>| {
+            group.iter().all(|entry| sources.contains(&entry.tool.source.to_string()))
+        };
+        group.iter().all(repeatable) && self.equivalent.iter().any(declared)
+    }
+
+    /// Whether the plain name may be given to this source: another one did not have it before.
+    fn may_hold(&self, name: &str, source: &Source) -> bool {
+        let holder = self.previous.and_then(|previous| previous.holders.get(name));
+        holder.is_none_or(|holder| holder == source)
+    }
 }
 
 impl View {
-    pub(super) fn new(
-        catalog: &Catalog,
-        policy: &Policy,
-        profile: &ProfileSettings,
-        principals: Principals,
-    ) -> Self {
+    pub(super) fn new(catalog: &Catalog, options: &ViewOptions<'_>) -> Self {
+        let ViewOptions { policy, profile, principals, .. } = options;
         let mut shown = Shown::default();
-        let groups = groups(catalog, policy, (profile, principals));
+        let groups = groups(catalog, policy, (profile, *principals));
         let mut named: Vec<(String, Vec<&Arc<Entry>>)> =
-            groups.iter().flat_map(|group| named(group)).collect();
+            groups.iter().flat_map(|group| named(group, options)).collect();
         let many = named.len() > MANY;
         let wanted = profile.expose == Expose::Search || (profile.expose == Expose::Auto && many);
         if wanted {
@@ -118,8 +156,57 @@ impl View {
                 .iter()
                 .map(|(_, name, target)| (name.as_str(), &target.definition, listed(name, target))),
         );
-        let targets = shown.targets.into_iter().map(|(_, name, target)| (name, target)).collect();
-        Self { list: Arc::new(list), targets, names: shown.names }
+        let targets: FastMap<String, Target> =
+            shown.targets.into_iter().map(|(_, name, target)| (name, target)).collect();
+        let mut view = Self {
+            list: Arc::new(list),
+            targets,
+            names: shown.names,
+            aliases: HashMap::new(),
+            holders: options.previous.map(|previous| previous.holders.clone()).unwrap_or_default(),
+            settled: options.settled,
+        };
+        if options.settled {
+            view.add_holders();
+        }
+        view.add_aliases();
+        view
+    }
+
+    fn add_holders(&mut self) {
+        for ((source, tool), shown) in self.names.iter().filter(|((_, tool), shown)| tool.as_str() == *shown)
+        {
+            let alone = self.targets.get(shown).is_some_and(|target| target.among.len() == 1);
+            if alone {
+                self.holders.entry(tool.as_str().to_owned()).or_insert_with(|| source.clone());
+            }
+        }
+    }
+
+    fn add_aliases(&mut self) {
+        for ((source, tool), shown) in &self.names {
+            let Some(target) = self.targets.get(shown) else { continue };
+            let mut further = vec![qualified(source, tool.as_str())];
+            further
+                .extend((self.holders.get(tool.as_str()) == Some(source)).then(|| tool.as_str().to_owned()));
+            for name in further.into_iter().filter(|name| !self.targets.contains_key(name)) {
+                self.aliases.insert(name, Target { among: Arc::from([source.clone()]), ..target.clone() });
+            }
+        }
+    }
+
+    /// The tool of that name at one source: by the name in the catalog, or as it is offered.
+    pub(super) fn target_at(&self, name: &str, source: &str) -> Option<Target> {
+        let of_source = |((at, _), _): &(&(Source, ToolName), &String)| at.to_string() == source;
+        let mut own = self.names.iter().filter(of_source);
+        let ((at, _), shown) = own.find(|((_, tool), shown)| tool.as_str() == name || *shown == name)?;
+        let target = self.targets.get(shown)?;
+        Some(Target { among: Arc::from([at.clone()]), ..target.clone() })
+    }
+
+    /// The tool that a call by this name reaches.
+    pub(super) fn target(&self, name: &str) -> Option<&Target> {
+        self.targets.get(name).or_else(|| self.aliases.get(name))
     }
 
     /// The name under which a tool is offered, where it is.
@@ -232,6 +319,7 @@ impl Shown {
         if profile.denies(&name) {
             return;
         }
+        let Some(definition) = offered(&first.tool, &name, (told, profile)) else { return };
         self.taken.insert(name.clone());
         for entry in entries {
             self.names.insert((entry.tool.source.clone(), own.clone()), name.clone());
@@ -246,7 +334,7 @@ impl Shown {
             tool: own.clone(),
             among: entries.iter().map(|entry| entry.tool.source.clone()).collect(),
             fixed,
-            definition: offered(&first.tool, &name, told),
+            definition,
         };
         self.targets.push((place, name, target));
     }
@@ -288,26 +376,47 @@ fn groups<'a>(
     groups
 }
 
-/// The names of a group: one where all take the same arguments, else one for each source.
-fn named<'a>(group: &[&'a Arc<Entry>]) -> Vec<(String, Vec<&'a Arc<Entry>>)> {
+/// The names of a group. Equal definitions do not make servers equal: one name is for one source, unless the owner said
+/// that several are equivalent. A native tool keeps its name; every other one that shares it gets `source__name`.
+fn named<'a>(group: &[&'a Arc<Entry>], options: &ViewOptions<'_>) -> Vec<(String, Vec<&'a Arc<Entry>>)> {
     let schema = |entry: &Arc<Entry>| canonical(entry.tool.definition.input_schema().get());
     let Some(first) = group.first() else { return Vec::new() };
     let name = first.tool.name().as_str();
-    if group.len() == 1 || group.iter().all(|entry| schema(entry) == schema(first)) {
+    let equal = || group.iter().all(|entry| schema(entry) == schema(first));
+    if group.len() > 1 && options.are_one(group) && equal() {
         return vec![(name.to_owned(), group.to_vec())];
     }
-    group.iter().map(|entry| (qualified(&entry.tool.source, name), vec![*entry])).collect()
+    let name_of = |entry: &Arc<Entry>| {
+        let source = &entry.tool.source;
+        let alone = group.len() == 1 && options.may_hold(name, source);
+        if alone || *source == Source::Native { name.to_owned() } else { qualified(source, name) }
+    };
+    group.iter().map(|entry| (name_of(entry), vec![*entry])).collect()
 }
 
-/// A definition as it is offered: as it was given, where nothing else is said.
-fn offered(tool: &Tool, name: &str, told: Option<&Override>) -> RawJson {
-    let raw = tool.definition.raw();
+/// The definition of `use_skill` for the skills that the profile admits; `None` if it admits none.
+fn skills_offered(tool: &Tool, profile: &ProfileSettings) -> Option<RawJson> {
+    let mut skills = use_skill::listed(&tool.definition);
+    skills.retain(|(name, _)| profile.admits_skill(name));
+    use_skill::definition(&skills).map(|definition| definition.raw().clone())
+}
+
+/// A definition as it is offered: as it was given, where nothing else is said. `None` if nothing is left of it.
+fn offered(
+    tool: &Tool,
+    name: &str,
+    (told, profile): (Option<&Override>, &ProfileSettings),
+) -> Option<RawJson> {
+    let raw = match Kind::of(tool) {
+        Kind::UseSkill => skills_offered(tool, profile)?,
+        _ => tool.definition.raw().clone(),
+    };
     if told.is_none() && name == tool.name().as_str() {
-        return raw.clone();
+        return Some(raw);
     }
     let mut members = raw.object().unwrap_or_default();
     members.set("name", name);
-    let Some(told) = told else { return members.into_raw() };
+    let Some(told) = told else { return Some(members.into_raw()) };
     if let Some(title) = &told.title {
         members.set("title", title.as_str());
     }
@@ -317,7 +426,7 @@ fn offered(tool: &Tool, name: &str, told: Option<&Override>) -> RawJson {
     if !told.arguments.is_empty() {
         members.set("inputSchema", without(tool.definition.input_schema(), told));
     }
-    members.into_raw()
+    Some(members.into_raw())
 }
 
 /// A schema without the arguments that are always given.

@@ -37,6 +37,11 @@ impl Watches {
         last
     }
 
+    /// Whether clients subscribed to the resource at this server.
+    pub(super) fn has(&self, server: &ServerId, uri: &str) -> bool {
+        self.counts().contains_key(&(server.clone(), uri.to_owned()))
+    }
+
     /// The server among these at which the resource has subscriptions.
     pub(super) fn server<'a>(&self, servers: &'a [Arc<Server>], uri: &str) -> Option<&'a Arc<Server>> {
         let counts = self.counts();

@@ -70,6 +70,25 @@ impl ProfileSettings {
         !self.deny.is_empty() && Allowed::new(self.deny.clone()).has(name)
     }
 
+    /// Whether the skill of that name is offered; one of a server is named `server:skill`.
+    pub fn admits_skill(&self, name: &str) -> bool {
+        let (server, own) = match name.split_once(':') {
+            Some((server, own)) => (Some(server), own),
+            None => (None, name),
+        };
+        let admitted = match server {
+            Some(server) => self.has_source(server),
+            None => self.offers_skills(),
+        };
+        admitted && !self.denies(name) && !self.denies(own)
+    }
+
+    /// Whether the hub's own skills are offered at all.
+    pub fn offers_skills(&self) -> bool {
+        let tags = [toolhub_skills::use_skill::TAG.to_owned()];
+        self.has_source("skill") && self.has_tool(toolhub_skills::use_skill::NAME, &tags)
+    }
+
     /// Whether the owner names the tool, and not only some among which it is.
     pub fn names_tool(&self, name: &str) -> bool {
         self.tools.iter().chain(&self.allow).chain(&self.pinned).any(|named| named == name)

@@ -77,6 +77,8 @@ pub struct Routing {
     pub batch: usize,
     /// How the tools of a capability are run, where that differs from the usual.
     pub strategies: BTreeMap<String, StrategyName>,
+    /// Groups of sources whose tools of one name do the same, so that any of them may serve a call.
+    pub equivalent: Vec<Vec<String>>,
 }
 
 /// How several candidates are run, as the file names it.
@@ -114,7 +116,7 @@ impl Routing {
 impl Default for Routing {
     fn default() -> Self {
         let usual = Policy::default();
-        Self { order: usual.order, batch: usual.batch, strategies: BTreeMap::new() }
+        Self { order: usual.order, batch: usual.batch, strategies: BTreeMap::new(), equivalent: Vec::new() }
     }
 }
 

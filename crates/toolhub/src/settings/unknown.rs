@@ -30,7 +30,7 @@ const TABLES: [(&str, &[&str]); 13] = [
     ("auth", &["tokens"]),
     ("telemetry", &["enabled", "otlp", "service", "sampling"]),
     ("llm", &["enabled", "url", "model", "api", "key", "tool_calls", "timeout", "max_tokens", "temperature"]),
-    ("routing", &["order", "batch", "strategies"]),
+    ("routing", &["order", "batch", "strategies", "equivalent"]),
     ("limits", &["call", "call_cap", "connect", "result"]),
     ("approvals", &["pin"]),
     ("native", &["folders", "enabled", "disabled"]),

@@ -24,6 +24,7 @@ fn the_examples_of_the_documents_answer_what_is_written_there() {
     fs::create_dir_all(&skill).unwrap();
     fs::write(skill.join("SKILL.md"), "---\nname: greeting\ndescription: How to greet.\n---\nSay hello.\n")
         .unwrap();
+    assert_eq!(cli.run(&["skills", "approve", "--all", "--yes"]).code, Some(0));
     let serving = Serving::start(cli);
 
     // Each block with the answers that follow it; those before it stand, as on a terminal.

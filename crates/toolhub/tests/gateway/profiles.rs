@@ -35,7 +35,7 @@ arguments = { folder = "archive", depth = 2 }
 name = "clash"
 "#;
 
-/// Two servers that have one tool alike, and one of the same name that takes something else.
+/// Two servers that have one tool alike, and one of the same name that takes other arguments.
 fn two_servers() -> CommandLine {
     let tool = |name: &str, properties: Value, required: Value| {
         let schema = json!({"type": "object", "properties": properties, "required": required});
@@ -80,8 +80,15 @@ async fn shown(client: &RawClient) -> Vec<String> {
 async fn a_profile_shows_its_own_tools_and_serves_no_other() {
     let serving = Serving::start(two_servers());
     for era in ERAS {
-        let everything =
-            ["delete_file", "get_current_time", "left__clash", "read_file", "right__clash", "shared"];
+        let everything = [
+            "delete_file",
+            "get_current_time",
+            "left__clash",
+            "left__shared",
+            "read_file",
+            "right__clash",
+            "right__shared",
+        ];
         assert_eq!(shown(&at(&serving, "default", era).await).await, everything, "{era:?}");
         assert_eq!(shown(&RawClient::connect(&serving.url(), era).await).await, everything, "{era:?}");
 

@@ -304,6 +304,12 @@ impl Stream {
         }
     }
 
+    /// Whether no further message of that method comes for a while.
+    pub(crate) async fn nothing_more(&mut self, method: &str) -> bool {
+        let silence = std::time::Duration::from_millis(300);
+        tokio::time::timeout(silence, self.until(method)).await.is_err()
+    }
+
     /// Reads on until a message of that method.
     pub(crate) async fn until(&mut self, method: &str) -> Message {
         loop {

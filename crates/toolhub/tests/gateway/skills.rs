@@ -7,6 +7,7 @@ use std::path::Path;
 use base64::Engine as _;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use toolhub_testkit::CommandLine;
 use toolhub_testkit::scripted::Script;
 
 use crate::raw_client::{Era, RawClient};
@@ -19,6 +20,11 @@ fn put(folder: &Path, name: &str, files: &[(&str, &[u8])]) {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, bytes).unwrap();
     }
+}
+
+/// Agrees to the skills of the folder, which are a project's.
+fn approve(cli: &CommandLine) {
+    assert_eq!(cli.run(&["skills", "approve", "--all", "--yes"]).code, Some(0));
 }
 
 fn manifest(name: &str) -> String {
@@ -52,6 +58,7 @@ async fn own_skills_are_listed_read_and_kept_in() {
     fs::write(cli.folder().join("secret"), "secret").unwrap();
     #[cfg(unix)]
     std::os::unix::fs::symlink("../../secret", cli.folder().join("skills/weed/link")).unwrap();
+    approve(&cli);
     let serving = Serving::start(cli);
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
     let listed = ask(&client, "skills/list", json!({})).await;
@@ -134,6 +141,7 @@ async fn skills_of_servers_stand_beside_and_never_in_place_of_others() {
     let mut cli = hub("");
     let text = manifest("weed");
     put(cli.folder(), "weed", &[("SKILL.md", manifest("weed").as_bytes())]);
+    approve(&cli);
     cli.server("garden", &server("weed", &text, ("help.md", HELP)));
     cli.server("yard", &server("mow", &manifest("mow"), ("SKILL.md", &manifest("mow"))));
     let serving = Serving::start(cli);
@@ -191,6 +199,7 @@ fn the_skills_scenarios_pass() {
             "weed",
             &[("SKILL.md", manifest("weed").as_bytes()), ("references/plants.md", b"Roses.\n")],
         );
+        approve(&cli);
         Serving::start(cli)
     };
     let theirs = || {
@@ -233,4 +242,36 @@ fn inside(params: &Value) -> &'static str {
     let text = params.to_string();
     let inside = text.trim_start_matches('{').strip_suffix('}').unwrap();
     inside.to_owned().leak()
+}
+
+/// What a profile denies is denied in every way to a skill.
+#[tokio::test]
+async fn denied_skills_are_served_in_no_way() {
+    let settings = "[profiles.p]\nservers = [\"skill\", \"native\"]\ndeny = [\"secret*\"]\nexpose = \"all\"\n\
+                    [profiles.r]\ntools = [\"calculate\"]\ndeny = [\"secret*\"]\nexpose = \"all\"\n";
+    let mut cli = hub(settings);
+    for name in ["secret-plan", "open-plan"] {
+        put(cli.folder(), name, &[("SKILL.md", manifest(name).as_bytes())]);
+    }
+    cli.server("fin", &server("secret-vault", &manifest("secret-vault"), ("help.md", HELP)));
+    approve(&cli);
+    let serving = Serving::start(cli);
+    for (profile, open) in [("p", true), ("r", false)] {
+        let client = RawClient::connect(&format!("{}/mcp/{profile}", serving.root), Era::Modern).await;
+        for method in ["tools/list", "skills/list", "resources/list"] {
+            let listed = ask(&client, method, json!({})).await.to_string();
+            assert!(!listed.contains("secret"), "{profile} {method}: {listed}");
+            assert_eq!(listed.contains("open-plan"), open, "{profile} {method}: {listed}");
+        }
+        for uri in ["skill://secret-plan/SKILL.md", "skill://secret-vault/SKILL.md"] {
+            for method in ["skills/get", "resources/read"] {
+                refusal(&client, method, json!({"uri": uri})).await;
+            }
+        }
+        let used = client.call("use_skill", r#"{"skill":"secret-plan"}"#).await;
+        let refused = used.last().error.is_some() || used.result().contains("\"isError\":true");
+        assert!(refused, "{used:?}");
+        let used = client.call("use_skill", r#"{"skill":"open-plan"}"#).await;
+        assert_eq!(used.last().error.is_none(), open, "the control: {used:?}");
+    }
 }

@@ -137,6 +137,7 @@ fn a_skills_script_does_not_outlive_a_killed_hub() {
     // Seconds that no other program asks for, so that it is known by them.
     let seconds = format!("60.{}", std::process::id());
     std::fs::write(own.join("scripts/sleep.sh"), format!("sleep {seconds} &\nsleep {seconds}\n")).unwrap();
+    assert_eq!(cli.run(&["skills", "approve", "sleeper", "--yes"]).code, Some(0));
     let sleepers = || {
         let listed = std::process::Command::new("ps").args(["-eo", "pid=,stat=,args="]).output().unwrap();
         let listed = String::from_utf8(listed.stdout).unwrap();

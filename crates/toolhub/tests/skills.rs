@@ -123,12 +123,18 @@ fn a_broken_skill_is_told_by_file_and_line_and_a_new_one_is_good() {
         (Some(0), "✓ skills/word-count/SKILL.md: good\n"),
         "{good:?}"
     );
+    // The folder is a project's, also where it is trusted for one run: each version of a skill is approved.
+    let held = cli.run(&["skills", "run", "word-count", "text=one two three"]);
+    assert!(held.code == Some(1) && held.stderr.contains("until you approve"), "{held:?}");
+    let approve = || assert_eq!(cli.run(&["skills", "approve", "word-count", "--yes"]).code, Some(0));
+    approve();
     let ran = cli.run(&["skills", "run", "word-count", "text=one two three"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "{\"words\": 3, \"characters\": 13}\n"), "{ran:?}");
     let called = cli.run(&["call", "word_count", "text=one", "--json"]).json();
     assert_eq!(called["_meta"]["source"], "skill");
     let script = cli.folder().join("skills/word-count/scripts/word_count.py");
     fs::write(&script, "open('/etc/hub-secret')\n").unwrap();
+    approve();
     let kept = cli.run(&["skills", "run", "word-count", "text=one"]).stderr;
     assert!(
         kept.contains("grant it if that is right, with `read = [\"/etc/hub-secret\"]` below `[skills.grants.word-count]`"),
@@ -244,6 +250,7 @@ fn a_prompt_holds_names_and_descriptions_alone() {
 fn tools_explain_and_search_know_skills() {
     let cli = cli();
     copy(&examples().join("commit-message-zh"), &cli.folder().join("skills/commit-message-zh"));
+    assert_eq!(cli.run(&["skills", "approve", "--all", "--yes"]).code, Some(0));
     let tools = cli.run(&["tools", "--source", "skill", "--json"]).json();
     let names: Vec<&str> =
         tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();

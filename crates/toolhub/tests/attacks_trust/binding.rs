@@ -50,6 +50,11 @@ fn a_changed_script_asks_again_and_trusting_it_again_works() {
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, format!("{text}# changed\n")).unwrap();
     asks_again(&victim);
+    let said = victim.run(&["servers", "list"]).stderr;
+    assert!(said.contains("`run.sh` changed since you trusted this folder"), "{said}");
+    let shown = victim.run(&["trust", "--json"]).json();
+    assert_eq!(shown["folders"][0]["changes"], json!([{"file": "run.sh", "change": "modified"}]));
+    assert!(victim.run(&["trust", "--list"]).stdout.contains("(changed, not used)"));
     trust(&victim);
     assert!(works(&victim));
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
@@ -198,6 +203,23 @@ fn a_script_that_changes_while_the_gateway_runs_is_not_started() {
     let answer = talk_while(command, &call, change);
     evil.assert_unharmed("a script that was replaced under a running gateway");
     assert!(answer.contains("changed since you trusted it"), "{answer}");
+}
+
+/// What the owner trusted meanwhile is used without a new start of the gateway.
+#[test]
+fn a_running_gateway_uses_what_was_trusted_again() {
+    let victim = good();
+    let call = request(2, "tools/call", &json!({"name": "greet", "arguments": {}}));
+    let command = victim.command_in(&victim.project(), &["serve", "--stdio"]);
+    let file = victim.project().join("run.sh");
+    let change = || {
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(&file, format!("{text}# changed\n")).unwrap();
+        trust(&victim);
+        0
+    };
+    let answer = talk_while(command, &call, change);
+    assert!(answer.contains("result") && !answer.contains("changed since"), "{answer}");
 }
 
 /// The answer to a call that a client makes after something changed.

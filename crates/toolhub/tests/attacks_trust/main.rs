@@ -7,4 +7,5 @@
 mod binding;
 mod every_command;
 mod hostile;
+mod own_servers;
 mod what_is_said;

@@ -62,7 +62,7 @@ pub enum Isolation {
 /// How much a confined process may use up, together with all that it starts where nothing else is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of memory, for each process and for all together.
+    /// Bytes of memory, for each process and for all together: anonymous, shared, and files in memory.
     pub memory: u64,
     /// Time on the processor, for each process and for all together.
     pub cpu: Duration,
@@ -72,7 +72,7 @@ pub struct Limits {
     pub open_files: u64,
     /// Bytes in one file.
     pub file_size: u64,
-    /// Bytes in the private folder.
+    /// Bytes in the private folder, and in `/tmp` where Bubblewrap shows one of its own.
     pub disk: u64,
 }
 

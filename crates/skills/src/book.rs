@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwap;
 use toolhub_core::lang::Text;
 use toolhub_core::tool::Trust;
-use toolhub_core::{Hints, RawJson, RawObject, Source, Tool, ToolDefinition};
+use toolhub_core::{Consent, Hints, RawJson, RawObject, Source, Tool, ToolDefinition};
 use toolhub_sandbox::Protection;
 
 use crate::declared::SkillTool;
@@ -30,7 +30,7 @@ pub struct SkillOptions {
     pub grants: BTreeMap<String, Grants>,
     /// Protections of the sandbox that may be missing.
     pub allow_missing: Vec<Protection>,
-    /// Which Python runs Python skills.
+    /// Which Python runs Python skills: a command, or an absolute path. See [`SkillBook::with_python_consent`].
     pub python: Option<String>,
     /// Where what was learned of files is kept.
     pub data: Option<PathBuf>,
@@ -113,7 +113,7 @@ pub struct SkillBook {
 impl SkillBook {
     /// A book in which nothing was looked up yet.
     pub fn new(options: SkillOptions) -> Self {
-        let python = Python::new(options.python.as_deref(), options.data.as_deref());
+        let python = Python::new(options.python.as_deref(), options.data.as_deref(), None);
         Self {
             options,
             python,
@@ -124,6 +124,15 @@ impl SkillBook {
             foreign: Mutex::default(),
             found: Mutex::default(),
         }
+    }
+
+    /// Starts the interpreter of [`SkillOptions::python`] only if `consent` permits each start. Without this it is the
+    /// owner's own choice; `python3`, if none is configured, always is.
+    #[must_use]
+    pub fn with_python_consent(mut self, consent: Consent) -> Self {
+        let SkillOptions { python, data, .. } = &self.options;
+        self.python = Python::new(python.as_deref(), data.as_deref(), Some(consent));
+        self
     }
 
     /// What is known now.

@@ -92,12 +92,7 @@ impl FileSet {
     pub fn digest(&self) -> String {
         let mut all = Sha256::new();
         for (path, file) in &self.files {
-            let mark = match file.mark {
-                Mark::Plain => "-",
-                Mark::Executable => "x",
-                Mark::Link => "l",
-            };
-            all.update(format!("{}\0{mark}\0{}\n", path.replace('\n', "\\n"), file.digest));
+            all.update(digest_line(path, file));
         }
         hexadecimal(&all.finalize())
     }
@@ -106,6 +101,18 @@ impl FileSet {
     pub fn size(&self) -> u64 {
         self.files.values().map(|file| file.size).sum()
     }
+}
+
+/// What one file adds to the digest: name, kind and contents, none of which can be taken for another. In a name, the
+/// characters that separate these are escaped, and so is the backslash, by which they are.
+fn digest_line(path: &str, file: &SkillFile) -> String {
+    let mark = match file.mark {
+        Mark::Plain => "-",
+        Mark::Executable => "x",
+        Mark::Link => "l",
+    };
+    let path = path.replace('\\', "\\\\").replace('\n', "\\n").replace('\0', "\\0");
+    format!("{path}\0{mark}\0{}\n", file.digest)
 }
 
 /// What tells that a file is not what it was; the time of its change cannot be set back by who owns it.
@@ -261,4 +268,84 @@ pub(crate) fn is_executable(found: &std::fs::Metadata) -> bool {
 #[cfg(not(unix))]
 pub(crate) fn is_executable(_: &std::fs::Metadata) -> bool {
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Entries = BTreeMap<String, (Vec<u8>, u8)>;
+
+    fn set_of(entries: &Entries) -> FileSet {
+        let marks = [Mark::Plain, Mark::Executable, Mark::Link];
+        let file = |(content, mark): &(Vec<u8>, u8)| SkillFile {
+            digest: sha256(content),
+            size: content.len() as u64,
+            mark: marks[usize::from(*mark)],
+            names: Names::One,
+        };
+        FileSet { files: entries.iter().map(|(name, entry)| (name.clone(), file(entry))).collect() }
+    }
+
+    fn input_of(set: &FileSet) -> String {
+        set.files.iter().map(|(path, file)| digest_line(path, file)).collect()
+    }
+
+    /// Reads names, marks and digests back from what was digested.
+    fn entries_of(input: &str) -> BTreeMap<String, (String, String)> {
+        let mut entries = BTreeMap::new();
+        for line in input.split_terminator('\n') {
+            let parts: Vec<&str> = line.split('\0').collect();
+            let [path, mark, digest] = parts[..] else { panic!("{line:?}") };
+            let mut name = String::new();
+            let mut letters = path.chars();
+            while let Some(letter) = letters.next() {
+                name.push(match letter {
+                    '\\' => match letters.next() {
+                        Some('n') => '\n',
+                        Some('0') => '\0',
+                        Some('\\') => '\\',
+                        other => panic!("{other:?} in {path:?}"),
+                    },
+                    usual => usual,
+                });
+            }
+            assert!(entries.insert(name, (mark.to_owned(), digest.to_owned())).is_none(), "{input:?}");
+        }
+        entries
+    }
+
+    fn entries() -> impl Strategy<Value = Entries> {
+        // Few letters, so that names come close to one another.
+        let name = "[ab0n\\\\\n\0/-]{1,4}";
+        proptest::collection::btree_map(name, (proptest::collection::vec(0_u8..2, 0..2), 0_u8..3), 0..4)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        /// What is digested can be read back, so that different sets never digest the same input.
+        #[test]
+        fn digest_input_is_injective(one in entries(), other in entries()) {
+            let (first, second) = (set_of(&one), set_of(&other));
+            prop_assert_eq!(one == other, input_of(&first) == input_of(&second));
+            let read = entries_of(&input_of(&first));
+            prop_assert_eq!(read.keys().collect::<Vec<_>>(), first.files.keys().collect::<Vec<_>>());
+            for (name, file) in &first.files {
+                prop_assert_eq!(&read[name].1, &file.digest);
+            }
+        }
+    }
+
+    #[test]
+    fn renamed_file_changes_the_digest_and_usual_names_keep_theirs() {
+        let of = |name: &str| set_of(&[(name.to_owned(), (b"x".to_vec(), 0))].into()).digest();
+        assert_ne!(of("a\nb"), of("a\\nb"));
+        assert_ne!(of("a\\nb"), of("a\\\\nb"));
+        // An approval of an earlier version holds.
+        let line = format!("SKILL.md\0-\0{}\n", sha256(b"x"));
+        assert_eq!(of("SKILL.md"), sha256(line.as_bytes()));
+    }
 }

@@ -164,12 +164,17 @@ fn not_found(script: &str, why: NoInterpreter) -> NotRun {
     )
 }
 
-fn on_path(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
+/// The program that a command of this name starts.
+pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
     let runs = |file: &PathBuf| std::fs::metadata(file).is_ok_and(|at| at.is_file() && is_executable(&at));
-    // A relative entry would be searched in the current folder, which may be a project's; one with `..` is not used.
-    let folders = std::env::split_paths(&path).filter(|folder| Program::check_name(folder).is_ok());
-    folders.map(|folder| folder.join(program)).find(runs)
+    path_folders().into_iter().map(|folder| folder.join(program)).find(runs)
+}
+
+/// The folders of `PATH`. A relative entry would be searched in the current folder, which may be a project's, and is left
+/// out; so is one with `..`.
+pub(crate) fn path_folders() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).filter(|folder| Program::check_name(folder).is_ok()).collect()
 }
 
 #[cfg(test)]

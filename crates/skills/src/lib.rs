@@ -40,7 +40,7 @@ pub use host::SkillHost;
 pub use skeleton::{Kind, NotMade, make};
 pub use skill::{MANIFEST, Origin, Root, Shape, Skill};
 pub use standing::{Agreed, Standing};
-pub use validate::{Looked, validate, validate_with_python};
+pub use validate::{Looked, validate, validate_with_book, validate_with_python};
 
 /// The fields of a `SKILL.md`'s frontmatter, as a strict reader reads them; `None` where it has none.
 pub fn frontmatter_of(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {

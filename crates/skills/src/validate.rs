@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toolhub_core::lang::Text;
 
+use crate::book::SkillBook;
 use crate::book::{python_scripts, single};
 use crate::declared::{Runner, SkillTool};
 use crate::fault::{Fault, Weight};
@@ -61,12 +62,20 @@ pub fn validate(path: &Path) -> Vec<Looked> {
     }
 }
 
-/// The same, and what Python says of the skills' Python files; also of single ones.
+/// The same, and what Python says of the skills' Python files; also of single ones. `python` is the owner's own choice.
 pub async fn validate_with_python(path: &Path, python: Option<&str>) -> Vec<Looked> {
-    let python = Python::new(python, None);
+    validate_by(&Python::new(python, None, None), path).await
+}
+
+/// The same with the interpreter of a book, and only if that may be started.
+pub async fn validate_with_book(path: &Path, book: &SkillBook) -> Vec<Looked> {
+    validate_by(&book.python, path).await
+}
+
+async fn validate_by(python: &Python, path: &Path) -> Vec<Looked> {
     let is_python = |file: &Path| file.is_file() && file.extension().is_some_and(|end| end == "py");
     if is_python(path) && !inside_skill(path) {
-        return vec![look_at_single(&python, path).await];
+        return vec![look_at_single(python, path).await];
     }
     let mut all = validate(path);
     let mut single: Vec<PathBuf> = match path.is_dir() && manifest_in(path).is_none() {
@@ -80,10 +89,10 @@ pub async fn validate_with_python(path: &Path, python: Option<&str>) -> Vec<Look
     // A folder of single files needs no `SKILL.md`.
     all.retain(|looked| single.is_empty() || looked.file.exists());
     for looked in &mut all {
-        look_at_scripts(&python, looked).await;
+        look_at_scripts(python, looked).await;
     }
     for file in &single {
-        let looked = look_at_single(&python, file).await;
+        let looked = look_at_single(python, file).await;
         // A file without tools may lie there for others.
         if looked.skill.is_some() || looked.faults.iter().any(|fault| fault.line.is_some()) {
             all.push(looked);

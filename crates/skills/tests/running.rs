@@ -7,13 +7,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use toolhub_core::consent::Binding;
 use toolhub_core::lang::Text;
 use toolhub_core::ports::Silence;
 use toolhub_core::tool::Trust;
 use toolhub_core::{
-    BoxFuture, CallContext, CallId, Effect, Lang, RawJson, Say as _, ToolError, ToolHost as _, ToolOutput,
+    BoxFuture, CallContext, CallId, Consent, Effect, Lang, RawJson, Say as _, ToolError, ToolHost as _,
+    ToolOutput,
 };
 use toolhub_skills::{Fetch, ForeignSkill, Origin, Root, SkillBook, SkillHost, SkillOptions};
 
@@ -39,6 +42,15 @@ impl Bench {
     }
 
     async fn with(scripts: &[(&str, &str)], grants: &str, origin: Origin) -> Self {
+        Self::with_book(scripts, grants, origin, SkillBook::new).await
+    }
+
+    async fn with_book(
+        scripts: &[(&str, &str)],
+        grants: &str,
+        origin: Origin,
+        make: impl FnOnce(SkillOptions) -> SkillBook,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let own = folder.path().join("bench");
         fs::create_dir_all(own.join("scripts")).unwrap();
@@ -60,7 +72,7 @@ impl Bench {
             data: Some(data),
             ..SkillOptions::default()
         };
-        let book = Arc::new(SkillBook::new(options));
+        let book = Arc::new(make(options));
         book.refresh().await;
         let host = SkillHost::new(Arc::clone(&book), Arc::new(Nowhere));
         Self { folder, book, host }
@@ -252,10 +264,10 @@ async fn files_that_change_all_the_time_never_run_as_something_else() {
     let bench = Bench::with(&[("say.sh", "echo good\n")], "", Origin::Project).await;
     bench.approve().await;
     let script = bench.skill().join("scripts/say.sh");
-    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let stop = Arc::new(AtomicBool::new(false));
     let (theirs, ended) = (script.clone(), Arc::clone(&stop));
     let changing = std::thread::spawn(move || {
-        while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+        while !ended.load(Ordering::Relaxed) {
             for code in ["echo evil\n", "echo good\n"] {
                 let new = theirs.with_extension("new");
                 fs::write(&new, code).unwrap();
@@ -268,7 +280,7 @@ async fn files_that_change_all_the_time_never_run_as_something_else() {
             assert_eq!(answer.texts().0.concat(), "good");
         }
     }
-    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    stop.store(true, Ordering::Relaxed);
     changing.join().unwrap();
 }
 
@@ -426,4 +438,133 @@ async fn the_examples_work() {
     let csv = bench.book.shelf();
     let csv = csv.named("csv-summary").unwrap();
     assert!(!csv.is_used(), "it asks to read where the user works");
+}
+
+/// A version manager's shim: writes down each start, and leads to the system's Python. Like pyenv's, it would let a file of
+/// the current folder decide.
+struct Shim {
+    folder: tempfile::TempDir,
+}
+
+impl Shim {
+    fn new() -> Self {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path().display();
+        let text = format!(
+            "#!/bin/sh\npwd >> {here}/started\nenv > {here}/variables\nexec /usr/bin/python3 \"$@\"\n"
+        );
+        let program = folder.path().join("python3");
+        fs::write(&program, text).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        Self { folder }
+    }
+
+    fn command(&self) -> String {
+        self.folder.path().join("python3").display().to_string()
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.folder.path().join(name)).unwrap_or_default()
+    }
+}
+
+const ADD: (&str, &str) = ("add.py", "print('{\"n\": 42}')\n");
+const CLASS: &str = "class Greeter:\n    name = 'greet'\n    description = 'd'\n    def execute(self) -> str:\n        return 'hello'\n";
+
+#[tokio::test]
+async fn probes_python_without_variables_and_outside_the_current_folder() {
+    let shim = Shim::new();
+    let command = shim.command();
+    let bench = Bench::with_book(&[ADD], "", Origin::User, |options| {
+        SkillBook::new(SkillOptions { python: Some(command), ..options })
+    })
+    .await;
+    assert_eq!(bench.call("add", "{}").await.unwrap().structured().unwrap().get(), r#"{"n": 42}"#);
+    assert_eq!(shim.read("started"), "/\n");
+    // The shell adds some of its own.
+    let usual = ["PATH", "HOME", "LANG", "PWD", "OLDPWD", "SHLVL", "_"];
+    let variables = shim.read("variables");
+    let names = variables.lines().filter_map(|line| Some(line.split_once('=')?.0));
+    let others: Vec<&str> = names.filter(|name| !usual.contains(name)).collect();
+    assert_eq!(others, [""; 0], "{variables}");
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some(), "there is something to hide");
+}
+
+#[tokio::test]
+async fn refuses_a_python_that_the_current_folder_chooses() {
+    for relative in ["./python3", "venv/bin/python3"] {
+        let bench = Bench::with_book(&[ADD], "", Origin::User, |options| {
+            SkillBook::new(SkillOptions { python: Some(relative.to_owned()), ..options })
+        })
+        .await;
+        let said = bench.fails("add").await;
+        assert!(
+            said.contains(&format!("`{relative}` is a relative path: write the absolute path")),
+            "{said}"
+        );
+    }
+}
+
+/// Consent that holds as long as this is true.
+struct Files(Arc<AtomicBool>);
+
+impl Binding for Files {
+    fn digest(&self) -> &str {
+        "d"
+    }
+
+    fn verify(&self) -> Result<(), Text> {
+        match self.0.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => Err(Text::new("its files have changed", "文件已改动")),
+        }
+    }
+}
+
+#[tokio::test]
+async fn starts_a_configured_python_only_with_consent() {
+    let with = |python: Option<String>, consent: Consent| {
+        move |options| SkillBook::new(SkillOptions { python, ..options }).with_python_consent(consent)
+    };
+    let shim = Shim::new();
+    let make = with(Some(shim.command()), Consent::default());
+    let bench = Bench::with_book(&[ADD], "", Origin::User, make).await;
+    let said = bench.fails("add").await;
+    assert!(
+        said.contains("was not started") && said.contains("is not trusted; run `toolhub trust`"),
+        "{said}"
+    );
+    fs::write(bench.skill().join("scripts/tools.py"), CLASS).unwrap();
+    bench.book.refresh().await;
+    let skill = Arc::clone(&bench.book.shelf().skills[0].skill);
+    assert!(skill.faults.iter().any(|fault| fault.say(Lang::En).contains("not trusted")), "{skill:#?}");
+    toolhub_skills::validate_with_book(&bench.skill(), &bench.book).await;
+    assert_eq!(shim.read("started"), "");
+
+    // Consent that was given is checked before each start.
+    let unchanged = Arc::new(AtomicBool::new(true));
+    let consent = Consent::bound(Arc::new(Files(Arc::clone(&unchanged))));
+    let bench = Bench::with_book(&[ADD], "", Origin::User, with(Some(shim.command()), consent)).await;
+    assert_eq!(bench.call("add", "{}").await.unwrap().structured().unwrap().get(), r#"{"n": 42}"#);
+    assert!(!shim.read("started").is_empty());
+    unchanged.store(false, Ordering::Relaxed);
+    let said = bench.fails("add").await;
+    assert!(said.contains("its files have changed"), "{said}");
+
+    // The owner's own Python needs none.
+    let bench = Bench::with_book(&[ADD], "", Origin::User, with(None, Consent::default())).await;
+    assert!(bench.call("add", "{}").await.is_ok());
+}
+
+#[tokio::test]
+async fn approval_does_not_cover_a_file_under_another_name() {
+    let bench = Bench::with(&[("run.sh", "cat\n")], "", Origin::Project).await;
+    let place = bench.skill();
+    fs::write(place.join("a\nb"), "data").unwrap();
+    bench.approve().await;
+    assert!(bench.call("run", "{}").await.is_ok());
+    fs::rename(place.join("a\nb"), place.join("a\\nb")).unwrap();
+    let said = bench.fails("run").await;
+    assert!(said.contains("held back"), "{said}");
 }

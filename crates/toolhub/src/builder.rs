@@ -237,7 +237,8 @@ impl HubBuilder {
         }
         let mut options = settings.skills.options(&places);
         options.builtin = native.tools().iter().map(|tool| tool.name().to_string()).collect();
-        let skills = skills_of(&settings, options, (store.as_deref(), &mut notes)).await;
+        let book = skill_book(&settings, &places, options);
+        let skills = skills_of(&settings, book, (store.as_deref(), &mut notes)).await;
         let server_skills = Arc::new(ServerSkills::new(servers.clone()));
         let fetch = Arc::clone(&server_skills) as Arc<dyn Fetch>;
         let host: Arc<dyn ToolHost> = Arc::new(SkillHost::new(Arc::clone(&skills), fetch));
@@ -268,12 +269,21 @@ impl HubBuilder {
 }
 
 /// The skills of these places, and how each stands to what its owner agreed to.
+/// The skills, not yet looked for. The Python that a project names is started only with the consent of its owner.
+fn skill_book(settings: &Settings, places: &Places, options: SkillOptions) -> SkillBook {
+    let book = SkillBook::new(options);
+    match &settings.skills.python {
+        Some(python) => book.with_python_consent(places.workspace.python_consent(python, &places.config)),
+        None => book,
+    }
+}
+
 async fn skills_of(
     settings: &Settings,
-    options: SkillOptions,
+    book: SkillBook,
     (store, notes): (Option<&dyn HubStore>, &mut Vec<Text>),
 ) -> Arc<SkillBook> {
-    let book = Arc::new(SkillBook::new(options));
+    let book = Arc::new(book);
     if settings.skills.enabled {
         book.refresh().await;
         // Most hubs have no skill that waits for a word, and are spared the look.

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use super::child::Plan;
 use super::grants::{Grant, Grants};
 use super::installation::is_system;
+use super::opened::Opened;
 use super::seccomp::Changes;
 use super::{Draft, limits, seccomp, system_files};
 use crate::error::SandboxError;
@@ -20,8 +21,16 @@ const PROGRAM: &str = "bwrap";
 /// Where programs of the system are; a program of this name from elsewhere is not what is looked for.
 const FOLDERS: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
 
+/// Bubblewrap as it is installed here.
+#[derive(Debug)]
+pub(super) struct Bubblewrap {
+    pub(super) program: PathBuf,
+    /// Whether it can bound a file system in memory: `--size` came with 0.7.0, and not for a setuid installation.
+    bounds_tmpfs: bool,
+}
+
 /// Where Bubblewrap is, and whether it can build a fence here.
-pub(super) fn find_out() -> Result<PathBuf, Missing> {
+pub(super) fn find_out() -> Result<Bubblewrap, Missing> {
     let absent = || {
         Missing::new(
             Protection::Bubblewrap,
@@ -38,20 +47,41 @@ pub(super) fn find_out() -> Result<PathBuf, Missing> {
             "`bwrap` 版本过旧，不支持按描述符绑定（`--ro-bind-fd`）：请安装 0.10.0 或更高版本，或发行版的安全更新",
         ));
     }
-    let mut command = Command::new(&program);
-    command.args(NAMESPACES).args(["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]);
-    command.args(["--", "true"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let answer = command.output();
-    let why = match answer {
-        Ok(output) if output.status.success() => return Ok(program),
-        Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-        Err(error) => error.to_string(),
-    };
-    Err(Missing::new(
-        Protection::Bubblewrap,
-        format!("`bwrap` is installed and does not work: {why}"),
-        format!("`bwrap` 已安装但无法使用：{why}"),
-    ))
+    if try_out(&program, Some(1 << 20)).is_ok() {
+        return Ok(Bubblewrap { program, bounds_tmpfs: true });
+    }
+    match try_out(&program, None) {
+        Ok(()) => Ok(Bubblewrap { program, bounds_tmpfs: false }),
+        Err(why) => Err(Missing::new(
+            Protection::Bubblewrap,
+            format!("`bwrap` is installed and does not work: {why}"),
+            format!("`bwrap` 已安装但无法使用：{why}"),
+        )),
+    }
+}
+
+/// Builds a fence of the kind that is used around nothing; what Bubblewrap said where it failed.
+fn try_out(program: &Path, shared_memory: Option<u64>) -> Result<(), String> {
+    let mut command = Command::new(program);
+    command.args(NAMESPACES).args(["--ro-bind", "/", "/"]);
+    add_kernel_files(&mut command, shared_memory);
+    command.args(["--remount-ro", "/", "--", "true"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    match command.output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Adds `/proc` and `/dev`. Both are read-only: the administrator could write to the kernel's settings even without any
+/// capability, and `/dev` is a file system in memory without a bound. `/dev/shm` has one, or cannot be written.
+fn add_kernel_files(command: &mut Command, shared_memory: Option<u64>) {
+    command.args(["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]);
+    if let Some(bytes) = shared_memory {
+        command.arg("--size").arg(bytes.to_string()).args(["--tmpfs", "/dev/shm"]);
+    }
+    command.args(["--remount-ro", "/dev"]);
 }
 
 /// Whether it takes descriptors for what it shows. By names alone, a path could be replaced before it is bound.
@@ -60,6 +90,10 @@ fn binds_descriptors(program: &Path) -> bool {
     let answer = command.arg("--help").stdin(Stdio::null()).output();
     answer.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("--ro-bind-fd"))
 }
+
+/// The part of the memory limit that files in `/dev/shm` can take; they count as memory.
+const SHARED_MEMORY_SHARE: u64 = 4;
+const PAGE: u64 = 4096;
 
 /// How many processes it needs for itself: one outside, and the first one inside.
 pub(super) const OWN_PROCESSES: u64 = 2;
@@ -70,8 +104,8 @@ const NAMESPACES: [&str; 5] =
 
 /// Rewrites `command` so that Bubblewrap starts it.
 pub(super) fn put_in_front(draft: Draft<'_>, command: &mut Command) -> Result<Plan, SandboxError> {
-    let program = match super::probe::bubblewrap() {
-        Ok(program) => program,
+    let Bubblewrap { program, bounds_tmpfs } = match super::probe::bubblewrap() {
+        Ok(found) => found,
         Err(missing) => return Err(SandboxError::Missing(vec![missing.clone()])),
     };
     let filter = match draft.has(Protection::Seccomp) {
@@ -80,9 +114,10 @@ pub(super) fn put_in_front(draft: Draft<'_>, command: &mut Command) -> Result<Pl
     };
     let mut front = Command::new(program);
     front.env_clear().envs(variables(command)).args(NAMESPACES);
-    front.args(["--cap-drop", "ALL", "--new-session", "--dev", "/dev", "--tmpfs", "/tmp"]);
-    // The administrator could write to the kernel's settings even without any capability.
-    front.args(["--proc", "/proc", "--remount-ro", "/proc"]);
+    front.args(["--cap-drop", "ALL", "--new-session"]);
+    let shared_memory = draft.policy.limits.memory / SHARED_MEMORY_SHARE;
+    // The kernel rounds down to pages, and takes none for no bound at all.
+    add_kernel_files(&mut front, Some(shared_memory.max(PAGE)).filter(|_| *bounds_tmpfs));
     if draft.policy.network == Network::None {
         front.arg("--unshare-net");
     }
@@ -93,6 +128,8 @@ pub(super) fn put_in_front(draft: Draft<'_>, command: &mut Command) -> Result<Pl
         show_system(&mut front, &path);
     }
     let mut keep = Vec::new();
+    // On disk, where it counts as the private folder does. Before what is granted below it.
+    show_tmp(&mut front, draft.private.tmp(), &mut keep)?;
     let Grants { read, write, links } = &draft.grants;
     // Where the folder around a link is shown, so is the link, and what it leads to is shown by its real path.
     let shown = |path: &Path| {
@@ -109,6 +146,8 @@ pub(super) fn put_in_front(draft: Draft<'_>, command: &mut Command) -> Result<Pl
     for (link, target) in links.iter().filter(|(link, _)| !shown(link)) {
         front.arg("--symlink").arg(target).arg(link);
     }
+    // Last, as mount points are made in it: a file system in memory without a bound.
+    front.args(["--remount-ro", "/"]);
     if let Some(folder) = command.get_current_dir() {
         front.arg("--chdir").arg(folder).current_dir(folder);
     }
@@ -159,6 +198,15 @@ fn show(
         front.arg(how).arg(file.as_raw_fd().to_string()).arg(place);
         keep.push(file);
     }
+    Ok(())
+}
+
+/// Shows a folder as `/tmp`.
+fn show_tmp(front: &mut Command, folder: &Path, keep: &mut Vec<OwnedFd>) -> Result<(), SandboxError> {
+    let failed = |source| SandboxError::Temporary { path: folder.to_owned(), source };
+    let opened = Opened::follow(folder).and_then(|opened| opened.duplicate()).map_err(failed)?;
+    front.arg("--bind-fd").arg(opened.as_raw_fd().to_string()).arg("/tmp");
+    keep.push(opened);
     Ok(())
 }
 

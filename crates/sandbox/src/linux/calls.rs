@@ -201,6 +201,36 @@ pub(super) fn set_propagation(target: &CStr, flags: c_ulong) -> io::Result<()> {
     checked(answer.into()).map(drop)
 }
 
+/// What a file system is, and how much of it is used.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FileSystem {
+    /// Its type, as `statfs(2)` numbers it.
+    magic: i64,
+    /// Bytes of all files in it, those included that are removed and still open.
+    pub(super) used: u64,
+}
+
+impl FileSystem {
+    /// The file system that a path is on.
+    pub(super) fn of(path: &CStr) -> io::Result<Self> {
+        let mut about = MaybeUninit::<libc::statfs64>::zeroed();
+        // SAFETY: the path ends with a zero byte, and the kernel fills a value that outlives the call.
+        checked(unsafe { libc::statfs64(path.as_ptr(), about.as_mut_ptr()) }.into())?;
+        // SAFETY: it was zeroed, which is a valid value, and then filled.
+        let about = unsafe { about.assume_init() };
+        let blocks = about.f_blocks.saturating_sub(about.f_bfree);
+        #[expect(clippy::unnecessary_cast, reason = "the types differ between C libraries")]
+        Ok(Self { magic: about.f_type as i64, used: blocks.saturating_mul(about.f_bsize as u64) })
+    }
+
+    /// Whether its files are kept in memory: tmpfs, `memfd_create`, ramfs and huge pages.
+    pub(super) fn is_memory(self) -> bool {
+        const RAMFS: i64 = 0x8584_58f6;
+        #[expect(clippy::unnecessary_cast, reason = "the types differ between C libraries")]
+        [libc::TMPFS_MAGIC as i64, libc::HUGETLBFS_MAGIC as i64, RAMFS].contains(&self.magic)
+    }
+}
+
 /// Whether a path is on a mount that cannot be written.
 pub(super) fn is_read_only(path: &CStr) -> bool {
     let mut about = MaybeUninit::<libc::statvfs64>::uninit();

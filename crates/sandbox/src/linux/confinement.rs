@@ -19,7 +19,7 @@ pub(super) struct Held {
     pub(super) isolation: Isolation,
     /// The names of all that it may read.
     pub(super) readable: Vec<PathBuf>,
-    pub(super) _group: Option<Group>,
+    pub(super) group: Option<Group>,
     // Removed last, when nobody writes to it any more.
     pub(super) temporary: PrivateFolder,
 }
@@ -46,13 +46,17 @@ impl Confinement {
 
     /// Its private folder, which it may write.
     pub fn temporary(&self) -> &Path {
-        self.held.temporary.path()
+        self.held.temporary.home()
     }
 
     /// Why it was stopped or held back, once it has ended; nothing where the fence had no part in it.
     pub fn verdict(&self, status: ExitStatus, stderr_tail: &str) -> Option<Stop> {
         if let Some(stop) = self.watch.stop() {
             return Some(stop);
+        }
+        // The kernel may have ended it before the watcher looked.
+        if self.held.group.as_ref().is_some_and(Group::ran_out_of_memory) {
+            return Some(Stop::Memory(self.held.policy.limits.memory));
         }
         let readable = self.held.readable.iter().cloned();
         let view = View::new(readable, self.held.isolation == Isolation::Bubblewrap);

@@ -1,5 +1,5 @@
-//! A control group of its own, in which the kernel counts processes. There it refuses the administrator one too many as
-//! well, whom it refuses none elsewhere.
+//! A control group of its own, in which the kernel counts processes and memory. There it refuses the administrator one
+//! process too many as well, whom it refuses none elsewhere, and counts memory that no process maps.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -16,44 +16,120 @@ const NAME: &str = "toolhub-";
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(2);
 
+/// What the kernel holds the processes of a group to, all together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Processes and threads.
+    pub(super) tasks: u64,
+    /// Bytes of memory: anonymous, shared, files in memory, and the kernel's own on behalf of the group.
+    pub(super) memory: u64,
+}
+
 /// A group; it is removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Group {
-    folder: PathBuf,
+    /// One folder, or one for each controller.
+    folders: Vec<PathBuf>,
+    memory: MemoryEvents,
+}
+
+/// The file in which the kernel counts processes that it ended for want of memory; none without the memory controller.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MemoryEvents(Option<PathBuf>);
+
+impl MemoryEvents {
+    /// Whether it ended any.
+    pub(super) fn has_killed(&self) -> bool {
+        let text = self.0.as_ref().and_then(|file| fs::read_to_string(file).ok());
+        let count = |line: &str| line.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok();
+        text.is_some_and(|text| text.lines().find_map(count).is_some_and(|count| count > 0))
+    }
 }
 
 /// The way into a group, for the child.
 #[derive(Debug)]
-pub(super) struct Entrance(File);
+pub(super) struct Entrance(Vec<File>);
 
 impl Entrance {
     /// To be done in the child: from here on it and all it starts are counted.
     pub(super) fn enter(&self) -> io::Result<()> {
-        (&self.0).write_all(b"0")
+        self.0.iter().try_for_each(|mut file| file.write_all(b"0"))
     }
 }
 
 impl Group {
-    /// A group of at most so many processes and threads, where this user may make one.
-    pub(super) fn new(most: u64) -> Option<(Self, Entrance)> {
-        parents().iter().find_map(|parent| {
-            clear(parent);
-            let folder = parent.join(format!("{NAME}{}-{:x}", std::process::id(), fastrand::u64(..)));
-            fs::create_dir(&folder).ok()?;
-            let group = Self { folder };
-            fs::write(group.folder.join("pids.max"), most.to_string()).ok()?;
-            let entrance = OpenOptions::new().write(true).open(group.folder.join("cgroup.procs")).ok()?;
-            Some((group, Entrance(entrance)))
-        })
+    /// A group that is held to `bounds`, where this user may make one. Where the kernel has no memory controller, memory is
+    /// only watched.
+    pub(super) fn new(bounds: Bounds) -> Option<(Self, Entrance)> {
+        let (folder, pids) =
+            parents("pids").iter().find_map(|parent| make(parent, &[("pids.max", bounds.tasks)]))?;
+        let mut group = Self { folders: vec![folder], memory: MemoryEvents::default() };
+        let mut entrances = vec![pids];
+        if let Some(folder) = group.folders.first()
+            && bound_memory(folder, bounds.memory)
+        {
+            group.memory = MemoryEvents(Some(folder.join("memory.events")));
+        } else {
+            let limit = [("memory.limit_in_bytes", bounds.memory)];
+            if let Some((folder, entrance)) = separate("memory").and_then(|parent| make(&parent, &limit)) {
+                // With swap; absent where the kernel does not count that. It cannot be below the limit without swap.
+                let _ = fs::write(folder.join("memory.memsw.limit_in_bytes"), bounds.memory.to_string());
+                group.memory = MemoryEvents(Some(folder.join("memory.oom_control")));
+                group.folders.push(folder);
+                entrances.push(entrance);
+            }
+        }
+        Some((group, Entrance(entrances)))
     }
+
+    /// Where the kernel tells that it ended a process for want of memory.
+    pub(super) fn memory_events(&self) -> MemoryEvents {
+        self.memory.clone()
+    }
+
+    /// Whether the kernel ended a process of the group for want of memory.
+    pub(super) fn ran_out_of_memory(&self) -> bool {
+        self.memory.has_killed()
+    }
+}
+
+/// Makes a group in `parent` with these settings; its folder, and the file that takes processes in.
+fn make(parent: &Path, settings: &[(&str, u64)]) -> Option<(PathBuf, File)> {
+    clear(parent);
+    let folder = parent.join(format!("{NAME}{}-{:x}", std::process::id(), fastrand::u64(..)));
+    fs::create_dir(&folder).ok()?;
+    let set = |(name, value): &(&str, u64)| fs::write(folder.join(name), value.to_string()).is_ok();
+    let entrance =
+        settings.iter().all(set).then(|| OpenOptions::new().write(true).open(folder.join("cgroup.procs")));
+    match entrance {
+        Some(Ok(entrance)) => Some((folder, entrance)),
+        _ => {
+            let _ = fs::remove_dir(&folder);
+            None
+        }
+    }
+}
+
+/// Bounds the memory of a group of version 2; whether its parent hands the controller on to it.
+fn bound_memory(folder: &Path, bytes: u64) -> bool {
+    if fs::write(folder.join("memory.max"), bytes.to_string()).is_err() {
+        return false;
+    }
+    // Absent where the kernel has no swap. What cannot be swapped out cannot pass the bound that way.
+    let _ = fs::write(folder.join("memory.swap.max"), "0");
+    // None of its processes goes on without the others.
+    let _ = fs::write(folder.join("memory.oom.group"), "1");
+    true
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        for _ in 0..TRIES {
-            match fs::remove_dir(&self.folder) {
-                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => thread::sleep(PAUSE),
-                _ => return,
+        for folder in &self.folders {
+            for _ in 0..TRIES {
+                match fs::remove_dir(folder) {
+                    Err(error) if error.kind() == io::ErrorKind::ResourceBusy => thread::sleep(PAUSE),
+                    _ => break,
+                }
             }
         }
     }
@@ -62,29 +138,35 @@ impl Drop for Group {
 /// Whether this user may make groups; found out once.
 pub(super) fn can_be_made() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
-    *CAN.get_or_init(|| Group::new(1).is_some())
+    *CAN.get_or_init(|| Group::new(Bounds { tasks: 1, memory: 1 << 20 }).is_some())
 }
 
-/// The groups in which one for processes may be made, the nearest first.
-fn parents() -> Vec<PathBuf> {
-    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let mut found = Vec::new();
-    for line in own.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(counts), Some(place)) = (parts.next(), parts.next()) else { continue };
-        let place = place.trim_start_matches('/');
-        if counts.split(',').any(|one| one == "pids") {
-            found.push(Path::new(TREE).join(counts).join(place));
-        } else if counts.is_empty() {
-            let hands_on = |folder: &Path| {
-                fs::read_to_string(folder.join("cgroup.subtree_control"))
-                    .is_ok_and(|all| all.split_whitespace().any(|one| one == "pids"))
-            };
-            let all = Path::new(place).ancestors().map(|above| Path::new(TREE).join(above));
-            found.extend(all.filter(|folder| hands_on(folder)));
-        }
+/// The groups in which one with this controller may be made, the nearest first.
+fn parents(controller: &str) -> Vec<PathBuf> {
+    let mut found = Vec::from_iter(separate(controller));
+    for place in own_groups().into_iter().filter_map(|(counts, place)| counts.is_empty().then_some(place)) {
+        let hands_on = |folder: &Path| {
+            fs::read_to_string(folder.join("cgroup.subtree_control"))
+                .is_ok_and(|all| all.split_whitespace().any(|one| one == controller))
+        };
+        let all = Path::new(&place).ancestors().map(|above| Path::new(TREE).join(above));
+        found.extend(all.filter(|folder| hands_on(folder)));
     }
     found
+}
+
+/// The group of this process in the controller's own tree, as version 1 has it.
+fn separate(controller: &str) -> Option<PathBuf> {
+    let mut all = own_groups().into_iter();
+    let (counts, place) = all.find(|(counts, _)| counts.split(',').any(|one| one == controller))?;
+    Some(Path::new(TREE).join(counts).join(place))
+}
+
+/// The groups of this process: the controllers of each tree, none for that of version 2, and the path in it.
+fn own_groups() -> Vec<(String, String)> {
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let parts = own.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+    parts.map(|(counts, place)| (counts.to_owned(), place.trim_start_matches('/').to_owned())).collect()
 }
 
 /// Removes groups that processes left which are no more.
@@ -96,5 +178,29 @@ fn clear(parent: &Path) {
         if maker.is_some_and(|maker| !Path::new("/proc").join(maker).exists()) {
             let _ = fs::remove_dir(entry.path());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As root, and wherever a user manages groups; elsewhere there is nothing to check.
+    #[test]
+    fn bounds_memory_where_the_controller_is() {
+        let Some((group, _entrance)) = Group::new(Bounds { tasks: 7, memory: 96 << 20 }) else { return };
+        let read = |name: &str| {
+            let texts = group.folders.iter().filter_map(|folder| fs::read_to_string(folder.join(name)).ok());
+            texts.map(|text| text.trim().to_owned()).next()
+        };
+        assert_eq!(read("pids.max").as_deref(), Some("7"));
+        if group.memory.0.is_some() {
+            let bound = read("memory.max").or_else(|| read("memory.limit_in_bytes"));
+            assert_eq!(bound.as_deref(), Some("100663296"));
+            assert!(!group.ran_out_of_memory());
+        }
+        let folders = group.folders.clone();
+        drop(group);
+        assert!(folders.iter().all(|folder| !folder.exists()));
     }
 }

@@ -13,24 +13,26 @@ mod installation;
 mod landlock;
 mod limits;
 mod mark;
+mod memory;
 mod mounts;
 mod opened;
 mod private;
 mod probe;
+mod proc_files;
 mod seccomp;
 mod system_files;
 mod text;
 mod usage;
 mod watch;
 
-use std::path::Path;
 use std::process::Command;
 
 use self::births::{Asking, Hearing};
+use self::calls::FileSystem;
 use self::child::Plan;
 use self::confinement::Held;
 use self::grants::Grants;
-use self::group::{Entrance, Group};
+use self::group::{Bounds, Entrance, Group};
 use self::landlock::Ruleset;
 use self::mark::Mark;
 use self::mounts::{Mounts, Way};
@@ -48,6 +50,8 @@ pub use self::probe::support;
 
 /// The kernel's own count stands so much above the policy's, so that the watcher sees who goes past it.
 const SLACK: u64 = 8;
+/// The same in bytes of memory: for the programs in front, page tables and other structures of the kernel.
+const MEMORY_SLACK: u64 = 64 << 20;
 
 /// Prepares `command` (program, arguments and folder are set) so that spawning it confines the child. Its streams are
 /// to be set afterwards: another program may have been put in front. An error names the protections that are missing
@@ -69,22 +73,23 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
     let temporary = PrivateFolder::new(&folder)
         .map_err(|source| SandboxError::Temporary { path: folder.clone(), source })?;
     let mark = Mark::new().map_err(|source| SandboxError::Prepare { step: "its mark", source })?;
-    let grants = Grants::open(policy, temporary.path())?;
+    let grants = Grants::open(policy, temporary.home())?;
     let readable = grants.names();
-    environment::clean(command, policy, temporary.path());
+    environment::clean(command, policy, temporary.home());
     if command.get_current_dir().is_none() {
-        command.current_dir(temporary.path());
+        command.current_dir(temporary.home());
     }
     // Where Bubblewrap was wanted and may be missing, this crate does it alone.
     let isolation = if without.contains(&Protection::Bubblewrap) { Isolation::Builtin } else { isolation };
     let spare = if isolation == Isolation::Bubblewrap { bubblewrap::OWN_PROCESSES } else { 0 };
     let most = policy.limits.processes.saturating_add(spare);
-    let (group, entrance) = Group::new(most.saturating_add(SLACK)).unzip();
+    let bounds = Bounds { tasks: most.saturating_add(SLACK), memory: memory_bound(policy, &temporary) };
+    let (group, entrance) = Group::new(bounds).unzip();
     // To be asked costs a signal its moment: a program that hears of the end of a child just then finds that it cannot have
     // another, which shells tell as a failure. So it is done where the kernel does not count by itself.
     let counted = group.is_some() || (isolation != Isolation::Bubblewrap && counts_in_namespace());
     let (asking, hearing) = if counted { (None, Hearing::Closed) } else { births()? };
-    let draft = Draft { policy, private: temporary.path(), grants, mark, births: asking, entrance, without };
+    let draft = Draft { policy, private: &temporary, grants, mark, births: asking, entrance, without };
     let plan = match isolation {
         Isolation::Bubblewrap => bubblewrap::put_in_front(draft, command)?,
         _ => builtin(draft, command)?,
@@ -92,14 +97,23 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
     let subject = Subject {
         mark,
         limits: policy.limits,
-        folder: temporary.path().to_path_buf(),
+        folder: temporary.root().to_path_buf(),
+        group: group.as_ref().map(Group::memory_events),
         spare,
         births: hearing,
     };
-    let held = Held { policy: policy.clone(), isolation, readable, temporary, _group: group };
+    let held = Held { policy: policy.clone(), isolation, readable, temporary, group };
     let confinement = Confinement::new(held, subject)?;
     calls::in_child(command, move || plan.enter());
     Ok(confinement)
+}
+
+/// Bytes at which the kernel itself stops the processes of a control group. Files in memory are charged to it, so that a
+/// private folder in memory comes on top.
+fn memory_bound(policy: &Policy, temporary: &PrivateFolder) -> u64 {
+    let in_memory = proc_files::file_system(temporary.root()).is_some_and(FileSystem::is_memory);
+    let disk = if in_memory { policy.limits.disk } else { 0 };
+    policy.limits.memory.saturating_add(MEMORY_SLACK).saturating_add(disk)
 }
 
 /// Whether the kernel counts the processes of a namespace of the program's own.
@@ -118,7 +132,7 @@ fn births() -> Result<(Option<Asking>, Hearing), SandboxError> {
 /// What a plan is made from.
 struct Draft<'a> {
     policy: &'a Policy,
-    private: &'a Path,
+    private: &'a PrivateFolder,
     grants: Grants,
     mark: Mark,
     births: Option<Asking>,
@@ -134,7 +148,7 @@ impl Draft<'_> {
 
 fn builtin(draft: Draft<'_>, command: &Command) -> Result<Plan, SandboxError> {
     let way = probe::kernel().mounts.as_ref().ok().copied();
-    let folder = command.get_current_dir().unwrap_or(draft.private);
+    let folder = command.get_current_dir().unwrap_or(draft.private.home());
     let writable = || draft.grants.write.iter().map(|grant| &grant.opened);
     let mounts = way.map(|way| Mounts::new(way, writable(), folder)).transpose()?;
     let ruleset = match draft.has(Protection::Landlock) {

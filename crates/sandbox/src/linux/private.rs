@@ -3,7 +3,8 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::linux::fs::MetadataExt as _;
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
@@ -15,10 +16,13 @@ const PREFIX: &str = "toolhub-sandbox-";
 /// A folder that is younger may not have been locked yet by whoever made it.
 const SETTLED: Duration = Duration::from_secs(60);
 
-/// A folder of its own, which is locked as long as somebody uses it, and removed afterwards.
+/// A folder of its own, which is locked as long as somebody uses it, and removed afterwards. It holds what the process
+/// sees as its home, and what it sees as `/tmp` in a file system of its own.
 #[derive(Debug)]
 pub(super) struct PrivateFolder {
     folder: TempDir,
+    home: PathBuf,
+    tmp: PathBuf,
     _lock: File,
 }
 
@@ -27,14 +31,30 @@ impl PrivateFolder {
     pub(super) fn new(place: &Path) -> io::Result<Self> {
         static CLEARED: OnceLock<()> = OnceLock::new();
         CLEARED.get_or_init(|| clear(place, SETTLED));
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(place)?;
+        let private = fs::Permissions::from_mode(0o700);
+        let folder = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(place)?;
         let lock = File::open(&folder)?;
         lock.lock()?;
-        Ok(Self { folder, _lock: lock })
+        let [home, tmp] = ["home", "tmp"].map(|name| folder.path().join(name));
+        for inside in [&home, &tmp] {
+            fs::DirBuilder::new().mode(0o700).create(inside)?;
+        }
+        Ok(Self { folder, home, tmp, _lock: lock })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Everything that the process can write without a grant is below this folder.
+    pub(super) fn root(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// The process's home and working folder.
+    pub(super) fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// What is shown as `/tmp`.
+    pub(super) fn tmp(&self) -> &Path {
+        &self.tmp
     }
 }
 
@@ -68,10 +88,13 @@ mod tests {
         let other = place.path().join("other");
         fs::create_dir(&other).unwrap();
         clear(place.path(), SETTLED);
+        for folder in [used.root(), used.home(), used.tmp()] {
+            assert_eq!(fs::metadata(folder).unwrap().permissions().mode() & 0o777, 0o700);
+        }
         assert!(left.exists(), "it may have been made just now");
         clear(place.path(), Duration::ZERO);
-        assert!(!left.exists() && used.path().exists() && other.exists());
-        let path = used.path().to_path_buf();
+        assert!(!left.exists() && used.root().exists() && other.exists());
+        let path = used.root().to_path_buf();
         drop(used);
         assert!(!path.exists());
     }

@@ -1,10 +1,11 @@
 //! What this system offers, found out by doing it in a child that ends before it runs anything.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use super::bubblewrap::Bubblewrap;
 use super::mounts::{Mounts, Way};
 use super::opened::Opened;
 use super::{bubblewrap, calls, group, landlock, seccomp};
@@ -32,8 +33,8 @@ pub(super) fn kernel() -> &'static Kernel {
 }
 
 /// Where Bubblewrap is, and whether it can build the fence.
-pub(super) fn bubblewrap() -> &'static Result<PathBuf, Missing> {
-    static BUBBLEWRAP: OnceLock<Result<PathBuf, Missing>> = OnceLock::new();
+pub(super) fn bubblewrap() -> &'static Result<Bubblewrap, Missing> {
+    static BUBBLEWRAP: OnceLock<Result<Bubblewrap, Missing>> = OnceLock::new();
     BUBBLEWRAP.get_or_init(bubblewrap::find_out)
 }
 
@@ -43,7 +44,7 @@ pub fn support() -> Support {
         builtin: missing(Isolation::Builtin),
         bubblewrap: missing(Isolation::Bubblewrap),
         auto: chosen(Isolation::Auto),
-        bubblewrap_program: bubblewrap().as_ref().ok().cloned(),
+        bubblewrap_program: bubblewrap().as_ref().ok().map(|found| found.program.clone()),
         landlock: kernel().landlock,
         mount_namespace: kernel().mounts.is_ok(),
     }

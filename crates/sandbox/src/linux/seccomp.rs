@@ -98,7 +98,7 @@ const FORBIDDEN: &[c_long] = &[
 ];
 
 /// Calls that programs do without if the kernel does not know them: io_uring passes by this very list, what `clone3`
-/// wants cannot be seen by a filter, and files in memory are counted nowhere.
+/// wants cannot be seen by a filter, and files in memory and pages that only a pipe holds are counted nowhere.
 const UNKNOWN: &[c_long] = &[
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
@@ -106,6 +106,7 @@ const UNKNOWN: &[c_long] = &[
     libc::SYS_clone3,
     libc::SYS_memfd_create,
     libc::SYS_memfd_secret,
+    libc::SYS_vmsplice,
 ];
 
 /// Calls that begin a process or a thread.
@@ -221,6 +222,10 @@ pub(super) fn filter(policy: &Policy, changes: Changes) -> Vec<sock_filter> {
         }
     }
     filter.call_if(libc::SYS_clone, &[Test::HasAny(0, NEW_NAMESPACES)], Action::Fail(EPERM));
+    // `/proc/PID/fd` shows the descriptors of a process. A thread with a table of its own could hold others.
+    let thread = (libc::CLONE_THREAD | libc::CLONE_FILES) as u32;
+    let own_files = Test::Masked(0, thread, libc::CLONE_THREAD as u32);
+    filter.call_if(libc::SYS_clone, &[own_files], Action::Fail(EPERM));
     for call in ONLY_SELF {
         filter.call_if(*call, &[Test::IsNot(0, 0)], Action::Fail(EPERM));
     }

@@ -1,4 +1,4 @@
-//! How much the processes of a confinement use together, read from outside.
+//! How much the processes of a confinement use together, read from outside; memory is counted in `memory`.
 
 use std::collections::HashSet;
 use std::fs;
@@ -7,6 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::mark::Stat;
+use super::memory;
+use super::proc_files::removed_files;
 
 /// Ticks of processor time in a second, as `/proc` counts them on every system that is not decades old.
 const TICKS: u64 = 100;
@@ -18,43 +20,24 @@ const NAME_BYTES: u64 = 512;
 pub(super) struct Usage {
     pub(super) tasks: u64,
     pub(super) cpu: Duration,
+    /// Bytes; an upper bound as long as that is within the limit, so that most looks are cheap.
     pub(super) memory: u64,
 }
 
 impl Usage {
-    pub(super) fn of(pids: &[i32]) -> Self {
+    /// What these processes use; memory is counted page by page only where it may be above `memory_limit`, and without the
+    /// files of the private folder.
+    pub(super) fn of(pids: &[i32], memory_limit: u64, folder: &Path) -> Self {
         let mut usage = Self::default();
-        let mut shared = 0;
         let mut ticks = 0;
         for pid in pids {
             let Some(stat) = Stat::read(*pid) else { continue };
             usage.tasks += stat.threads;
             ticks += stat.ticks;
-            let memory = Memory::of(*pid);
-            usage.memory += memory.own;
-            // What several share is there once.
-            shared = shared.max(memory.shared);
         }
-        usage.memory += shared;
+        usage.memory = memory::of(pids, memory_limit, folder);
         usage.cpu = Duration::from_millis(ticks * 1000 / TICKS);
         usage
-    }
-}
-
-struct Memory {
-    own: u64,
-    shared: u64,
-}
-
-impl Memory {
-    fn of(pid: i32) -> Self {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            let number = line.and_then(|line| line.split_whitespace().next());
-            number.and_then(|number| number.parse::<u64>().ok()).unwrap_or(0) << 10
-        };
-        Self { own: field("RssAnon:") + field("VmSwap:"), shared: field("RssShmem:") }
     }
 }
 
@@ -80,13 +63,9 @@ pub(super) fn disk(folder: &Path, pids: &[i32], enough: u64) -> u64 {
             }
         }
     }
-    for pid in pids {
-        for open in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
-            let Ok(about) = fs::metadata(open.path()) else { continue };
-            let removed = about.is_file() && about.st_nlink() == 0 && about.st_dev() == device;
-            if removed && seen.insert(about.st_ino()) {
-                bytes += about.st_blocks() * 512;
-            }
+    for removed in removed_files(pids) {
+        if removed.about.st_dev() == device && seen.insert(removed.about.st_ino()) {
+            bytes += removed.about.st_blocks() * 512;
         }
     }
     bytes
@@ -105,7 +84,7 @@ mod tests {
     #[test]
     fn counts_this_process() {
         let ballast = vec![1_u8; 64 << 20];
-        let own = Usage::of(&[i32::try_from(std::process::id()).unwrap()]);
+        let own = Usage::of(&[i32::try_from(std::process::id()).unwrap()], 0, &std::env::temp_dir());
         assert!(own.tasks >= 1 && own.memory >= 64 << 20, "{own:?}");
         assert_eq!(ballast.iter().map(|byte| u64::from(*byte)).sum::<u64>(), 64 << 20);
         assert!(newest_task().is_some());

@@ -4,10 +4,11 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::Builder;
+use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
 use super::births::{Heard, Hearing};
+use super::group::MemoryEvents;
 use super::mark::Mark;
 use super::usage::{self, Usage};
 use crate::policy::Limits;
@@ -22,12 +23,20 @@ const FULL_OF_OLD: Duration = Duration::from_millis(400);
 /// How long a process counts as new.
 const NEW: Duration = Duration::from_secs(5);
 
+/// How often, and after which pauses, memory above the limit is counted again: pages that a new process begins to share while
+/// one after another is read count more than once.
+const CONFIRMATIONS: u32 = 3;
+const CONFIRMATION_PAUSE: Duration = Duration::from_millis(10);
+
 /// What is watched.
 #[derive(Debug)]
 pub(super) struct Subject {
     pub(super) mark: Mark,
     pub(super) limits: Limits,
+    /// Where it can write without a grant.
     pub(super) folder: PathBuf,
+    /// The control group's count of processes that were ended for want of memory.
+    pub(super) group: Option<MemoryEvents>,
     /// Processes that are not the program's own.
     pub(super) spare: u64,
     pub(super) births: Hearing,
@@ -125,7 +134,14 @@ impl Watcher {
 
     /// Looks at everything; what was too much.
     fn look(&mut self) -> Option<Stop> {
-        let look = Look::take(&self.subject);
+        let mut look = Look::take(&self.subject);
+        for _ in 0..CONFIRMATIONS {
+            if look.out_of_memory || !matches!(look.judge(&self.subject), Some(Stop::Memory(_))) {
+                break;
+            }
+            thread::sleep(CONFIRMATION_PAUSE);
+            look = Look::take(&self.subject);
+        }
         self.tasks = look.usage.tasks;
         let stop = look.judge(&self.subject);
         self.looked = Some(look);
@@ -163,6 +179,8 @@ struct Look {
     newest: Option<u64>,
     usage: Usage,
     disk: u64,
+    /// Whether the kernel ended a process for want of memory.
+    out_of_memory: bool,
 }
 
 impl Look {
@@ -173,8 +191,9 @@ impl Look {
         Self {
             at: Instant::now(),
             newest,
-            usage: Usage::of(&pids),
+            usage: Usage::of(&pids, subject.limits.memory, &subject.folder),
             disk: usage::disk(&subject.folder, &pids, subject.limits.disk),
+            out_of_memory: subject.group.as_ref().is_some_and(MemoryEvents::has_killed),
         }
     }
 
@@ -192,7 +211,7 @@ impl Look {
         let limits = &subject.limits;
         if self.usage.tasks > subject.most_tasks() {
             Some(Stop::Processes(limits.processes))
-        } else if self.usage.memory > limits.memory {
+        } else if self.out_of_memory || self.usage.memory > limits.memory {
             Some(Stop::Memory(limits.memory))
         } else if self.disk > limits.disk {
             Some(Stop::Disk(limits.disk))

@@ -10,6 +10,7 @@ mod exhaustion;
 mod fence;
 mod files;
 mod killed;
+mod memory;
 mod network;
 mod ordinary_user;
 mod processes;

@@ -58,7 +58,7 @@ impl Setting {
     }
 
     /// What the program says.
-    fn run(&self, isolation: &str, code: &str, arguments: &[&str]) -> String {
+    pub(crate) fn run(&self, isolation: &str, code: &str, arguments: &[&str]) -> String {
         let output = self.command(isolation, code, arguments).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(said.contains("verdict: "), "{said}{}", String::from_utf8_lossy(&output.stderr));

@@ -1,18 +1,21 @@
-//! Python files whose classes are tools: told apart without importing them, remembered by file, run by a small runner.
+//! Python files whose classes are tools: told apart without importing them, remembered by file, run by a small runner. Which
+//! interpreter does that is found out in `locate`.
+
+mod locate;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::OnceCell;
-use toolhub_core::lang::Text;
-use toolhub_core::{Hints, RawJson};
+use toolhub_core::lang::{Lang, Text};
+use toolhub_core::{Consent, Hints, LaunchPermit, RawJson, Say as _};
 use toolhub_sandbox::{Policy, Program};
 
+use self::locate::{ANSWER_TIMEOUT, canonical_place, locate};
 use crate::declared::{Runner, SkillTool};
 use crate::fault::{Fault, Weight};
 use crate::file_set::sha256;
@@ -24,16 +27,19 @@ const RUNNER: &str = include_str!("runner.py");
 const LARGEST: u64 = 1 << 20;
 /// Files that are looked at in one go.
 const AT_ONCE: usize = 50;
-/// How long a look may take.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// A place where no cache of compiled code is: what lies beside a file is not what was agreed to.
 const NO_CACHE: &str = "pycache_prefix=/proc/none";
+
+/// Where an interpreter starts: version managers read files of the current folder, which may be a stranger's.
+const NEUTRAL_FOLDER: &str = "/";
 
 /// The classes of Python files, and how they are run.
 #[derive(Debug)]
 pub(crate) struct Python {
-    /// What the owner calls it.
+    /// The command of the interpreter.
     wanted: String,
+    /// Must permit each start of a configured interpreter. `None` for one of the owner's own configuration, or of none.
+    consent: Option<Consent>,
     found: OnceCell<Result<Program, Text>>,
     /// Where what was learned is kept.
     kept_in: Option<PathBuf>,
@@ -75,8 +81,10 @@ pub(crate) enum Look {
 }
 
 impl Python {
-    /// The Python of that name; what is learned of files is kept in `folder`.
-    pub(crate) fn new(wanted: Option<&str>, folder: Option<&Path>) -> Self {
+    /// The Python of that name; what is learned of files is kept in `folder`. A configured one, which is any but `None`, is
+    /// started only if `consent` permits it.
+    pub(crate) fn new(wanted: Option<&str>, folder: Option<&Path>, consent: Option<Consent>) -> Self {
+        let consent = consent.filter(|_| wanted.is_some());
         let kept_in = folder.map(|folder| folder.join("python-skills.json"));
         let read = |file: &PathBuf| serde_json::from_slice(&std::fs::read(file).ok()?).ok();
         let known = kept_in.as_ref().and_then(read).unwrap_or_default();
@@ -84,6 +92,7 @@ impl Python {
         let home = || Some(std::env::home_dir()?.join(Path::new(wanted).strip_prefix("~").ok()?));
         Self {
             wanted: home().map_or_else(|| wanted.to_owned(), |place| place.display().to_string()),
+            consent,
             found: OnceCell::new(),
             kept_in,
             known: Mutex::new(known),
@@ -94,9 +103,13 @@ impl Python {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The interpreter itself: what is called `python3` may only lead to it.
+    /// The interpreter itself: what is called `python3` may only lead to it. Consent is checked each time, since each caller
+    /// starts it.
     pub(crate) async fn interpreter(&self) -> Result<&Program, Text> {
-        let found = self.found.get_or_init(|| async { find(&self.wanted).await }).await;
+        let permit = self.consent.as_ref().map(Consent::permit).transpose();
+        let permit = permit.map_err(|why| refused(&self.wanted, &why))?;
+        let folder = permit.as_ref().and_then(LaunchPermit::folder).unwrap_or(Path::new(NEUTRAL_FOLDER));
+        let found = self.found.get_or_init(|| async { locate(&self.wanted, folder).await }).await;
         found.as_ref().map_err(Clone::clone)
     }
 
@@ -151,7 +164,7 @@ impl Python {
             input: Vec::new(),
         };
         let slow = || Text::new("Python took too long", "Python 用时过长");
-        let ended = tokio::time::timeout(PATIENCE, run::run(job, || ())).await.map_err(|_| slow())?;
+        let ended = tokio::time::timeout(ANSWER_TIMEOUT, run::run(job, || ())).await.map_err(|_| slow())?;
         let ended = ended.map_err(|error| match error {
             RunError::NotStarted(why) | RunError::TooMuch(why) | RunError::Lost(why) => why,
         })?;
@@ -209,11 +222,12 @@ impl Python {
     }
 }
 
-/// The canonical folder of a file, and its name: the file itself must not be a link.
-fn canonical_place(file: &Path) -> PathBuf {
-    let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
-    let folder = whole.parent().and_then(|folder| folder.canonicalize().ok());
-    folder.zip(whole.file_name()).map_or(whole.clone(), |(folder, name)| folder.join(name))
+fn refused(wanted: &str, why: &Text) -> Text {
+    let (en, zh) = (why.say(Lang::En), why.say(Lang::Zh));
+    Text::new(
+        format!("the interpreter of `[skills] python = \"{wanted}\"` was not started: {en}"),
+        format!("未启动 `[skills] python = \"{wanted}\"` 指定的解释器：{zh}"),
+    )
 }
 
 /// The digest of a file, and whether it may hold tools: most Python files do not.
@@ -254,27 +268,4 @@ fn classes_of(file: &Path, looked: Option<Looked>, trouble: Option<&Text>) -> Cl
         tags: class.tags,
     });
     Classes { tools: tools.collect(), faults: Vec::new() }
-}
-
-/// Asks a Python where it really is: what stands on the path may be a script that leads to it.
-async fn find(wanted: &str) -> Result<Program, Text> {
-    let none = |why: String| {
-        Text::new(
-            format!("there is no Python to run it with: `{wanted}` {why}"),
-            format!("没有可用的 Python：`{wanted}` {why}"),
-        )
-    };
-    const ASK: &str = "import sys, json; print(json.dumps([sys.executable, sys.prefix, sys.base_prefix]))";
-    let mut command = tokio::process::Command::new(wanted);
-    command.args(["-I", "-c", ASK]).stdin(std::process::Stdio::null()).kill_on_drop(true);
-    let answer = tokio::time::timeout(PATIENCE, command.output()).await;
-    let answer =
-        answer.map_err(|_| none("did not answer".to_owned()))?.map_err(|error| none(error.to_string()))?;
-    let told: [String; 3] = serde_json::from_slice(&answer.stdout)
-        .map_err(|_| none(String::from_utf8_lossy(&answer.stderr).trim().to_owned()))?;
-    let [program, prefix, base] = told.map(PathBuf::from);
-    // The owner may have written `..`; links stay, by which a virtual environment is found.
-    let has_parents = program.components().any(|part| part == Component::ParentDir);
-    let program = if has_parents { canonical_place(&program) } else { program };
-    Ok(Program { prefixes: vec![prefix, base], ..Program::of_owner(program) })
 }

@@ -75,10 +75,12 @@ pub(crate) async fn validate(app: &App, args: &ValidateArgs) -> anyhow::Result<E
     let mut looked: Vec<Looked> = Vec::new();
     // A skill can be looked over where the config is broken; then nothing is known of other tools.
     let hub = app.hub().await.ok();
-    let python = hub.and_then(|hub| hub.settings().skills.python.as_deref());
     for path in &args.paths {
         let Some(place) = place_of(app, path) else { return Err(UsageError(missing(app, path)).into()) };
-        looked.extend(toolhub_skills::validate_with_python(&place, python).await);
+        looked.extend(match hub {
+            Some(hub) => toolhub_skills::validate_with_book(&place, hub.skill_book()).await,
+            None => toolhub_skills::validate_with_python(&place, None).await,
+        });
     }
     let wrong = looked.iter().filter(|one| one.is_wrong()).count();
     let odd: Vec<Odd> = looked.iter().map(|one| Odd::of(hub, one)).collect();

@@ -38,6 +38,15 @@ impl Default for SkillSettings {
     }
 }
 
+/// A command as it is meant in the config: a relative path counts from the config's folder.
+fn rooted(command: &str, config: &Path) -> String {
+    if !command.contains('/') || command.starts_with('~') {
+        return command.to_owned();
+    }
+    let path = config.parent().unwrap_or(Path::new("")).join(command);
+    std::path::absolute(&path).unwrap_or(path).display().to_string()
+}
+
 impl SkillSettings {
     /// What the skills of these places are made with.
     pub fn options(&self, places: &Places) -> SkillOptions {
@@ -45,7 +54,7 @@ impl SkillSettings {
             roots: if self.enabled { self.roots(places) } else { Vec::new() },
             grants: self.grants.clone(),
             allow_missing: self.allow_missing.iter().map(|name| name.0).collect(),
-            python: self.python.clone(),
+            python: self.python.as_deref().map(|python| rooted(python, &places.config)),
             data: Some(places.home.clone()),
             builtin: BTreeSet::new(),
         }

@@ -253,6 +253,13 @@ impl Workspace {
         folder
     }
 
+    /// Grants consent to the Python of skills that the settings in `file` name.
+    pub(crate) fn python_consent(&self, python: &str, file: &Path) -> Consent {
+        let stdio = StdioSpec { command: python.to_owned(), ..StdioSpec::default() };
+        let id = toolhub_core::ServerId::new("python");
+        self.consent(&ServerSpec::new(id, TransportSpec::Stdio(stdio), file.to_owned()), file)
+    }
+
     /// Grants consent to a server of `file`. The one place where consent is granted.
     pub(crate) fn consent(&self, spec: &ServerSpec, file: &Path) -> Consent {
         let of_project = file == Path::new(SHARED_SERVERS) || self.config_bytes(file).is_some();

@@ -1,0 +1,151 @@
+//! The memory that the processes of a confinement use together: each page once, whoever maps it, and files in memory.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::linux::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::calls::FileSystem;
+use super::proc_files::{Fields, file_system, live_thread, removed_files};
+
+/// The one file system in memory that the program can write, where there is one: Bubblewrap mounts it.
+const SHARED_MEMORY: &str = "dev/shm";
+
+/// Bytes of memory that these processes use. A result within `limit` is an upper bound that is cheap to find; one above it
+/// was counted page by page. What is in `folder` is not memory, whatever file system that is on.
+pub(super) fn of(pids: &[i32], limit: u64, folder: &Path) -> u64 {
+    let processes: Vec<Process> = pids.iter().filter_map(|pid| Process::read(*pid)).collect();
+    let shared = SharedMemory::find(&processes);
+    let counted = [device(folder), shared.as_ref().map(|shared| shared.device)];
+    let files = shared.map_or(0, |shared| shared.used).saturating_add(removed_memory_files(pids, counted));
+    let swaps = is_swap_used();
+    let bound: u64 = processes.iter().map(|process| process.upper_bound(swaps)).sum();
+    if bound.saturating_add(files) <= limit {
+        return bound + files;
+    }
+    let exact: u64 = processes.iter().map(Process::proportional).sum();
+    // Shares of pages are read one process after another and may change meanwhile; what one process has is there.
+    let largest = processes.iter().map(Process::resident).max().unwrap_or(0);
+    exact.max(largest).saturating_add(files)
+}
+
+/// A process that has memory.
+struct Process {
+    folder: PathBuf,
+    status: Fields,
+}
+
+impl Process {
+    fn read(pid: i32) -> Option<Self> {
+        let folder = live_thread(pid);
+        let status = Fields::read(&folder.join("status")).filter(|status| status.get("RssAnon").is_some())?;
+        Some(Self { folder, status })
+    }
+
+    fn sum(&self, names: &[&str]) -> u64 {
+        names.iter().filter_map(|name| self.status.get(name)).sum()
+    }
+
+    /// Bytes in memory that no file on disk stands behind; what it shares with others counts in full.
+    fn resident(&self) -> u64 {
+        self.sum(&["RssAnon", "RssShmem", "HugetlbPages"])
+    }
+
+    /// No page of it is missing here. Which shared pages were swapped out is not told by these counters, but they have
+    /// addresses.
+    fn upper_bound(&self, swaps: bool) -> u64 {
+        if swaps { self.sum(&["VmSize"]) } else { self.resident() }
+    }
+
+    /// The same where a page that several processes map is divided between them. Where the kernel does not tell, or not
+    /// this user, each counts it in full.
+    fn proportional(&self) -> u64 {
+        let known = Fields::read(&self.folder.join("smaps_rollup")).and_then(|rollup| {
+            let shares = rollup.get("Pss_Anon")? + rollup.get("Pss_Shmem")?;
+            let others =
+                ["Swap", "Private_Hugetlb", "Shared_Hugetlb"].iter().filter_map(|name| rollup.get(name));
+            Some(shares + others.sum::<u64>())
+        });
+        known.unwrap_or_else(|| self.resident() + self.sum(&["VmSwap"]))
+    }
+}
+
+/// Whether anything on this machine is swapped out.
+fn is_swap_used() -> bool {
+    let Some(machine) = Fields::read(Path::new("/proc/meminfo")) else { return true };
+    machine.get("SwapTotal") != machine.get("SwapFree")
+}
+
+fn device(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().map(|about| about.st_dev())
+}
+
+/// The `/dev/shm` of the confinement.
+struct SharedMemory {
+    device: u64,
+    /// Bytes of all its files. What is mapped of them counts twice, as the counters of a process do not tell them from
+    /// other pages; the file system is small.
+    used: u64,
+}
+
+impl SharedMemory {
+    fn find(processes: &[Process]) -> Option<Self> {
+        let of_machine = device(&Path::new("/").join(SHARED_MEMORY));
+        processes.iter().find_map(|process| {
+            let folder = process.folder.join("root").join(SHARED_MEMORY);
+            // The first process of Bubblewrap sees the machine's own, and so do all without Bubblewrap.
+            let device = device(&folder).filter(|device| Some(*device) != of_machine)?;
+            let system = file_system(&folder).filter(|system| system.is_memory())?;
+            Some(Self { device, used: system.used })
+        })
+    }
+}
+
+/// Bytes of files in memory that have no name and are open, but for those on devices that are counted already:
+/// `memfd_create`, where the filter is missing that refuses it.
+fn removed_memory_files(pids: &[i32], counted: [Option<u64>; 2]) -> u64 {
+    let mut seen = HashSet::new();
+    let files = removed_files(pids).filter(|removed| {
+        let (device, number) = (removed.about.st_dev(), removed.about.st_ino());
+        !counted.contains(&Some(device))
+            && seen.insert((device, number))
+            && file_system(&removed.link).is_some_and(FileSystem::is_memory)
+    });
+    files.map(|removed| removed.about.st_blocks() * 512).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn own() -> [i32; 1] {
+        [i32::try_from(std::process::id()).unwrap()]
+    }
+
+    #[test]
+    fn page_by_page_is_within_the_upper_bound() {
+        let ballast = vec![1_u8; 32 << 20];
+        let process = Process::read(own()[0]).unwrap();
+        let exact = process.proportional();
+        // The test program allocates meanwhile.
+        assert!(exact >= 32 << 20 && exact <= process.upper_bound(true), "{exact}");
+        assert!(of(&own(), u64::MAX, &std::env::temp_dir()) >= 32 << 20);
+        assert_eq!(ballast.len(), 32 << 20);
+    }
+
+    #[test]
+    fn counts_removed_files_in_memory() {
+        let memory = Path::new("/dev/shm");
+        if !file_system(memory).is_some_and(|system| system.is_memory()) {
+            return;
+        }
+        let mut file = tempfile::tempfile_in(memory).unwrap();
+        file.write_all(&vec![1; 8 << 20]).unwrap();
+        let bytes = removed_memory_files(&own(), [None; 2]);
+        assert!(bytes >= 8 << 20, "{bytes}");
+        drop(file);
+        assert!(removed_memory_files(&own(), [None; 2]) < 8 << 20);
+    }
+}

@@ -1,0 +1,112 @@
+//! Finds the Python interpreter behind a command. The command is started outside the sandbox, so it gets neither the
+//! variables nor the current folder of this process: both may come from a project that nobody trusts.
+
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+use toolhub_core::lang::Text;
+use toolhub_sandbox::Program;
+
+use crate::interpreter;
+
+/// How long an interpreter may take to answer.
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+
+const ASK: &str = "import sys, json; print(json.dumps([sys.executable, sys.prefix, sys.base_prefix]))";
+
+/// Asks the interpreter where it really is: what stands on the path may be a script that leads to it. It is started in
+/// `folder`.
+pub(super) async fn locate(wanted: &str, folder: &Path) -> Result<Program, Text> {
+    let none = |english: &str, chinese: &str| {
+        Text::new(
+            format!("there is no Python to run it with: `{wanted}` {english}"),
+            format!("没有可用的 Python：`{wanted}` {chinese}"),
+        )
+    };
+    let failed = |why: &str| none(why, why);
+    let command = command_path(wanted).map_err(|why| match why {
+        NoCommand::Missing => none(
+            "is not installed: install it, or correct `[skills] python`",
+            "未安装：请安装，或更正 `[skills] python`",
+        ),
+        NoCommand::Relative => {
+            none("is a relative path: write the absolute path", "是相对路径：请写绝对路径")
+        }
+    })?;
+    let mut command = Command::new(command);
+    command.args(["-I", "-c", ASK]).stdin(Stdio::null()).kill_on_drop(true);
+    command.env_clear().envs(variables()).current_dir(folder);
+    let answer = tokio::time::timeout(ANSWER_TIMEOUT, command.output()).await;
+    let answer = answer
+        .map_err(|_| none("did not answer", "没有回应"))?
+        .map_err(|error| failed(&error.to_string()))?;
+    let told: [String; 3] = serde_json::from_slice(&answer.stdout)
+        .map_err(|_| failed(String::from_utf8_lossy(&answer.stderr).trim()))?;
+    let [program, prefix, base] = told.map(PathBuf::from);
+    // The owner may have written `..`; links stay, by which a virtual environment is found.
+    let has_parents = program.components().any(|part| part == Component::ParentDir);
+    let program = if has_parents { canonical_place(&program) } else { program };
+    Ok(Program { prefixes: vec![prefix, base], ..Program::of_owner(program) })
+}
+
+/// Why a command cannot be started.
+#[derive(Debug, PartialEq, Eq)]
+enum NoCommand {
+    Missing,
+    /// It would mean another program in each folder.
+    Relative,
+}
+
+/// The program that a command means, wherever it is started.
+fn command_path(wanted: &str) -> Result<PathBuf, NoCommand> {
+    let path = Path::new(wanted);
+    if path.is_absolute() {
+        return Ok(path.to_owned());
+    }
+    if wanted.contains(std::path::is_separator) {
+        return Err(NoCommand::Relative);
+    }
+    // Windows finds commands by endings that are not written.
+    if cfg!(windows) {
+        return Ok(path.to_owned());
+    }
+    interpreter::on_path(wanted).ok_or(NoCommand::Missing)
+}
+
+/// The variables that a version manager needs to find an interpreter: those that a script gets, with the values of this
+/// process. `PATH` is without relative folders.
+fn variables() -> Vec<(&'static str, OsString)> {
+    let names: &[&str] =
+        if cfg!(windows) { &["LANG", "USERPROFILE", "SYSTEMROOT", "PATHEXT"] } else { &["LANG", "HOME"] };
+    let own = names.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
+    let path = std::env::join_paths(interpreter::path_folders()).ok();
+    own.chain(path.map(|path| ("PATH", path))).collect()
+}
+
+/// The canonical folder of a file, and its name: the file itself must not be a link.
+pub(super) fn canonical_place(file: &Path) -> PathBuf {
+    let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    let folder = whole.parent().and_then(|folder| folder.canonicalize().ok());
+    folder.zip(whole.file_name()).map_or(whole.clone(), |(folder, name)| folder.join(name))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_do_not_depend_on_the_current_folder() {
+        for relative in ["./python", "venv/bin/python", "../python", "python/"] {
+            assert_eq!(command_path(relative), Err(NoCommand::Relative), "{relative}");
+        }
+        assert_eq!(command_path("no-such-python"), Err(NoCommand::Missing));
+        assert_eq!(command_path("/opt/python"), Ok("/opt/python".into()));
+        assert!(command_path("sh").unwrap().is_absolute());
+        let path =
+            variables().into_iter().find_map(|(name, value)| (name == "PATH").then_some(value)).unwrap();
+        assert!(std::env::split_paths(&path).all(|folder| folder.is_absolute()));
+    }
+}

@@ -19,6 +19,7 @@ mod message;
 mod methods;
 mod modern;
 mod outbox;
+mod portable;
 mod rounds;
 mod running;
 mod session;
@@ -47,6 +48,7 @@ pub use heads::{Heads, PROTOCOL_VERSION, SESSION_ID, printable};
 pub use http::{Events, Reply};
 pub use methods::Handed;
 pub use outbox::Outbound;
+pub use portable::{NotPortable, portable};
 
 use self::backend::modern_list_tail;
 use self::level::Level;

@@ -8,6 +8,7 @@ use toolhub_core::tool::Trust;
 use toolhub_core::{RawJson, RawObject, Say as _, Source, ToolError, json};
 use toolhub_engine::Entry;
 use toolhub_engine::suspicion::visible;
+use toolhub_mcp::gateway::portable;
 
 use super::app::App;
 use super::exit::{Exit, UsageError};
@@ -163,6 +164,12 @@ fn warn_of_changes(app: &App, tools: &[&Entry]) {
         app.screen.warn(&lang.pick(
             format!("changed since approved: {names}; see `toolhub tools diff TOOL`"),
             format!("批准后有改动：{names}；见 `toolhub tools diff 工具名`"),
+        ));
+    }
+    if let Some(names) = those(|entry| portable(entry.tool.definition.raw()).is_err()) {
+        app.screen.warn(&lang.pick(
+            format!("not offered to clients of the gateway: {names}; `toolhub doctor` says why"),
+            format!("不会提供给网关的客户端：{names}；原因见 `toolhub doctor`"),
         ));
     }
     if let Some(names) = those(|entry| !entry.findings().is_empty()) {

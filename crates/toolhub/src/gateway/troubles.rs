@@ -1,8 +1,10 @@
 //! What profiles name that is not there: most likely slips, so they are told, as soon as that can be known.
 
 use toolhub_agent::Allowed;
-use toolhub_core::lang::Text;
+use toolhub_core::Tool;
+use toolhub_core::lang::{Lang, Say as _, Text};
 use toolhub_engine::near_names;
+use toolhub_mcp::gateway::{NotPortable, portable};
 
 use super::view::THE_OWNERS;
 use crate::hub::Hub;
@@ -42,8 +44,24 @@ impl Hub {
                 found.extend(kept.map(|name| not_for_several(profile, name)));
             }
         }
+        let left_out =
+            catalog.iter().filter_map(|entry| Some((entry, portable(entry.tool.definition.raw()).err()?)));
+        found.extend(left_out.map(|(entry, NotPortable(why))| not_offered(&entry.tool, &why)));
         found
     }
+}
+
+fn not_offered(tool: &Tool, why: &Text) -> Text {
+    let (name, source) = (tool.name(), &tool.source);
+    let (en, zh) = (why.say(Lang::En), why.say(Lang::Zh));
+    Text::new(
+        format!(
+            "`{name}` of `{source}` is not offered to clients of the gateway, which would refuse the whole list: {en} (`lossless = true` in a profile offers it; `toolhub call` can call it)"
+        ),
+        format!(
+            "`{source}` 的 `{name}` 不会提供给网关的客户端，否则它们会拒绝整个列表：{zh}（在配置档中设置 `lossless = true` 可照常提供；`toolhub call` 仍可调用）"
+        ),
+    )
 }
 
 fn not_for_several(profile: &str, name: &str) -> Text {

@@ -8,13 +8,15 @@ use toolhub_core::tool::Trust;
 use toolhub_core::{FastMap, RawJson, RawObject, Source, Tool, ToolName};
 use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_engine::{Catalog, Entry, Policy};
-use toolhub_mcp::gateway::ToolList;
+use toolhub_mcp::gateway::{ToolList, portable};
 use toolhub_skills::use_skill;
 
 use crate::settings::{Expose, Override, ProfileSettings};
 
 /// With more tools than this, `auto` lets clients search.
 const MANY: usize = 100;
+/// The longest name of a tool.
+const MAX_NAME: usize = 128;
 /// The tools by which others are found and called.
 const FINDERS: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
 
@@ -310,6 +312,9 @@ impl Shown {
         let own = first.tool.name();
         let told = told_of(&name, entries, profile);
         let mut name = told.and_then(|told| told.name.clone()).unwrap_or(name);
+        if !profile.lossless && !is_portable_name(&name) {
+            name = hashed(&first.tool.source, own.as_str());
+        }
         if self.taken.contains(&name) {
             let source = &first.tool.source;
             let free = [qualified(source, own.as_str()), hashed(source, own.as_str())];
@@ -338,6 +343,12 @@ impl Shown {
         };
         self.targets.push((place, name, target));
     }
+}
+
+/// Whether clients accept a name (2025-11-25, server/tools: tool names).
+fn is_portable_name(name: &str) -> bool {
+    let accepted = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    (1..=MAX_NAME).contains(&name.len()) && name.chars().all(accepted)
 }
 
 /// The tools that a profile admits, those of one name together, each group in the routing order and all in that of
@@ -409,7 +420,8 @@ fn offered(
 ) -> Option<RawJson> {
     let raw = match Kind::of(tool) {
         Kind::UseSkill => skills_offered(tool, profile)?,
-        _ => tool.definition.raw().clone(),
+        _ if profile.lossless => tool.definition.raw().clone(),
+        _ => portable(tool.definition.raw()).ok()?,
     };
     if told.is_none() && name == tool.name().as_str() {
         return Some(raw);

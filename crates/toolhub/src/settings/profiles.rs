@@ -28,6 +28,8 @@ pub struct ProfileSettings {
     pub pinned: Vec<String>,
     /// Whether arguments that miss a schema by a hair are mended.
     pub mend_arguments: bool,
+    /// Whether definitions are offered as they are, though some clients then refuse the whole list.
+    pub lossless: bool,
     /// Other texts and arguments for some tools.
     pub overrides: BTreeMap<String, Override>,
 }

@@ -72,8 +72,18 @@ const SERVE_LIMITS: [&str; 9] = [
 ];
 const AGENT: [&str; 8] =
     ["model", "instructions", "tools", "way", "rounds", "time", "tokens", "prompt_tokens"];
-const PROFILE: [&str; 9] =
-    ["servers", "tools", "allow", "deny", "tags", "expose", "pinned", "mend_arguments", "overrides"];
+const PROFILE: [&str; 10] = [
+    "servers",
+    "tools",
+    "allow",
+    "deny",
+    "tags",
+    "expose",
+    "pinned",
+    "mend_arguments",
+    "lossless",
+    "overrides",
+];
 const OAUTH: [&str; 8] = [
     "client_id",
     "client_secret",

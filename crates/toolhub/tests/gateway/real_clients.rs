@@ -15,7 +15,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use toolhub_testkit::CommandLine;
-use toolhub_testkit::scripted::Journal;
+use toolhub_testkit::scripted::{Journal, Script};
 
 use crate::serving::{PATIENCE, Serving, cancelled_calls, fixture, holding, hub};
 
@@ -41,12 +41,75 @@ pub(crate) fn hub_with_both() -> (CommandLine, PathBuf) {
 fn hub_with_both_in(era: &str) -> (CommandLine, PathBuf) {
     let servers =
         ["fixture", "s"].map(|id| format!("[[servers]]\nid = \"{id}\"\nera = \"{era}\"\n")).concat();
-    let profile = "[profiles.default]\nservers = [\"fixture\", \"s\"]\nexpose = \"all\"\n";
+    let profile = "[profiles.default]\nservers = [\"fixture\", \"s\", \"odd\"]\nexpose = \"all\"\n";
     let mut cli = hub(&format!("{servers}{profile}"));
     let journal = cli.folder().join("journal");
     cli.entry("fixture", fixture());
     cli.server("s", &holding(&journal));
+    cli.server("odd", &odd_definitions());
     (cli, journal)
+}
+
+/// Definitions that clients refuse, and with them the whole list, if they are handed on as they are.
+pub(crate) fn odd_definitions() -> Script {
+    let plain = json!({"type": "object"});
+    let tool = |name: &str, more: Value| {
+        let mut tool = json!({"name": name, "inputSchema": plain});
+        tool.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        tool
+    };
+    let odd = [
+        json!({"name": "odd_no_schema"}),
+        tool("odd_no_type", json!({"inputSchema": {"properties": {"a": {"type": "string"}}}})),
+        tool("odd_kind", json!({"inputSchema": {"type": "string"}})),
+        tool("odd_kinds", json!({"inputSchema": {"type": ["object", "null"]}})),
+        tool("odd_boolean", json!({"inputSchema": {"type": "object", "properties": {"a": true}}})),
+        tool("odd_property", json!({"inputSchema": {"type": "object", "properties": {"a": "string"}}})),
+        tool("odd_required", json!({"inputSchema": {"type": "object", "required": "a"}})),
+        tool(
+            "odd_loop",
+            json!({"inputSchema": {"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}},
+            "$defs": {"x": {"$ref": "#/$defs/y"}, "y": {"$ref": "#/$defs/x"}}}}),
+        ),
+        tool(
+            "odd_nowhere",
+            json!({"inputSchema": {"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}}}),
+        ),
+        tool("odd_output", json!({"outputSchema": {"type": "array"}})),
+        tool(
+            "odd_output_ref",
+            json!({"outputSchema": {"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}}}),
+        ),
+        tool(
+            "odd_output_far",
+            json!({"outputSchema": {"type": "object", "$ref": "https://example.invalid/x"}}),
+        ),
+        tool(
+            "odd_output_pattern",
+            json!({"outputSchema": {"type": "object", "properties": {"a": {"pattern": "("}}}}),
+        ),
+        tool(
+            "odd_output_kind",
+            json!({"outputSchema": {"type": "object", "properties": {"a": {"type": "any"}}}}),
+        ),
+        tool("odd_output_id", json!({"outputSchema": {"$id": "same", "type": "object"}})),
+        tool("odd_output_id_again", json!({"outputSchema": {"$id": "same", "type": "object", "title": "x"}})),
+        tool("odd_long", json!({"description": "long ".repeat(200_000)})),
+        tool("odd_texts", json!({"title": 3, "description": ["a"]})),
+        tool(
+            "odd_notes",
+            json!({"annotations": {"readOnlyHint": "yes", "destructiveHint": null, "title": {}}}),
+        ),
+        tool("odd_notes_list", json!({"annotations": []})),
+        tool("odd_icons", json!({"icons": [{"src": 3}, "x"]})),
+        tool("odd_meta", json!({"_meta": "x", "execution": {"taskSupport": "maybe"}})),
+        tool("odd twice", json!({})),
+        tool("odd_twice", json!({})),
+        tool("odd_twice", json!({"description": "again"})),
+        tool("odd/ü{}<>\u{202e}", json!({})),
+        tool(&"odd_".repeat(100), json!({})),
+    ];
+    odd.into_iter().fold(Script::legacy(), |script, tool| script.tool(tool))
 }
 
 /// One way to a gateway.
@@ -104,7 +167,7 @@ fn with_place<'a>(client: &'a mut Command, cli: &CommandLine) -> &'a mut Command
 /// What every client must report.
 fn check_report(who: &str, report: &Value) {
     let tools = report["tools"].as_array().unwrap();
-    for expected in ["greet", "test_sampling", "hold"] {
+    for expected in ["greet", "test_sampling", "hold", "odd_no_type", "odd_output", "odd_long", "odd_meta"] {
         assert!(tools.contains(&json!(expected)), "{who}: no `{expected}` in {tools:?}");
     }
     let mut told = report.clone();

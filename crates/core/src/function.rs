@@ -9,6 +9,51 @@ use crate::outcome::ToolOutput;
 use crate::ports::{BoxFuture, CallContext};
 use crate::tool::ToolDefinition;
 
+/// Formats that schemars writes for numbers, and that readers of JSON Schema do not know.
+const NUMBER_FORMATS: [&str; 12] = [
+    "int8", "int16", "int32", "int64", "int128", "uint8", "uint16", "uint32", "uint64", "uint128", "float",
+    "double",
+];
+
+/// A schema in the subset that every framework reads: an argument that may be left out is optional and not `null`, and
+/// numbers have bounds in place of formats.
+pub fn portable_schema(mut schema: Value) -> RawJson {
+    simplify(&mut schema);
+    RawJson::from(schema)
+}
+
+fn simplify(schema: &mut Value) {
+    match schema {
+        Value::Array(parts) => parts.iter_mut().for_each(simplify),
+        Value::Object(members) => {
+            if let Some(Value::Array(kinds)) = members.get("type") {
+                let mut kinds: Vec<Value> = kinds.iter().filter(|kind| *kind != "null").cloned().collect();
+                let kind = if kinds.len() == 1 { kinds.swap_remove(0) } else { Value::Array(kinds) };
+                members.insert("type".to_owned(), kind);
+                if let Some(Value::Array(values)) = members.get_mut("enum") {
+                    values.retain(|value| !value.is_null());
+                }
+            }
+            let format = members.get("format").and_then(Value::as_str);
+            if format.is_some_and(|format| NUMBER_FORMATS.contains(&format)) {
+                members.shift_remove("format");
+            }
+            if let Some(Value::Array(choices)) = members.get_mut("anyOf") {
+                choices.retain(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
+                if let [Value::Object(only)] = &mut choices[..] {
+                    let only = std::mem::take(only);
+                    members.shift_remove("anyOf");
+                    for (key, value) in only {
+                        members.entry(key).or_insert(value);
+                    }
+                }
+            }
+            members.values_mut().for_each(simplify);
+        }
+        _ => {}
+    }
+}
+
 /// A tool that runs inside this process.
 pub trait NativeTool: Send + Sync + 'static {
     /// What it is. Asked once, when the tool is added.
@@ -85,5 +130,29 @@ plain!(bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 isize usize f32 f64);
 impl<T: IntoOutput, E: Into<ToolError>> IntoOutput for Result<T, E> {
     fn into_output(self) -> Result<ToolOutput, ToolError> {
         self.map_err(Into::into)?.into_output()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn optional_arguments_are_not_null_and_numbers_have_bounds_alone() {
+        let schema = json!({"type": "object", "properties": {
+            "a": {"type": ["string", "null"], "enum": ["x", "y", null]},
+            "b": {"type": ["integer", "null"], "format": "uint8", "minimum": 1, "maximum": 255},
+            "c": {"description": "d", "anyOf": [{"type": "array", "items": {"format": "double"}}, {"type": "null"}]},
+            "format": {"type": "string", "format": "date"},
+        }});
+        let plain = json!({"type": "object", "properties": {
+            "a": {"type": "string", "enum": ["x", "y"]},
+            "b": {"type": "integer", "minimum": 1, "maximum": 255},
+            "c": {"description": "d", "type": "array", "items": {}},
+            "format": {"type": "string", "format": "date"},
+        }});
+        assert_eq!(portable_schema(schema).value(), plain);
     }
 }

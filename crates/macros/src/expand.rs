@@ -226,7 +226,7 @@ fn definition(function: &Function, options: &Options) -> TokenStream {
                 .with("name", #name)
                 #title
                 #description
-                .with("inputSchema", #root::core::RawJson::of(&__schema))
+                .with("inputSchema", #root::core::function::portable_schema(__schema.to_value()))
                 #annotations;
             match #root::core::ToolDefinition::parse(__definition.into_raw()) {
                 ::core::result::Result::Ok(__parsed) => __parsed,

@@ -138,7 +138,7 @@ fn a_definition_says_what_the_function_says() {
                     "city": {"description": "City name", "type": "string"},
                     "days": {
                         "description": "How many days, at most 16",
-                        "type": ["integer", "null"], "format": "uint8", "minimum": 0, "maximum": 16,
+                        "type": "integer", "minimum": 0, "maximum": 16,
                     },
                 },
                 "additionalProperties": false,
@@ -163,8 +163,8 @@ fn enums_and_defaults_stand_in_the_schema() {
                 "properties": {
                     "unit": {"type": "string", "enum": ["metric", "us_customary"], "default": "metric"},
                     "short": {"type": "string", "default": "km"},
-                    "times": {"type": "integer", "format": "uint8", "minimum": 0, "maximum": 255, "default": 3},
-                    "type": {"type": ["boolean", "null"]},
+                    "times": {"type": "integer", "minimum": 0, "maximum": 255, "default": 3},
+                    "type": {"type": "boolean"},
                 },
                 "additionalProperties": false,
             },

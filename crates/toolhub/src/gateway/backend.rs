@@ -176,7 +176,8 @@ impl HubBackend {
         target: &Target,
         (call, mending): (GatewayCall, Mending),
     ) -> Result<RawJson, RpcError> {
-        let mut tool_call = ToolCall::of(target.tool.clone(), target.with_fixed(call.arguments));
+        let arguments = if target.is_native() { without_nulls(call.arguments) } else { call.arguments };
+        let mut tool_call = ToolCall::of(target.tool.clone(), target.with_fixed(arguments));
         tool_call.mending = mending;
         tool_call.among = Some(Arc::clone(&target.among));
         let followed = Followed::new(&self.hub, &tool_call.id, call.caller.trace());
@@ -293,6 +294,17 @@ impl Drop for Followed<'_> {
             self.hub.events.emit(Event::now(Some(call), EventKind::CallGivenUp));
         }
     }
+}
+
+/// The arguments without those that are `null`: models write that for what they leave out.
+fn without_nulls(arguments: RawJson) -> RawJson {
+    let Some(mut members) = arguments.object().filter(|_| arguments.get().contains("null")) else {
+        return arguments;
+    };
+    let nulls: Vec<String> =
+        members.iter().filter(|(_, value)| value.get() == "null").map(|(name, _)| name.to_owned()).collect();
+    nulls.iter().for_each(|name| members.remove(name));
+    if nulls.is_empty() { arguments } else { members.into_raw() }
 }
 
 /// What a client is told of an outcome: the result as it was given; a failure as a tool's error that a model can read,

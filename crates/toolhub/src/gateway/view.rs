@@ -223,6 +223,11 @@ impl Target {
         matches!(self.kind, Kind::Search | Kind::Describe | Kind::Call)
     }
 
+    /// Whether a native tool serves it.
+    pub(super) fn is_native(&self) -> bool {
+        *self.among == [Source::Native]
+    }
+
     /// Whether it is served by that tool of the catalog.
     pub(super) fn is(&self, tool: &Tool) -> bool {
         *tool.name() == self.tool && self.among.contains(&tool.source)

@@ -31,8 +31,8 @@ pub fn load_servers(
             servers.push(spec);
         }
     }
+    notes.extend(elsewhere(&servers, places));
     for spec in &mut servers {
-        notes.extend(elsewhere(spec, places));
         spec.consent = places.workspace.consent(spec, &spec.origin);
     }
     for spec in &mut servers {
@@ -59,17 +59,24 @@ pub fn load_servers(
     Ok((servers, notes))
 }
 
-/// Says that a server of the owner is not started in the current folder, which is not trusted.
-fn elsewhere(spec: &ServerSpec, places: &Places) -> Option<Text> {
-    let file = places.workspace.steered_by(spec, &spec.origin).filter(|_| spec.enabled)?;
-    let (id, folder) = (&spec.id, places.workspace.neutral_folder());
+/// Says which servers of the owner are not started in the current folder, which is not trusted.
+fn elsewhere(servers: &[ServerSpec], places: &Places) -> Option<Text> {
+    let enabled = servers.iter().filter(|spec| spec.enabled);
+    let steered = |spec: &ServerSpec| {
+        places.workspace.steered_by(spec, &spec.origin).map(|file| (format!("`{}`", spec.id), file))
+    };
+    let (ids, files): (Vec<String>, Vec<String>) = enabled.filter_map(steered).unzip();
+    let file = files.first()?;
+    let folder = places.workspace.neutral_folder();
     let folder = folder.display();
+    let (en, zh) = (ids.join(", "), ids.join("、"));
+    let (start, it) = if ids.len() == 1 { ("starts", "it runs") } else { ("start", "they run") };
     Some(Text::new(
         format!(
-            "`{id}` starts in the empty folder `{folder}`, since `{file}` of this folder could change what it runs: run \"toolhub trust\" if you trust this folder, or set its `cwd`"
+            "{en} {start} in the empty folder `{folder}`, since `{file}` of this folder could change what {it}: run \"toolhub trust\" if you trust this folder, or set `cwd`"
         ),
         format!(
-            "`{id}` 在空文件夹 `{folder}` 中启动，因为此文件夹的 `{file}` 可能改变它运行的内容：若信任此文件夹，请运行 “toolhub trust”，或为它设置 `cwd`"
+            "{zh} 在空文件夹 `{folder}` 中启动，因为此文件夹的 `{file}` 可能改变其运行的内容：若信任此文件夹，请运行 “toolhub trust”，或设置 `cwd`"
         ),
     ))
 }

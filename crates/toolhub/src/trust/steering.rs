@@ -70,10 +70,14 @@ pub(super) fn steered_by(folder: &Path, user: Option<&Path>, spec: &StdioSpec) -
             return Some(named(folder, &file));
         }
     }
-    // A relative path means whatever lies in the folder.
+    // A relative path means whatever lies in the folder; an absolute one is the owner's own choice.
     let site = Site { folder: folder.to_owned(), project: folder.to_owned() };
     let files = site.named_files(spec).unwrap_or_default();
-    let code = files.iter().find(|(file, state)| state.executable || has_code_ending(file));
+    let absolute: BTreeSet<PathBuf> =
+        words.iter().filter(|word| Path::new(word).is_absolute()).map(PathBuf::from).collect();
+    let code = files
+        .iter()
+        .find(|(file, state)| (state.executable || has_code_ending(file)) && !absolute.contains(*file));
     code.map(|(file, _)| named(folder, file))
 }
 
@@ -139,12 +143,14 @@ mod tests {
             ("run.sh", "/bin/sh run.sh", true),
             ("data.db", "/opt/server --db data.db", false),
             (".env", "node /opt/server.js", true),
+            ("bin/server", "FOLDER/bin/server --stdio", false),
         ] {
             let folder = tempfile::tempdir().unwrap();
             let place = folder.path().join(file);
             std::fs::create_dir_all(place.parent().unwrap()).unwrap();
             std::fs::write(place, "").unwrap();
-            let found = steered_by(folder.path(), None, &spec(line));
+            let line = line.replace("FOLDER", &folder.path().display().to_string());
+            let found = steered_by(folder.path(), None, &spec(&line));
             assert_eq!(found.is_some(), steers, "{file}: {line}: {found:?}");
         }
     }

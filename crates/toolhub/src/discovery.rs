@@ -104,7 +104,13 @@ impl Hub {
 
     /// Lists every server again.
     pub async fn list_again(&self) {
-        self.list_all(self.usable(None).cloned().collect(), None).await;
+        self.list_again_of(None).await;
+    }
+
+    /// Lists a server again, or all where none is named. A source that is no server needs no listing.
+    pub async fn list_again_of(&self, source: Option<&str>) {
+        let named = |server: &&Arc<Server>| source.is_none_or(|id| server.id().as_str() == id);
+        self.list_all(self.usable(None).filter(named).cloned().collect(), None).await;
     }
 
     /// Connects one server and lists it, whatever is known of it.

@@ -10,6 +10,7 @@ use toolhub_mcp::config::{
 
 use super::app::App;
 use super::exit::{Exit, UsageError};
+use super::findings;
 use super::options::{AddArgs, RemoveArgs};
 use super::servers::{exit_of, test_all, unknown};
 
@@ -30,13 +31,24 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
     let existed = servers.iter().any(|spec| spec.id.as_str() == id && spec.origin == places.servers);
     add_server(&places.servers, &entry, args.replace)?;
     app.keep_trust(&places, &[&places.servers]);
-    tell(app, if existed { "replaced" } else { "added" }, id, &places.servers);
+    let action = if existed { "replaced" } else { "added" };
+    if args.no_test || !app.screen.json {
+        tell(app, action, id, &places.servers);
+    }
     if args.no_test {
         return Ok(Exit::Done);
     }
     let hub = app.hub().await?;
     let tested = app.interruptible(test_all(app, hub, vec![id.to_owned()])).await?;
     let exit = exit_of(&tested);
+    if app.screen.json {
+        let catalog = hub.catalog();
+        let own = catalog.iter().filter(|entry| entry.tool.source.to_string() == id);
+        let tools: Vec<RawObject> = own.map(|entry| findings::described(entry, lang)).collect();
+        let told = change(action, id, &places.servers).with("tools", RawJson::of(&tools));
+        let tested: Vec<RawObject> = tested.iter().map(|test| test.as_json(app)).collect();
+        app.screen.json(&told.with("test", RawJson::of(&tested.first())).into_raw());
+    }
     if exit != Exit::Done {
         app.screen.warn(&lang.pick(
             format!("it stays in the config; try again with `toolhub servers test {id}`"),
@@ -79,11 +91,14 @@ pub(crate) async fn enable(app: &App, id: &str, on: bool) -> anyhow::Result<Exit
     Ok(Exit::Done)
 }
 
+fn change(action: &str, id: &str, file: &Path) -> RawObject {
+    RawObject::default().with("id", id).with("action", action).with("file", file.display().to_string())
+}
+
 fn tell(app: &App, action: &str, id: &str, file: &Path) {
     let shown = file.display();
     if app.screen.json {
-        let told = RawObject::default().with("id", id).with("action", action).with("file", shown.to_string());
-        app.screen.json(&RawJson::from(told));
+        app.screen.json(&change(action, id, file).into_raw());
         return;
     }
     let (en, zh) = match action {

@@ -164,7 +164,7 @@ pub(crate) struct Tested {
 }
 
 impl Tested {
-    fn as_json(&self, app: &App) -> RawObject {
+    pub(super) fn as_json(&self, app: &App) -> RawObject {
         let list = self.result.as_ref().ok();
         let error = self.result.as_ref().err();
         let say = |texts: &[Text]| -> Vec<String> { texts.iter().map(|text| text.say(app.lang())).collect() };

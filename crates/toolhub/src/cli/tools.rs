@@ -30,12 +30,6 @@ pub(crate) async fn run(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
 
 async fn list(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
-    if args.refresh {
-        app.interruptible(hub.list_again()).await?;
-    } else if !args.cached {
-        app.interruptible(hub.list_missing()).await?;
-    }
-    warn_of_failures(app, hub);
     let sources = sources(hub);
     if let Some(wanted) = &args.source
         && !sources.iter().any(|source| source.to_string() == *wanted)
@@ -47,6 +41,12 @@ async fn list(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
         ))
         .into());
     }
+    if args.refresh {
+        app.interruptible(hub.list_again_of(args.source.as_deref())).await?;
+    } else if !args.cached {
+        app.interruptible(hub.list_missing()).await?;
+    }
+    warn_of_failures(app, hub);
     let wanted = |source: &Source| args.source.as_ref().is_none_or(|wanted| source.to_string() == *wanted);
     let groups: Vec<(Source, Vec<Arc<Entry>>)> = sources
         .into_iter()

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::OnceCell;
 use tokio::sync::watch;
+use tokio::sync::{OnceCell, Semaphore};
 use toolhub_core::finder::ToolFinder;
 use toolhub_core::lang::{Lang, Say, Text};
 use toolhub_core::memory::CallLog;
@@ -255,6 +255,7 @@ impl HubBuilder {
             lists,
             no_news: AtomicU64::new(u64::MAX),
             lists_kept,
+            starts: Semaphore::new(settings.limits.starts()),
             store,
             recalled: OnceCell::new(),
             approved,

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::join_all;
+use tokio::sync::SemaphorePermit;
 use toolhub_core::lang::Text;
 use toolhub_core::ports::CachedList;
 use toolhub_core::{CallBy, Event, EventKind, RawJson, ServerId, Source, ToolError};
 use toolhub_engine::{Request, Route, Strategy};
+use toolhub_mcp::config::TransportSpec;
 use toolhub_mcp::{Listed, McpError, Offer, Server};
 
 use crate::failures::unknown;
@@ -218,8 +220,17 @@ impl Hub {
     }
 
     pub(crate) async fn list_one(&self, server: &Arc<Server>) -> Result<CachedList, McpError> {
+        let permit = self.start_permit(server).await;
         let listed = server.list().await;
+        drop(permit);
         self.keep_listing(server, listed).await
+    }
+
+    /// A permit to start a server for a listing: programs that start all at once keep each other from starting in time.
+    /// Whoever waits is served in order. `None` if no program has to be started.
+    pub(crate) async fn start_permit(&self, server: &Server) -> Option<SemaphorePermit<'_>> {
+        let starts = matches!(server.spec().transport, TransportSpec::Stdio(_)) && !server.is_being_met();
+        if starts { self.starts.acquire().await.ok() } else { None }
     }
 
     /// Keeps what came of listing a server, in the catalog and in the store.

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::sync::OnceCell;
 use tokio::sync::watch;
+use tokio::sync::{OnceCell, Semaphore};
 use toolhub_core::error::UnknownTool;
 use toolhub_core::finder::{Search, ToolFinder as _};
 use toolhub_core::lang::Text;
@@ -48,6 +48,8 @@ pub struct Hub {
     pub(crate) no_news: AtomicU64,
     /// Counts how often a list was kept, for those who must look again then.
     pub(crate) lists_kept: watch::Sender<u64>,
+    /// How many more programs may be started for listings.
+    pub(crate) starts: Semaphore,
     pub(crate) store: Option<Arc<dyn HubStore>>,
     /// Whether how tools have fared was read from the store; done when an order first depends on it.
     pub(crate) recalled: OnceCell<()>,

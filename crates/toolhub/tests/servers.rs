@@ -302,3 +302,20 @@ fn a_server_that_is_tested_is_asked_for_its_era_again() {
     assert_eq!(cli.run(&["servers", "test", "s"]).code, Some(0));
     assert_eq!(era(), "modern");
 }
+
+/// Programs that start all at once keep each other from starting in time, so only a few do; and all are ready in the end.
+#[tokio::test]
+async fn servers_are_started_a_few_at_a_time() {
+    let delay = std::time::Duration::from_millis(300);
+    let slow = Script::legacy().set("start_delay_ms", delay.as_millis() as u64).plain_tool("echo");
+    let ids = ["a", "b", "c", "d", "e", "f"];
+    let builder = ids.iter().fold(TestHub::builder(), |builder, id| builder.server(id, &slow));
+    let hub = builder.settings("[limits]\nstarts = 2\nconnect = \"2s\"\n").build().await;
+    let began = std::time::Instant::now();
+    hub.list_missing().await;
+    assert!(began.elapsed() >= delay * 3, "more than two were started at a time");
+    for view in hub.servers() {
+        assert!(view.list.is_some_and(|list| list.listed_at.is_some()), "{} is not ready", view.spec.id);
+    }
+    hub.close().await;
+}

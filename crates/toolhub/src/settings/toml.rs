@@ -1,6 +1,7 @@
 //! What `toolhub.toml` says. Keys that are not known here are left for others, and never complained of.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -130,8 +131,18 @@ pub struct Limits {
     pub call_cap: Option<Span>,
     /// Connecting to a server.
     pub connect: Option<Span>,
+    /// How many servers are started at a time to be listed.
+    pub starts: Option<NonZeroUsize>,
     /// How much of a result a model is shown, in characters.
     pub result: ResultLimits,
+}
+
+impl Limits {
+    /// How many servers are started at a time to be listed; as many as there are cores, where nothing is said.
+    pub fn starts(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(2, NonZeroUsize::get);
+        self.starts.map_or_else(cores, NonZeroUsize::get)
+    }
 }
 
 /// `[limits.result]`
@@ -221,7 +232,7 @@ pub struct ServerExtras {
     pub instances: InstancesName,
     /// How many instances may run at a time, where each caller has its own.
     #[serde(default)]
-    pub max_instances: Option<std::num::NonZeroUsize>,
+    pub max_instances: Option<NonZeroUsize>,
     /// The only tools to be used.
     #[serde(default)]
     pub tools: Option<Vec<String>>,
@@ -262,7 +273,7 @@ impl ServerExtras {
         match self.instances {
             InstancesName::Shared => Instances::Shared,
             InstancesName::Caller => Instances::Caller {
-                max: self.max_instances.map_or(Instances::DEFAULT_MAX, std::num::NonZeroUsize::get),
+                max: self.max_instances.map_or(Instances::DEFAULT_MAX, NonZeroUsize::get),
             },
         }
     }

@@ -31,7 +31,7 @@ const TABLES: [(&str, &[&str]); 13] = [
     ("telemetry", &["enabled", "otlp", "service", "sampling"]),
     ("llm", &["enabled", "url", "model", "api", "key", "tool_calls", "timeout", "max_tokens", "temperature"]),
     ("routing", &["order", "batch", "strategies", "equivalent"]),
-    ("limits", &["call", "call_cap", "connect", "result"]),
+    ("limits", &["call", "call_cap", "connect", "starts", "result"]),
     ("approvals", &["pin"]),
     ("native", &["folders", "enabled", "disabled"]),
     ("search", &["model"]),

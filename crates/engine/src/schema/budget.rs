@@ -2,15 +2,15 @@
 
 use std::cell::Cell;
 
-/// Steps of a call with small arguments. A step takes about 20 ns in a release build.
-const BASE_STEPS: u64 = 200_000;
+/// Steps of a call with small arguments. A step takes about 10 ns in a release build.
+const BASE_STEPS: u64 = 400_000;
 /// Further steps for each byte of arguments.
-const STEPS_PER_BYTE: u64 = 32;
+const STEPS_PER_BYTE: u64 = 64;
 /// Steps of any call.
-pub(super) const MAX_STEPS: u64 = 3_000_000;
+pub(super) const MAX_STEPS: u64 = 6_000_000;
 /// Steps that patterns may take in any call. They are counted apart because a pattern that is not tested does no harm: the
 /// server tests it.
-pub(super) const MAX_PATTERN_STEPS: u64 = 2_000_000;
+pub(super) const MAX_PATTERN_STEPS: u64 = 4_000_000;
 
 /// The budget is used up: the arguments are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,9 @@ use super::{canonical, number};
 /// How deeply applications of subschemas may be nested: it bounds the stack.
 const MAX_EVALUATION_DEPTH: usize = 640;
 /// What looking up and keeping a verdict takes.
-const MEMO_STEPS: u64 = 4;
+const MEMO_STEPS: u64 = 8;
+/// What a name or an item that is put into a set or looked at as a value takes.
+const COPY_STEPS: u64 = 16;
 
 /// Whether a value fits. Ordered, so that the verdict of several conditions is the least of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -293,7 +295,7 @@ impl<'p> Evaluation<'p> {
     fn unique(&mut self, items: &[Value]) -> Evaluated {
         let mut seen = HashSet::with_capacity(items.len().min(1024));
         for item in items {
-            self.steps.spend(MEMO_STEPS)?;
+            self.steps.spend(COPY_STEPS)?;
             if !seen.insert(canonical::text(item, self.steps)?) {
                 return Ok(Verdict::Invalid);
             }
@@ -342,6 +344,7 @@ impl<'p> Evaluation<'p> {
 
     /// Applies a subschema to the name of a member.
     pub(super) fn name(&mut self, name: &str, schema: NodeId) -> Evaluated {
+        self.steps.spend(COPY_STEPS)?;
         self.steps.spend_len(name.len(), 64)?;
         let name = Box::new(Value::String(name.to_owned()));
         let verdict = self.node(schema, &name);
@@ -482,6 +485,7 @@ impl<'p> Evaluation<'p> {
                 (Keyword::Properties { named, patterns, additional }, Value::Object(members)) => {
                     marks.all |= additional.is_some();
                     for name in members.keys() {
+                        self.steps.spend(MEMO_STEPS)?;
                         self.steps.spend_len(name.len(), 64)?;
                         if named.contains_key(name) || !self.matching(patterns, name)?.is_empty() {
                             marks.names.insert(name);

@@ -32,7 +32,7 @@ use self::explain::{Explainer, short};
 use self::plain::Form;
 
 /// How many bytes of arguments are read into a tree in the time of one step.
-const PARSED_BYTES_PER_STEP: usize = 4;
+const PARSED_BYTES_PER_STEP: usize = 1;
 
 /// A compiled schema.
 #[derive(Debug)]

@@ -18,9 +18,9 @@ const SIZES: [usize; 4] = [2 << 10, 16 << 10, 128 << 10, 1 << 20];
 /// All compiled patterns of a schema together take so many bytes at most.
 const MAX_TOTAL_BYTES: usize = 4 << 20;
 /// What a match takes beside the text.
-const STEPS_PER_MATCH: u64 = 20;
+const STEPS_PER_MATCH: u64 = 40;
 /// The engine's worst case is its size times the length of the text: 2 KiB are some 80 states, each looked at once per byte.
-const BYTES_PER_STEP: usize = 256;
+const BYTES_PER_STEP: usize = 128;
 
 pub(super) type PatternId = usize;
 

@@ -263,12 +263,12 @@ impl ToolError {
             Self::ConnectionFailed { effect, .. }
             | Self::TimedOut { effect, .. }
             | Self::HttpStatus { effect, .. } => *effect,
-            // Refusals that the protocol defines as made before a tool runs: parse error, invalid request, unknown
-            // method, invalid params (JSON-RPC 2.0, section 5.1; 2025-11-25, server/tools: an unknown tool is -32602),
-            // and the version and capability checks of 2026-07-28. The server itself writes them under the id of the
-            // request, which no proxy on the way does.
+            // Refusals that are certainly made before a tool runs: unknown method (JSON-RPC 2.0, section 5.1), and the
+            // checks of headers and version of 2026-07-28. Handlers and SDKs also answer with the other codes after the
+            // tool ran: the TypeScript SDK with -32602 if the result does not fit `outputSchema`, handlers with -32700
+            // or -32600 for whatever they could not read, and with -32021 where they miss a capability half-way.
             Self::Protocol { code, .. } => match code {
-                -32700 | -32602..=-32600 | -32022..=-32020 => Effect::None,
+                -32601 | -32022 | -32020 => Effect::None,
                 _ => Effect::Unknown,
             },
             Self::Unreadable { .. }

@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use sha2::{Digest as _, Sha256};
+
 use crate::call::CallId;
 use crate::error::{Effect, ToolError};
-use crate::json::RawJson;
+use crate::json::{RawJson, RawObject};
 use crate::lang::Text;
 use crate::outcome::{AttemptEnd, AttemptRecord};
 use crate::ports::{BoxFuture, StoreError};
@@ -109,6 +111,27 @@ impl Status {
             Some(_) => Self::Failed,
         }
     }
+}
+
+/// Arguments of at most so many bytes are kept whole.
+pub const MAX_STORED_ARGUMENT_BYTES: usize = 16 << 10;
+/// Of longer arguments so many bytes are kept.
+const STORED_PREFIX_BYTES: usize = 4 << 10;
+
+/// The form in which arguments are kept. A record has a bounded size, whatever a caller sends: of long arguments it has
+/// the beginning, the size and the SHA-256 of the text, as in `{"$truncated": {"bytes": …, "sha256": …, "prefix": …}}`.
+pub fn stored_arguments(arguments: &RawJson) -> RawJson {
+    let text = arguments.get();
+    if text.len() <= MAX_STORED_ARGUMENT_BYTES {
+        return arguments.clone();
+    }
+    let digest: String = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let prefix = &text[..text.floor_char_boundary(STORED_PREFIX_BYTES)];
+    let cut = RawObject::default()
+        .with("bytes", RawJson::of(&text.len()))
+        .with("sha256", digest.as_str())
+        .with("prefix", prefix);
+    RawObject::default().with("$truncated", cut.into_raw()).into_raw()
 }
 
 /// A call that is about to run.

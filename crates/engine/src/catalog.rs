@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use toolhub_core::{FastMap, Mending, RawJson, RawObject, Source, Tool, ToolError, ToolName};
 
-use crate::schema::Schema;
+use crate::schema::{Instance, Schema, Steps};
 use crate::suspicion::{Finding, look_through};
 use crate::tags::Tagger;
 
@@ -49,6 +49,12 @@ impl Entry {
 
     /// Checks arguments against the tool's schema.
     pub fn check(&self, arguments: &RawJson) -> Result<(), ToolError> {
+        let steps = Steps::for_bytes(arguments.get().len());
+        self.check_within(&Instance::new(arguments, &steps))
+    }
+
+    /// The same within the budget of the arguments.
+    pub(crate) fn check_within(&self, arguments: &Instance<'_>) -> Result<(), ToolError> {
         let name = self.tool.name();
         match self.schema() {
             Err(detail) => Err(ToolError::UnusableSchema { tool: name.clone(), detail: detail.clone() }),

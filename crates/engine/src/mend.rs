@@ -1,6 +1,8 @@
 //! Arguments that miss a schema by a hair become what was plainly meant: a near name, a number written as text, one value
 //! where a list is asked. Pure; a value is never invented, and what was changed is told.
 
+use std::cell::Cell;
+
 use serde_json::Value;
 use toolhub_core::lang::Text;
 use toolhub_core::{RawJson, RawObject};
@@ -18,15 +20,16 @@ pub struct Mended {
 
 /// Mends `arguments` by `schema`; `None` where there was nothing that could be mended.
 pub fn mend(schema: &RawJson, arguments: &RawJson) -> Option<Mended> {
-    if arguments.too_deep().is_some() {
+    if arguments.too_deep().is_some() || arguments.get().len() > MAX_MENDED_BYTES {
         return None;
     }
     let root = schema.value();
-    let mut mender = Mender { root: &root, notes: Vec::new(), left: DEEPEST };
+    let mut mender = Mender { root: &root, notes: Vec::new(), left: DEEPEST, work: Cell::new(MAX_WORK) };
     let unpacked = mender.unpacked(arguments, "");
     let object = unpacked.as_ref().unwrap_or(arguments).object()?;
     let mended = mender.object(&root, object, "");
-    (!mender.notes.is_empty()).then(|| Mended { arguments: mended.into_raw(), notes: mender.notes })
+    (!mender.notes.is_empty() && mender.work.get() > 0)
+        .then(|| Mended { arguments: mended.into_raw(), notes: mender.notes })
 }
 
 /// Deeper than this nothing is mended: a schema may point to itself.
@@ -34,11 +37,18 @@ const DEEPEST: usize = 32;
 /// An object with more members than this is left as it is: what each of them was meant for takes the product of all names.
 const MAX_MENDED_MEMBERS: usize = 256;
 
+/// Larger arguments are left as they are.
+const MAX_MENDED_BYTES: usize = 256 << 10;
+/// After looking at so many values, alternatives and options all is left as it is: their product has no bound.
+const MAX_WORK: usize = 100_000;
+
 struct Mender<'s> {
     root: &'s Value,
     notes: Vec<Text>,
     /// How much deeper it may go.
     left: usize,
+    /// How much more it may look at.
+    work: Cell<usize>,
 }
 
 impl<'s> Mender<'s> {
@@ -103,7 +113,7 @@ impl<'s> Mender<'s> {
     }
 
     fn value(&mut self, schema: &'s Value, given: &RawJson, path: &str) -> RawJson {
-        let Some(left) = self.left.checked_sub(1) else { return given.clone() };
+        let Some(left) = self.left.checked_sub(1).filter(|_| self.spend(1)) else { return given.clone() };
         self.left = left;
         let mended = self.fitted(schema, given, path);
         self.left += 1;
@@ -212,6 +222,9 @@ impl<'s> Mender<'s> {
         let (Some(options), Ok(text)) = (schema["enum"].as_array(), given.decode::<String>()) else {
             return given;
         };
+        if !self.spend(options.len()) {
+            return given;
+        }
         let options: Vec<&str> = options.iter().filter_map(Value::as_str).collect();
         if options.contains(&text.as_str()) {
             return given;
@@ -253,6 +266,12 @@ impl<'s> Mender<'s> {
         found
     }
 
+    /// Whether there is so much work left; if there is not, nothing is.
+    fn spend(&self, work: usize) -> bool {
+        self.work.set(self.work.get().saturating_sub(work));
+        self.work.get() > 0
+    }
+
     fn wants(&self, schema: &'s Value) -> Wants<'s> {
         let mut kinds = Vec::new();
         self.kinds(schema, &mut kinds, 4);
@@ -260,7 +279,7 @@ impl<'s> Mender<'s> {
     }
 
     fn kinds(&self, schema: &'s Value, kinds: &mut Vec<&'s str>, depth: usize) {
-        let Some(depth) = depth.checked_sub(1) else { return };
+        let Some(depth) = depth.checked_sub(1).filter(|_| self.spend(1)) else { return };
         let schema = self.resolve(schema);
         match &schema["type"] {
             Value::String(kind) => kinds.push(plain(kind)),

@@ -4,9 +4,11 @@
 use std::time::{Duration, SystemTime};
 
 use toolhub_core::lang::{Lang, Text};
-use toolhub_core::memory::{AttemptNote, CallEnd, CallLog, CallStart, RecordId, Status};
+use toolhub_core::memory::{AttemptNote, CallEnd, CallLog, CallStart, RecordId, Status, stored_arguments};
 use toolhub_core::outcome::AttemptRecord;
-use toolhub_core::{Event, EventKind, EventSink, Outcome, Say as _, ToolCall, ToolError, ToolOutput};
+use toolhub_core::{
+    CallId, Event, EventKind, EventSink, Outcome, Say as _, ToolCall, ToolError, ToolName, ToolOutput,
+};
 
 use crate::mend::Mended;
 use crate::router::Route;
@@ -43,12 +45,14 @@ impl<'a> Record<'a> {
         let candidates = self.route.map(|route| &route.candidates[..]).unwrap_or_default();
         CallStart {
             record: self.record.get_or_insert_with(|| RecordId::at(self.at)).clone(),
-            call: self.call.id.clone(),
-            tool: self.call.tool.clone(),
+            call: stored_id(&self.call.id),
+            tool: stored_name(&self.call.tool),
             // What is sent is what is remembered.
-            arguments: self.mended().map_or(&self.call.arguments, |mended| &mended.arguments).clone(),
-            conversation: self.call.conversation.as_deref().map(str::to_owned),
-            request: self.call.request.clone(),
+            arguments: stored_arguments(
+                self.mended().map_or(&self.call.arguments, |mended| &mended.arguments),
+            ),
+            conversation: self.call.conversation.as_deref().map(|id| prefix(id, MAX_STORED_NAME).to_owned()),
+            request: self.call.request.as_deref().map(|text| prefix(text, MAX_STORED_TEXT).to_owned()),
             strategy: self.route.map(|route| route.strategy.name()).unwrap_or_default().to_owned(),
             candidates: candidates.iter().map(|candidate| candidate.source().clone()).collect(),
             may_change: self.may_change,
@@ -163,7 +167,32 @@ fn output_of(ran: &Ran) -> Option<&ToolOutput> {
 }
 
 fn told(error: &ToolError) -> (String, Text) {
-    (error.kind().to_owned(), Text::new(error.say(Lang::En), error.say(Lang::Zh)))
+    let text = |lang| prefix(&error.say(lang), MAX_STORED_TEXT).to_owned();
+    (error.kind().to_owned(), Text::new(text(Lang::En), text(Lang::Zh)))
+}
+
+/// Of a name or an id that a caller chose so many bytes are kept.
+const MAX_STORED_NAME: usize = 1 << 10;
+/// Of a request or the text of an error so many bytes are kept: an error may quote a whole message.
+const MAX_STORED_TEXT: usize = 8 << 10;
+
+/// The first bytes of a text.
+fn prefix(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}
+
+fn stored_name(tool: &ToolName) -> ToolName {
+    match tool.as_str().len() <= MAX_STORED_NAME {
+        true => tool.clone(),
+        false => ToolName::new(prefix(tool.as_str(), MAX_STORED_NAME)),
+    }
+}
+
+fn stored_id(id: &CallId) -> CallId {
+    match id.as_str().len() <= MAX_STORED_NAME {
+        true => id.clone(),
+        false => CallId::new(prefix(id.as_str(), MAX_STORED_NAME)),
+    }
 }
 
 fn note(attempt: &AttemptRecord) -> AttemptNote {

@@ -224,3 +224,28 @@ async fn retries_stay_within_the_callers_limit() {
     assert_eq!(host.calls(), 2);
     assert!(started.elapsed() < Duration::from_millis(1500));
 }
+
+/// Servers answer with most codes after a tool ran as well; only an unknown method and the checks of headers and version
+/// certainly come before.
+#[tokio::test(start_paused = true)]
+async fn changing_call_goes_to_the_next_server_only_after_refusals_that_precede_execution() {
+    let refused = |code: i64| {
+        let (server, message) = (ServerId::new("a"), "no".to_owned());
+        Act::Fail(ToolError::Protocol { server, code, message, data: None })
+    };
+    let idempotent = json!({"annotations": {"idempotentHint": true}});
+    for (definition, certain, others) in [(json!({}), 1, 0), (idempotent, 1, 1), (read_only(), 1, 1)] {
+        for (codes, expect) in [
+            (&[-32601, -32020, -32022][..], certain),
+            (&[-32602, -32600, -32700, -32021, -32603, -32000, -32042, 1][..], others),
+        ] {
+            for code in codes {
+                let a = Arc::new(FakeHost::server("a").tool("t", definition.clone(), &[refused(*code)]));
+                let b = Arc::new(FakeHost::server("b").tool("t", definition.clone(), &[Act::Reply("b")]));
+                let outcome = bench(&[Arc::clone(&a), Arc::clone(&b)]).call().await;
+                assert_eq!((a.calls(), b.calls()), (1, expect), "{code} {definition}");
+                assert_eq!(outcome.success(), expect == 1, "{code} {definition}");
+            }
+        }
+    }
+}

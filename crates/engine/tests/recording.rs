@@ -10,8 +10,8 @@ use toolhub_core::memory::{CallEnd, CallLog, CallStart, Status};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::{Silence, StoreError};
 use toolhub_core::{
-    BoxFuture, CallContext, Outcome, RawJson, Source, Tool, ToolCall, ToolDefinition, ToolError, ToolHost,
-    ToolOutput,
+    BoxFuture, CallContext, CallId, Lang, Outcome, RawJson, Say as _, Source, Tool, ToolCall, ToolDefinition,
+    ToolError, ToolHost, ToolOutput,
 };
 use toolhub_engine::{Deadlines, Engine, Policy};
 
@@ -40,7 +40,9 @@ impl ToolHost for Host {
 #[derive(Default)]
 struct Log {
     room: bool,
+    starts: Mutex<Vec<CallStart>>,
     written: Mutex<Vec<String>>,
+    errors: Mutex<Vec<String>>,
 }
 
 impl Log {
@@ -50,7 +52,8 @@ impl Log {
 }
 
 impl CallLog for Log {
-    fn begin(&self, _: CallStart) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn begin(&self, start: CallStart) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.starts.lock().unwrap().push(start);
         self.write("begun".to_owned());
         Box::pin(std::future::ready(Ok(())))
     }
@@ -64,6 +67,8 @@ impl CallLog for Log {
         assert_eq!(start.record, end.record);
         let tried = end.attempts.len();
         self.write(format!("noted: {}, {tried}", end.status.name()));
+        self.errors.lock().unwrap().extend(end.error.map(|(_, text)| text.say(Lang::En)));
+        self.starts.lock().unwrap().push(start);
     }
 
     fn has_room(&self) -> bool {
@@ -77,15 +82,48 @@ impl CallLog for Log {
 
 async fn called(room: bool, read_only: bool, arguments: serde_json::Value) -> (Outcome, Vec<String>) {
     let log = Arc::new(Log { room, ..Log::default() });
-    let engine = Engine::new(Policy::default(), Arc::new(Silence)).recording(Arc::clone(&log) as _);
+    let outcome = call_of(&log, read_only, ToolCall::new("t", arguments)).await;
+    let written = log.written.lock().unwrap().clone();
+    (outcome, written)
+}
+
+async fn call_of(log: &Arc<Log>, read_only: bool, call: ToolCall) -> Outcome {
+    let engine = Engine::new(Policy::default(), Arc::new(Silence)).recording(Arc::clone(log) as _);
     let host: Arc<dyn ToolHost> = Arc::new(Host);
     engine.add_host(&host, Deadlines::default());
     let definition = json!({"name": "t", "annotations": {"readOnlyHint": read_only}});
     let definition = ToolDefinition::parse(RawJson::from(definition)).unwrap();
     engine.set_tools(&Source::Native, &[Tool::new(Source::Native, definition)]);
-    let outcome = engine.call(ToolCall::new("t", arguments)).await;
-    let written = log.written.lock().unwrap().clone();
-    (outcome, written)
+    engine.call(call).await
+}
+
+/// Whatever a caller sends, a record has a bounded size, and still tells what was sent.
+#[tokio::test]
+async fn records_of_large_calls_have_a_bounded_size() {
+    for read_only in [true, false] {
+        let log = Arc::new(Log { room: true, ..Log::default() });
+        let (small, large) = (json!({"text": "x".repeat(1_000)}), json!({"text": "长".repeat(1 << 20)}));
+        for arguments in [&small, &large] {
+            assert!(call_of(&log, read_only, ToolCall::new("t", arguments.clone())).await.success());
+        }
+        let mut unknown = ToolCall::new("n".repeat(1 << 20), json!({}));
+        unknown.id = CallId::new("i".repeat(1 << 20));
+        unknown.conversation = Some("c".repeat(1 << 20).into());
+        unknown.request = Some("r".repeat(1 << 20));
+        assert!(!call_of(&log, read_only, unknown).await.success());
+        let starts = log.starts.lock().unwrap();
+        let [first, second, third] = &starts[..] else { panic!("{} records", starts.len()) };
+        assert_eq!(first.arguments.value(), small);
+        let cut = &second.arguments.value()["$truncated"];
+        assert_eq!(cut["bytes"], json!(large.to_string().len()));
+        assert_eq!(cut["sha256"].as_str().map(str::len), Some(64));
+        assert!(cut["prefix"].as_str().unwrap().starts_with(r#"{"text":"长长"#));
+        assert!(second.arguments.get().len() < 16 << 10);
+        let texts = [third.tool.as_str(), third.call.as_str()].map(str::len).into_iter();
+        let more = [&third.conversation, &third.request].into_iter().flatten().map(String::len);
+        assert!(texts.chain(more).all(|len| len <= 8 << 10));
+        assert!(log.errors.lock().unwrap().iter().all(|error| error.len() <= 8 << 10));
+    }
 }
 
 #[tokio::test]

@@ -272,3 +272,28 @@ fn what_is_not_as_approved_is_told_or_held_back() {
         assert_eq!(decide(&changed, by, None), Ok((vec!["a".to_owned()], true)));
     }
 }
+
+/// The schema of a server makes as much work as it can; the other servers still get the call, and all checks together have
+/// one budget.
+#[test]
+fn a_costly_schema_leaves_out_its_own_server_only() {
+    let branches: Vec<Value> = (0..5_000).map(|number| json!({"required": [number.to_string()]})).collect();
+    let rows = |items: Value| json!({"inputSchema": {"type": "object", "properties": {"rows": {"type": "array", "items": items}}}});
+    let mut servers: Vec<FakeHost> = (0..4)
+        .map(|number| {
+            let costly = rows(json!({"anyOf": branches, "title": number.to_string()}));
+            FakeHost::server(&format!("costly{number}")).tool("shared", costly, &[])
+        })
+        .collect();
+    servers.push(FakeHost::server("usual").tool("shared", rows(json!({"minProperties": 1})), &[]));
+    let ids = servers.iter().flat_map(FakeHost::tools).map(|tool| tool.source.to_string()).map(ServerId::new);
+    let policy = Policy { servers: ids.collect(), ..Policy::default() };
+    let catalog = Catalog::new(servers.iter().flat_map(FakeHost::tools).cloned());
+    let arguments = RawJson::from(json!({"rows": vec![json!({"4999": 1}); 200]}));
+    let request = Request { arguments: Some(&arguments), ..Request::named("shared") };
+    let route =
+        route(request, Known { catalog: &catalog, policy: &policy, scores: &Scores::default() }).unwrap();
+    let sources: Vec<String> =
+        route.candidates.iter().map(|candidate| candidate.source().to_string()).collect();
+    assert_eq!(sources, ["usual"]);
+}

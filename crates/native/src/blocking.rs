@@ -1,9 +1,22 @@
-//! Work that blocks, on a thread where it may; whoever stops waiting for it stops it.
+//! Work that blocks a thread: a bounded number of threads, shared fairly between callers. A caller that stops waiting for
+//! its work cancels it.
 
-use std::sync::Arc;
+mod fair_slots;
+
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
-use toolhub_core::ToolError;
+use toolhub_core::{CallContext, ToolError};
+
+use self::fair_slots::{CallerKey, FairSlots};
+
+/// Threads for reading files: for each caller, and in all. They mostly wait for a disk.
+const FILE_SLOTS: (usize, usize) = (16, 64);
+
+tokio::task_local! {
+    static CALLER: CallerKey;
+}
 
 /// Whether nobody waits any more.
 #[derive(Debug, Clone, Default)]
@@ -27,15 +40,116 @@ impl Drop for SetOnDrop {
     }
 }
 
-/// Runs `work` where blocking is allowed. It has to look at its argument from time to time.
+/// Which threads some work may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// It calculates.
+    Cpu,
+    /// It reads files.
+    Files,
+}
+
+impl Work {
+    fn slots(self) -> &'static FairSlots {
+        // One caller may use every core; another one still finds a free slot, and the system shares the cores.
+        static CPU: LazyLock<FairSlots> = LazyLock::new(|| {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            FairSlots::new(cores, 2 * cores)
+        });
+        static FILES: LazyLock<FairSlots> = LazyLock::new(|| FairSlots::new(FILE_SLOTS.0, FILE_SLOTS.1));
+        match self {
+            Self::Cpu => &CPU,
+            Self::Files => &FILES,
+        }
+    }
+}
+
+/// Runs a call so that its blocking work is counted for its caller.
+pub(crate) async fn for_caller<T>(context: &CallContext, call: impl Future<Output = T>) -> T {
+    let caller = match &context.caller {
+        None => CallerKey::Local,
+        Some(caller) => match caller.principal() {
+            Some(principal) => CallerKey::Principal(principal.into()),
+            None => CallerKey::Client(caller.client()),
+        },
+    };
+    CALLER.scope(caller, call).await
+}
+
+/// Runs `work` where blocking is allowed, once it is its caller's turn. It has to look at its argument from time to time.
 pub(crate) async fn run<T: Send + 'static>(
+    kind: Work,
     work: impl FnOnce(&Cancelled) -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
+    let caller = CALLER.try_with(CallerKey::clone).unwrap_or(CallerKey::Local);
+    let slot = kind.slots().acquire(caller).await;
     let cancelled = Cancelled::default();
     let _guard = SetOnDrop(cancelled.clone());
-    match tokio::task::spawn_blocking(move || work(&cancelled)).await {
+    let blocking = move || {
+        // The slot is free when the work has ended, even if nobody waits for it any more.
+        let _slot = slot;
+        work(&cancelled)
+    };
+    match tokio::task::spawn_blocking(blocking).await {
         Ok(result) => result,
         Err(failure) if failure.is_panic() => Err(ToolError::Panicked),
         Err(_) => Err(ToolError::Cancelled),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolhub_core::ports::Silence;
+    use toolhub_core::{BoxFuture, CallId, CallerLink, RawJson, RawObject};
+
+    use super::*;
+
+    struct Ann(RawObject);
+
+    impl toolhub_core::Caller for Ann {
+        fn client(&self) -> u64 {
+            7
+        }
+
+        fn capabilities(&self) -> RawJson {
+            RawJson::null()
+        }
+
+        fn meta(&self) -> &RawObject {
+            &self.0
+        }
+
+        fn extras(&self) -> &RawObject {
+            &self.0
+        }
+
+        fn takes_questions_as_results(&self) -> bool {
+            false
+        }
+
+        fn progress(&self, _: &RawJson) {}
+
+        fn notify(&self, _: &str, _: Option<&RawJson>) {}
+
+        fn principal(&self) -> Option<&str> {
+            Some("ann")
+        }
+
+        fn ask(&self, _: String, _: Option<RawJson>) -> BoxFuture<'_, Result<RawJson, (i64, String)>> {
+            Box::pin(std::future::ready(Ok(RawJson::null())))
+        }
+    }
+
+    #[tokio::test]
+    async fn work_is_counted_for_the_principal_of_the_call() {
+        let caller = Some(CallerLink::new(Arc::new(Ann(RawObject::default()))));
+        let mut context =
+            CallContext { call: CallId::fresh(), conversation: None, caller, events: Arc::new(Silence) };
+        let key = || async { CALLER.with(CallerKey::clone) };
+        assert_eq!(for_caller(&context, key()).await, CallerKey::Principal("ann".into()));
+        context.caller = None;
+        assert_eq!(for_caller(&context, key()).await, CallerKey::Local);
+        let ran = for_caller(&context, run(Work::Cpu, |_| Ok(1))).await;
+        assert_eq!(ran.ok(), Some(1));
     }
 }

@@ -9,6 +9,7 @@ use toolhub_core::{
     BoxFuture, CallContext, NativeTool, RawJson, Source, Tool, ToolError, ToolHost, ToolName, ToolOutput,
 };
 
+use crate::blocking;
 use crate::tagged::tags_of;
 
 /// Holds native tools by name, and runs them. Tools may be added and removed while calls run; a call that has begun
@@ -88,7 +89,7 @@ impl ToolHost for NativeHost {
             match code {
                 Some(code) => {
                     context.sending();
-                    code.call(arguments.clone(), context).await
+                    blocking::for_caller(context, code.call(arguments.clone(), context)).await
                 }
                 // Removed since the catalog was built.
                 None => Err(ToolError::UnknownTool(Box::new(UnknownTool {

@@ -2,8 +2,8 @@
 
 use toolhub_core::approval::Approval;
 use toolhub_core::conversation::{ConversationSummary, Role, Turn, TurnQuery};
-use toolhub_core::memory::CallQuery;
-use toolhub_core::{Source, ToolName};
+use toolhub_core::memory::{CallQuery, stored_arguments};
+use toolhub_core::{RawJson, Source, ToolName};
 
 use crate::rows::{COLUMNS, Columns, arguments_hash, from_micros, json, micros, place};
 
@@ -114,7 +114,12 @@ pub(crate) fn calls(dialect: Dialect, query: &CallQuery, dead: &[i64]) -> (Strin
     wanted.compare("tool", "=", text(&query.tool));
     wanted.compare("conversation", "=", text(&query.conversation));
     wanted.compare(&status, "=", query.status.map(|status| Value::Text(status.name().to_owned())));
-    let hash = query.arguments.as_deref().map(arguments_hash);
+    // Long arguments are kept in part; those that are looked for are cut in the same way.
+    let stored = |arguments: &str| match RawJson::parse(arguments) {
+        Ok(arguments) => arguments_hash(stored_arguments(&arguments).get()),
+        Err(_) => arguments_hash(arguments),
+    };
+    let hash = query.arguments.as_deref().map(stored);
     wanted.compare("arguments_hash", "=", hash.map(Value::Int));
     wanted.compare("began", ">=", query.since.map(|since| Value::Int(micros(since))));
     wanted.compare("record", ">", record(&query.after));

@@ -5,6 +5,7 @@ mod alone;
 mod policy;
 mod side_by_side;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use toolhub_core::error::UnknownTool;
@@ -18,6 +19,7 @@ use self::side_by_side::{Choice, Lineup};
 use crate::catalog::{Catalog, Entry};
 use crate::mend::{Mended, mend};
 use crate::near::near_names;
+use crate::schema::{Instance, Steps};
 use crate::score::{Score, Scores};
 
 pub use self::policy::{Policy, Strategy};
@@ -132,9 +134,13 @@ fn route_among(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolErro
     let mut reasons = Vec::new();
     let only = only_server(request.source, policy, &mut reasons);
     let capability = (request.by == CallBy::Capability).then_some(request.tool);
+    // However many candidates there are, all of their checks together have one budget.
+    let steps = Steps::for_bytes(request.arguments.map_or(0, |arguments| arguments.get().len()));
+    let arguments = request.arguments.map(|arguments| Instance::new(arguments, &steps));
+    let check = ArgumentCheck { arguments, mending: request.mending, mended: RefCell::default() };
     let fitting = match capability {
-        None => by_name(request, known, (only, &mut reasons))?,
-        Some(capability) => by_capability((capability, request), known, (only, &mut reasons))?,
+        None => by_name((request, &check), known, (only, &mut reasons))?,
+        Some(capability) => by_capability((capability, request, &check), known, (only, &mut reasons))?,
     };
     if request.explained && only.is_none() && capability.is_none() {
         reasons.push(order_text(policy, &fitting));
@@ -147,11 +153,7 @@ fn route_among(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolErro
         .iter()
         .enumerate()
         .map(|(place, entry)| {
-            // Whoever is here accepts the arguments, as they are or mended.
-            let mended = match request.mending {
-                Mending::Off => None,
-                Mending::On => suited(entry, request).ok().flatten(),
-            };
+            let mended = check.mended_for(entry);
             let why = match request.explained {
                 true => why(entry, (place, standing), &lineup),
                 false => Text::default(),
@@ -164,7 +166,7 @@ fn route_among(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolErro
 
 /// Those called by that name whose schema accepts the arguments, in the routing order.
 fn by_name<'a>(
-    request: Request<'_>,
+    (request, check): (Request<'_>, &ArgumentCheck<'_>),
     known: Known<'a>,
     (only, reasons): (Option<&ServerId>, &mut Vec<Text>),
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
@@ -179,12 +181,12 @@ fn by_name<'a>(
     if group.is_empty() {
         return Err(unknown(request.tool, only, &named, known.catalog));
     }
-    fitting(request, &trusted(group, reasons)?, reasons)
+    fitting(check, &trusted(group, reasons)?, reasons)
 }
 
 /// Those that are good for that and know every argument they are given, in the routing order.
 fn by_capability<'a>(
-    (capability, request): (&str, Request<'_>),
+    (capability, request, check): (&str, Request<'_>, &ArgumentCheck<'_>),
     known: Known<'a>,
     (only, reasons): (Option<&ServerId>, &mut Vec<Text>),
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
@@ -202,8 +204,11 @@ fn by_capability<'a>(
     let have = groups.iter().map(|(_, count, _)| count).sum();
     let group = groups.into_iter().flat_map(|(.., entries)| entries);
     let fits = |entry: &Arc<Entry>| {
-        request.arguments.is_none_or(|given| match suited(entry, request) {
-            Ok(mended) => entry.knows_all(mended.as_ref().map_or(given, |mended| &mended.arguments)),
+        request.arguments.is_none_or(|given| match check.accepts(entry) {
+            Ok(_) => {
+                let mended = check.mended_for(entry);
+                entry.knows_all(mended.as_ref().map_or(given, |mended| &mended.arguments))
+            }
             Err(_) => false,
         })
     };
@@ -316,16 +321,16 @@ fn ordered<'a>(tools: impl Iterator<Item = &'a Arc<Entry>>, policy: &Policy) -> 
 
 /// Those whose schema accepts the arguments. Where nobody's does, the first one's complaint is the answer.
 fn fitting<'a>(
-    request: Request<'_>,
+    check: &ArgumentCheck<'_>,
     group: &[&'a Arc<Entry>],
     reasons: &mut Vec<Text>,
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
     let mut fitting = Vec::with_capacity(group.len());
     let mut complaint = None;
     for entry in group {
-        match suited(entry, request) {
+        match check.accepts(entry) {
             Ok(mended) => {
-                if mended.is_some() {
+                if mended {
                     let source = &entry.tool.source;
                     reasons.push(Text::new(
                         format!("the arguments were mended to fit the schema of {source}"),
@@ -350,28 +355,54 @@ fn fitting<'a>(
     }
 }
 
-/// Whether a tool accepts the arguments: as they are, or mended where that is wanted.
-fn suited(entry: &Entry, request: Request<'_>) -> Result<Option<Mended>, ToolError> {
-    let Some(arguments) = request.arguments else { return Ok(None) };
-    if entry.surely_takes(arguments, request.mending) {
-        return Ok(None);
+/// Checks the arguments of one call against the schemas of its candidates.
+struct ArgumentCheck<'a> {
+    arguments: Option<Instance<'a>>,
+    mending: Mending,
+    /// What was mended, and for which candidate.
+    mended: RefCell<Vec<(Arc<Entry>, Mended)>>,
+}
+
+impl ArgumentCheck<'_> {
+    /// Whether a tool accepts the arguments: `true` says that they had to be mended.
+    fn accepts(&self, entry: &Arc<Entry>) -> Result<bool, ToolError> {
+        let mended = match &self.arguments {
+            Some(arguments) => arguments.steps().with_half(|| self.suited(entry, arguments))?,
+            None => None,
+        };
+        let is_mended = mended.is_some();
+        self.mended.borrow_mut().extend(mended.map(|mended| (Arc::clone(entry), mended)));
+        Ok(is_mended)
     }
-    let checked = entry.check(arguments);
-    if request.mending == Mending::Off {
-        return checked.map(|()| None);
+
+    /// What a tool that accepts the arguments is given instead of them.
+    fn mended_for(&self, entry: &Arc<Entry>) -> Option<Mended> {
+        let all = self.mended.borrow();
+        all.iter().find(|(of, _)| Arc::ptr_eq(of, entry)).map(|(_, mended)| mended.clone())
     }
-    // Most schemas let pass what they do not know, and the tool never sees it.
-    let fits = checked.is_ok() && entry.knows_all(arguments);
-    if fits {
-        return Ok(None);
-    }
-    match mend(entry.tool.definition.input_schema(), arguments) {
-        Some(mended) => match entry.check(&mended.arguments) {
-            Ok(()) => Ok(Some(mended)),
-            Err(_) if checked.is_ok() => Ok(None),
-            Err(error) => Err(error),
-        },
-        None => checked.map(|()| None),
+
+    fn suited(&self, entry: &Entry, arguments: &Instance<'_>) -> Result<Option<Mended>, ToolError> {
+        let raw = arguments.raw();
+        if entry.surely_takes(raw, self.mending) {
+            return Ok(None);
+        }
+        let checked = entry.check_within(arguments);
+        if self.mending == Mending::Off {
+            return checked.map(|()| None);
+        }
+        // Most schemas let pass what they do not know, and the tool never sees it.
+        let fits = checked.is_ok() && entry.knows_all(raw);
+        if fits {
+            return Ok(None);
+        }
+        match mend(entry.tool.definition.input_schema(), raw) {
+            Some(mended) => match entry.check_within(&Instance::new(&mended.arguments, arguments.steps())) {
+                Ok(()) => Ok(Some(mended)),
+                Err(_) if checked.is_ok() => Ok(None),
+                Err(error) => Err(error),
+            },
+            None => checked.map(|()| None),
+        }
     }
 }
 

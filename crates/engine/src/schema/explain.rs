@@ -1,13 +1,13 @@
-//! What is wrong with arguments, in a bounded number of problems of a bounded length, found in bounded time: the arguments
-//! come from callers, and what is told of them must not cost more than they did.
+//! What is wrong with arguments, in a bounded number of problems of a bounded length. The step budget bounds the time.
 
 use std::fmt::{self, Write as _};
 
-use jsonschema::error::{TypeKind, ValidationErrorKind};
-use jsonschema::{ValidationError, Validator};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toolhub_core::error::{ArgumentProblem, Expected};
 
+use super::budget::{Exhausted, Steps};
+use super::compile::{Keyword, Node, NodeId, Program};
+use super::evaluate::{Evaluation, Verdict};
 use crate::near::near_names;
 
 /// More problems than this are counted and not told.
@@ -18,89 +18,325 @@ const MAX_VALUE_CHARS: usize = 80;
 const MAX_RULE_CHARS: usize = 240;
 /// More allowed values than this are not listed.
 const MAX_OPTIONS: usize = 16;
-/// The validator collects every problem there is before it tells the first. In arguments of more values than this only one
-/// is looked for.
-const MAX_EXPLAINED_VALUES: usize = 10_000;
+/// Among more parameters than this no near name is looked for.
+const MAX_COMPARED_NAMES: usize = 512;
 
 /// What is needed to explain why arguments do not fit.
 pub(super) struct Explainer<'a> {
-    pub(super) validator: &'a Validator,
+    pub(super) program: &'a Program,
+    pub(super) steps: &'a Steps,
     /// The names of the schema's own properties.
     pub(super) properties: &'a [String],
-    /// Whether the schema has alternatives: all problems of all of them are collected even where one is looked for.
-    pub(super) alternatives: bool,
 }
 
-impl Explainer<'_> {
+impl<'a> Explainer<'a> {
     /// The problems of arguments that do not fit.
-    pub(super) fn problems(&self, arguments: &Value) -> Vec<ArgumentProblem> {
-        let mut found = Problems::default();
-        if values_in(arguments, MAX_EXPLAINED_VALUES) < MAX_EXPLAINED_VALUES {
-            for error in self.validator.iter_errors(arguments) {
-                self.explain(&error, arguments, &mut found);
-            }
-        } else if self.alternatives {
-            let rule = "as its schema says; they are too large to tell which part is not";
+    pub(super) fn problems(&self, arguments: &'a Value) -> Vec<ArgumentProblem> {
+        let mut search = Search {
+            explainer: self,
+            evaluation: Evaluation::explaining(self.program, self.steps),
+            found: Problems::default(),
+            arguments,
+        };
+        let complete = search.node(self.program.root, arguments, Path::Root).is_ok();
+        let mut found = search.found;
+        if found.told.is_empty() {
+            let rule = match complete {
+                true => "as its schema says",
+                false => "as its schema says; they are too large to tell which part is not",
+            };
             found.add(|| problem("", Expected::Rule(rule.to_owned()), None));
-        } else if let Err(error) = self.validator.validate(arguments) {
-            self.explain(&error, arguments, &mut found);
         }
         found.into_list()
-    }
-
-    /// The problems of arguments whose names are not all known.
-    pub(super) fn unknown<'n>(
-        &self,
-        names: impl Iterator<Item = &'n str>,
-        given: &[&str],
-    ) -> Vec<ArgumentProblem> {
-        let mut found = Problems::default();
-        for name in names {
-            found.add(|| {
-                let near = self.meant(name, |known| given.contains(&known));
-                problem(name, Expected::Absent { near }, None)
-            });
-        }
-        found.into_list()
-    }
-
-    fn explain(&self, error: &ValidationError<'_>, arguments: &Value, found: &mut Problems) {
-        let path = || path_of(error.instance_path().as_str());
-        let one = |expected: Expected| problem(&path(), expected, Some(short_json(error.instance())));
-        match error.kind() {
-            ValidationErrorKind::Required { property } => found.add(|| {
-                let name = property.as_str().map_or_else(|| short_json(property), str::to_owned);
-                problem(&join(&path(), &name), Expected::Present, None)
-            }),
-            ValidationErrorKind::AdditionalProperties { unexpected }
-            | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
-                for name in unexpected {
-                    found.add(|| {
-                        let path = path();
-                        let near = match path.is_empty() {
-                            true => self.meant(name, |known| arguments.get(known).is_some()),
-                            false => None,
-                        };
-                        problem(&join(&path, name), Expected::Absent { near }, None)
-                    });
-                }
-            }
-            ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-                found.add(|| match alternatives(context, error) {
-                    Some(types) => one(Expected::Type(types)),
-                    None => one(Expected::Rule("one of the forms its schema allows".to_owned())),
-                });
-            }
-            kind => found.add(|| {
-                one(expected(kind).unwrap_or_else(|| Expected::Rule(clipped(error, MAX_RULE_CHARS))))
-            }),
-        }
     }
 
     /// The parameter that an unknown argument was probably meant for: a near name that is not given itself.
-    fn meant(&self, name: &str, given: impl Fn(&str) -> bool) -> Option<String> {
-        let free = self.properties.iter().map(String::as_str).filter(|known| !given(known));
+    fn meant(&self, name: &str, given: &Value) -> Option<String> {
+        if self.properties.len() > MAX_COMPARED_NAMES {
+            return None;
+        }
+        let free = self.properties.iter().map(String::as_str).filter(|known| given.get(known).is_none());
         near_names(name, free, 1).pop()
+    }
+}
+
+/// Where in the arguments a value is.
+#[derive(Clone, Copy)]
+enum Path<'a> {
+    Root,
+    Member(&'a Path<'a>, &'a str),
+    Item(&'a Path<'a>, usize),
+}
+
+impl Path<'_> {
+    /// As people write it: `data[0].name`.
+    fn text(&self) -> String {
+        match self {
+            Self::Root => String::new(),
+            Self::Member(parent, name) => {
+                let path = parent.text();
+                // What is behind that is cut off in any case.
+                if path.len() > 4 * MAX_VALUE_CHARS { path } else { join(&path, &short(name)) }
+            }
+            Self::Item(parent, index) => format!("{}[{index}]", parent.text()),
+        }
+    }
+}
+
+/// Looks for everything that is wrong.
+struct Search<'a, 'e> {
+    explainer: &'e Explainer<'a>,
+    evaluation: Evaluation<'a>,
+    found: Problems,
+    arguments: &'a Value,
+}
+
+impl<'a> Search<'a, '_> {
+    /// Adds what is wrong with a value that does not fit a subschema.
+    fn node(&mut self, id: NodeId, value: &Value, path: Path<'_>) -> Result<(), Exhausted> {
+        if self.found.is_full() {
+            self.found.more += 1;
+            return Ok(());
+        }
+        let node = self.evaluation.node_of(id);
+        for keyword in &node.keywords {
+            if self.evaluation.keyword(node, keyword, value)? == Verdict::Invalid {
+                self.keyword((node, keyword), value, path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same, if it does not fit.
+    fn unless_valid(&mut self, id: NodeId, value: &Value, path: Path<'_>) -> Result<(), Exhausted> {
+        match self.evaluation.node(id, value)? {
+            Verdict::Invalid => self.node(id, value, path),
+            Verdict::Undecided | Verdict::Valid => Ok(()),
+        }
+    }
+
+    fn keyword(
+        &mut self,
+        (node, keyword): (&'a Node, &'a Keyword),
+        value: &Value,
+        path: Path<'_>,
+    ) -> Result<(), Exhausted> {
+        match (keyword, value) {
+            (Keyword::Reference(target), _) => self.node(*target, value, path)?,
+            (Keyword::AllOf(branches), _) => {
+                for branch in branches {
+                    self.unless_valid(*branch, value, path)?;
+                }
+            }
+            (Keyword::AnyOf(branches), _) => self.alternatives(branches, value, path)?,
+            (Keyword::OneOf(branches), _) => {
+                let mut valid = 0;
+                for branch in branches {
+                    valid += usize::from(self.evaluation.node(*branch, value)? == Verdict::Valid);
+                }
+                if valid > 1 {
+                    self.rule(
+                        format_args!("exactly one of the forms its schema allows, not several"),
+                        value,
+                        path,
+                    );
+                } else {
+                    self.alternatives(branches, value, path)?;
+                }
+            }
+            (Keyword::If { condition, then, otherwise }, _) => {
+                let holds = self.evaluation.node(*condition, value)? == Verdict::Valid;
+                if let Some(branch) = if holds { then } else { otherwise } {
+                    self.node(*branch, value, path)?;
+                }
+            }
+            (Keyword::DependentSchemas(dependencies), Value::Object(members)) => {
+                for (_, schema) in dependencies.iter().filter(|(name, _)| members.contains_key(name)) {
+                    self.unless_valid(*schema, value, path)?;
+                }
+            }
+            (Keyword::Items { prefix, rest }, Value::Array(items)) => {
+                for (index, item) in items.iter().enumerate() {
+                    if let Some(schema) = prefix.get(index).or(rest.as_ref()) {
+                        self.unless_valid(*schema, item, Path::Item(&path, index))?;
+                    }
+                }
+            }
+            (Keyword::Properties { .. }, Value::Object(members)) => self.members(keyword, members, path)?,
+            (Keyword::UnevaluatedProperties(schema), Value::Object(members)) => {
+                for name in self.evaluation.unevaluated_names(node, (members, value))? {
+                    if let Some(member) = members.get(name) {
+                        self.member(*schema, (name, member), path)?;
+                    }
+                }
+            }
+            (Keyword::Required(names), Value::Object(members)) => {
+                for name in names.iter().filter(|name| !members.contains_key(*name)) {
+                    self.missing(name, path);
+                }
+            }
+            (Keyword::DependentRequired(dependencies), Value::Object(members)) => {
+                for (_, names) in dependencies.iter().filter(|(name, _)| members.contains_key(name)) {
+                    for name in names.iter().filter(|name| !members.contains_key(*name)) {
+                        self.missing(name, path);
+                    }
+                }
+            }
+            (Keyword::PropertyNames(schema), Value::Object(members)) => {
+                for name in members.keys() {
+                    if self.evaluation.name(name, *schema)? == Verdict::Invalid {
+                        self.rule(format_args!("without a name like `{}`", short(name)), value, path);
+                    }
+                }
+            }
+            _ => self.found.add(|| {
+                let expected = self.explainer.expected(keyword);
+                problem(&path.text(), expected, Some(short_json(value)))
+            }),
+        }
+        Ok(())
+    }
+
+    fn members(
+        &mut self,
+        keyword: &'a Keyword,
+        members: &Map<String, Value>,
+        path: Path<'_>,
+    ) -> Result<(), Exhausted> {
+        let Keyword::Properties { named, additional, .. } = keyword else { return Ok(()) };
+        for (name, member) in members {
+            if self.evaluation.member(keyword, name, member)? != Verdict::Invalid {
+                continue;
+            }
+            match named.get(name).or(additional.as_ref()) {
+                Some(schema) if self.evaluation.node(*schema, member)? == Verdict::Invalid => {
+                    self.member(*schema, (name, member), path)?;
+                }
+                // One of the patterns speaks of it.
+                _ => self.rule(
+                    format_args!("what the schema allows for such a name"),
+                    member,
+                    Path::Member(&path, name),
+                ),
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong with one member that does not fit.
+    fn member(
+        &mut self,
+        schema: NodeId,
+        (name, value): (&str, &Value),
+        path: Path<'_>,
+    ) -> Result<(), Exhausted> {
+        if !self.evaluation.node_of(schema).is_never() {
+            return self.unless_valid(schema, value, Path::Member(&path, name));
+        }
+        let (explainer, arguments) = (self.explainer, self.arguments);
+        self.found.add(|| {
+            let near = match path {
+                Path::Root => explainer.meant(name, arguments),
+                _ => None,
+            };
+            problem(&Path::Member(&path, name).text(), Expected::Absent { near }, None)
+        });
+        Ok(())
+    }
+
+    fn missing(&mut self, name: &str, path: Path<'_>) {
+        self.found.add(|| problem(&Path::Member(&path, name).text(), Expected::Present, None));
+    }
+
+    fn rule(&mut self, rule: fmt::Arguments<'_>, value: &Value, path: Path<'_>) {
+        self.found.add(|| {
+            let expected = Expected::Rule(clipped(rule, MAX_RULE_CHARS));
+            problem(&path.text(), expected, Some(short_json(value)))
+        });
+    }
+
+    /// No alternative fits: the types that would have done, if every alternative failed for the type alone.
+    fn alternatives(&mut self, branches: &[NodeId], value: &Value, path: Path<'_>) -> Result<(), Exhausted> {
+        let mut types: Vec<String> = Vec::new();
+        for branch in branches {
+            match self.wrong_type(*branch, value)? {
+                Some(names) => {
+                    for name in names {
+                        if !types.contains(name) {
+                            types.push(name.clone());
+                        }
+                    }
+                }
+                None => {
+                    self.rule(format_args!("one of the forms its schema allows"), value, path);
+                    return Ok(());
+                }
+            }
+        }
+        self.found.add(|| problem(&path.text(), Expected::Type(types), Some(short_json(value))));
+        Ok(())
+    }
+
+    /// The types that a subschema wants, if a value fails for its type alone.
+    fn wrong_type(&mut self, id: NodeId, value: &Value) -> Result<Option<&'a [String]>, Exhausted> {
+        let mut node = self.evaluation.node_of(id);
+        // References are followed so often.
+        for _ in 0..8 {
+            let mut failed = None;
+            for keyword in &node.keywords {
+                if self.evaluation.keyword(node, keyword, value)? == Verdict::Invalid
+                    && failed.replace(keyword).is_some()
+                {
+                    return Ok(None);
+                }
+            }
+            match failed {
+                Some(Keyword::Type(types)) => return Ok(Some(&types.names)),
+                Some(Keyword::Reference(target)) => node = self.evaluation.node_of(*target),
+                _ => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Explainer<'_> {
+    /// What a keyword that says something of one value expects of it.
+    fn expected(&self, keyword: &Keyword) -> Expected {
+        let rule = |text: fmt::Arguments<'_>| Expected::Rule(clipped(text, MAX_RULE_CHARS));
+        match keyword {
+            Keyword::Type(types) => Expected::Type(types.names.clone()),
+            Keyword::Enum(options) => {
+                let mut listed: Vec<String> =
+                    options.values.iter().take(MAX_OPTIONS).map(short_json).collect();
+                if options.values.len() > MAX_OPTIONS {
+                    listed.push(format!("… ({})", options.values.len()));
+                }
+                Expected::OneOf(listed)
+            }
+            Keyword::Minimum { limit, exclusive: false } => rule(format_args!("≥ {limit}")),
+            Keyword::Minimum { limit, exclusive: true } => rule(format_args!("> {limit}")),
+            Keyword::Maximum { limit, exclusive: false } => rule(format_args!("≤ {limit}")),
+            Keyword::Maximum { limit, exclusive: true } => rule(format_args!("< {limit}")),
+            Keyword::MultipleOf(of) => rule(format_args!("a multiple of {of}")),
+            Keyword::Pattern(id) => rule(format_args!("text matching /{}/", self.program.patterns.text(*id))),
+            Keyword::MinLength(min) => rule(format_args!("at least {min} characters long")),
+            Keyword::MaxLength(max) => rule(format_args!("at most {max} characters long")),
+            Keyword::MinItems(min) => rule(format_args!("at least {min} items long")),
+            Keyword::MaxItems(max) => rule(format_args!("at most {max} items long")),
+            Keyword::UniqueItems => rule(format_args!("without repeated items")),
+            Keyword::Contains { min, max: None, .. } => {
+                rule(format_args!("a list with at least {min} items of the form its schema asks for"))
+            }
+            Keyword::Contains { min, max: Some(max), .. } => {
+                rule(format_args!("a list with {min} to {max} items of the form its schema asks for"))
+            }
+            Keyword::MinProperties(min) => rule(format_args!("at least {min} members")),
+            Keyword::MaxProperties(max) => rule(format_args!("at most {max} members")),
+            Keyword::UnevaluatedItems(_) => rule(format_args!("without further items")),
+            Keyword::Not(_) => rule(format_args!("not of a form that its schema excludes")),
+            _ => rule(format_args!("as its schema says")),
+        }
     }
 }
 
@@ -112,12 +348,16 @@ struct Problems {
 }
 
 impl Problems {
+    fn is_full(&self) -> bool {
+        self.told.len() >= MAX_PROBLEMS
+    }
+
     /// Adds one; it is made only if it is told.
     fn add(&mut self, make: impl FnOnce() -> ArgumentProblem) {
-        if self.told.len() < MAX_PROBLEMS {
-            self.told.push(make());
-        } else {
+        if self.is_full() {
             self.more += 1;
+        } else {
+            self.told.push(make());
         }
     }
 
@@ -131,96 +371,6 @@ impl Problems {
 
 fn problem(argument: &str, expected: Expected, came: Option<String>) -> ArgumentProblem {
     ArgumentProblem { argument: short(argument), expected, came }
-}
-
-/// How many values there are in a value, counted up to a limit.
-fn values_in(value: &Value, limit: usize) -> usize {
-    let mut count = 1;
-    match value {
-        Value::Array(items) => {
-            for item in items {
-                if count >= limit {
-                    return limit;
-                }
-                count += values_in(item, limit - count);
-            }
-        }
-        Value::Object(members) => {
-            for member in members.values() {
-                if count >= limit {
-                    return limit;
-                }
-                count += values_in(member, limit - count);
-            }
-        }
-        _ => {}
-    }
-    count
-}
-
-fn expected(kind: &ValidationErrorKind) -> Option<Expected> {
-    let rule = |text: fmt::Arguments<'_>| Some(Expected::Rule(clipped(text, MAX_RULE_CHARS)));
-    match kind {
-        ValidationErrorKind::Type { kind } => Some(Expected::Type(types_of(kind))),
-        ValidationErrorKind::Enum { options } => {
-            let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
-            let mut listed: Vec<String> = options.iter().take(MAX_OPTIONS).map(short_json).collect();
-            if options.len() > MAX_OPTIONS {
-                listed.push(format!("… ({})", options.len()));
-            }
-            Some(Expected::OneOf(listed))
-        }
-        ValidationErrorKind::Constant { expected_value } => {
-            Some(Expected::OneOf(vec![short_json(expected_value)]))
-        }
-        ValidationErrorKind::Minimum { limit } => rule(format_args!("≥ {limit}")),
-        ValidationErrorKind::Maximum { limit } => rule(format_args!("≤ {limit}")),
-        ValidationErrorKind::ExclusiveMinimum { limit } => rule(format_args!("> {limit}")),
-        ValidationErrorKind::ExclusiveMaximum { limit } => rule(format_args!("< {limit}")),
-        ValidationErrorKind::Pattern { pattern } => rule(format_args!("text matching /{pattern}/")),
-        _ => None,
-    }
-}
-
-fn types_of(kind: &TypeKind) -> Vec<String> {
-    match kind {
-        TypeKind::Single(one) => vec![one.to_string()],
-        TypeKind::Multiple(many) => many.iter().map(|one| one.to_string()).collect(),
-    }
-}
-
-/// The types that would have done, where every alternative failed for the value's type alone.
-fn alternatives(context: &[Vec<ValidationError<'_>>], parent: &ValidationError<'_>) -> Option<Vec<String>> {
-    let mut types = Vec::new();
-    for branch in context {
-        let [error] = branch.as_slice() else { return None };
-        let ValidationErrorKind::Type { kind } = error.kind() else { return None };
-        if error.instance_path().as_str() != parent.instance_path().as_str() {
-            return None;
-        }
-        types.extend(types_of(kind));
-    }
-    types.dedup();
-    types.truncate(MAX_OPTIONS);
-    Some(types)
-}
-
-/// A JSON pointer as people write a path: `/data/0/name` is `data[0].name`.
-fn path_of(pointer: &str) -> String {
-    let mut path = String::new();
-    for step in pointer.split('/').skip(1) {
-        // What is behind that is cut off in any case.
-        if path.len() > 4 * MAX_VALUE_CHARS {
-            break;
-        }
-        let step = short(&step.replace("~1", "/").replace("~0", "~"));
-        if step.bytes().all(|byte| byte.is_ascii_digit()) && !path.is_empty() {
-            let _ = write!(path, "[{step}]");
-        } else {
-            path = join(&path, &step);
-        }
-    }
-    path
 }
 
 fn join(path: &str, name: &str) -> String {
@@ -276,13 +426,8 @@ mod tests {
         assert_eq!(short(&"x".repeat(MAX_VALUE_CHARS)), "x".repeat(MAX_VALUE_CHARS));
         let cut = short(&"长".repeat(MAX_VALUE_CHARS + 1));
         assert_eq!((cut.chars().count(), cut.chars().last()), (MAX_VALUE_CHARS, Some('…')));
-        assert_eq!(path_of("/data/0/name~1x/1"), "data[0].name/x[1]");
-    }
-
-    #[test]
-    fn values_are_counted_up_to_a_limit() {
-        let value = serde_json::json!({"a": [1, 2, {"b": 3}], "c": null});
-        assert_eq!(values_in(&value, 100), 7);
-        assert_eq!(values_in(&value, 4), 4);
+        let (data, first) = (Path::Member(&Path::Root, "data"), 0);
+        let first = Path::Item(&data, first);
+        assert_eq!(Path::Item(&Path::Member(&first, "name/x"), 1).text(), "data[0].name/x[1]");
     }
 }

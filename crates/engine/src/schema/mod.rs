@@ -1,25 +1,38 @@
-//! Checking arguments against a tool's JSON Schema, and saying what is wrong in words a caller can act on.
+//! Checks arguments against a tool's JSON Schema, and says what is wrong in words a caller can act on. The schema comes
+//! from a server and the arguments from a caller, so the work of a check is counted and bounded.
 
 #[cfg(test)]
 mod attacks;
-mod cost;
+mod budget;
+mod canonical;
+mod compile;
+#[cfg(test)]
+mod conformance;
+mod evaluate;
 mod explain;
+mod number;
+mod pattern;
 mod plain;
+mod references;
 
+use std::cell::OnceCell;
+use std::collections::HashSet;
 use std::sync::OnceLock;
 
-use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use toolhub_core::RawJson;
 use toolhub_core::error::{ArgumentProblem, Expected};
 use toolhub_core::json::MAX_DEPTH;
 
-use self::cost::is_explosive;
+use self::budget::Exhausted;
+pub(crate) use self::budget::Steps;
+use self::compile::{Program, compile};
+use self::evaluate::{Evaluation, Verdict};
 use self::explain::{Explainer, short};
 use self::plain::Form;
 
-/// With more unknown arguments than this no tree is made of them to find other problems.
-const MAX_UNKNOWN: usize = 64;
+/// How many bytes of arguments are read into a tree in the time of one step.
+const PARSED_BYTES_PER_STEP: usize = 1;
 
 /// A compiled schema.
 #[derive(Debug)]
@@ -27,40 +40,63 @@ pub(crate) struct Schema {
     /// As it was written.
     raw: RawJson,
     /// Made when it is first needed: what is plain may never need it, and it is large.
-    validator: OnceLock<Result<Validator, String>>,
+    program: OnceLock<Result<Program, String>>,
+    /// In their order.
     properties: Vec<String>,
-    /// Whether no argument but these properties is allowed.
-    closed: bool,
-    /// Whether it has alternatives anywhere.
-    alternatives: bool,
+    names: HashSet<String>,
     /// The same, as far as it is plain enough to be checked without a tree.
     plain: Option<Form>,
+}
+
+/// Arguments that are checked, perhaps against several schemas: read into a tree once, within one budget.
+pub(crate) struct Instance<'a> {
+    raw: &'a RawJson,
+    tree: OnceCell<Value>,
+    steps: &'a Steps,
+}
+
+impl<'a> Instance<'a> {
+    pub(crate) fn new(raw: &'a RawJson, steps: &'a Steps) -> Self {
+        Self { raw, tree: OnceCell::new(), steps }
+    }
+
+    /// The arguments as they were written.
+    pub(crate) fn raw(&self) -> &'a RawJson {
+        self.raw
+    }
+
+    /// The budget.
+    pub(crate) fn steps(&self) -> &'a Steps {
+        self.steps
+    }
+
+    fn tree(&self) -> Result<&Value, Exhausted> {
+        if self.tree.get().is_none() {
+            self.steps.spend_len(self.raw.get().len(), PARSED_BYTES_PER_STEP)?;
+        }
+        Ok(self.tree.get_or_init(|| self.raw.value()))
+    }
 }
 
 impl Schema {
     /// Compiles a schema. References to other documents are never followed: they make the schema unusable.
     pub(crate) fn compile(raw: &RawJson) -> Result<Self, String> {
         let schema = raw.value();
-        if is_explosive(&schema) {
-            return Err("its references multiply without end".to_owned());
-        }
-        let properties =
+        let properties: Vec<String> =
             schema["properties"].as_object().map(|map| map.keys().cloned().collect()).unwrap_or_default();
-        let closed = schema.get("additionalProperties") == Some(&Value::Bool(false))
-            && schema.get("patternProperties").is_none();
-        let alternatives = ["\"anyOf\"", "\"oneOf\""].iter().any(|word| raw.get().contains(word));
+        let names = properties.iter().cloned().collect();
         // Where there are several ways at once, the properties of one of them are not those of the schema.
         let plain = Form::read(&schema).filter(|_| schema.get("anyOf").is_none());
-        let validator = OnceLock::new();
+        let program = OnceLock::new();
         if plain.is_none() {
             // Whether it can be used at all is to be known before anything is sent.
-            let _ = validator.set(Ok(validator_of(schema)?));
+            let _ = program.set(Ok(compile(&schema)?));
         }
-        Ok(Self { raw: raw.clone(), validator, properties, closed, alternatives, plain })
+        Ok(Self { raw: raw.clone(), program, properties, names, plain })
     }
 
-    fn validator(&self) -> Result<&Validator, &String> {
-        self.validator.get_or_init(|| validator_of(self.raw.value())).as_ref()
+    fn program(&self) -> Result<&Program, &String> {
+        self.program.get_or_init(|| compile(&self.raw.value())).as_ref()
     }
 
     /// Whether arguments certainly fit: where they do, whether every one of them is spoken of. `None` says nothing
@@ -71,67 +107,40 @@ impl Schema {
 
     /// Whether an argument of that name is spoken of.
     pub(crate) fn knows(&self, argument: &str) -> bool {
-        self.properties.iter().any(|property| property == argument)
+        self.names.contains(argument)
     }
 
-    /// Checks arguments; every problem names the argument, what was expected and what came.
-    pub(crate) fn check(&self, arguments: &RawJson) -> Result<(), Vec<ArgumentProblem>> {
+    /// Checks arguments; every problem names the argument, what was expected and what came. Arguments that would take
+    /// more steps than their budget has are refused.
+    pub(crate) fn check(&self, arguments: &Instance<'_>) -> Result<(), Vec<ArgumentProblem>> {
+        let raw = arguments.raw;
         // What is read so is less deep than is allowed, since the reader has the same limit as that for trees.
-        if self.surely_fits(arguments).is_some() {
+        if self.surely_fits(raw).is_some() {
             return Ok(());
         }
         let whole = |expected| {
-            vec![ArgumentProblem { argument: String::new(), expected, came: Some(short(arguments.get())) }]
+            vec![ArgumentProblem { argument: String::new(), expected, came: Some(short(raw.get())) }]
         };
-        // The validator recurses with the instance, so depth is bounded before it sees one.
-        if arguments.too_deep().is_some() {
+        // Evaluation recurses with the arguments, so depth is bounded before.
+        if raw.too_deep().is_some() {
             return Err(whole(Expected::Rule(format!("nested at most {MAX_DEPTH} deep"))));
         }
-        if !arguments.is_object() {
+        if !raw.is_object() {
             return Err(whole(Expected::Type(vec!["object".to_owned()])));
         }
-        let validator = self.validator().map_err(|detail| whole(Expected::Rule(short(detail))))?;
-        let explainer =
-            Explainer { validator, properties: &self.properties, alternatives: self.alternatives };
-        if let Some(members) = arguments.object().filter(|_| self.closed) {
-            let unknown = || members.iter().map(|(name, _)| name).filter(|name| !self.knows(name));
-            if unknown().nth(MAX_UNKNOWN).is_some() {
-                let given = |known: &&String| members.contains(known);
-                let given: Vec<&str> = self.properties.iter().filter(given).map(String::as_str).collect();
-                return Err(explainer.unknown(unknown(), &given));
-            }
-        }
-        let instance = arguments.value();
-        if validator.is_valid(&instance) {
+        let program = self.program().map_err(|detail| whole(Expected::Rule(short(detail))))?;
+        let costly = |Exhausted| {
+            let rule = "smaller or less nested: checking them against the schema takes too much work";
+            whole(Expected::Rule(rule.to_owned()))
+        };
+        let tree = arguments.tree().map_err(costly)?;
+        let verdict = Evaluation::new(program, arguments.steps).node(program.root, tree).map_err(costly)?;
+        if verdict != Verdict::Invalid {
             return Ok(());
         }
-        Err(explainer.problems(&instance))
+        let explainer = Explainer { program, steps: arguments.steps, properties: &self.properties };
+        Err(explainer.problems(tree))
     }
-}
-
-fn validator_of(mut schema: Value) -> Result<Validator, String> {
-    match build(&schema, None) {
-        Ok(validator) => Ok(validator),
-        // A `$schema` nobody knows says nothing of the rest, which is most likely the default dialect.
-        Err(_) if schema.get("$schema").is_some() => {
-            if let Some(members) = schema.as_object_mut() {
-                members.remove("$schema");
-            }
-            build(&schema, Some(Draft::Draft202012)).map_err(|error| error.to_string())
-        }
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-fn build(schema: &Value, draft: Option<Draft>) -> Result<Validator, Box<ValidationError<'static>>> {
-    let mut options = jsonschema::options()
-        .offline()
-        .should_validate_formats(false)
-        .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(100_000).size_limit(1 << 20));
-    if let Some(draft) = draft {
-        options = options.with_draft(draft);
-    }
-    options.build(schema).map_err(Box::new)
 }
 
 #[cfg(test)]
@@ -140,9 +149,13 @@ mod tests {
     use serde_json::json;
     use toolhub_core::{Lang, Say};
 
+    fn check(schema: &Schema, arguments: &RawJson) -> Result<(), Vec<ArgumentProblem>> {
+        schema.check(&Instance::new(arguments, &Steps::for_bytes(arguments.get().len())))
+    }
+
     fn problems(schema: Value, arguments: Value) -> Vec<String> {
         let schema = Schema::compile(&RawJson::from(schema)).unwrap();
-        let found = schema.check(&RawJson::from(arguments)).err().unwrap_or_default();
+        let found = check(&schema, &RawJson::from(arguments)).err().unwrap_or_default();
         found.iter().map(|problem| problem.say(Lang::En)).collect()
     }
 
@@ -188,7 +201,7 @@ mod tests {
         let circle =
             json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}});
         if let Ok(schema) = Schema::compile(&RawJson::from(circle)) {
-            let _ = schema.check(&RawJson::from(json!({"x": 1})));
+            let _ = check(&schema, &RawJson::from(json!({"x": 1})));
         }
     }
 
@@ -199,7 +212,7 @@ mod tests {
         ))
         .unwrap();
         let deep = format!("{}1{}", r#"{"a":"#.repeat(100_000), "}".repeat(100_000));
-        assert!(schema.check(&RawJson::parse(deep).unwrap()).is_err());
+        assert!(check(&schema, &RawJson::parse(deep).unwrap()).is_err());
     }
 
     #[test]

@@ -47,6 +47,9 @@ const PRIVATE: &str = "$serde_json::private::";
 /// As many names may be required as there are bits to tick them off.
 const MOST_REQUIRED: usize = 63;
 
+/// Names and options are looked up one after another, so there may be so many of them.
+const MAX_COMPARED: usize = 64;
+
 /// What certainly is accepted as one value. What the schema accepts may be more.
 #[derive(Debug, Clone)]
 pub(super) struct Form {
@@ -73,9 +76,8 @@ struct Members {
 #[derive(Debug, Clone)]
 struct Known {
     name: String,
-    form: Form,
-    /// Whether it is among the properties; a name may be required and nothing else said of it.
-    property: bool,
+    /// What is accepted for it, if it is among the properties; a name may be required and nothing else said of it.
+    form: Option<Form>,
 }
 
 static ANYTHING: Form = Form::of(kind::ALL);
@@ -145,6 +147,9 @@ impl Form {
 
     /// Nothing but these values: strings and `null`.
     fn only(&mut self, values: &[Value]) -> Option<()> {
+        if values.len() > MAX_COMPARED {
+            return None;
+        }
         let mut texts = Vec::new();
         let mut kinds = kind::STRING;
         for value in values {
@@ -195,24 +200,25 @@ impl Members {
         let mut known: Vec<Known> = Vec::with_capacity(properties.len());
         let required =
             keywords.get("required").map_or(Some(&[][..]), |list| list.as_array().map(|list| &list[..]))?;
+        if required.len() > MOST_REQUIRED || properties.len() > MAX_COMPARED {
+            return None;
+        }
         for name in required {
             let name = name.as_str()?;
             if known.iter().any(|one| one.name == name) {
                 continue;
             }
-            let (form, property) = match properties.get(name) {
-                Some(schema) => (Form::read(schema)?, true),
-                None => (others.clone(), false),
+            // Members that are no properties share one form: with a copy for each name, nested schemas would multiply.
+            let form = match properties.get(name) {
+                Some(schema) => Some(Form::read(schema)?),
+                None => None,
             };
-            known.push(Known { name: name.to_owned(), form, property });
+            known.push(Known { name: name.to_owned(), form });
         }
         let count = known.len();
-        if count > MOST_REQUIRED {
-            return None;
-        }
         for (name, schema) in properties {
             if known[..count].iter().all(|one| one.name != *name) {
-                known.push(Known { name: name.clone(), form: Form::read(schema)?, property: true });
+                known.push(Known { name: name.clone(), form: Some(Form::read(schema)?) });
             }
         }
         Some(Self { known, required: (1 << count) - 1, others })
@@ -309,12 +315,12 @@ impl<'de> Visitor<'de> for &Form {
         let (mut seen, mut all_known) = (0_u64, true);
         // A name that comes twice has to fit twice: which of the two counts is not for us to say.
         while let Some(place) = given.next_key_seed(Place(&members.known))? {
-            let known = place.and_then(|place| members.known.get(place));
+            let form = place.and_then(|place| members.known.get(place)?.form.as_ref());
             if let Some(place) = place.filter(|place| *place <= MOST_REQUIRED) {
                 seen |= 1 << place;
             }
-            all_known &= known.is_some_and(|known| known.property);
-            given.next_value_seed(known.map_or(&members.others, |known| &known.form))?;
+            all_known &= form.is_some();
+            given.next_value_seed(form.unwrap_or(&members.others))?;
         }
         self.taken::<A::Error>(kind::OBJECT, seen & members.required == members.required)?;
         Ok(all_known)

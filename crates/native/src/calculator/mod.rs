@@ -23,7 +23,7 @@ use toolhub_core::lang::Text;
 use toolhub_core::{ToolError, ToolOutput};
 use toolhub_macros::tool;
 
-use crate::blocking::{self, Cancelled};
+use crate::blocking::{self, Cancelled, Work};
 use crate::in_chinese::{in_chinese, with_chinese};
 
 const MAX_INPUT: usize = 10_000;
@@ -41,7 +41,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(2);
 pub async fn calculate(
     #[doc = "The expression, without words around it"] expression: String,
 ) -> Result<ToolOutput, ToolError> {
-    let result = blocking::run(move |cancelled| {
+    let result = blocking::run(Work::Cpu, move |cancelled| {
         calculate_within(&expression, TIME_LIMIT, cancelled)
             .map_err(|error| ToolError::failed(in_chinese(error)))
     });

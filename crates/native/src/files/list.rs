@@ -9,7 +9,7 @@ use toolhub_macros::tool;
 
 use super::folders::Folders;
 use super::glob;
-use crate::blocking::{self, Cancelled};
+use crate::blocking::{self, Cancelled, Work};
 use crate::in_chinese::{bracketed, in_chinese};
 
 /// Entries that are shown.
@@ -32,7 +32,7 @@ pub async fn list_files(
     recursive: bool,
 ) -> Result<ToolOutput, ToolError> {
     let folders = folders.clone();
-    let parts = blocking::run(move |cancelled| {
+    let parts = blocking::run(Work::Files, move |cancelled| {
         let path = path.as_deref().map(str::trim).filter(|path| !path.is_empty() && *path != ".");
         let pattern = pattern.filter(|pattern| !pattern.is_empty());
         let recursive = recursive || pattern.as_deref().is_some_and(|pattern| pattern.contains('/'));

@@ -11,7 +11,7 @@ use toolhub_macros::tool;
 use super::decode::{self, DecodeError, Kind, Malformed, Page, Window};
 use super::folders::{Folders, Place};
 use super::guess;
-use crate::blocking::{self, Cancelled};
+use crate::blocking::{self, Cancelled, Work};
 use crate::in_chinese::{bracketed, in_chinese};
 
 /// Text that is read at once.
@@ -45,7 +45,7 @@ pub async fn read_file(
         lines: limit_lines.unwrap_or(u64::MAX).max(1),
         bytes: MAX_TEXT,
     };
-    let parts = blocking::run(move |cancelled| {
+    let parts = blocking::run(Work::Files, move |cancelled| {
         let request = Request { path: &path, encoding: encoding.as_deref(), window, cancelled };
         request.read(&folders).map_err(|error| ToolError::failed(in_chinese(error)))
     });

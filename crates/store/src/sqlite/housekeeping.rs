@@ -15,6 +15,9 @@ const BETWEEN: Duration = Duration::from_millis(100);
 /// Rows that are taken in one bite, so that whoever comes in between waits for a moment only.
 const BITE: i64 = 200;
 
+/// After so many bytes of results what is too much is looked for, whenever that was done last.
+const EARLY_BYTES: u64 = 64 << 20;
+
 /// When it is time, and what to do then.
 #[derive(Debug)]
 pub(super) struct Housekeeping {
@@ -22,6 +25,8 @@ pub(super) struct Housekeeping {
     owner: OwnerId,
     retention: Retention,
     next: Instant,
+    /// Bytes of results that were written since results were last counted.
+    written: u64,
 }
 
 enum Progress {
@@ -31,7 +36,21 @@ enum Progress {
 
 impl Housekeeping {
     pub(super) fn new(folder: &Path, owner: OwnerId, retention: Retention) -> Self {
-        Self { folder: folder.to_owned(), owner, retention, next: Instant::now() }
+        Self { folder: folder.to_owned(), owner, retention, next: Instant::now(), written: 0 }
+    }
+
+    /// Notes that so many bytes of results were written. After very many of them it is time at once: within the hour they
+    /// could fill a disk.
+    pub(super) fn wrote(&mut self, bytes: i64) {
+        self.written = self.written.saturating_add(bytes.unsigned_abs());
+        if self.is_early() {
+            self.next = self.next.min(Instant::now());
+        }
+    }
+
+    /// Whether so much was written that the time of the last round does not count.
+    fn is_early(&self) -> bool {
+        self.written > EARLY_BYTES.min(self.retention.result_bytes / 4)
     }
 
     /// When it is time again.
@@ -43,7 +62,10 @@ impl Housekeeping {
     pub(super) fn keep(&mut self, connection: &mut Connection) {
         let wait = match self.bite(connection) {
             Ok(Progress::More) => BETWEEN,
-            Ok(Progress::Done) | Err(_) => self.retention.every,
+            Ok(Progress::Done) | Err(_) => {
+                self.written = 0;
+                self.retention.every
+            }
         };
         self.next = Instant::now() + wait;
     }
@@ -51,7 +73,7 @@ impl Housekeeping {
     fn bite(&self, connection: &mut Connection) -> rusqlite::Result<Progress> {
         let now = SystemTime::now();
         let last = value(connection, "kept_house_at")?;
-        if last > cutoff(now, self.retention.every) && last <= micros(now) {
+        if !self.is_early() && last > cutoff(now, self.retention.every) && last <= micros(now) {
             return Ok(Progress::Done);
         }
         journal::replay(connection, &self.folder, self.owner, &self.retention)?;

@@ -133,6 +133,7 @@ impl Writer {
         statistics::add(&transaction, &sums)?;
         housekeeping::add_result_bytes(&transaction, bytes)?;
         transaction.commit()?;
+        self.housekeeping.wrote(bytes);
         Ok(())
     }
 
@@ -287,6 +288,7 @@ impl Writer {
         statistics::add(&transaction, counted)?;
         housekeeping::add_result_bytes(&transaction, bytes)?;
         transaction.commit()?;
+        self.housekeeping.wrote(bytes);
         Ok(answers)
     }
 }

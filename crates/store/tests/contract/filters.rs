@@ -118,3 +118,18 @@ pub(crate) async fn follow(database: Database) {
         last = new[0].start.record.clone();
     }
 }
+
+/// Long arguments are kept in part, and found by all of them.
+pub(crate) async fn long_arguments_by_their_whole_text(database: Database) {
+    let store = database.open().await;
+    let long = |last: &str| format!(r#"{{"text":"{}{last}"}}"#, "x".repeat(1 << 20));
+    for arguments in [long("a"), long("b")] {
+        let mut call = start("t", &arguments);
+        call.arguments = toolhub_core::memory::stored_arguments(&call.arguments);
+        store.note(call.clone(), success(&call, "native", "1"));
+    }
+    store.flush().await.unwrap();
+    let found = store.calls(CallQuery { arguments: Some(long("b")), ..CallQuery::default() }).await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert!(found[0].start.arguments.get().len() < 16 << 10);
+}

@@ -43,7 +43,7 @@ contract! {
     approvals: one_for_each_tool;
     calls: begun_then_finished noted begun_then_noted finished_twice_counts_once never_begun begun_twice outputs_by_handle;
     conversations: in_order filtered listed;
-    filters: each_alone together newest_first follow;
+    filters: each_alone together newest_first follow long_arguments_by_their_whole_text;
     odd_texts: kept_as_given searched_whatever_their_case nul long_numbers large;
     owners: running_while_the_owner_lives finished_after_all;
     retention: old_calls_go old_results_go_before_their_calls too_many_results_go;

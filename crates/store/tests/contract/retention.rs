@@ -72,3 +72,20 @@ pub(crate) async fn too_many_results_go(database: Database) {
     let outputs: Vec<bool> = (0..75).map(|index| index >= 50).collect();
     settles(&*store, &records, (vec![true; 75], outputs)).await;
 }
+
+/// Results of a flood go while it lasts, and not when the next hour comes.
+#[tokio::test(flavor = "multi_thread")]
+async fn flood_of_results_is_pruned_at_once_in_sqlite() {
+    let database = Database::sqlite();
+    let retention = Retention { result_bytes: 30_000, ..Retention::default() };
+    let store = database.open_with(StoreOptions { retention, ..StoreOptions::default() }).await;
+    let first = note(&*store, 0);
+    store.flush().await.unwrap();
+    // The first round of the hour is over.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let mut records: Vec<RecordId> = (0..74).map(|_| note(&*store, 0)).collect();
+    records.insert(0, first);
+    store.flush().await.unwrap();
+    let outputs: Vec<bool> = (0..75).map(|index| index >= 50).collect();
+    settles(&*store, &records, (vec![true; 75], outputs)).await;
+}

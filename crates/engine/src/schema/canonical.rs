@@ -1,0 +1,66 @@
+//! Texts that are equal where JSON Schema takes two values for equal: members sorted, `1.0` written as `1`.
+
+use std::fmt::Write as _;
+
+use serde_json::{Number, Value};
+
+use super::budget::{Exhausted, Steps};
+
+/// What sorting takes for each member.
+const SORT_STEPS: u64 = 8;
+
+/// The canonical text of a value.
+pub(super) fn text(value: &Value, steps: &Steps) -> Result<String, Exhausted> {
+    let mut out = String::new();
+    write(value, steps, &mut out)?;
+    Ok(out)
+}
+
+fn write(value: &Value, steps: &Steps, out: &mut String) -> Result<(), Exhausted> {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        Value::Number(number) => write_number(number, out),
+        Value::String(text) => write_string(text, steps, out)?,
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                write(item, steps, out)?;
+                out.push(',');
+            }
+            out.push(']');
+        }
+        Value::Object(members) => {
+            let mut names: Vec<(&String, &Value)> = members.iter().collect();
+            // Sorting takes several comparisons for each member.
+            steps.spend(u64::try_from(names.len()).unwrap_or(u64::MAX).saturating_mul(SORT_STEPS))?;
+            names.sort_unstable_by_key(|(name, _)| *name);
+            out.push('{');
+            for (name, value) in names {
+                write_string(name, steps, out)?;
+                write(value, steps, out)?;
+                out.push(',');
+            }
+            out.push('}');
+        }
+    }
+    steps.spend(2)
+}
+
+/// The length comes first, so that no other value has the same text.
+fn write_string(text: &str, steps: &Steps, out: &mut String) -> Result<(), Exhausted> {
+    steps.spend_len(text.len(), 32)?;
+    let _ = write!(out, "\"{}:{text}", text.len());
+    Ok(())
+}
+
+fn write_number(number: &Number, out: &mut String) {
+    // Whole numbers up to this size are exact as floating-point numbers.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let whole = number.as_f64().filter(|_| number.is_f64()).filter(|float| float.fract() == 0.0);
+    #[expect(clippy::cast_possible_truncation, reason = "whole and in range")]
+    let _ = match whole.filter(|float| float.abs() <= EXACT) {
+        Some(float) => write!(out, "{}", float as i64),
+        None => write!(out, "{number}"),
+    };
+}

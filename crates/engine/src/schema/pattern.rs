@@ -1,0 +1,91 @@
+//! Patterns, matched by an engine whose time is linear in the text. What it does not support (look-around,
+//! back-references, very large patterns) is not tested: the server tests it.
+
+use std::collections::HashMap;
+
+use jsonschema::{PatternOptions, Validator};
+use serde_json::{Value, json};
+
+use super::budget::Steps;
+use super::evaluate::Verdict;
+
+/// Longer patterns are not tested.
+const MAX_PATTERN_BYTES: usize = 4 << 10;
+/// Of one schema so many different patterns are compiled.
+const MAX_PATTERNS: usize = 256;
+/// The sizes of compiled patterns, in bytes, from which the engine's time per byte of text is bounded.
+const SIZES: [usize; 4] = [2 << 10, 16 << 10, 128 << 10, 1 << 20];
+/// All compiled patterns of a schema together take so many bytes at most.
+const MAX_TOTAL_BYTES: usize = 4 << 20;
+/// What a match takes beside the text.
+const STEPS_PER_MATCH: u64 = 40;
+/// The engine's worst case is its size times the length of the text: 2 KiB are some 80 states, each looked at once per byte.
+const BYTES_PER_STEP: usize = 128;
+
+pub(super) type PatternId = usize;
+
+/// The patterns of a schema.
+#[derive(Debug, Default)]
+pub(super) struct Patterns {
+    ids: HashMap<String, PatternId>,
+    compiled: Vec<Pattern>,
+    total: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Pattern {
+    pub(super) text: String,
+    /// With the number of steps for each byte.
+    engine: Option<(Validator, u64)>,
+}
+
+impl Patterns {
+    pub(super) fn add(&mut self, text: &str) -> PatternId {
+        let next = self.compiled.len();
+        let id = *self.ids.entry(text.to_owned()).or_insert(next);
+        if id == next {
+            let engine = if next < MAX_PATTERNS { self.compile(text) } else { None };
+            self.compiled.push(Pattern { text: text.to_owned(), engine });
+        }
+        id
+    }
+
+    fn compile(&mut self, text: &str) -> Option<(Validator, u64)> {
+        if text.len() > MAX_PATTERN_BYTES {
+            return None;
+        }
+        // Compiling takes time in proportion to the size, so small sizes are tried first.
+        for size in SIZES {
+            if self.total + size > MAX_TOTAL_BYTES {
+                return None;
+            }
+            self.total += size;
+            let options = PatternOptions::regex().size_limit(size);
+            let schema = json!({"pattern": text});
+            if let Ok(validator) =
+                jsonschema::options().offline().with_pattern_options(options).build(&schema)
+            {
+                return Some((validator, u64::try_from(size / BYTES_PER_STEP).unwrap_or(u64::MAX)));
+            }
+        }
+        None
+    }
+
+    pub(super) fn text(&self, id: PatternId) -> &str {
+        self.compiled.get(id).map_or("", |pattern| &pattern.text)
+    }
+
+    /// Whether a string matches. Undecided if the pattern cannot be tested, or not with the steps that are left.
+    pub(super) fn matches(&self, id: PatternId, string: &Value, steps: &Steps) -> Verdict {
+        let len = string.as_str().map_or(0, str::len);
+        let Some((engine, per_byte)) = self.compiled.get(id).and_then(|pattern| pattern.engine.as_ref())
+        else {
+            return Verdict::Undecided;
+        };
+        let len = u64::try_from(len).unwrap_or(u64::MAX);
+        if !steps.spend_pattern(len.saturating_mul(*per_byte).saturating_add(STEPS_PER_MATCH)) {
+            return Verdict::Undecided;
+        }
+        Verdict::from(engine.is_valid(string))
+    }
+}

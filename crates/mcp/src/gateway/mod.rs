@@ -56,6 +56,7 @@ use self::methods::Method;
 use self::rounds::Rounds;
 use self::running::{Running, Served};
 use self::session::{Session, Sessions};
+use crate::connection::{INPUT_RESPONSES, REQUEST_STATE};
 use crate::era::{Era, client_info};
 use crate::listing::Offer;
 use crate::scan;
@@ -246,14 +247,14 @@ impl Gateway {
     }
 
     async fn hand_over(&self, method: Handed, mut params: RawObject, caller: CallerLink) -> Served {
-        for own in ["inputResponses", "requestState"] {
-            params.remove(own);
-        }
-        // A server that ignores the case of keys could read another's name there than the one that is checked.
-        if let Some(key) = method.key() {
-            let alias = |name: &str| name != key && folded(name) == folded(key);
-            params.retain(|name| !alias(name));
-        }
+        // A server that ignores the case of keys could read a state there that is not checked, or another name than the one
+        // that is.
+        let (key, retried) = (method.key(), [INPUT_RESPONSES, REQUEST_STATE].map(folded));
+        params.retain(|name| {
+            let name_folded = folded(name);
+            let alias = key.is_some_and(|key| name != key && name_folded == folded(key));
+            !alias && !retried.contains(&name_folded)
+        });
         self.backend.hand_over(Handover { method, params, caller }).await
     }
 }

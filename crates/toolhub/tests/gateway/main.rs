@@ -17,6 +17,7 @@ mod attacks_keys;
 mod attacks_names;
 mod attacks_origin;
 mod attacks_quotas;
+mod attacks_state;
 mod attacks_tasks;
 mod collector;
 mod conformance;

@@ -195,6 +195,12 @@ impl Askers {
         }
     }
 
+    /// Whether a client of the gateway has used the connection.
+    pub(crate) fn has_clients(&self) -> bool {
+        let of_client = |user: &User| *user != User::Owner;
+        self.shared.load(Ordering::Acquire) || self.first.get().is_some_and(of_client)
+    }
+
     /// Another session uses the connection from now on.
     fn switch(&self, session: u64) {
         self.session.store(session, Ordering::Relaxed);

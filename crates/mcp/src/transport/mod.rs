@@ -84,6 +84,10 @@ pub(crate) trait Inbox: Send + Sync {
 
     /// Hears that something came which was not understood.
     fn oddity(&self, detail: String);
+
+    /// Whether requests of the gateway's clients were sent over this connection. Then a message without a usable id may
+    /// concern any of them, also one that was cancelled.
+    fn has_clients(&self) -> bool;
 }
 
 /// A way to a server.

@@ -257,11 +257,14 @@ impl<O: Outlet> Mux<O> {
         self.desk.under_way().pending.get(&token)?.listener.clone()
     }
 
-    /// An answer that cannot be read fails the call it belongs to; with one call under way that is plain enough.
+    /// An answer that cannot be read fails the request whose id it shows. One that shows no id fails the only request under
+    /// way, as long as no client of the gateway has used the connection: in the handshake, and for calls of the owner.
+    /// With clients it may be the late answer to a request of another one that was cancelled, and goes to the log.
     pub(crate) fn misread(&self, id: Option<u64>, detail: String) {
         let owner = {
             let pending = &mut self.desk.under_way().pending;
-            let sole = (pending.len() == 1).then(|| pending.keys().next().copied()).flatten();
+            let may_guess = pending.len() == 1 && !self.inbox.has_clients();
+            let sole = may_guess.then(|| pending.keys().next().copied()).flatten();
             let owner = id.filter(|id| pending.contains_key(id)).or(sole);
             owner.and_then(|id| pending.remove(&id))
         };
@@ -354,6 +357,61 @@ mod tests {
         }
         drop(callers);
         mux.unneeded().cancelled().await;
+    }
+
+    /// An inbox of a connection that clients of the gateway have used.
+    struct WithClients;
+
+    impl Inbox for WithClients {
+        fn request(
+            &self,
+            _method: String,
+            _params: Option<RawJson>,
+            _via: Option<u64>,
+        ) -> BoxFuture<'_, Result<RawJson, (i64, String)>> {
+            Box::pin(std::future::ready(Ok(RawJson::empty_object())))
+        }
+
+        fn notification(&self, _method: &str, _params: Option<&RawJson>, _via: Option<u64>) {}
+
+        fn oddity(&self, _detail: String) {}
+
+        fn has_clients(&self) -> bool {
+            true
+        }
+    }
+
+    #[tokio::test]
+    async fn assigns_answers_to_requests_of_clients_by_id_alone() {
+        let late = [
+            r#"{"jsonrpc":"2.0","result":{"content":"SECRET"}}"#,
+            r#"{"jsonrpc":"2.0","id":"1","result":{"content":"SECRET"}}"#,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"SECRET"}}"#,
+            r#"{"jsonrpc":"2.0","id":1.5,"result":{"content":"SECRET"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"content":"SECRET"#,
+            r#"{"jsonrpc":"2.0","result":{"id":2,"content":"SECRET"#,
+        ];
+        for with_clients in [true, false] {
+            for text in late {
+                let (outlet, mut sent) = mpsc::channel(8);
+                let inbox: Arc<dyn Inbox> =
+                    if with_clients { Arc::new(WithClients) } else { Arc::new(Nobody) };
+                let (callers, mut mux) = Callers::new(outlet, inbox);
+                let cancelled = tokio::time::timeout(Duration::ZERO, callers.request(asked(1, "m"), gone));
+                assert!(cancelled.await.is_err());
+                let answering = async {
+                    while sent.recv().await.as_deref() != Some("ask 2") {}
+                    mux.receive(&Bytes::from_static(text.as_bytes()));
+                    mux.receive(&Bytes::from_static(br#"{"id":2,"result":{"own":2}}"#));
+                };
+                let (own, ()) = tokio::join!(callers.request(asked(2, "m"), gone), answering);
+                if with_clients {
+                    assert_eq!(own.unwrap().get(), r#"{"own":2}"#, "{text}");
+                } else {
+                    assert!(own.is_err(), "the only request of the owner need not wait: {text}");
+                }
+            }
+        }
     }
 
     #[tokio::test]

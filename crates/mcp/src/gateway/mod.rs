@@ -23,6 +23,7 @@ mod rounds;
 mod running;
 mod session;
 mod streams;
+mod subscriptions;
 mod words;
 
 use std::borrow::Cow;
@@ -191,8 +192,8 @@ impl Gateway {
             Method::Discover => Ok(modern::discovered(self.backend.instructions())),
             Method::Ping => Ok(RawJson::empty_object()),
             Method::SetLevel => legacy::set_level(session.as_deref(), &params),
-            Method::Subscribe => self.watch(session.as_deref(), &params, true).await,
-            Method::Unsubscribe => self.watch(session.as_deref(), &params, false).await,
+            Method::Subscribe => self.watch(session.as_deref(), &params).await,
+            Method::Unsubscribe => self.unwatch(session.as_deref(), &params).await,
             Method::Initialize => {
                 Err(RpcError::new(backend::INVALID_REQUEST, "this session is initialized already"))
             }

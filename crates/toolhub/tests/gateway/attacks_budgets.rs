@@ -151,7 +151,10 @@ async fn long_lists_count_as_unread_before_they_are_put_together() {
         let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&ann)).await;
         let answer = client.ask("1", "resources/list", "").await;
         assert_eq!(answer.last().result.is_some(), fits, "{limit}");
-        assert!(fits || answer.error() == -32000);
+        assert!(
+            fits || answer.error() == -32000 && !format!("{answer:?}").contains("was executed"),
+            "{answer:?}"
+        );
     }
 }
 

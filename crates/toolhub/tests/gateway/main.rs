@@ -18,6 +18,7 @@ mod attacks_names;
 mod attacks_origin;
 mod attacks_quotas;
 mod attacks_state;
+mod attacks_subscriptions;
 mod attacks_tasks;
 mod collector;
 mod conformance;

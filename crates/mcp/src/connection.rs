@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use serde::Deserialize;
 use toolhub_core::{RawJson, RawObject, ToolDefinition, TraceContext};
@@ -82,7 +83,8 @@ impl Channel {
         drop(meta);
         let listener = listener.as_ref();
         let repeat = *repeat;
-        let request = OutgoingRequest { id, method, name, body, headers, listener, repeat };
+        let principal = asker.as_ref().and_then(|asker| asker.link.principal());
+        let request = OutgoingRequest { id, method, name, body, headers, listener, repeat, principal };
         let answer = self.transport.request(request).await;
         if let (Some(known), Ok(_) | Err(McpError::Rpc { .. })) = (&mut known, &answer) {
             known.answered = true;
@@ -213,6 +215,20 @@ impl Connection {
             server: self.doorman.server.as_str(),
             method: &ask.method,
             name: ask.name.as_deref(),
+        }
+    }
+
+    /// Whether the server answers a request that every server of its era knows; an error is an answer too.
+    pub(crate) async fn answers(&self, patience: Duration) -> bool {
+        let method = match self.greeting.era {
+            Era::Legacy => "ping",
+            Era::Modern => "server/discover",
+        };
+        let probe = self.ask(Ask { method: method.into(), repeat: Repeat::Safe, ..Ask::default() });
+        match tokio::time::timeout(patience, probe).await {
+            Ok(Ok(_)) => true,
+            Ok(Err(error)) => !matches!(error, McpError::Lost { .. } | McpError::Connect { .. }),
+            Err(_) => false,
         }
     }
 

@@ -144,6 +144,12 @@ pub(crate) fn error_in(bytes: &[u8]) -> Option<(McpError, Option<u64>)> {
     envelope.error.filter(coded).map(|error| (rpc_error(error), id))
 }
 
+/// Whether a message is the result of that request.
+pub(crate) fn is_result_of(bytes: &[u8], request: u64) -> bool {
+    let read = read(&Bytes::copy_from_slice(bytes));
+    matches!(read, Ok(Incoming::Response { id, outcome: Ok(_) }) if id == request)
+}
+
 fn our_id(id: &RawValue) -> Option<u64> {
     serde_json::from_str(id.get()).ok()
 }

@@ -16,6 +16,7 @@ mod stderr;
 pub(crate) mod stdio;
 #[cfg(target_os = "linux")]
 pub(crate) mod sweep;
+mod turns;
 
 use std::sync::Arc;
 
@@ -57,6 +58,8 @@ pub(crate) struct OutgoingRequest<'a> {
     pub(crate) listener: Option<&'a Arc<dyn Listener>>,
     /// When it may be sent a second time.
     pub(crate) repeat: Repeat,
+    /// For whom it is; `None` for requests of the hub itself.
+    pub(crate) principal: Option<&'a str>,
 }
 
 impl OutgoingRequest<'_> {

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolhub_core::lang::Text;
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 
+use super::turns::Turns;
 use super::{Inbox, Listener, OutgoingRequest, progress_token};
 use crate::error::McpError;
 use crate::wire::{self, Incoming, NotAMessage};
@@ -96,8 +97,8 @@ impl<O> Desk<O> {
 /// The callers' side. Dropping it ends the stream.
 pub(crate) struct Callers<O> {
     desk: Arc<Desk<O>>,
-    /// As many as may be under way; who comes first is first.
-    turns: Semaphore,
+    /// As many as may be under way.
+    turns: Turns,
     _closing: DropGuard,
 }
 
@@ -113,7 +114,7 @@ impl<O: Outlet> Callers<O> {
         let desk = Arc::new(Desk { outlet, under_way: Mutex::default(), open: AtomicBool::new(true) });
         let closing = CancellationToken::new();
         let unneeded = closing.clone();
-        let turns = Semaphore::new(MAX_PENDING);
+        let turns = Turns::new(MAX_PENDING);
         let mux = Mux { desk: Arc::clone(&desk), unneeded, inbox, questions: JoinSet::new() };
         (Self { desk, turns, _closing: closing.drop_guard() }, mux)
     }
@@ -130,7 +131,7 @@ impl<O: Outlet> Callers<O> {
         gone: impl Fn() -> McpError + Send + 'a,
     ) -> BoxFuture<'a, Result<RawJson, McpError>> {
         Box::pin(async move {
-            let _turn = self.turns.acquire().await.map_err(|_| gone())?;
+            let _turn = self.turns.take(request.principal).await;
             let (reply, answer) = oneshot::channel();
             let (id, listener) = (request.id, request.listener.cloned());
             let left = self.desk.enter(id, Pending { reply, listener, left: false }).ok_or_else(&gone)?;
@@ -327,7 +328,16 @@ mod tests {
     fn asked(id: u64, method: &str) -> OutgoingRequest<'_> {
         let body = format!("ask {id}");
         let repeat = Repeat::IfUnprocessed;
-        OutgoingRequest { id, method, name: None, body, headers: &[], listener: None, repeat }
+        OutgoingRequest {
+            id,
+            method,
+            name: None,
+            body,
+            headers: &[],
+            listener: None,
+            repeat,
+            principal: None,
+        }
     }
 
     fn gone() -> McpError {

@@ -200,6 +200,8 @@ fn one_caller_does_not_hold_all_turns_of_a_server() {
     let hold = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "hold", "arguments": {}}});
     (1..=1024).for_each(|id| send(&hold(id)));
     Journal::read(&journal).wait_for(|journal| journal.count_method("tools/call") >= 768, PATIENCE);
+    // All of them are held by now, if they can be.
+    std::thread::sleep(std::time::Duration::from_secs(1));
     let mut other = Wire::to(&serving);
     for _ in 0..3 {
         other.say(&call("meanwhile", &bearer(&bob)));

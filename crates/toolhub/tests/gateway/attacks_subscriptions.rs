@@ -49,6 +49,7 @@ async fn cancelled_subscribe_takes_no_subscription_of_another_with_it() {
         let (serving, [ann, bob]) = for_two_with(&script(&journal, 500, 200), "");
         let ann = RawClient::with_token(&serving.url(), Era::Legacy, Some(&ann)).await;
         let bob = RawClient::with_token(&serving.url(), Era::Legacy, Some(&bob)).await;
+        bob.call("touch", "{}").await.text();
         let mut stream = bob.listen().await;
         // It is cancelled while the list is asked for, while the server is told, or when all is done.
         let cancelling = async {

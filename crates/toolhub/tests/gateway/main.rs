@@ -13,6 +13,7 @@ mod access_log;
 mod attacks_authority;
 mod attacks_budgets;
 mod attacks_connections;
+mod attacks_encoding;
 mod attacks_http_servers;
 mod attacks_keys;
 mod attacks_names;

@@ -3,7 +3,7 @@
 //! It is certain if the message came on the response stream of one request. On a stream that carries everything (stdio,
 //! HTTP+SSE, the GET stream of a session) nothing in a message names the request that caused it, and a server may go on
 //! working for a request that was answered or cancelled long ago. So there it is certain only as long as one principal
-//! alone has used the connection; among the sessions of one principal, only if no other session's work can be the cause.
+//! alone has used the connection (over HTTP without a session: the server); among the sessions of one principal, only if no other session's work can be the cause.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -130,15 +130,46 @@ const UNANSWERED_LINGER: Duration = Duration::from_secs(60);
 pub(crate) struct Askers {
     /// By the number of the request. Most are the newest when they go, and there are hardly ever many.
     in_flight: PerLane<Here>,
-    /// The principal that used the connection first.
-    first: OnceLock<User>,
-    /// Whether another one has used it since. It stays so: what was begun for the first may still speak.
-    shared: AtomicBool,
+    /// Who has used the connection.
+    users: Users,
+    /// Who has used the server, over any connection. It decides where the server does not tell our connections apart.
+    of_server: Option<Arc<Users>>,
+    /// Whether what comes over the connection belongs to a session that no other connection has.
+    in_session: AtomicBool,
     /// The session that used it last.
     session: AtomicU64,
     /// Until when that session's work, and that of any other one, may be the cause of a message, in ms since the start.
     session_until: AtomicU64,
     others_until: AtomicU64,
+}
+
+/// Who has used a connection, or a server.
+#[derive(Debug, Default)]
+pub(crate) struct Users {
+    first: OnceLock<User>,
+    /// Whether another one has used it since. It stays so: what was begun for the first may still speak.
+    shared: AtomicBool,
+}
+
+impl Users {
+    fn add(&self, asker: &Asker) {
+        if !self.shared.load(Ordering::Relaxed) {
+            let user = self.first.get_or_init(|| User::of(asker));
+            if !user.is(asker) {
+                self.shared.store(true, Ordering::Release);
+            }
+        }
+    }
+
+    fn add_owner(&self) {
+        if *self.first.get_or_init(|| User::Owner) != User::Owner {
+            self.shared.store(true, Ordering::Release);
+        }
+    }
+
+    fn are_several(&self) -> bool {
+        self.shared.load(Ordering::Acquire)
+    }
 }
 
 /// Whose calls use a connection.
@@ -171,13 +202,21 @@ impl User {
 type Here = Mutex<Vec<(u64, Asker)>>;
 
 impl Askers {
+    /// Nobody yet, over HTTP to a server that these have used.
+    pub(crate) fn over_http(of_server: Arc<Users>) -> Self {
+        Self { of_server: Some(of_server), ..Self::default() }
+    }
+
+    /// The server gave the connection a session of its own.
+    pub(crate) fn join_session(&self) {
+        self.in_session.store(true, Ordering::Release);
+    }
+
     /// Notes a request, until what is given back is dropped.
     pub(crate) fn enter(&self, request: u64, asker: Asker) -> Known<'_> {
-        if !self.shared.load(Ordering::Relaxed) {
-            let user = self.first.get_or_init(|| User::of(&asker));
-            if !user.is(&asker) {
-                self.shared.store(true, Ordering::Release);
-            }
+        self.users.add(&asker);
+        if let Some(server) = &self.of_server {
+            server.add(&asker);
         }
         let session = asker.session();
         if self.session.load(Ordering::Relaxed) != session {
@@ -190,9 +229,26 @@ impl Askers {
 
     /// Notes a call that no client made.
     pub(crate) fn enter_owner(&self) {
-        if *self.first.get_or_init(|| User::Owner) != User::Owner {
-            self.shared.store(true, Ordering::Release);
+        self.users.add_owner();
+        if let Some(server) = &self.of_server {
+            server.add_owner();
         }
+    }
+
+    /// Whether several have used what a message on a stream that carries everything may come from. A server over HTTP that
+    /// gave us no session sees no difference between our connections, so all who ever used it count, with
+    /// `instances = "caller"` too.
+    fn are_several(&self) -> bool {
+        match &self.of_server {
+            Some(server) if !self.in_session.load(Ordering::Acquire) => server.are_several(),
+            _ => self.users.are_several(),
+        }
+    }
+
+    /// Whether a client of the gateway has used the connection.
+    pub(crate) fn has_clients(&self) -> bool {
+        let of_client = |user: &User| *user != User::Owner;
+        self.users.are_several() || self.users.first.get().is_some_and(of_client)
     }
 
     /// Another session uses the connection from now on.
@@ -211,7 +267,7 @@ impl Askers {
         // Nobody comes or goes meanwhile. Whoever wants all of these locks takes them in the same order.
         let all: Vec<_> = self.in_flight.all().map(lock).collect();
         // Looked at with the locks held: whoever entered is seen in one place or the other.
-        if self.shared.load(Ordering::Acquire) || self.others_until.load(Ordering::Relaxed) > now() {
+        if self.are_several() || self.others_until.load(Ordering::Relaxed) > now() {
             return None;
         }
         let all: Vec<&(u64, Asker)> = all.iter().flat_map(|here| here.iter()).collect();
@@ -255,7 +311,7 @@ impl Known<'_> {
 impl Drop for Known<'_> {
     fn drop(&mut self) {
         // Modern requests belong to no session, so there is no other one's work among them.
-        if !self.answered && self.session != 0 && !self.askers.shared.load(Ordering::Relaxed) {
+        if !self.answered && self.session != 0 && !self.askers.users.are_several() {
             self.linger();
         }
         let mut all = lock(self.here);

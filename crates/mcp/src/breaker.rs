@@ -99,6 +99,11 @@ impl Breaker {
         self.next_try = Some(now.run + pause(self.failures, now.clock));
     }
 
+    /// Whether one more failure opens the circuit.
+    pub(crate) fn opens_with_next_failure(&self) -> bool {
+        self.failures.saturating_add(1) >= PATIENCE
+    }
+
     /// Failures in a row.
     pub(crate) fn failures(&self) -> u32 {
         self.failures

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use serde::Deserialize;
 use toolhub_core::{RawJson, RawObject, ToolDefinition, TraceContext};
@@ -12,13 +13,20 @@ use crate::doorman::Doorman;
 use crate::era::Era;
 use crate::error::McpError;
 use crate::headers;
+use crate::request_state::StateTarget;
 use crate::transport::{Listener, OutgoingRequest, Repeat, StderrRing, Transport};
 use crate::wire::{self, Meta, Modern, Said};
 
+/// The JSON-RPC error code of params that are wrong.
+const INVALID_PARAMS: i64 = -32602;
 /// Numbers the channels of this process.
 static CHANNELS: AtomicU64 = AtomicU64::new(0);
 /// Channels whose ids differ: beyond that, ids would not fit into the integers that JSON carries exactly (2^53).
 const MAX_CHANNELS: u64 = 1 << 21;
+
+/// The members by which a client retries a request that was answered with a question (2026-07-28, patterns/mrtr).
+pub(crate) const INPUT_RESPONSES: &str = "inputResponses";
+pub(crate) const REQUEST_STATE: &str = "requestState";
 
 /// How often one request may be answered with a question.
 const MAX_ROUNDS: usize = 10;
@@ -75,7 +83,8 @@ impl Channel {
         drop(meta);
         let listener = listener.as_ref();
         let repeat = *repeat;
-        let request = OutgoingRequest { id, method, name, body, headers, listener, repeat };
+        let principal = asker.as_ref().and_then(|asker| asker.link.principal());
+        let request = OutgoingRequest { id, method, name, body, headers, listener, repeat, principal };
         let answer = self.transport.request(request).await;
         if let (Some(known), Ok(_) | Err(McpError::Rpc { .. })) = (&mut known, &answer) {
             known.answered = true;
@@ -135,10 +144,11 @@ impl Connection {
 
     /// Asks in the form the server's era wants, and answers what a modern server asks back.
     pub(crate) async fn ask(&self, mut ask: Ask) -> Result<RawJson, McpError> {
-        if let Some(asker) = &ask.asker {
-            for (key, value) in asker.link.extras().iter() {
-                ask.params.set(key.to_owned(), value.clone());
-            }
+        if let Some(asker) = &ask.asker
+            && !asker.link.extras().is_empty()
+        {
+            let given = self.retried(&ask, asker)?;
+            given.into_iter().for_each(|(key, value)| ask.params.set(key, value));
         }
         if let Some(trace) = ask.asker.as_ref().and_then(|asker| asker.trace.as_ref()) {
             ask.headers.extend(said_of(trace).map(|(key, value)| (key.to_owned(), value)));
@@ -155,20 +165,71 @@ impl Connection {
                 Some(Modern { version: &self.greeting.version, can, hears: hears(ask.asker.as_ref()) });
             let meta = Meta { given: given(ask.asker.as_ref()), modern, progress: None };
             let result = self.channel.ask(&ask, meta).await?;
-            let Some(wanted) = InputRequired::of(&result).filter(|_| !hands_on) else { return Ok(result) };
-            ask.params.remove("inputResponses");
-            ask.params.remove("requestState");
+            let Some(wanted) = InputRequired::of(&result) else { return Ok(result) };
+            if hands_on {
+                return Ok(self.sealed(&ask, result, wanted.request_state.as_ref()));
+            }
+            ask.params.remove(INPUT_RESPONSES);
+            ask.params.remove(REQUEST_STATE);
             if !wanted.input_requests.is_empty() {
                 ask.params.set(
-                    "inputResponses",
+                    INPUT_RESPONSES,
                     self.doorman.inputs(&wanted.input_requests, ask.asker.as_ref()).await?,
                 );
             }
             if let Some(state) = wanted.request_state {
-                ask.params.set("requestState", state);
+                ask.params.set(REQUEST_STATE, state);
             }
         }
         Err(McpError::unreadable(format!("the server asked for input {MAX_ROUNDS} times without an end")))
+    }
+
+    /// What a client that retries a request adds to its params. A state is passed on only if this server issued it to the
+    /// same principal for the same request. Legacy servers know neither member.
+    fn retried(&self, ask: &Ask, asker: &Asker) -> Result<Vec<(&'static str, RawJson)>, McpError> {
+        let (extras, modern) = (asker.link.extras(), self.greeting.era == Era::Modern);
+        let mut given = Vec::new();
+        if let Some(token) = extras.get(REQUEST_STATE).filter(|token| token.get() != "null") {
+            let state = self.state_target(ask).open(token).filter(|_| modern);
+            given.push((REQUEST_STATE, state.ok_or_else(unknown_state)?));
+        }
+        if let Some(responses) = extras.get(INPUT_RESPONSES).filter(|_| modern) {
+            given.push((INPUT_RESPONSES, responses.clone()));
+        }
+        Ok(given)
+    }
+
+    /// A result that asks a client for input, with a token in place of the server's state.
+    fn sealed(&self, ask: &Ask, result: RawJson, state: Option<&RawJson>) -> RawJson {
+        match (state, result.object()) {
+            (Some(state), Some(members)) => {
+                members.with(REQUEST_STATE, self.state_target(ask).seal(state)).into_raw()
+            }
+            _ => result,
+        }
+    }
+
+    fn state_target<'a>(&'a self, ask: &'a Ask) -> StateTarget<'a> {
+        StateTarget {
+            principal: ask.asker.as_ref().and_then(|asker| asker.link.principal()),
+            server: self.doorman.server.as_str(),
+            method: &ask.method,
+            name: ask.name.as_deref(),
+        }
+    }
+
+    /// Whether the server answers a request that every server of its era knows; an error is an answer too.
+    pub(crate) async fn answers(&self, patience: Duration) -> bool {
+        let method = match self.greeting.era {
+            Era::Legacy => "ping",
+            Era::Modern => "server/discover",
+        };
+        let probe = self.ask(Ask { method: method.into(), repeat: Repeat::Safe, ..Ask::default() });
+        match tokio::time::timeout(patience, probe).await {
+            Ok(Ok(_)) => true,
+            Ok(Err(error)) => !matches!(error, McpError::Lost { .. } | McpError::Connect { .. }),
+            Err(_) => false,
+        }
     }
 
     /// Calls a tool; gives its result as it was sent.
@@ -196,6 +257,14 @@ impl Connection {
         })
         .await
     }
+}
+
+/// Refuses a state that was not issued for this request; nothing is sent. Another server that offers the same may have issued
+/// it, so the code is one after which the next server is asked.
+fn unknown_state() -> McpError {
+    let message =
+        "`requestState` is not known for this request: make the request again without it".to_owned();
+    McpError::Rpc { code: INVALID_PARAMS, message, data: None }
 }
 
 /// Who hears of a call on its way, and whether it may be sent twice.

@@ -114,4 +114,8 @@ impl Inbox for Doorman {
     fn oddity(&self, detail: String) {
         self.note(Text::new(format!("sent {detail}"), format!("发来无法使用的内容：{detail}")));
     }
+
+    fn has_clients(&self) -> bool {
+        self.askers.has_clients()
+    }
 }

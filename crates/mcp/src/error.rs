@@ -44,8 +44,11 @@ pub enum McpError {
         /// The last lines of its standard error.
         stderr: Vec<String>,
     },
-    /// It no longer knows the session; the request was not looked at.
-    SessionExpired,
+    /// It no longer knows the session.
+    SessionExpired {
+        /// `None` if the session layer of the server says so; a bare status 404 may come after the request took effect.
+        effect: Effect,
+    },
     /// It wants to know who is calling, and nobody is logged in.
     LoginNeeded {
         /// Which server.
@@ -78,7 +81,7 @@ impl Say for McpError {
             Self::Http { status, .. } => {
                 lang.pick(format!("HTTP status {status}"), format!("HTTP 状态 {status}"))
             }
-            Self::SessionExpired => lang.pick("the session has expired", "会话已过期").to_owned(),
+            Self::SessionExpired { .. } => lang.pick("the session has expired", "会话已过期").to_owned(),
             Self::LoginNeeded { server } => lang.pick(
                 format!("it wants you to log in: run `toolhub servers login {server}`"),
                 format!("它需要登录：请运行 `toolhub servers login {server}`"),
@@ -153,12 +156,12 @@ impl McpError {
             Self::Http { status, body, retry_after, effect } => {
                 ToolError::HttpStatus { server, status, body, retry_after, effect }
             }
-            Self::SessionExpired => ToolError::HttpStatus {
+            Self::SessionExpired { effect } => ToolError::HttpStatus {
                 server,
                 status: 404,
                 body: self.to_string(),
                 retry_after: None,
-                effect: Effect::None,
+                effect,
             },
             Self::LoginNeeded { .. } => ToolError::LoginNeeded { server },
             Self::Rpc { code, message, data } => ToolError::Protocol { server, code, message, data },

@@ -244,6 +244,9 @@ impl Meeting<'_> {
     async fn initialize_http(&self, channel: &Channel, http: &Arc<Http>) -> Result<Greeting, McpError> {
         let greeting = hello(channel, &self.doorman).await?;
         http.speak(Some(&greeting.version));
+        if http.has_session() {
+            self.doorman.askers.join_session();
+        }
         channel.notify("notifications/initialized").await?;
         if self.listen {
             http.listen();
@@ -260,6 +263,8 @@ impl Meeting<'_> {
             )));
         }
         let sse = Sse::open(spec, self.authorizer.clone(), self.inbox(), self.tasks).await?;
+        // Its stream is the session.
+        self.doorman.askers.join_session();
         let channel = Channel::new(Box::new(sse), &self.doorman);
         let greeting = self.initialize(&channel).await?;
         Ok(self.greeted(channel, greeting, StderrRing::default()))

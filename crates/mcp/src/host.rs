@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use toolhub_core::error::Effect;
 use toolhub_core::{BoxFuture, CallContext, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput};
 
 use crate::asker::{Asker, Follower};
@@ -41,16 +42,24 @@ impl McpHost {
         let repeat = if tool.hints().may_repeat() { Repeat::Safe } else { Repeat::IfUnprocessed };
         let heard = Heard { listener: follower, asker, repeat };
         let mut result = connection.call_tool(&tool.definition, arguments, &heard).await;
-        // The protocol defines this answer as "start a new session": the request was not processed (2025-11-25,
-        // transports: session management).
-        if matches!(result, Err(McpError::SessionExpired)) {
+        if let Err(McpError::SessionExpired { effect }) = &result {
             server.forget(&connection);
-            // What is seldom needed stands in a box of its own, so that what always is stays small.
-            result = Box::pin(async {
-                let connection = server.connection().await?;
-                connection.call_tool(&tool.definition, arguments, &heard).await
-            })
-            .await;
+            // A changing call is made again only if it was certainly not processed.
+            if *effect == Effect::None || repeat == Repeat::Safe {
+                // What is seldom needed stands in a box of its own, so that what always is stays small.
+                result = Box::pin(async {
+                    let connection = server.connection().await?;
+                    connection.call_tool(&tool.definition, arguments, &heard).await
+                })
+                .await;
+            }
+        }
+        if matches!(result, Err(McpError::Lost { .. }))
+            && context.caller.as_ref().is_some_and(|caller| caller.principal().is_some())
+            && Box::pin(server.survives(&connection)).await
+        {
+            in_use.end(began, None);
+            return result;
         }
         in_use.end(began, result.as_ref().err());
         result

@@ -92,7 +92,7 @@ impl Server {
         let mut connection = self.connection().await?;
         let began = self.mark();
         let mut listed = tokio::time::timeout(patience, listing::list(&connection)).await;
-        if matches!(listed, Ok(Err(McpError::SessionExpired))) {
+        if matches!(listed, Ok(Err(McpError::SessionExpired { .. }))) {
             self.forget(&connection);
             connection = self.connection().await?;
             listed = tokio::time::timeout(patience, listing::list(&connection)).await;

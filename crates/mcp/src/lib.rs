@@ -24,6 +24,7 @@ mod listing;
 mod news;
 pub mod oauth;
 mod passage;
+mod request_state;
 mod scan;
 pub mod skills;
 mod standing;

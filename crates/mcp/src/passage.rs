@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use toolhub_core::error::Effect;
 use toolhub_core::{CallerLink, RawJson, RawObject};
 
 use crate::asker::Asker;
@@ -35,12 +36,20 @@ impl Server {
         let mut connection = server.connection().await?;
         let began = server.mark();
         let mut result = pass_over(&connection, &passage).await;
-        if matches!(result, Err(McpError::SessionExpired)) {
+        if let Err(McpError::SessionExpired { effect }) = &result {
             server.forget(&connection);
-            connection = server.connection().await?;
-            result = pass_over(&connection, &passage).await;
+            // What may change something is sent again only if it was certainly not processed.
+            if *effect == Effect::None || repeat_of(&passage.method) == Repeat::Safe {
+                connection = server.connection().await?;
+                result = pass_over(&connection, &passage).await;
+            }
         }
-        server.note(began, result.as_ref().err());
+        let of_client = passage.caller.as_ref().is_some_and(|caller| caller.principal().is_some());
+        let lost = matches!(result, Err(McpError::Lost { .. }));
+        match lost && of_client && server.survives(&connection).await {
+            true => server.note(began, None),
+            false => server.note(began, result.as_ref().err()),
+        }
         result
     }
 

@@ -179,7 +179,7 @@ impl Standing {
     pub(crate) fn note(&mut self, began: Mark, error: Option<&McpError>) {
         match error {
             Some(error @ (McpError::Lost { .. } | McpError::Connect { .. })) => self.fail(began, error),
-            Some(McpError::LeftAlone { .. } | McpError::TimedOut(_) | McpError::SessionExpired) => {}
+            Some(McpError::LeftAlone { .. } | McpError::TimedOut(_) | McpError::SessionExpired { .. }) => {}
             Some(_) | None => {
                 if self.breaker.failures() > 0 {
                     self.turns.fetch_add(1, Ordering::Release);

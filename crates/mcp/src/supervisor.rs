@@ -14,8 +14,9 @@ use tokio_util::task::TaskTracker;
 use toolhub_core::lang::Text;
 use toolhub_core::{Event, EventKind, EventSink, ServerId};
 
+use crate::asker::{Askers, Users};
 use crate::breaker::Advice;
-use crate::config::ServerSpec;
+use crate::config::{ServerSpec, TransportSpec};
 use crate::connection::Connection;
 use crate::doorman::Doorman;
 use crate::era::Era;
@@ -28,6 +29,9 @@ use crate::news::follow;
 use crate::oauth::{Authorizer, Guard, OAuthError, Surroundings, TokenStore};
 use crate::standing::{Attempt, Live, Mark, Past, ServerState, Standing};
 use crate::transport::StderrRing;
+
+/// How long a server may take to answer the probe before its circuit opens.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the hub lends its servers.
 #[derive(Clone)]
@@ -65,6 +69,8 @@ pub struct Server {
     watched: watch::Sender<BTreeSet<String>>,
     /// The instances for callers, where each has its own.
     pool: Option<Pool>,
+    /// Who has used it, through any instance and over any connection.
+    users: Arc<Users>,
 }
 
 impl std::fmt::Debug for Server {
@@ -85,7 +91,8 @@ impl Server {
         let watched = watch::Sender::default();
         let standing = Mutex::new(standing);
         let pool = Pool::of(spec.instances);
-        Self { spec, context, guard, tasks, changes, standing, turns, connects, watched, pool }
+        let users = Arc::default();
+        Self { spec, context, guard, tasks, changes, standing, turns, connects, watched, pool, users }
     }
 
     /// Another instance of the same server, with a connection and a breaker of its own, so that whoever brings one down
@@ -103,6 +110,7 @@ impl Server {
             connects: watch::Sender::new(0),
             watched: watch::Sender::default(),
             pool: None,
+            users: Arc::clone(&self.users),
         }
     }
 
@@ -292,6 +300,14 @@ impl Server {
         self.standing().mark()
     }
 
+    /// Whether a server still answers that lost a request, asked before the failure would open the circuit for all callers.
+    /// Over HTTP a lost request ends no connection: arguments of one caller may be the cause, which is no reason to
+    /// refuse the others.
+    pub(crate) async fn survives(&self, connection: &Connection) -> bool {
+        let opens = self.standing().breaker.opens_with_next_failure();
+        opens && connection.is_open() && connection.answers(PROBE_TIMEOUT).await
+    }
+
     /// Notes how a request over a connection ended that began then.
     pub(crate) fn note(&self, began: Mark, error: Option<&McpError>) {
         self.standing().note(began, error);
@@ -315,7 +331,11 @@ impl Server {
             events: Arc::clone(&self.context.events),
             handler: Arc::clone(&self.context.handler),
             changes: self.changes.clone(),
-            askers: Arc::default(),
+            askers: Arc::new(match self.spec.transport {
+                // Another process each time.
+                TransportSpec::Stdio(_) => Askers::default(),
+                TransportSpec::Http(_) | TransportSpec::Sse(_) => Askers::over_http(Arc::clone(&self.users)),
+            }),
         };
         let meeting = Meeting {
             transport: &self.spec.transport,

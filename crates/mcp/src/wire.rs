@@ -14,6 +14,9 @@ use crate::scan::{self, Scan};
 
 pub(crate) use request::{Meta, Modern, Said, request};
 
+/// The longest id of a request, and the longest progress token. Both are kept for as long as what they name.
+pub(crate) const MAX_ID_BYTES: usize = 1 << 10;
+
 /// One message from a server.
 #[derive(Debug)]
 pub(crate) enum Incoming {
@@ -96,6 +99,10 @@ fn read_patiently(bytes: &Bytes) -> Result<Incoming, NotAMessage> {
     let part = |value: &RawValue| RawJson::part(&text, value);
     let raw = |value: Option<&RawValue>| value.map(part);
     match (envelope.method, envelope.id) {
+        (Some(_), Some(id)) if id.get().len() > MAX_ID_BYTES => Err(NotAMessage::Odd {
+            id: None,
+            detail: format!("a request whose id has more than {MAX_ID_BYTES} bytes"),
+        }),
         (Some(method), Some(id)) => {
             Ok(Incoming::Request { id: part(id), method, params: raw(envelope.params) })
         }
@@ -137,6 +144,12 @@ pub(crate) fn error_in(bytes: &[u8]) -> Option<(McpError, Option<u64>)> {
     envelope.error.filter(coded).map(|error| (rpc_error(error), id))
 }
 
+/// Whether a message is the result of that request.
+pub(crate) fn is_result_of(bytes: &[u8], request: u64) -> bool {
+    let read = read(&Bytes::copy_from_slice(bytes));
+    matches!(read, Ok(Incoming::Response { id, outcome: Ok(_) }) if id == request)
+}
+
 fn our_id(id: &RawValue) -> Option<u64> {
     serde_json::from_str(id.get()).ok()
 }
@@ -154,12 +167,49 @@ fn rpc_error(error: &RawValue) -> McpError {
     McpError::Rpc { code, message, data }
 }
 
-/// The id in a message that cannot be read as a whole, so that its call need not wait for the deadline.
+/// The id in a message that cannot be read as a whole, so that its call need not wait for the deadline. Only a member of the
+/// message itself counts: results hold ids of other things.
 pub(crate) fn guess_id(bytes: &[u8]) -> Option<u64> {
-    let text = String::from_utf8_lossy(bytes);
-    let rest = text.split_once("\"id\"")?.1.trim_start().strip_prefix(':')?.trim_start();
-    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    digits.parse().ok()
+    let (mut depth, mut place) = (0_usize, 0);
+    while let Some(byte) = bytes.get(place) {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.checked_sub(1).filter(|depth| *depth > 0)?,
+            b'"' => {
+                let end = place + 1 + string_length(bytes.get(place + 1..)?)?;
+                if depth == 1 && &bytes[place..=end] == b"\"id\"" {
+                    let rest = bytes[end + 1..].trim_ascii_start();
+                    if let Some(value) = rest.strip_prefix(b":") {
+                        return whole_number(value.trim_ascii_start());
+                    }
+                }
+                place = end;
+            }
+            _ => {}
+        }
+        place += 1;
+    }
+    None
+}
+
+/// The number of bytes before the quote that ends a string.
+fn string_length(bytes: &[u8]) -> Option<usize> {
+    let mut place = 0;
+    loop {
+        match bytes.get(place)? {
+            b'"' => return Some(place),
+            b'\\' => place += 2,
+            _ => place += 1,
+        }
+    }
+}
+
+/// The number that a text begins with, unless it goes on as another value.
+fn whole_number(bytes: &[u8]) -> Option<u64> {
+    let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let ends = bytes.get(digits).is_none_or(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b'}'));
+    let text = std::str::from_utf8(bytes.get(..digits)?).ok()?;
+    text.parse().ok().filter(|_| ends)
 }
 
 #[derive(Serialize)]
@@ -251,6 +301,36 @@ mod tests {
         check(r#"{"error":"insufficient_scope","error_description":"more"}"#, None);
         check(r#"{"error":{"type":"auth","message":"who are you"}}"#, None);
         check("<html>", None);
+    }
+
+    #[test]
+    fn finds_the_id_of_a_broken_message_at_its_top_level_alone() {
+        let check = |text: &str, expect: Option<u64>| assert_eq!(guess_id(text.as_bytes()), expect, "{text}");
+        check(r#"{"jsonrpc":"2.0","id":7,"result":{"content":["#, Some(7));
+        check(r#"{"id" : 7"#, Some(7));
+        check(r#"{"result":{"a":"}\"id\":1"},"id":7"#, Some(7));
+        check(r#"{"result":{"id":8,"x":"#, None);
+        check(r#"{"result":[{"id":8}],"#, None);
+        check(r#"{"result":"\"id\":8","#, None);
+        check(r#"{"x":"id","y":8"#, None);
+        for other in ["7.5", "7e2", "\"7\"", "null", "-7", ""] {
+            check(&format!(r#"{{"id":{other},"result":{{"#), None);
+        }
+        check(r#"{"a":1}{"id":8"#, None);
+        check(r#"{"a\"#, None);
+        check("", None);
+    }
+
+    #[test]
+    fn rejects_requests_of_servers_with_long_ids() {
+        let asked = |length: usize| {
+            read(&Bytes::from(format!(
+                r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#,
+                "i".repeat(length)
+            )))
+        };
+        assert!(matches!(asked(MAX_ID_BYTES - 2), Ok(Incoming::Request { .. })));
+        assert!(matches!(asked(MAX_ID_BYTES), Err(NotAMessage::Odd { id: None, .. })));
     }
 
     #[test]

@@ -354,6 +354,9 @@ impl Shared {
                     None => plain(StatusCode::INTERNAL_SERVER_ERROR),
                 },
                 Route::Messages if method == Method::POST => {
+                    if let Some(refused) = mcp::refused_encoding(headers) {
+                        return refused;
+                    }
                     let name = query
                         .and_then(|query| query.split('&').find_map(|one| one.strip_prefix("sessionId=")));
                     Box::pin(self.old_clients.take(name.unwrap_or_default(), &who, &body)).await

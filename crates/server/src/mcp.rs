@@ -121,8 +121,23 @@ pub(crate) fn plain(status: StatusCode) -> Response<Body> {
     response
 }
 
+const ENCODED: &str = "messages are not compressed: send them without `Content-Encoding`";
+
+/// Refuses a message that is encoded (RFC 9110, section 15.5.16); `None` for one that is not.
+pub(crate) fn refused_encoding(headers: &HeaderMap) -> Option<Response<Body>> {
+    is_encoded(headers).then(|| said(StatusCode::UNSUPPORTED_MEDIA_TYPE, ENCODED))
+}
+
+/// Whether a message is compressed or encoded in another way. Nothing is decoded here.
+fn is_encoded(headers: &dyn Heads) -> bool {
+    headers.any("content-encoding", &mut |value| !value.trim_ascii().eq_ignore_ascii_case(b"identity"))
+}
+
 /// Whether a message can be taken as it comes, or why not.
 pub(crate) fn fits(headers: &dyn Heads) -> Result<(), (StatusCode, &'static str)> {
+    if is_encoded(headers) {
+        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, ENCODED));
+    }
     // What clients say as a rule; the rest is for those that say it in another way.
     let takes_usual = headers.value("accept") == Some(b"application/json, text/event-stream");
     if takes_usual && headers.value("content-type") == Some(b"application/json") {

@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use toolhub_core::{RawJson, RawObject};
 
 use super::backend::{INVALID_REQUEST, News, RpcError};
-use super::listen::{Wanted, farewell};
+use super::listen::{ListenPermits, Wanted, farewell};
 use super::message::{self, Message, ONE_AT_A_TIME, Params, Request, one_line, refusal};
 use super::outbox::{Outbound, Outbox};
 use super::rounds::{About, Resumed};
@@ -169,9 +169,9 @@ impl Duplex {
                 Ok(permits) => permits,
                 Err(error) => return self.out.send(refusal(Some(&request.id), &error)).await,
             };
-            let listening = self.listen(request.id, wanted, token);
+            let listening = self.listen(request.id, (wanted, permits), token);
             self.tasks.spawn(async move {
-                let _held = (entered, permits);
+                let _held = entered;
                 listening.await;
             });
             return;
@@ -197,14 +197,18 @@ impl Duplex {
     fn listen(
         &self,
         id: RawJson,
-        wanted: Wanted,
+        (wanted, permits): (Wanted, ListenPermits),
         token: CancellationToken,
     ) -> impl Future<Output = ()> + Send + 'static {
         let (gateway, out, closing) =
             (Arc::clone(&self.gateway), self.out.clone(), self.gateway.closing.clone());
         async move {
             let mut news = gateway.backend.news();
-            let watched = gateway.watch_all(&wanted).await;
+            let ListenPermits { stream, subscriptions } = permits;
+            let _held = tokio::select! {
+                watched = gateway.subscribe_all(subscriptions) => (stream, watched),
+                () = token.cancelled() => return,
+            };
             out.send(wanted.acknowledgement(&id)).await;
             loop {
                 let piece = tokio::select! {
@@ -228,9 +232,6 @@ impl Duplex {
                     break;
                 }
             }
-            for uri in &watched {
-                let _ = gateway.backend.watch(uri, false).await;
-            }
         }
     }
 }
@@ -240,8 +241,6 @@ impl Drop for Duplex {
         self.closing.cancel();
         if let Some(session) = self.session().take() {
             session.close();
-            let gateway = Arc::clone(&self.gateway);
-            self.gateway.tasks.spawn(async move { gateway.unwatch(&session).await });
         }
     }
 }

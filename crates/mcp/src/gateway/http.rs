@@ -96,7 +96,7 @@ impl Gateway {
             return match self.initialize(&params.members, principal) {
                 Ok((session, greeting)) => {
                     let id = Some(session.id.clone());
-                    self.welcome(session);
+                    self.sessions.insert(session);
                     let body = Body::of(request.id, Ok(greeting));
                     Reply::Body { status: 200, body, session: id }
                 }
@@ -167,18 +167,9 @@ impl Gateway {
         match self.session(headers, principal) {
             Ok(session) => {
                 self.sessions.remove(&session.id);
-                self.unwatch(&session).await;
                 Reply::empty(204)
             }
             Err((status, error)) => Reply::refused(status, None, &error),
-        }
-    }
-
-    /// Takes a new session in.
-    fn welcome(self: &Arc<Self>, session: Arc<Session>) {
-        for gone in self.sessions.insert(session) {
-            let gateway = Arc::clone(self);
-            self.tasks.spawn(async move { gateway.unwatch(&gone).await });
         }
     }
 

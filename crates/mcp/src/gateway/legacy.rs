@@ -5,6 +5,7 @@ use std::sync::Arc;
 use toolhub_core::{RawJson, RawObject};
 
 use super::backend::RpcError;
+use super::budget::Resource;
 use super::link::ClientFacts;
 use super::listen::check_uri;
 use super::running::Served;
@@ -64,28 +65,34 @@ impl Gateway {
         }
     }
 
-    /// A client wants to hear of a resource, or no longer.
-    pub(super) async fn watch(&self, session: Option<&Session>, params: &RawObject, wanted: bool) -> Served {
-        let uri = params.get("uri").and_then(|uri| uri.decode::<String>().ok());
-        let uri = uri.ok_or_else(|| RpcError::invalid_params("`uri` must name a resource"))?;
-        check_uri(&uri)?;
-        let Some(session) = session else { return Ok(RawJson::empty_object()) };
-        if session.watch(&uri, wanted)?
-            && let Err(error) = self.backend.watch(&uri, wanted).await
-        {
-            session.watch(&uri, !wanted)?;
-            return Err(error);
-        }
+    /// A client subscribes to a resource.
+    pub(super) async fn watch(&self, session: Option<&Session>, params: &RawObject) -> Served {
+        let uri = watched_uri(params)?;
+        let Some(session) = session.filter(|session| !session.watches(&uri)) else {
+            return Ok(RawJson::empty_object());
+        };
+        let permit = session.principal.take(Resource::Subscriptions, 1)?;
+        let subscription = self.subscribe(uri.clone(), permit).await?;
+        session.watch(uri, subscription);
         Ok(RawJson::empty_object())
     }
 
-    /// Forgets what a session wanted, when it is over.
-    pub(super) async fn unwatch(&self, session: &Session) {
-        for uri in session.watched() {
-            let _ = session.watch(&uri, false);
-            let _ = self.backend.watch(&uri, false).await;
+    /// A client unsubscribes from a resource.
+    pub(super) async fn unwatch(&self, session: Option<&Session>, params: &RawObject) -> Served {
+        let uri = watched_uri(params)?;
+        if let Some(subscription) = session.and_then(|session| session.unwatch(&uri)) {
+            subscription.end().await?;
         }
+        Ok(RawJson::empty_object())
     }
+}
+
+/// The resource that a client subscribes to or unsubscribes from.
+fn watched_uri(params: &RawObject) -> Result<String, RpcError> {
+    let uri = params.get("uri").and_then(|uri| uri.decode::<String>().ok());
+    let uri = uri.ok_or_else(|| RpcError::invalid_params("`uri` must name a resource"))?;
+    check_uri(&uri)?;
+    Ok(uri)
 }
 
 /// A client hears only what is grave enough from now on.

@@ -17,6 +17,7 @@ use super::level::Level;
 use super::message::{self, Params};
 use super::running::Served;
 use super::words::{Word, Words};
+use crate::connection::{INPUT_RESPONSES, REQUEST_STATE};
 use crate::era::Era;
 pub(crate) use crate::era::{CAPABILITIES, INFO, LOG_LEVEL, VERSION};
 
@@ -114,8 +115,9 @@ impl ClientLink {
         let ours = ["progressToken", VERSION, CAPABILITIES, INFO];
         meta.retain(|name| !(ours.contains(&name) || legacy && name == LOG_LEVEL));
         let mut extras = RawObject::default();
-        for name in ["inputResponses", "requestState"] {
-            if let Some(value) = members.get(name) {
+        // Legacy revisions have no such members, so no server gets them from a legacy client.
+        for name in [INPUT_RESPONSES, REQUEST_STATE] {
+            if let Some(value) = members.get(name).filter(|_| !legacy) {
                 extras.set(name, value.clone());
             }
         }

@@ -32,15 +32,13 @@ impl Wanted {
         wanted.unwrap_or_default()
     }
 
-    pub(super) fn resources(&self) -> impl Iterator<Item = &str> {
-        self.resource_subscriptions.iter().map(String::as_str)
-    }
-
-    /// The stream and its subscriptions as parts of a principal's budget.
-    pub(super) fn permits(&self, principal: &Principal) -> Result<[Permit; 2], RpcError> {
-        self.resources().try_for_each(check_uri)?;
-        let subscriptions = self.resource_subscriptions.len();
-        Ok([principal.take(Resource::Streams, 1)?, principal.take(Resource::Subscriptions, subscriptions)?])
+    /// The stream and its subscriptions as parts of a principal's budget: all of them, or none.
+    pub(super) fn permits(&self, principal: &Principal) -> Result<ListenPermits, RpcError> {
+        let resources = || self.resource_subscriptions.iter();
+        resources().try_for_each(|uri| check_uri(uri))?;
+        let stream = principal.take(Resource::Streams, 1)?;
+        let permits = resources().map(|uri| Ok((uri.clone(), principal.take(Resource::Subscriptions, 1)?)));
+        Ok(ListenPermits { stream, subscriptions: permits.collect::<Result<_, RpcError>>()? })
     }
 
     /// The first word on the stream: what will be told.
@@ -74,6 +72,13 @@ impl Wanted {
             notification(method, Some(&tagged(params, id).into_raw()))
         })
     }
+}
+
+/// What a stream of news takes of a principal's budget.
+pub(super) struct ListenPermits {
+    pub(super) stream: Permit,
+    /// With the resource that each is for.
+    pub(super) subscriptions: Vec<(String, Permit)>,
 }
 
 /// Refuses a URI that is too long to be kept for each subscriber.
@@ -117,18 +122,6 @@ fn told_to(session: &Session, news: &News) -> Option<String> {
 }
 
 impl Gateway {
-    /// Subscribes to the resources that a modern client names; those that could be. These alone are taken back later, so
-    /// that no other client loses its subscription.
-    pub(super) async fn watch_all(&self, wanted: &Wanted) -> Vec<String> {
-        let mut watched = Vec::new();
-        for uri in wanted.resources() {
-            if self.backend.watch(uri, true).await.is_ok() {
-                watched.push(uri.to_owned());
-            }
-        }
-        watched
-    }
-
     /// Tells a legacy client the news, until its session ends.
     pub(super) async fn tell(self: Arc<Self>, session: Arc<Session>, tell: impl Fn(String)) {
         let mut news = self.backend.news();

@@ -12,6 +12,7 @@ use toolhub_core::{RawJson, RawObject};
 
 use super::backend::{INVALID_REQUEST, PARSE_ERROR, RpcError};
 use crate::scan::{self, CheckedScan};
+use crate::wire::MAX_ID_BYTES;
 pub(crate) use crate::wire::on_one_line as one_line;
 
 /// One message of a client.
@@ -131,10 +132,35 @@ pub(crate) type Refused = (Option<RawJson>, RpcError);
 
 /// Reads one message.
 pub(crate) fn read(text: &ByteString) -> Result<Message, Refused> {
-    match read_usual(text) {
-        Some((request, params)) => Ok(Message::Request(request, params)),
-        None => read_patiently(text),
+    let message = match read_usual(text) {
+        Some((request, params)) => Message::Request(request, params),
+        None => read_patiently(text)?,
+    };
+    // A short message has no long parts.
+    match &message {
+        Message::Request(request, params) if text.len() > MAX_ID_BYTES => check_lengths(request, params)?,
+        _ => {}
     }
+    Ok(message)
+}
+
+/// Refuses ids and progress tokens that are too long to be kept, and repeated in each message about the request. An id that is
+/// refused is not repeated either.
+fn check_lengths(request: &Request, params: &Params) -> Result<(), Refused> {
+    let refuse = |what: &str| {
+        RpcError::new(
+            INVALID_REQUEST,
+            format!("{what} is too long: at most {MAX_ID_BYTES} bytes are allowed"),
+        )
+    };
+    if request.id.get().len() > MAX_ID_BYTES {
+        return Err((None, refuse("`id`")));
+    }
+    let token = params.meta.get("progressToken");
+    if token.is_some_and(|token| token.get().len() > MAX_ID_BYTES) {
+        return Err((Some(request.id.clone()), refuse("`progressToken`")));
+    }
+    Ok(())
 }
 
 /// Reads whatever it is, and says what is wrong with it.
@@ -279,6 +305,33 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":null,"method":"m","params":{"a":1}}"#,
             r#"Notification { method: "m", params: Some({"a":1}) }"#,
         );
+    }
+
+    #[test]
+    fn rejects_long_ids_and_progress_tokens() {
+        let request = |id: usize, token: usize| {
+            let (id, token) = ("i".repeat(id), "t".repeat(token));
+            let meta = format!(r#""_meta":{{"progressToken":"{token}"}}"#);
+            let usual = format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"m","params":{{{meta}}}}}"#);
+            let unusual = usual.replace(r#""method""#, r#""\u006dethod""#);
+            [usual, unusual]
+        };
+        let quotes = 2;
+        let longest = MAX_ID_BYTES - quotes;
+        for text in request(longest, longest) {
+            assert!(matches!(read(&text.as_str().into()), Ok(Message::Request(..))));
+        }
+        for text in request(longest + 1, 1) {
+            let (id, error) = read(&text.as_str().into()).unwrap_err();
+            assert!(
+                id.is_none() && error.code == INVALID_REQUEST && error.message.contains("`id` is too long")
+            );
+        }
+        for text in request(1, longest + 1) {
+            let (id, error) = read(&text.as_str().into()).unwrap_err();
+            assert_eq!((id.unwrap().get(), error.code), ("\"i\"", INVALID_REQUEST));
+            assert!(error.message.contains("`progressToken` is too long"));
+        }
     }
 
     #[test]

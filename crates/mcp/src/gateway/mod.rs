@@ -24,9 +24,11 @@ mod rounds;
 mod running;
 mod session;
 mod streams;
+mod subscriptions;
 mod words;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -58,6 +60,7 @@ use self::methods::Method;
 use self::rounds::Rounds;
 use self::running::{Running, Served};
 use self::session::{Session, Sessions};
+use crate::connection::{INPUT_RESPONSES, REQUEST_STATE};
 use crate::era::{Era, client_info};
 use crate::listing::Offer;
 use crate::scan;
@@ -100,7 +103,7 @@ struct Client {
 struct Wanting {
     era: Era,
     session: Option<Arc<Session>>,
-    caller: CallerLink,
+    link: Arc<ClientLink>,
 }
 
 impl Gateway {
@@ -155,13 +158,13 @@ impl Gateway {
         // It may name a task of another principal; requests name their own in `taskId`, where it is checked.
         params.meta.remove(RELATED_TASK);
         let (link, members) = ClientLink::new(facts, params);
-        let caller = CallerLink::new(Arc::clone(&link) as Arc<dyn toolhub_core::Caller>);
+        let wanting = Wanting { era, session, link: Arc::clone(&link) };
         let gateway = Arc::clone(self);
         let Request { id, method } = request;
         let work = boxed(|| async move {
             tokio::select! {
                 biased;
-                served = gateway.serve(&method, members, Wanting { era, session, caller }) => served,
+                served = gateway.serve(&method, members, wanting) => served,
                 () = gateway.ending.here().cancelled() => {
                     gateway.cut.fetch_add(1, Ordering::Relaxed);
                     Err(RpcError::new(ENDING, CUT))
@@ -173,32 +176,33 @@ impl Gateway {
 
     /// Does what a request wants.
     async fn serve(&self, method: &str, params: RawObject, wanting: Wanting) -> Served {
-        let Wanting { era, session, caller } = wanting;
+        let Wanting { era, session, link } = wanting;
+        let caller = |link: Arc<ClientLink>| CallerLink::new(link as Arc<dyn toolhub_core::Caller>);
         // What is not in the table reaches no server: nothing says whose it would be.
         let Some(known) = Method::named(method, era) else { return Err(RpcError::no_method(method)) };
         match known {
-            Method::CallTool => self.call(&params, caller).await.map(|result| completed(result, era)),
+            Method::CallTool => self.call(&params, caller(link)).await.map(|result| completed(result, era)),
             Method::ListTools => {
                 self.backend.settled().await;
                 let tools = self.backend.tools();
                 Ok(if era == Era::Legacy { tools.legacy.clone() } else { tools.modern().clone() })
             }
-            Method::DescribeTools => self.describe(&params).map(|result| completed(result, era)),
-            Method::ListResources => self.offers(Offer::Resources, era).await,
-            Method::ListTemplates => self.offers(Offer::ResourceTemplates, era).await,
-            Method::ListPrompts => self.offers(Offer::Prompts, era).await,
+            Method::DescribeTools => self.describe(&params, &link).map(|result| completed(result, era)),
+            Method::ListResources => self.offers(Offer::Resources, era, &link).await,
+            Method::ListTemplates => self.offers(Offer::ResourceTemplates, era, &link).await,
+            Method::ListPrompts => self.offers(Offer::Prompts, era, &link).await,
             Method::Discover => Ok(modern::discovered(self.backend.instructions())),
             Method::Ping => Ok(RawJson::empty_object()),
             Method::SetLevel => legacy::set_level(session.as_deref(), &params),
-            Method::Subscribe => self.watch(session.as_deref(), &params, true).await,
-            Method::Unsubscribe => self.watch(session.as_deref(), &params, false).await,
+            Method::Subscribe => self.watch(session.as_deref(), &params).await,
+            Method::Unsubscribe => self.unwatch(session.as_deref(), &params).await,
             Method::Initialize => {
                 Err(RpcError::new(backend::INVALID_REQUEST, "this session is initialized already"))
             }
             // Its answer is a stream, which `http` and `duplex` open.
             Method::Listen => Err(RpcError::no_method(method)),
             Method::HandOver(handed) => {
-                let result = self.hand_over(handed, params, caller).await?;
+                let result = self.hand_over(handed, params, caller(link)).await?;
                 let result = completed(result, era);
                 let kept = [Handed::ReadResource, Handed::ListSkills, Handed::GetSkill].contains(&handed);
                 Ok(if kept { cacheable(result, era) } else { result })
@@ -218,8 +222,8 @@ impl Gateway {
         self.backend.call(GatewayCall { name, arguments, caller }).await
     }
 
-    /// The definitions of some tools, for clients that are not shown them all.
-    fn describe(&self, params: &RawObject) -> Served {
+    /// The definitions of some tools, each once, for clients that are not shown them all.
+    fn describe(&self, params: &RawObject, link: &ClientLink) -> Served {
         let named = params.get("name").and_then(|name| name.decode::<String>().ok());
         let names = params.get("names").and_then(|names| names.decode::<Vec<String>>().ok());
         let names: Vec<String> = names.into_iter().flatten().chain(named).collect();
@@ -227,18 +231,23 @@ impl Gateway {
             return Err(RpcError::invalid_params("`name` or `names` must name tools"));
         }
         let tools = self.backend.tools();
-        let found: Result<Vec<RawJson>, RpcError> = names
-            .iter()
-            .map(|name| {
-                let unknown = || RpcError::invalid_params(format!("unknown tool: {name}"));
-                tools.definitions.get(name).cloned().ok_or_else(unknown)
-            })
-            .collect();
-        Ok(RawObject::default().with("tools", RawJson::of(&found?)).into_raw())
+        // No more than the profile has, however often one is named.
+        let (mut found, mut seen) = (Vec::new(), HashSet::new());
+        for name in &names {
+            let unknown = || RpcError::invalid_params(format!("unknown tool: {name}"));
+            let definition = tools.definitions.get(name).ok_or_else(unknown)?;
+            if seen.insert(name) {
+                found.push(definition);
+            }
+        }
+        let _reserved = reserved(link, found.iter().copied())?;
+        Ok(RawObject::default().with("tools", RawJson::of(&found)).into_raw())
     }
 
-    async fn offers(&self, offer: Offer, era: Era) -> Served {
-        let items = RawJson::of(&self.backend.offers(offer).await?);
+    async fn offers(&self, offer: Offer, era: Era, link: &ClientLink) -> Served {
+        let items = self.backend.offers(offer).await?;
+        let _reserved = reserved(link, &items)?;
+        let items = RawJson::of(&items);
         let tail = match era {
             Era::Legacy => String::new(),
             Era::Modern => format!(",{}", modern_list_tail()),
@@ -248,16 +257,27 @@ impl Gateway {
     }
 
     async fn hand_over(&self, method: Handed, mut params: RawObject, caller: CallerLink) -> Served {
-        for own in ["inputResponses", "requestState"] {
-            params.remove(own);
-        }
-        // A server that ignores the case of keys could read another's name there than the one that is checked.
-        if let Some(key) = method.key() {
-            let alias = |name: &str| name != key && folded(name) == folded(key);
-            params.retain(|name| !alias(name));
-        }
+        // A server that ignores the case of keys could read a state there that is not checked, or another name than the one
+        // that is.
+        let (key, retried) = (method.key(), [INPUT_RESPONSES, REQUEST_STATE].map(folded));
+        params.retain(|name| {
+            let name_folded = folded(name);
+            let alias = key.is_some_and(|key| name != key && name_folded == folded(key));
+            !alias && !retried.contains(&name_folded)
+        });
         self.backend.hand_over(Handover { method, params, caller }).await
     }
+}
+
+/// Takes the length of an answer out of the client's budget of unread answers before it is put together from these parts, so
+/// that no short request makes a long answer that is over the budget. Whoever sends the answer takes it out again.
+fn reserved<'a>(
+    link: &ClientLink,
+    parts: impl IntoIterator<Item = &'a RawJson>,
+) -> Result<Option<Permit>, RpcError> {
+    let Some(principal) = link.principal_budget() else { return Ok(None) };
+    let bytes = parts.into_iter().map(|part| part.get().len()).sum();
+    Ok(Some(principal.take(Resource::Unread, bytes)?))
 }
 
 /// A result as the era wants it: a modern client is told that there is no more to come. The rest stays as it is.

@@ -12,9 +12,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolhub_core::{FastMap, RawJson};
 
-use super::budget::{Exhausted, Permit, Principal, Resource};
+use super::budget::Principal;
 use super::event_log::EventLog;
 use super::link::ClientFacts;
+use super::subscriptions::{Subscription, Subscriptions};
 
 /// A session that nobody used for so long is forgotten.
 const IDLE: Duration = Duration::from_secs(3600);
@@ -43,7 +44,7 @@ struct State {
     /// What runs, by its number here: hardly ever many at a time. What the client calls it is looked at when it gives it up.
     running: Vec<(u64, RawJson, Arc<GivenUp>)>,
     entered: u64,
-    watched: BTreeMap<String, Permit>,
+    watched: BTreeMap<String, Subscription>,
     logs: HashMap<u64, Arc<EventLog>>,
 }
 
@@ -104,11 +105,16 @@ impl Session {
         Entered { session: Arc::clone(self), number, given_up }
     }
 
-    /// Ends it, and gives up what runs for it.
+    /// Ends it and its subscriptions, and gives up what runs for it.
     pub(crate) fn close(&self) {
         self.closing.cancel();
-        let running: Vec<_> = self.state().running.iter().map(|(_, _, one)| Arc::clone(one)).collect();
+        let (running, watched) = {
+            let mut state = self.state();
+            let running: Vec<_> = state.running.iter().map(|(_, _, one)| Arc::clone(one)).collect();
+            (running, std::mem::take(&mut state.watched))
+        };
         running.iter().for_each(|one| one.say());
+        drop(Subscriptions::from(watched.into_values().collect::<Vec<_>>()));
     }
 
     /// The client gives a request up.
@@ -119,27 +125,25 @@ impl Session {
         running.iter().for_each(|one| one.say());
     }
 
-    /// Wants to hear of a resource, or no longer; whether that is new.
-    pub(crate) fn watch(&self, uri: &str, wanted: bool) -> Result<bool, Exhausted> {
+    /// Keeps a subscription for as long as it lasts, unless it has one to the same resource.
+    pub(crate) fn watch(&self, uri: String, subscription: Subscription) {
         let mut state = self.state();
-        if !wanted {
-            return Ok(state.watched.remove(uri).is_some());
+        // Whoever ends the session takes its subscriptions after it said so.
+        if !self.closing.is_cancelled() && !state.watched.contains_key(&uri) {
+            state.watched.insert(uri, subscription);
+            return;
         }
-        if state.watched.contains_key(uri) {
-            return Ok(false);
-        }
-        let permit = self.principal.take(Resource::Subscriptions, 1)?;
-        state.watched.insert(uri.to_owned(), permit);
-        Ok(true)
+        drop(state);
+        drop(subscription);
+    }
+
+    /// Takes a subscription out.
+    pub(crate) fn unwatch(&self, uri: &str) -> Option<Subscription> {
+        self.state().watched.remove(uri)
     }
 
     pub(crate) fn watches(&self, uri: &str) -> bool {
         self.state().watched.contains_key(uri)
-    }
-
-    /// What it wanted to hear of.
-    pub(crate) fn watched(&self) -> Vec<String> {
-        self.state().watched.keys().cloned().collect()
     }
 
     /// A new stream that can be taken up again.
@@ -321,7 +325,7 @@ mod tests {
 
     #[tokio::test]
     async fn another_session_ends_the_oldest_of_the_same_principal_alone() {
-        let principals = Principals::new(Limits { sessions: 2, subscriptions: 1, ..Limits::default() });
+        let principals = Principals::new(Limits { sessions: 2, ..Limits::default() });
         let (ann, bob) = (principals.named("ann"), principals.named("bob"));
         let of = |id: &str, who: &Principal| {
             let facts = session("any").facts.clone();
@@ -336,10 +340,6 @@ mod tests {
         }
         assert!(sessions.get("bob", &bob).is_some() && sessions.get("9", &ann).is_some());
         assert!(sessions.get("7", &ann).is_none());
-        let (one, other) = (of("x", &ann), of("y", &ann));
-        assert_eq!((one.watch("a", true), one.watch("a", true)), (Ok(true), Ok(false)));
-        assert!(other.watch("b", true).is_err() && of("z", &bob).watch("b", true).is_ok());
-        assert_eq!((one.watch("a", false), other.watch("b", true)), (Ok(true), Ok(true)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -12,11 +12,12 @@ use super::backend::{News, RpcError};
 use super::budget::{Permit, Principal};
 use super::event_log::{ALIVE, EventLog, KEEP_ALIVE, event};
 use super::http::{Events, Reply, given_up, status_of};
-use super::listen::{Wanted, farewell};
+use super::listen::{ListenPermits, Wanted, farewell};
 use super::message::{one_line, refusal, response};
 use super::rounds::About;
 use super::running::{Running, Step};
 use super::session::Entered;
+use super::subscriptions::Subscriptions;
 
 /// A client that lost its stream may come again for so long before its request is given up.
 const GRACE: Duration = Duration::from_secs(60);
@@ -72,11 +73,11 @@ impl Gateway {
         wanted: Wanted,
         principal: &Principal,
     ) -> Result<Events, RpcError> {
-        let permits = wanted.permits(principal)?;
+        let ListenPermits { stream, subscriptions } = wanted.permits(principal)?;
         let news = self.backend.news();
-        let watched = self.watch_all(&wanted).await;
-        let watching =
-            Watching { gateway: Arc::clone(self), wanted, watched, id: id.apart(), _permits: permits };
+        let watched = self.subscribe_all(subscriptions).await;
+        let held = (stream, watched);
+        let watching = Watching { gateway: Arc::clone(self), wanted, id: id.apart(), _held: held };
         let first = event(None, &watching.wanted.acknowledgement(&watching.id));
         let state = (Some(first), news, Some(watching));
         Ok(Box::pin(stream::unfold(state, |(first, mut news, watching)| async move {
@@ -116,28 +117,12 @@ enum Going {
     Over,
 }
 
-/// A subscription of a modern client; when it goes, nobody need watch its resources.
+/// The stream of news of a modern client, with what it holds.
 struct Watching {
     gateway: Arc<Gateway>,
     wanted: Wanted,
-    watched: Vec<String>,
     id: RawJson,
-    _permits: [Permit; 2],
-}
-
-impl Drop for Watching {
-    fn drop(&mut self) {
-        let uris = std::mem::take(&mut self.watched);
-        if uris.is_empty() {
-            return;
-        }
-        let gateway = Arc::clone(&self.gateway);
-        self.gateway.tasks.spawn(async move {
-            for uri in uris {
-                let _ = gateway.backend.watch(&uri, false).await;
-            }
-        });
-    }
+    _held: (Permit, Subscriptions),
 }
 
 /// The answer of a request that ran, where there is no room to keep it.

@@ -16,6 +16,7 @@ mod stderr;
 pub(crate) mod stdio;
 #[cfg(target_os = "linux")]
 pub(crate) mod sweep;
+mod turns;
 
 use std::sync::Arc;
 
@@ -57,6 +58,8 @@ pub(crate) struct OutgoingRequest<'a> {
     pub(crate) listener: Option<&'a Arc<dyn Listener>>,
     /// When it may be sent a second time.
     pub(crate) repeat: Repeat,
+    /// For whom it is; `None` for requests of the hub itself.
+    pub(crate) principal: Option<&'a str>,
 }
 
 impl OutgoingRequest<'_> {
@@ -84,6 +87,10 @@ pub(crate) trait Inbox: Send + Sync {
 
     /// Hears that something came which was not understood.
     fn oddity(&self, detail: String);
+
+    /// Whether requests of the gateway's clients were sent over this connection. Then a message without a usable id may
+    /// concern any of them, also one that was cancelled.
+    fn has_clients(&self) -> bool;
 }
 
 /// A way to a server.

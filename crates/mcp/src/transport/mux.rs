@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolhub_core::lang::Text;
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 
+use super::turns::Turns;
 use super::{Inbox, Listener, OutgoingRequest, progress_token};
 use crate::error::McpError;
 use crate::wire::{self, Incoming, NotAMessage};
@@ -96,8 +97,8 @@ impl<O> Desk<O> {
 /// The callers' side. Dropping it ends the stream.
 pub(crate) struct Callers<O> {
     desk: Arc<Desk<O>>,
-    /// As many as may be under way; who comes first is first.
-    turns: Semaphore,
+    /// As many as may be under way.
+    turns: Turns,
     _closing: DropGuard,
 }
 
@@ -113,7 +114,7 @@ impl<O: Outlet> Callers<O> {
         let desk = Arc::new(Desk { outlet, under_way: Mutex::default(), open: AtomicBool::new(true) });
         let closing = CancellationToken::new();
         let unneeded = closing.clone();
-        let turns = Semaphore::new(MAX_PENDING);
+        let turns = Turns::new(MAX_PENDING);
         let mux = Mux { desk: Arc::clone(&desk), unneeded, inbox, questions: JoinSet::new() };
         (Self { desk, turns, _closing: closing.drop_guard() }, mux)
     }
@@ -130,7 +131,7 @@ impl<O: Outlet> Callers<O> {
         gone: impl Fn() -> McpError + Send + 'a,
     ) -> BoxFuture<'a, Result<RawJson, McpError>> {
         Box::pin(async move {
-            let _turn = self.turns.acquire().await.map_err(|_| gone())?;
+            let _turn = self.turns.take(request.principal).await;
             let (reply, answer) = oneshot::channel();
             let (id, listener) = (request.id, request.listener.cloned());
             let left = self.desk.enter(id, Pending { reply, listener, left: false }).ok_or_else(&gone)?;
@@ -257,11 +258,14 @@ impl<O: Outlet> Mux<O> {
         self.desk.under_way().pending.get(&token)?.listener.clone()
     }
 
-    /// An answer that cannot be read fails the call it belongs to; with one call under way that is plain enough.
+    /// An answer that cannot be read fails the request whose id it shows. One that shows no id fails the only request under
+    /// way, as long as no client of the gateway has used the connection: in the handshake, and for calls of the owner.
+    /// With clients it may be the late answer to a request of another one that was cancelled, and goes to the log.
     pub(crate) fn misread(&self, id: Option<u64>, detail: String) {
         let owner = {
             let pending = &mut self.desk.under_way().pending;
-            let sole = (pending.len() == 1).then(|| pending.keys().next().copied()).flatten();
+            let may_guess = pending.len() == 1 && !self.inbox.has_clients();
+            let sole = may_guess.then(|| pending.keys().next().copied()).flatten();
             let owner = id.filter(|id| pending.contains_key(id)).or(sole);
             owner.and_then(|id| pending.remove(&id))
         };
@@ -324,7 +328,16 @@ mod tests {
     fn asked(id: u64, method: &str) -> OutgoingRequest<'_> {
         let body = format!("ask {id}");
         let repeat = Repeat::IfUnprocessed;
-        OutgoingRequest { id, method, name: None, body, headers: &[], listener: None, repeat }
+        OutgoingRequest {
+            id,
+            method,
+            name: None,
+            body,
+            headers: &[],
+            listener: None,
+            repeat,
+            principal: None,
+        }
     }
 
     fn gone() -> McpError {
@@ -354,6 +367,61 @@ mod tests {
         }
         drop(callers);
         mux.unneeded().cancelled().await;
+    }
+
+    /// An inbox of a connection that clients of the gateway have used.
+    struct WithClients;
+
+    impl Inbox for WithClients {
+        fn request(
+            &self,
+            _method: String,
+            _params: Option<RawJson>,
+            _via: Option<u64>,
+        ) -> BoxFuture<'_, Result<RawJson, (i64, String)>> {
+            Box::pin(std::future::ready(Ok(RawJson::empty_object())))
+        }
+
+        fn notification(&self, _method: &str, _params: Option<&RawJson>, _via: Option<u64>) {}
+
+        fn oddity(&self, _detail: String) {}
+
+        fn has_clients(&self) -> bool {
+            true
+        }
+    }
+
+    #[tokio::test]
+    async fn assigns_answers_to_requests_of_clients_by_id_alone() {
+        let late = [
+            r#"{"jsonrpc":"2.0","result":{"content":"SECRET"}}"#,
+            r#"{"jsonrpc":"2.0","id":"1","result":{"content":"SECRET"}}"#,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"SECRET"}}"#,
+            r#"{"jsonrpc":"2.0","id":1.5,"result":{"content":"SECRET"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"content":"SECRET"#,
+            r#"{"jsonrpc":"2.0","result":{"id":2,"content":"SECRET"#,
+        ];
+        for with_clients in [true, false] {
+            for text in late {
+                let (outlet, mut sent) = mpsc::channel(8);
+                let inbox: Arc<dyn Inbox> =
+                    if with_clients { Arc::new(WithClients) } else { Arc::new(Nobody) };
+                let (callers, mut mux) = Callers::new(outlet, inbox);
+                let cancelled = tokio::time::timeout(Duration::ZERO, callers.request(asked(1, "m"), gone));
+                assert!(cancelled.await.is_err());
+                let answering = async {
+                    while sent.recv().await.as_deref() != Some("ask 2") {}
+                    mux.receive(&Bytes::from_static(text.as_bytes()));
+                    mux.receive(&Bytes::from_static(br#"{"id":2,"result":{"own":2}}"#));
+                };
+                let (own, ()) = tokio::join!(callers.request(asked(2, "m"), gone), answering);
+                if with_clients {
+                    assert_eq!(own.unwrap().get(), r#"{"own":2}"#, "{text}");
+                } else {
+                    assert!(own.is_err(), "the only request of the owner need not wait: {text}");
+                }
+            }
+        }
     }
 
     #[tokio::test]

@@ -19,4 +19,8 @@ impl Inbox for Nobody {
     fn notification(&self, _method: &str, _params: Option<&RawJson>, _via: Option<u64>) {}
 
     fn oddity(&self, _detail: String) {}
+
+    fn has_clients(&self) -> bool {
+        false
+    }
 }

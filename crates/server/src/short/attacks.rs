@@ -98,6 +98,24 @@ fn usual_heads_are_decided_by_both_ways() {
     check(&tokens, "Host: localhost\r\n", Err(Refusal::NoToken));
 }
 
+/// Lines that end with LF alone are read by both ways, and alike.
+#[test]
+fn bare_line_feeds_mean_the_same_to_both_ways() {
+    let crlf = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX: 1\r\nContent-Length: 2\r\n\r\n{}";
+    let next = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n[{}]";
+    for place in 0..=crlf.matches("\r\n").count() {
+        let mut lines: Vec<String> = crlf.split("\r\n").map(|line| format!("{line}\r\n")).collect();
+        if let Some(line) = lines.get_mut(place) {
+            *line = line.replace("\r\n", "\n");
+        }
+        let message = lines.concat();
+        super::fuzzing::server_requests(
+            format!("{}{next}", message.trim_end_matches(['\r', '\n'])).as_bytes(),
+        );
+    }
+    super::fuzzing::server_requests(format!("{}{next}", crlf.replace("\r\n", "\n")).as_bytes());
+}
+
 /// What says in two ways how long it is, or in a way that readers differ about, is never taken by the fast path.
 #[test]
 fn ambiguous_framing_is_never_taken() {

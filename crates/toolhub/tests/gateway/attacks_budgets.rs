@@ -106,6 +106,86 @@ fn uploads_take_of_the_budget_of_the_one_who_sends() {
     }
 }
 
+#[tokio::test]
+async fn describes_each_tool_once_however_often_it_is_named() {
+    let long = "d".repeat(60_000);
+    let script = Script::both()
+        .tool(json!({"name": "big", "description": long, "inputSchema": {"type": "object"}}))
+        .plain_tool("echo");
+    let (serving, [ann, bob]) = for_two_with(&script, "[serve.limits]\nunread_bytes = 50000\n");
+    let big = r#""big""#;
+    for era in [Era::Modern, Era::Legacy] {
+        let client = RawClient::with_token(&serving.url(), era, Some(&ann)).await;
+        client.call("echo", "{}").await.text();
+        let before = resident(&serving);
+        for names in [big.to_owned(), [big; 20_000].join(",")] {
+            let refused = client.ask("1", "tools/describe", &format!(r#""names":[{names}]"#)).await;
+            assert!(refused.error() == -32000 && format!("{refused:?}").contains("unread_bytes"), "{era:?}");
+        }
+        let grown = resident(&serving).saturating_sub(before);
+        assert!(grown < 64 << 20, "{} MiB more", grown >> 20);
+        // The control: what fits is described, each tool once and in the order of the names.
+        let names = [r#""echo""#; 5_000].join(",");
+        let described =
+            client.ask("1", "tools/describe", &format!(r#""names":[{names},"calculate","echo"]"#)).await;
+        let described: Value = serde_json::from_str(described.result()).unwrap();
+        let names: Vec<_> = described["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+        assert_eq!(names, ["echo", "calculate"], "{era:?}");
+    }
+    serves(&serving, &bob, "meanwhile");
+}
+
+/// Lists are put together for each request as well.
+#[tokio::test]
+async fn long_lists_count_as_unread_before_they_are_put_together() {
+    let resources: Vec<_> =
+        (0..500).map(|n| json!({"uri": format!("r://{n}"), "name": "n".repeat(200)})).collect();
+    let script = Script::legacy()
+        .set("capabilities", json!({"tools": {}, "resources": {}}))
+        .plain_tool("echo")
+        .on("resources/list", json!([{"reply": {"resources": resources}}]))
+        .on("resources/templates/list", json!([{"reply": {"resourceTemplates": []}}]));
+    for (limit, fits) in [(50_000, false), (500_000, true)] {
+        let settings = format!("[serve.limits]\nunread_bytes = {limit}\n");
+        let (serving, [ann, _]) = for_two_with(&script, &settings);
+        let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&ann)).await;
+        let answer = client.ask("1", "resources/list", "").await;
+        assert_eq!(answer.last().result.is_some(), fits, "{limit}");
+        assert!(
+            fits || answer.error() == -32000 && !format!("{answer:?}").contains("was executed"),
+            "{answer:?}"
+        );
+    }
+}
+
+/// Ids are kept with streams and repeated in all that is told on them.
+#[tokio::test]
+async fn ids_and_progress_tokens_of_megabytes_are_refused() {
+    let (serving, [ann, _]) = for_two_with(&echo(), "");
+    let long = "i".repeat(3 << 20);
+    for era in [Era::Modern, Era::Legacy] {
+        let client = RawClient::with_token(&serving.url(), era, Some(&ann)).await;
+        let listen = r#""notifications":{"toolsListChanged":true}"#;
+        let call = r#""name":"echo","arguments":{}"#;
+        for (method, params) in [("subscriptions/listen", listen), ("tools/call", call), ("ping", "")] {
+            let refused = client.ask(&format!("\"{long}\""), method, params).await;
+            assert_eq!((refused.status, refused.error()), (400, -32600), "{method} {era:?}");
+            assert!(format!("{refused:?}").len() < 1_000, "what is refused is not repeated");
+        }
+        let plain = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": "echo", "arguments": {}, "_meta": {"progressToken": long}}});
+        let refused = client.post(plain.to_string()).send().await.unwrap();
+        assert_eq!(refused.status(), 400);
+        assert!(refused.text().await.unwrap().contains("`progressToken` is too long"), "{era:?}");
+        // The control: an id of a usual length, and a long text elsewhere.
+        let id = format!("\"{}\"", "i".repeat(1_000));
+        let answer =
+            client.ask(&id, "tools/call", &format!(r#""name":"echo","arguments":{{"t":"{long}"}}"#)).await;
+        assert_eq!(answer.last().id.as_ref().unwrap().as_str().unwrap().len(), 1_000);
+        assert!(answer.text().len() > long.len());
+    }
+}
+
 /// The memory that a process has, in bytes.
 fn resident(serving: &Serving) -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", serving.pid())).unwrap();

@@ -221,3 +221,32 @@ async fn late_messages_of_a_cancelled_call_go_to_no_other_session() {
     await_cancelled(&journal, 1).await;
     hears_nothing_of_ann(&bob).await;
 }
+
+/// A late answer to a call of ann that was cancelled, as servers write it that lose ids: it fails no call of bob, and he reads
+/// none of it.
+#[tokio::test]
+async fn answers_without_a_usable_id_go_to_no_call() {
+    let late = [
+        r#"{"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"key-of-ann"}]}}"#,
+        r#"{"jsonrpc":"2.0","id":"3","result":{"content":[{"type":"text","text":"key-of-ann"}]}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"key-of-ann"}}"#,
+        r#"{"jsonrpc":"2.0","id":3.5,"result":{"content":[{"type":"text","text":"key-of-ann"}]}}"#,
+        r#"{"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"key-of-ann"}]"#,
+    ];
+    for line in late {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("journal");
+        let script = script(&journal)
+            .plain_tool("own")
+            .on("tools/call:own", json!([{"raw": line}, {"delay_ms": 50}, {"text": "bob's own"}]));
+        let (serving, [ann, bob]) = for_two_with(&script, "");
+        let (ann, bob) =
+            (client(&serving, Era::Modern, &ann).await, client(&serving, Era::Modern, &bob).await);
+        let mut held = Stream::open(ann.request("1", "tools/call", &called("hold"))).await;
+        held.until("notifications/progress").await;
+        drop(held);
+        await_cancelled(&journal, 1).await;
+        let answer = bob.call("own", "{}").await;
+        assert_eq!(answer.text(), "bob's own", "{line}");
+    }
+}

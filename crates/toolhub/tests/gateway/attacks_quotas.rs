@@ -174,3 +174,37 @@ fn requests_over_the_old_transport_count_until_they_are_over() {
         assert!(since.elapsed() < PATIENCE, "what was given up still counts");
     }
 }
+
+/// A server over stdio has a bounded number of requests under way. One caller that never lets go does not hold them all.
+#[test]
+fn one_caller_does_not_hold_all_turns_of_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let script = Script::legacy()
+        .plain_tool("hold")
+        .on("tools/call:hold", json!([{"ignore": true}]))
+        .plain_tool("echo")
+        .journal(&journal);
+    let (serving, [ann, bob]) = for_two_with(&script, "");
+    let mut stream = Wire::to(&serving);
+    stream.say(&request("GET", "/sse", &bearer(&ann), ""));
+    let place = stream.event_line("data: ");
+    let mut wire = Wire::to(&serving);
+    let mut send = |message: &Value| {
+        wire.say(&request("POST", &place, &bearer(&ann), &message.to_string()));
+        assert_eq!(wire.hear().status, 202);
+    };
+    send(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}}));
+    stream.event_line(r#"data: {"jsonrpc":"2.0","id":0"#);
+    let hold = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "hold", "arguments": {}}});
+    (1..=1024).for_each(|id| send(&hold(id)));
+    Journal::read(&journal).wait_for(|journal| journal.count_method("tools/call") >= 768, PATIENCE);
+    // All of them are held by now, if they can be.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let mut other = Wire::to(&serving);
+    for _ in 0..3 {
+        other.say(&call("meanwhile", &bearer(&bob)));
+        assert_eq!(other.hear().text(), crate::wire::said("meanwhile"));
+    }
+}

@@ -21,6 +21,9 @@ use crate::wire::{self, Incoming, NotAMessage};
 /// How much of an error's body is read and shown.
 const ERROR_BODY_BYTES: usize = 64 << 10;
 const ERROR_BODY_CHARS: usize = 300;
+/// The JSON-RPC codes by which servers say with status 404 that they do not know the session: invalid request (Python SDK),
+/// and "session not found" (TypeScript and C# SDKs, this gateway).
+const SESSION_CODES: [i64; 2] = [-32600, -32001];
 /// How long a stream may take to end after the answer it brought, and how many may do so at a time; whatever is slower
 /// is broken off, and costs a connection.
 const ENDING: Duration = Duration::from_secs(1);
@@ -268,41 +271,90 @@ impl Inner {
         })
     }
 
-    /// What an error status means for a message of this session.
-    pub(super) async fn status_error(&self, response: Response, request: Option<u64>) -> McpError {
-        // Legacy servers say 404 of a session they forgot (2025-11-25, transports: session management).
-        if response.status() == StatusCode::NOT_FOUND && self.agreed.load().session.is_some() {
-            return McpError::SessionExpired;
+    /// What an error status means for a message of this session. A body that is the result of the request is its answer,
+    /// whatever the status.
+    pub(super) async fn error_status(
+        &self,
+        response: Response,
+        request: Option<u64>,
+    ) -> Result<Response, McpError> {
+        let head = ErrorHead::of(&response);
+        let body = read_body(response, ERROR_BODY_BYTES).await.unwrap_or_default();
+        if request.is_some_and(|id| wire::is_result_of(&body, id)) {
+            let json = http::Response::builder().header(CONTENT_TYPE, "application/json");
+            return json
+                .body(body)
+                .map(Response::from)
+                .map_err(|error| McpError::unreadable(error.to_string()));
         }
-        status_error(response, request).await
+        let in_session = self.agreed.load().session.is_some();
+        Err(match head.status {
+            StatusCode::NOT_FOUND if in_session => session_error(&body, request),
+            _ => head.error(&body, request),
+        })
+    }
+}
+
+/// What status 404 means for a request that names a session. The specification defines it as "the session has ended, begin
+/// a new one" (2025-11-25, transports: session management), but frameworks and proxies answer 404 for other reasons, also
+/// after a call took effect. So it counts as a refusal before processing only if the body says so in the words of the
+/// session layer, as the SDKs do: a JSON-RPC error of one of [`SESSION_CODES`]. Any other error with the id of the
+/// request is its answer, and with any other body it is unknown whether the request took effect.
+fn session_error(body: &[u8], request: Option<u64>) -> McpError {
+    match wire::error_in(body) {
+        Some((McpError::Rpc { code, .. }, named))
+            if SESSION_CODES.contains(&code) && named.is_none_or(|named| Some(named) == request) =>
+        {
+            McpError::SessionExpired { effect: Effect::None }
+        }
+        Some((error, Some(named))) if Some(named) == request => error,
+        _ => McpError::SessionExpired { effect: Effect::Unknown },
     }
 }
 
 /// What an error status means; `request` is the id of the request that it answers, where it answers one.
 pub(in crate::transport) async fn status_error(response: Response, request: Option<u64>) -> McpError {
-    let status = response.status();
-    let header =
-        |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let location = header("location");
-    let effect = if is_unprocessed(status, response.headers()) { Effect::None } else { Effect::Unknown };
-    let retry_after =
-        header("retry-after").and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
+    let head = ErrorHead::of(&response);
     let body = read_body(response, ERROR_BODY_BYTES).await.unwrap_or_default();
-    // A server explains itself in the body. Without the request's id it may be a proxy that does, which says nothing
-    // of what happened behind it.
-    if let Some((error, named)) = wire::error_in(&body) {
-        let refusal = status.is_client_error() && !matches!(status.as_u16(), 408 | 425 | 429);
-        if named.map_or(refusal, |named| Some(named) == request) {
-            return error;
+    head.error(&body, request)
+}
+
+/// The head of an answer with an error status.
+struct ErrorHead {
+    status: StatusCode,
+    location: Option<String>,
+    retry_after: Option<Duration>,
+    effect: Effect,
+}
+
+impl ErrorHead {
+    fn of(response: &Response) -> Self {
+        let (status, headers) = (response.status(), response.headers());
+        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let effect = if is_unprocessed(status, headers) { Effect::None } else { Effect::Unknown };
+        let retry_after =
+            header("retry-after").and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
+        Self { status, location: header("location"), retry_after, effect }
+    }
+
+    fn error(self, body: &[u8], request: Option<u64>) -> McpError {
+        let Self { status, location, retry_after, effect } = self;
+        // A server explains itself in the body. Without the request's id it may be a proxy that does, which says nothing
+        // of what happened behind it.
+        if let Some((error, named)) = wire::error_in(body) {
+            let refusal = status.is_client_error() && !matches!(status.as_u16(), 408 | 425 | 429);
+            if named.map_or(refusal, |named| Some(named) == request) {
+                return error;
+            }
         }
+        let mut text: String = String::from_utf8_lossy(body).chars().take(ERROR_BODY_CHARS).collect();
+        text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if let Some(location) = location {
+            text = format!("it points to {location}, which is not followed to another origin");
+        }
+        let retry_after = retry_after.map(|span| span.min(MAX_RETRY_AFTER));
+        McpError::Http { status: status.as_u16(), body: text, retry_after, effect }
     }
-    let mut text: String = String::from_utf8_lossy(&body).chars().take(ERROR_BODY_CHARS).collect();
-    text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if let Some(location) = location {
-        text = format!("it points to {location}, which is not followed to another origin");
-    }
-    let retry_after = retry_after.map(|span| span.min(MAX_RETRY_AFTER));
-    McpError::Http { status: status.as_u16(), body: text, retry_after, effect }
 }
 
 pub(super) fn content_type(response: &Response) -> String {

@@ -136,8 +136,16 @@ async fn exchange(first: First, near: bool) -> ([Result<RawJson, McpError>; 2], 
     let ask = async |id: u64| {
         let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call"}}"#);
         let (headers, repeat) = (&[], Repeat::IfUnprocessed);
-        let request =
-            OutgoingRequest { id, method: "tools/call", name: None, body, headers, listener: None, repeat };
+        let request = OutgoingRequest {
+            id,
+            method: "tools/call",
+            name: None,
+            body,
+            headers,
+            listener: None,
+            repeat,
+            principal: None,
+        };
         http.request(request).await
     };
     let answers = [ask(7).await, ask(8).await];

@@ -140,6 +140,7 @@ pub fn client_requests(data: &[u8]) {
         headers: &own,
         listener: None,
         repeat: Repeat::default(),
+        principal: None,
     };
     let mut bytes = agreed.head(Some(&request), 0).to_vec();
     let length = Digits::of(body.len() as u64);

@@ -98,10 +98,15 @@ impl Http {
         });
     }
 
+    /// Whether the server gave us a session.
+    pub(crate) fn has_session(&self) -> bool {
+        self.inner.agreed.load().session.is_some()
+    }
+
     /// Ends the session that a legacy server keeps for us (2025-11-25, transports: session management).
     pub(crate) fn end_session(&self) {
         let inner = Arc::clone(&self.inner);
-        if inner.agreed.load().session.is_some() {
+        if self.has_session() {
             self.inner.farewell(async move {
                 if let Ok(client) = inner.client() {
                     let request = inner.dressed(client.delete(inner.url.clone()));
@@ -274,7 +279,7 @@ impl Inner {
             let elsewhere = matches!(status.as_u16(), 307 | 308 | 401 | 403);
             if !elsewhere || !repeat_of(about).allows(status, &answer.headers()) {
                 let id = about.map(|request| request.id);
-                return Err(Box::pin(self.status_error(answer.far(), id)).await);
+                return Box::pin(self.error_status(answer.far(), id)).await.map(Answer::Stream);
             }
         }
         let extra = self.agreed.load().extra(about);
@@ -294,7 +299,7 @@ impl Inner {
         let response = self.send(request.headers(extra).body(body), repeat_of(about)).await?;
         match response.status() {
             status if status.is_success() => Ok(response),
-            _ => Err(self.status_error(response, about.map(|request| request.id)).await),
+            _ => self.error_status(response, about.map(|request| request.id)).await,
         }
     }
 

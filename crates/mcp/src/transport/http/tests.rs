@@ -86,8 +86,16 @@ async fn connections(after: After) -> usize {
     for _ in 0..5 {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.to_owned();
         let (headers, repeat) = (&[], Repeat::Safe);
-        let request =
-            OutgoingRequest { id: 1, method: "ping", name: None, body, headers, listener: None, repeat };
+        let request = OutgoingRequest {
+            id: 1,
+            method: "ping",
+            name: None,
+            body,
+            headers,
+            listener: None,
+            repeat,
+            principal: None,
+        };
         assert_eq!(http.request(request).await.unwrap().get(), r#"{"a":1}"#);
         // What follows the answer has come by then, if it comes.
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -1,0 +1,27 @@
+//! Attacks with encoded messages: nothing is decoded, so what says that it is encoded is not read as if it were not.
+
+use toolhub_testkit::scripted::Script;
+
+use crate::serving::Serving;
+use crate::wire::{Wire, call, chunked, request};
+
+#[test]
+fn encoded_messages_are_refused_on_every_way() {
+    let serving = Serving::before(&Script::both().plain_tool("echo"), "");
+    for (encoding, expected) in
+        [("gzip", 415), ("br", 415), ("identity, gzip", 415), ("", 415), ("Identity", 200)]
+    {
+        let header = format!("Content-Encoding: {encoding}\r\n");
+        let usual = call("x", &header);
+        for message in [usual.clone(), chunked(&usual)] {
+            let mut wire = Wire::to(&serving);
+            wire.say(&message);
+            let heard = wire.hear();
+            assert_eq!(heard.status, expected, "{encoding} {heard:?}");
+            assert!(expected == 200 || heard.body.contains("Content-Encoding"), "{heard:?}");
+        }
+        let mut wire = Wire::to(&serving);
+        wire.say(&request("POST", "/messages?sessionId=none", &header, "{}"));
+        assert_eq!(wire.hear().status, if expected == 415 { 415 } else { 404 }, "{encoding}");
+    }
+}

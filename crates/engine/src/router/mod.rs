@@ -367,7 +367,7 @@ impl ArgumentCheck<'_> {
     /// Whether a tool accepts the arguments: `true` says that they had to be mended.
     fn accepts(&self, entry: &Arc<Entry>) -> Result<bool, ToolError> {
         let mended = match &self.arguments {
-            Some(arguments) => arguments.steps().with_half(|| self.suited(entry, arguments))?,
+            Some(arguments) => arguments.steps().with_share(|| self.suited(entry, arguments))?,
             None => None,
         };
         let is_mended = mended.is_some();

@@ -62,9 +62,9 @@ impl Steps {
         left.is_some()
     }
 
-    /// Runs something that may spend half of what is left: the schema of one candidate leaves some for the next one.
-    pub(crate) fn with_half<T>(&self, run: impl FnOnce() -> T) -> T {
-        let kept = self.left.get() / 2;
+    /// Runs something that may spend three quarters of what is left: the schema of one candidate leaves some for the next.
+    pub(crate) fn with_share<T>(&self, run: impl FnOnce() -> T) -> T {
+        let kept = self.left.get() / 4;
         self.left.set(self.left.get() - kept);
         let result = run();
         self.left.set(self.left.get() + kept);

@@ -203,8 +203,16 @@ impl<'a> Search<'a, '_> {
         members: &Map<String, Value>,
         path: Path<'_>,
     ) -> Result<(), Exhausted> {
-        let Keyword::Properties { named, additional, .. } = keyword else { return Ok(()) };
+        let Keyword::Properties { named, patterns, additional } = keyword else { return Ok(()) };
+        let is_never = |schema: &NodeId| self.evaluation.node_of(*schema).is_never();
+        let closed = additional.filter(is_never).filter(|_| patterns.is_empty());
         for (name, member) in members {
+            // There may be very many names that are not known, and all are counted.
+            if let Some(never) = closed.filter(|_| !named.contains_key(name)) {
+                self.explainer.steps.spend(1)?;
+                self.member(never, (name, member), path)?;
+                continue;
+            }
             if self.evaluation.member(keyword, name, member)? != Verdict::Invalid {
                 continue;
             }

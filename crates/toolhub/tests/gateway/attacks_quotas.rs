@@ -203,8 +203,10 @@ fn one_caller_does_not_hold_all_turns_of_a_server() {
     // All of them are held by now, if they can be.
     std::thread::sleep(std::time::Duration::from_secs(1));
     let mut other = Wire::to(&serving);
+    let since = Instant::now();
     for _ in 0..3 {
         other.say(&call("meanwhile", &bearer(&bob)));
         assert_eq!(other.hear().text(), crate::wire::said("meanwhile"));
     }
+    assert!(since.elapsed() < PATIENCE / 3, "it waited for a call of the other: {:?}", since.elapsed());
 }

@@ -112,7 +112,8 @@ async fn describes_each_tool_once_however_often_it_is_named() {
     let script = Script::both()
         .tool(json!({"name": "big", "description": long, "inputSchema": {"type": "object"}}))
         .plain_tool("echo");
-    let (serving, [ann, bob]) = for_two_with(&script, "[serve.limits]\nunread_bytes = 50000\n");
+    let (serving, [ann, bob]) =
+        for_two_with(&script, "[profiles.default]\nlossless = true\n[serve.limits]\nunread_bytes = 50000\n");
     let big = r#""big""#;
     for era in [Era::Modern, Era::Legacy] {
         let client = RawClient::with_token(&serving.url(), era, Some(&ann)).await;

@@ -13,8 +13,10 @@ use crate::serving::{PATIENCE, Serving, await_cancelled, cancelled_calls, holdin
 
 /// Waits until nothing new is taken there, and sees that probes are told so.
 async fn await_refusal(serving: &Serving) {
+    // Connections without a request are closed at the end, also while their client sends the next one: each probe has its own.
+    let once = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
     let probe = async |path: &str| {
-        let answer = http().get(format!("{}{path}", serving.root)).send().await.unwrap();
+        let answer = once.get(format!("{}{path}", serving.root)).send().await.unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())
     };
     let since = Instant::now();
@@ -26,7 +28,7 @@ async fn await_refusal(serving: &Serving) {
         let (found, text) = probe(path).await;
         assert!(found == status && text.contains(r#""status":"draining""#), "{path}: {found} {text}");
     }
-    let late = http().post(serving.url()).body("{}").send().await.unwrap();
+    let late = once.post(serving.url()).body("{}").send().await.unwrap();
     assert_eq!((late.status().as_u16(), late.headers()["retry-after"].to_str().unwrap()), (503, "1"));
 }
 

@@ -162,7 +162,10 @@ impl Hub {
             CallQuery { status: Some(Status::Succeeded), limit: Some(LOOKED_AT), ..CallQuery::default() };
         let mut examples = HashMap::new();
         for call in self.calls(query).await.unwrap_or_default() {
-            examples.entry(call.start.tool).or_insert(call.start.arguments);
+            // What was too long to be kept whole is no example.
+            if !call.start.arguments.get().starts_with("{\"$truncated\"") {
+                examples.entry(call.start.tool).or_insert(call.start.arguments);
+            }
         }
         examples
     }

@@ -288,11 +288,13 @@ async fn schemas_that_explode_or_reach_out_fail_closed() {
         .tool(json!({"name": "file", "inputSchema": {"type": "object", "$ref": "file:///etc/hostname"}}))
         .plain_tool("plain");
     let hub = TestHub::builder().server("s", &script).build().await;
-    for tool in ["explosive", "remote", "file"] {
+    for tool in ["remote", "file"] {
         let outcome = hub.call(ToolCall::new(tool, json!({"x": 1}))).await;
         assert_eq!(kind(&outcome), "unusable_schema", "{tool} {outcome:?}");
-        assert!(outcome.took < Duration::from_secs(5), "{tool}");
     }
+    // References that double are followed once each.
+    let outcome = hub.call(ToolCall::new("explosive", json!({"x": 1}))).await;
+    assert!(outcome.success() && outcome.took < Duration::from_secs(5), "{outcome:?}");
     assert!(listener.accept().is_err(), "nothing was fetched");
     assert!(call(&hub, "plain").await.success());
     hub.close().await;

@@ -2,7 +2,7 @@
 //!
 //! A principal may take another turn while it holds fewer than [`SHARE`] times as many as are free (dynamic thresholds, as
 //! switches share buffers). One principal alone gets three quarters, two get three sevenths each, and there is always room
-//! for another one. Whoever has to wait is served round robin by principal, and in order within one.
+//! for another one. The hub itself, which has no principal, may take all that are free. Whoever has to wait is served round robin by principal, and in order within one.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -61,7 +61,8 @@ impl State {
     }
 
     fn may_take(&self, place: usize) -> bool {
-        self.holders[place].held < SHARE.saturating_mul(self.free)
+        let Holder { principal, held, .. } = &self.holders[place];
+        self.free > 0 && (principal.is_none() || *held < SHARE.saturating_mul(self.free))
     }
 
     /// Gives free turns to those who wait, a principal after the other.
@@ -214,6 +215,14 @@ mod tests {
         assert_eq!(all.len(), 6);
         let state = turns.state();
         assert_eq!((state.free, state.waiting), (2, 0));
+    }
+
+    #[test]
+    fn hub_itself_may_take_all_turns() {
+        let turns = Turns::new(8);
+        let held: Vec<_> = std::iter::from_fn(|| turns.take(None).now_or_never()).collect();
+        assert_eq!(held.len(), 8);
+        assert!(turns.take(Some("ann")).now_or_never().is_none());
     }
 
     #[tokio::test]

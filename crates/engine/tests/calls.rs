@@ -19,7 +19,7 @@ struct Bench {
 fn bench(hosts: &[Arc<FakeHost>]) -> Bench {
     let servers = ["a", "b"].map(ServerId::new).to_vec();
     let events = Arc::new(Recorder::default());
-    let engine = Engine::new(Policy { servers, ..Policy::default() }, events.clone());
+    let engine = Engine::new(Policy::equivalent_servers(servers), events.clone());
     for host in hosts {
         engine.add_host(&(Arc::clone(host) as Arc<dyn ToolHost>), Deadlines::default());
         engine.set_tools(&host.source(), host.tools());

@@ -20,7 +20,7 @@ fn catalog() -> Catalog {
 }
 
 fn policy() -> Policy {
-    Policy { servers: vec![ServerId::new("a"), ServerId::new("b")], ..Policy::default() }
+    Policy::equivalent_servers(["a", "b"].map(ServerId::new))
 }
 
 /// The candidates' sources and all reasons, or the error.
@@ -81,6 +81,27 @@ fn arguments_decide_who_is_in_the_group() {
     assert!(error.starts_with("wrong arguments for `shared`: `path` is missing"), "{error}");
 }
 
+/// A tool of the same name at another server is another tool.
+#[test]
+fn servers_that_are_not_declared_equivalent_do_not_share_calls() {
+    let policy = Policy { equivalent: Vec::new(), ..policy() };
+    let catalog = catalog();
+    let known = Known { catalog: &catalog, policy: &policy, scores: &Scores::default() };
+    let sources = |request: Request<'_>| -> Vec<String> {
+        let candidates = route(request, known).unwrap().candidates;
+        candidates.iter().map(|candidate| candidate.source().to_string()).collect()
+    };
+    assert_eq!(sources(Request::named("shared")), ["a", "native"]);
+    let found = route(Request::named("shared"), known).unwrap();
+    let said = found.reasons.iter().map(|reason| reason.say(Lang::En));
+    assert!(said.into_iter().any(|reason| reason.contains("b has a tool of that name, too")));
+    assert_eq!(sources(Request { source: Some("b"), ..Request::named("shared") }), ["b"]);
+    for (name, source) in [("b__shared", "b"), ("a__shared", "a"), ("native__shared", "native")] {
+        assert_eq!(sources(Request::named(name)), [source]);
+    }
+    assert!(route(Request::named("c__shared"), known).is_err());
+}
+
 #[test]
 fn the_order_is_policy() {
     let policy = Policy { order: vec![SourceKind::Native, SourceKind::Mcp], ..policy() };
@@ -104,7 +125,7 @@ fn sharing(name: &str, sources: &[(&str, Value)]) -> Catalog {
 }
 
 fn servers(ids: &[&str]) -> Policy {
-    Policy { servers: ids.iter().map(|id| ServerId::new(*id)).collect(), ..Policy::default() }
+    Policy::equivalent_servers(ids.iter().map(|id| ServerId::new(*id)))
 }
 
 /// Strategy, how many begin together, and the order.
@@ -287,7 +308,7 @@ fn a_costly_schema_leaves_out_its_own_server_only() {
         .collect();
     servers.push(FakeHost::server("usual").tool("shared", rows(json!({"minProperties": 1})), &[]));
     let ids = servers.iter().flat_map(FakeHost::tools).map(|tool| tool.source.to_string()).map(ServerId::new);
-    let policy = Policy { servers: ids.collect(), ..Policy::default() };
+    let policy = Policy::equivalent_servers(ids);
     let catalog = Catalog::new(servers.iter().flat_map(FakeHost::tools).cloned());
     let arguments = RawJson::from(json!({"rows": vec![json!({"4999": 1}); 200]}));
     let request = Request { arguments: Some(&arguments), ..Request::named("shared") };

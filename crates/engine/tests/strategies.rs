@@ -45,7 +45,7 @@ fn bench(tool: &str, definition: &Value, acts: &[Vec<Act>]) -> Bench {
         .collect();
     let events = Arc::new(Recorder::default());
     let servers = ids.map(ServerId::new).to_vec();
-    let engine = Engine::new(Policy { servers, ..Policy::default() }, events.clone());
+    let engine = Engine::new(Policy::equivalent_servers(servers), events.clone());
     for host in &hosts {
         engine.add_host(&(Arc::clone(host) as Arc<dyn ToolHost>), Deadlines::default());
         engine.set_tools(&host.source(), host.tools());

@@ -110,7 +110,8 @@ async fn call_that_certainly_did_not_run_goes_to_the_next_candidate() {
         let count = folder.path().join(format!("count_{place}"));
         let other =
             Script::legacy().tool(changing()).on("tools/call:t", runs_and(&count, &[json!({"text": "ok"})]));
-        let hub = TestHub::builder().entry("s", json!({"url": url})).server("z", &other).build().await;
+        let builder = TestHub::builder().entry("s", json!({"url": url})).server("z", &other);
+        let hub = builder.settings("[routing]\nequivalent = [[\"s\", \"z\"]]\n").build().await;
         let outcome = hub.call(ToolCall::new("t", json!({}))).await;
         assert_eq!(outcome.result.unwrap().texts().0, ["ok"], "{url}");
         assert_eq!(lines(&count), 1);

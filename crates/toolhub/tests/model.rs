@@ -118,8 +118,11 @@ fn one_on_this_machine_is_found() {
     assert_eq!((&model["status"], &model["text"]), (&json!("ok"), &json!(expect)));
 }
 
-/// Two servers that answer one question differently.
+/// Two servers that answer one question differently, and are declared equivalent.
 fn two_sources(cli: &mut CommandLine) {
+    let file = cli.folder().join("toolhub.toml");
+    let settings = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{settings}\n[routing]\nequivalent = [[\"one\", \"two\"]]\n")).unwrap();
     let tool = json!({"name": "extract_it", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}});
     for (id, text) in [("one", "Kyoto is sunny"), ("two", "Kyoto is warm")] {
         let answer = json!([{"text": text}]);

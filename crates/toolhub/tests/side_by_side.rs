@@ -28,6 +28,12 @@ impl Servers {
                 .journal(journal(folder.path(), id));
             cli.server(id, &script);
         }
+        let ids: Vec<&str> = each.iter().map(|(id, _)| *id).collect();
+        std::fs::write(
+            cli.folder().join("toolhub.toml"),
+            format!("[routing]\nequivalent = [{}]\n", json!(ids)),
+        )
+        .unwrap();
         Self { cli, folder }
     }
 
@@ -58,6 +64,22 @@ fn read_only(name: &str) -> Value {
 
 fn late(millis: u64, text: &str) -> Value {
     json!([{"delay_ms": millis}, {"text": text}])
+}
+
+/// Servers that only happen to have a tool of one name do not hear each other's calls.
+#[test]
+fn servers_that_are_not_equivalent_are_called_by_name() {
+    let servers =
+        Servers::new(&read_only("search_it"), &[("one", late(0, "from one")), ("two", late(0, "from two"))]);
+    std::fs::write(servers.cli.folder().join("toolhub.toml"), "").unwrap();
+    let shown = servers.json(&["call", "search_it"]);
+    assert_eq!((&shown["result"], &shown["_meta"]["source"]), (&json!("from one"), &json!("one")), "{shown}");
+    for call in [&["call", "search_it", "--source", "two"][..], &["call", "two__search_it"]] {
+        assert_eq!(servers.json(call)["result"], "from two", "{call:?}");
+    }
+    assert_eq!((servers.calls("one"), servers.calls("two")), (1, 2));
+    let why = servers.cli.run(&["explain", "search_it"]).stdout;
+    assert!(why.contains("two has a tool of that name, too"), "{why}");
 }
 
 #[test]

@@ -179,9 +179,51 @@ fn by_name<'a>(
         None => named.clone(),
     };
     if group.is_empty() {
-        return Err(unknown(request.tool, only, &named, known.catalog));
+        let qualified = qualified(request, known).filter(|_| only.is_none());
+        let Some(entry) = qualified else { return Err(unknown(request.tool, only, &named, known.catalog)) };
+        return fitting(check, &trusted(vec![entry], reasons)?, reasons);
     }
-    fitting(check, &trusted(group, reasons)?, reasons)
+    let fitting = fitting(check, &trusted(group, reasons)?, reasons)?;
+    Ok(match (request.among, only) {
+        (None, None) => of_one_server(fitting, known.policy, reasons),
+        _ => fitting,
+    })
+}
+
+/// The tool that `source__name` means.
+fn qualified<'a>(request: Request<'_>, known: Known<'a>) -> Option<&'a Arc<Entry>> {
+    let (source, name) = request.tool.split_once("__")?;
+    let own = |entry: &&Arc<Entry>| {
+        let place = &entry.tool.source;
+        place.to_string() == source && request.admits(place) && known.policy.rank(place).is_some()
+    };
+    known.catalog.named(name).find(own)
+}
+
+/// Without the tools of other servers than the first: a tool of the same name is not the same tool, unless the owner
+/// declared the servers equivalent. Skills and native tools stay, after or before them as the order says.
+fn of_one_server<'a>(
+    mut entries: Vec<&'a Arc<Entry>>,
+    policy: &Policy,
+    reasons: &mut Vec<Text>,
+) -> Vec<&'a Arc<Entry>> {
+    let is_server = |entry: &Arc<Entry>| matches!(entry.tool.source, Source::Server(_));
+    let Some(first) = entries.iter().find(|entry| is_server(entry)).map(|entry| &entry.tool.source) else {
+        return entries;
+    };
+    let stays = |entry: &Arc<Entry>| {
+        let place = &entry.tool.source;
+        !is_server(entry) || place == first || policy.are_equivalent(place, first)
+    };
+    for entry in entries.iter().filter(|entry| !stays(entry)) {
+        let place = &entry.tool.source;
+        reasons.push(Text::new(
+            format!("{place} has a tool of that name, too, and is not asked: name it as the source, or declare both in `[routing] equivalent`"),
+            format!("{place} 也有同名工具，但不会使用：可将其指定为来源，或在 `[routing] equivalent` 中声明两者等价"),
+        ));
+    }
+    entries.retain(|entry| stays(entry));
+    entries
 }
 
 /// Those that are good for that and know every argument they are given, in the routing order.

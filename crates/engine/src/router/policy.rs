@@ -43,6 +43,8 @@ pub struct Policy {
     pub strategies: BTreeMap<String, Strategy>,
     /// How many candidates run side by side at first.
     pub batch: usize,
+    /// Groups of sources, by name, whose tools of one name do the same: any of them may serve a call by name.
+    pub equivalent: Vec<Vec<String>>,
 }
 
 impl Default for Policy {
@@ -58,6 +60,7 @@ impl Default for Policy {
             servers: Vec::new(),
             strategies: strategies.map(|(tag, strategy)| (tag.to_owned(), strategy)).into(),
             batch: 3,
+            equivalent: Vec::new(),
         }
     }
 }
@@ -71,6 +74,19 @@ impl Policy {
             Source::Native | Source::Skill => 0,
         };
         Some((kind, server))
+    }
+
+    /// The policy for these servers, all of which do the same.
+    pub fn equivalent_servers(servers: impl IntoIterator<Item = ServerId>) -> Self {
+        let servers: Vec<ServerId> = servers.into_iter().collect();
+        let equivalent = vec![servers.iter().map(|id| id.as_str().to_owned()).collect()];
+        Self { servers, equivalent, ..Self::default() }
+    }
+
+    /// Whether the owner declared that two sources do the same.
+    pub fn are_equivalent(&self, one: &Source, other: &Source) -> bool {
+        let (one, other) = (one.to_string(), other.to_string());
+        self.equivalent.iter().any(|group| group.contains(&one) && group.contains(&other))
     }
 
     pub(super) fn server(&self, id: &str) -> Option<&ServerId> {

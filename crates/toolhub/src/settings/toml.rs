@@ -107,8 +107,13 @@ impl From<StrategyName> for Strategy {
 impl Routing {
     /// The policy that this asks for.
     pub fn policy(&self, servers: Vec<ServerId>) -> Policy {
-        let mut policy =
-            Policy { order: self.order.clone(), servers, batch: self.batch.max(1), ..Policy::default() };
+        let mut policy = Policy {
+            order: self.order.clone(),
+            servers,
+            batch: self.batch.max(1),
+            equivalent: self.equivalent.clone(),
+            ..Policy::default()
+        };
         policy.strategies.extend(self.strategies.iter().map(|(tag, name)| (tag.clone(), (*name).into())));
         policy
     }

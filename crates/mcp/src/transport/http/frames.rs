@@ -62,8 +62,8 @@ pub(super) enum Chunk {
     Data(u64),
     /// Behind one.
     Gap,
-    /// Behind the last, in lines that nobody needs; so many bytes of them were seen.
-    Trailers(usize),
+    /// Behind the last, in lines that are ignored; so many of them and of their bytes were seen.
+    Trailers { bytes: usize, lines: usize },
     /// At the end.
     Over,
 }
@@ -283,16 +283,17 @@ impl Chunk {
                 Self::Size => {
                     let Some(line) = line(from, MAX_SIZE_LINE)? else { return Ok(Part::Wait) };
                     *self = match size(&line)? {
-                        0 => Self::Trailers(0),
+                        0 => Self::Trailers { bytes: 0, lines: 0 },
                         size => Self::Data(size),
                     };
                 }
-                Self::Trailers(seen) => {
+                Self::Trailers { bytes, lines } => {
                     let Some(line) = line(from, MAX_TRAILERS)? else { return Ok(Part::Wait) };
-                    *seen += line.len() + 2;
+                    *bytes += line.len() + 2;
+                    *lines += 1;
                     if line.is_empty() {
                         *self = Self::Over;
-                    } else if *seen > MAX_TRAILERS {
+                    } else if *bytes > MAX_TRAILERS || *lines > MAX_LINES {
                         return garbled("too much follows the answer");
                     } else if !is_header(line) {
                         return garbled("what follows the answer is no header");

@@ -42,15 +42,16 @@ impl PeerInfo {
     }
 }
 
+/// What a modern request says of itself before the server is known.
+pub(crate) fn modern_meta(doorman: &Doorman) -> Meta<'static> {
+    let modern = Modern { version: MODERN[0], can: doorman.capabilities(), hears: None };
+    Meta { modern: Some(modern), ..Meta::default() }
+}
+
 /// Asks a modern server what it is (2026-07-28, server/discover).
 pub(crate) async fn discover(channel: &Channel, doorman: &Doorman) -> Result<Greeting, McpError> {
-    let version = MODERN[0];
     let ask = Ask { method: "server/discover".into(), repeat: Repeat::Safe, ..Ask::default() };
-    let meta = Meta {
-        modern: Some(Modern { version, can: doorman.capabilities(), hears: None }),
-        ..Meta::default()
-    };
-    let result = channel.ask(&ask, meta).await?;
+    let result = channel.ask(&ask, modern_meta(doorman)).await?;
     let found: Discovered = result
         .decode()
         .map_err(|error| McpError::unreadable(format!("`server/discover` was answered oddly: {error}")))?;

@@ -12,16 +12,15 @@ use crate::connection::{Ask, Channel, Connection, Greeting};
 use crate::doorman::Doorman;
 use crate::era::{Era, LEGACY, MODERN, UNSUPPORTED_VERSION, is_modern_error};
 use crate::error::McpError;
-use crate::greet::{discover, hello, offered, supported};
+use crate::greet::{discover, hello, modern_meta, offered, supported};
 use crate::oauth::Authorizer;
 use crate::transport::http::Http;
 use crate::transport::sse::Sse;
 use crate::transport::stdio::Stdio;
 use crate::transport::{Inbox, OutgoingRequest, Repeat, StderrRing, Transport};
-use crate::wire::Meta;
 
-/// How long a child may say nothing at all before it is started anew and greeted as a legacy server.
-const SILENCE: Duration = Duration::from_secs(10);
+/// How long the probe alone is waited for before a `ping` follows it.
+const PROBE_ALONE: Duration = Duration::from_secs(1);
 /// How long after the answer to a later request the answer to the probe may still come.
 const STRAGGLING: Duration = Duration::from_millis(500);
 
@@ -42,6 +41,8 @@ pub(crate) struct Meeting<'a> {
     pub(crate) stderr: &'a Mutex<StderrRing>,
     /// Whether to listen to what the server says unasked.
     pub(crate) listen: bool,
+    /// How long connecting may take.
+    pub(crate) patience: Duration,
 }
 
 /// What the modern probe tells.
@@ -148,6 +149,12 @@ impl Meeting<'_> {
                     Err(McpError::Lost { .. } | McpError::Connect { .. }) => {}
                     Err(error) => return Err(error),
                 },
+                // A process that lives is not started again: first runs of `npx` and `uvx` take their time.
+                Probe::Silent(McpError::TimedOut(_)) => match self.initialize(&channel).await {
+                    Ok(greeting) => return Ok(self.greeted(channel, greeting, stderr)),
+                    Err(McpError::Lost { .. } | McpError::Connect { .. }) => {}
+                    Err(error) => return Err(error),
+                },
                 Probe::Silent(_) => {}
             }
         }
@@ -164,14 +171,19 @@ impl Meeting<'_> {
         }
     }
 
-    /// The probe, with a `ping` behind it. Some legacy servers never answer what they do not know; but every server
-    /// answers a ping, also before it is greeted. So one that answers the ping and not the probe is legacy, and one
-    /// that answers neither is still starting.
+    /// The probe, with a `ping` behind it after a moment. Some legacy servers never answer what they do not know; but every
+    /// server answers a ping, if only with an error, also before it is greeted. So one that answers the ping and not the probe
+    /// is legacy, and one that answers neither is still starting, for half of the time that connecting may take. The ping
+    /// says that it is of the modern era: servers of both eras would take one that does not for a legacy client's.
     async fn probe_child(&self, channel: &Channel) -> Result<Probe, McpError> {
         let probe = self.probe(channel);
-        let ping = Ask { method: "ping".into(), repeat: Repeat::Safe, ..Ask::default() };
-        let ping = channel.ask(&ping, Meta::default());
+        let ping = async {
+            tokio::time::sleep(PROBE_ALONE).await;
+            let ping = Ask { method: "ping".into(), repeat: Repeat::Safe, ..Ask::default() };
+            channel.ask(&ping, modern_meta(&self.doorman)).await
+        };
         tokio::pin!(probe, ping);
+        let silence = self.patience / 2;
         tokio::select! {
             biased;
             probed = &mut probe => return probed,
@@ -180,7 +192,7 @@ impl Meeting<'_> {
                     return probe.await;
                 }
             }
-            () = tokio::time::sleep(SILENCE) => return Ok(Probe::Silent(McpError::TimedOut(SILENCE))),
+            () = tokio::time::sleep(silence) => return Ok(Probe::Silent(McpError::TimedOut(silence))),
         }
         tokio::time::timeout(STRAGGLING, probe).await.unwrap_or(Ok(Probe::Legacy))
     }

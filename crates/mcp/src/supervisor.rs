@@ -347,6 +347,7 @@ impl Server {
             tasks: &self.tasks,
             stderr: &stderr,
             listen: self.context.listen,
+            patience: self.spec.connect_timeout,
         };
         let patience = self.spec.connect_timeout;
         let result = match tokio::time::timeout(patience, meeting.open()).await {

@@ -88,17 +88,24 @@ fn read_usual(text: &ByteString) -> Option<Incoming> {
     Some(Incoming::Response { id: id?.parse().ok()?, outcome: Ok(RawJson::part(text, scan::found(result)?)) })
 }
 
+/// What every message has (JSON-RPC 2.0, 4: request object).
+const CLAIM: &[u8] = b"\"jsonrpc\"";
+
 /// Reads whatever it is, and says what is wrong with it.
 fn read_patiently(bytes: &Bytes) -> Result<Incoming, NotAMessage> {
     let looks_like_json = bytes.trim_ascii_start().first() == Some(&b'{');
-    let noise = |detail: String| {
-        if looks_like_json { NotAMessage::Odd { id: guess_id(bytes), detail } } else { NotAMessage::Noise }
+    // Some servers write their log to stdout as JSON. What does not even claim to be JSON-RPC concerns no request.
+    let claims = bytes.windows(CLAIM.len()).any(|part| part == CLAIM);
+    let noise = |detail: String| match looks_like_json && claims {
+        true => NotAMessage::Odd { id: guess_id(bytes), detail },
+        false => NotAMessage::Noise,
     };
     let text = ByteString::try_from(bytes.clone()).map_err(|error| noise(format!("not UTF-8: {error}")))?;
     let envelope: Envelope<'_> = serde_json::from_str(&text).map_err(|error| noise(error.to_string()))?;
     let part = |value: &RawValue| RawJson::part(&text, value);
     let raw = |value: Option<&RawValue>| value.map(part);
     match (envelope.method, envelope.id) {
+        (Some(_), _) if !claims => Err(NotAMessage::Noise),
         (Some(_), Some(id)) if id.get().len() > MAX_ID_BYTES => Err(NotAMessage::Odd {
             id: None,
             detail: format!("a request whose id has more than {MAX_ID_BYTES} bytes"),
@@ -113,7 +120,10 @@ fn read_patiently(bytes: &Bytes) -> Result<Incoming, NotAMessage> {
                 (None, Some(error)) => Err(rpc_error(error)),
                 (None, None) => {
                     let detail = "neither `method`, `result` nor `error`".to_owned();
-                    return Err(NotAMessage::Odd { id: id.and_then(our_id), detail });
+                    return Err(match claims {
+                        true => NotAMessage::Odd { id: id.and_then(our_id), detail },
+                        false => NotAMessage::Noise,
+                    });
                 }
             };
             match id.and_then(our_id) {
@@ -123,7 +133,7 @@ fn read_patiently(bytes: &Bytes) -> Result<Incoming, NotAMessage> {
                         Err(error) => error.to_string(),
                         Ok(_) => "an answer to a request that was never made".to_owned(),
                     };
-                    Err(NotAMessage::Odd { id: None, detail })
+                    Err(if claims { NotAMessage::Odd { id: None, detail } } else { NotAMessage::Noise })
                 }
             }
         }
@@ -285,7 +295,18 @@ mod tests {
         };
         assert_eq!(read(&Bytes::from_static(b"INFO starting")).unwrap_err(), NotAMessage::Noise);
         assert_eq!(read(&Bytes::from_static(b"\xff\xfe")).unwrap_err(), NotAMessage::Noise);
-        odd(Some(3), b"{\"id\": 3, \"result\": \"\xff\"}");
+        for log in [
+            r#"{"level":"info","msg":"starting"}"#,
+            r#"{"id":7,"level":"info"}"#,
+            r#"{"method":"GET","path":"/"}"#,
+            r#"{"id":"req-1","method":"GET"}"#,
+            r#"{"error":"connection refused"}"#,
+            "{not json}",
+            r#"{"level":"info","msg":"#,
+        ] {
+            assert_eq!(read(&Bytes::from_static(log.as_bytes())).unwrap_err(), NotAMessage::Noise, "{log}");
+        }
+        odd(Some(3), b"{\"jsonrpc\":\"2.0\",\"id\": 3, \"result\": \"\xff\"}");
         odd(Some(4), br#"{"jsonrpc":"2.0","id":4,"result":{"cut":"#);
         odd(Some(5), br#"{"jsonrpc":"2.0","id":5}"#);
         odd(None, br#"{"jsonrpc":"2.0","id":"foreign","result":{}}"#);

@@ -182,7 +182,7 @@ async fn answers_that_cannot_be_read_fail_their_call_at_once() {
     let deep = format!(r#"[{{"reply":{}{}}}]"#, "[".repeat(300), "]".repeat(300));
     let cases = [
         ("endless", r#"[{"endless": 20000000}]"#),
-        ("bytes", r#"[{"bytes_hex": "7b226964223a20fffe7d0a"}]"#),
+        ("bytes", r#"[{"bytes_hex": "7b226a736f6e727063223a22322e30222c226964223a20fffe7d0a"}]"#),
         ("deep", &deep),
         ("list", r#"[{"reply": [1]}]"#),
     ];
@@ -318,4 +318,50 @@ async fn servers_are_started_a_few_at_a_time() {
         assert!(view.list.is_some_and(|list| list.listed_at.is_some()), "{} is not ready", view.spec.id);
     }
     hub.close().await;
+}
+
+/// A ping without the marks of the modern era makes servers of both eras take us for a legacy client. One that is slow to
+/// start is not started twice.
+#[tokio::test]
+async fn the_probe_disturbs_no_server_and_waits_for_a_slow_one() {
+    for (delay, pings) in [(0_u64, 0), (1_500, 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("journal");
+        let script = Script::both().set("start_delay_ms", delay).plain_tool("echo").journal(&journal);
+        let hub = TestHub::builder().server("s", &script).build().await;
+        let listed = hub.list_server("s").await.unwrap().unwrap();
+        assert_eq!(listed.era, "modern");
+        let seen = Journal::read(&journal);
+        let sent: Vec<&Value> =
+            seen.messages().into_iter().filter(|message| message["method"] == "ping").collect();
+        assert_eq!(sent.len(), pings, "{sent:?}");
+        for ping in sent {
+            let version = &ping["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+            assert_eq!(version, "2026-07-28", "{ping}");
+        }
+        assert_eq!(seen.pids().len(), 1, "it was started once");
+        hub.close().await;
+    }
+}
+
+/// Lines on stdout that are JSON and no JSON-RPC are a log.
+#[tokio::test]
+async fn a_log_of_json_on_stdout_fails_no_call() {
+    let noise = json!([
+        {"raw": r#"{"level":"info","msg":"got a call"}"#},
+        {"raw": "{not json}"},
+        {"raw": r#"{"error":"slow backend","id":"req-7"}"#},
+        {"text": "done"},
+    ]);
+    for script in [Script::legacy(), Script::modern()] {
+        let hub = TestHub::builder()
+            .server("s", &script.plain_tool("work").on("tools/call:work", &noise))
+            .build()
+            .await;
+        for _ in 0..6 {
+            let outcome = hub.call(ToolCall::new("work", json!({}))).await;
+            assert_eq!(outcome.result.unwrap().texts().0, ["done"]);
+        }
+        hub.close().await;
+    }
 }

@@ -21,6 +21,19 @@ pub(crate) struct Doorman {
     pub(crate) changes: watch::Sender<u64>,
     /// Whose requests are under way.
     pub(crate) askers: Arc<Askers>,
+    pub(crate) roots: Roots,
+}
+
+/// Which roots a server is told of. A server keeps them for whoever calls it next, so those of a client are for a server
+/// that belongs to this client alone.
+#[derive(Debug)]
+pub(crate) enum Roots {
+    /// These addresses, which the owner configured.
+    OfOwner(Vec<String>),
+    /// Those of the client whose request is under way.
+    OfClient,
+    /// None: several clients share the server.
+    None,
 }
 
 /// One question inside a multi-round result.
@@ -65,6 +78,13 @@ impl Doorman {
     }
 }
 
+/// The answer to `roots/list`.
+fn listed(roots: &[String]) -> RawJson {
+    let roots: Vec<RawObject> =
+        roots.iter().map(|uri| RawObject::default().with("uri", uri.as_str())).collect();
+    RawObject::default().with("roots", RawJson::of(&roots)).into_raw()
+}
+
 impl Inbox for Doorman {
     fn request(
         &self,
@@ -76,10 +96,12 @@ impl Inbox for Doorman {
             if method == "ping" {
                 return Ok(RawJson::empty_object());
             }
-            let answer = match self.askers.behind(via) {
-                Some(asker) => asker.ask(method.clone(), params).await,
+            let answer = match (self.askers.behind(via), &self.roots) {
+                (_, Roots::OfOwner(roots)) if method == "roots/list" => Ok(listed(roots)),
+                (_, Roots::None) if method == "roots/list" && self.askers.has_clients() => Ok(listed(&[])),
+                (Some(asker), _) => asker.ask(method.clone(), params).await,
                 // No caller is asked. The gateway's own handler refuses; a program that embeds the hub may answer.
-                None => self.handler.request(&self.server, method.clone(), params).await,
+                (None, _) => self.handler.request(&self.server, method.clone(), params).await,
             };
             self.note(match &answer {
                 Ok(_) => {

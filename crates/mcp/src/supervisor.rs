@@ -16,9 +16,9 @@ use toolhub_core::{Event, EventKind, EventSink, ServerId};
 
 use crate::asker::{Askers, Users};
 use crate::breaker::Advice;
-use crate::config::{ServerSpec, TransportSpec};
+use crate::config::{Instances, ServerSpec, TransportSpec};
 use crate::connection::Connection;
-use crate::doorman::Doorman;
+use crate::doorman::{Doorman, Roots};
 use crate::era::Era;
 use crate::error::McpError;
 use crate::handler::ClientHandler;
@@ -44,6 +44,8 @@ pub struct ServerContext {
     pub listen: bool,
     /// Where logins are kept.
     pub logins: Arc<TokenStore>,
+    /// Whether there is one client alone, so that servers belong to it.
+    pub single_client: bool,
 }
 
 impl std::fmt::Debug for ServerContext {
@@ -336,6 +338,12 @@ impl Server {
                 TransportSpec::Stdio(_) => Askers::default(),
                 TransportSpec::Http(_) | TransportSpec::Sse(_) => Askers::over_http(Arc::clone(&self.users)),
             }),
+            roots: match (&self.spec.roots, &self.spec.instances) {
+                (Some(roots), _) => Roots::OfOwner(roots.clone()),
+                (None, Instances::Caller { .. }) => Roots::OfClient,
+                (None, Instances::Shared) if self.context.single_client => Roots::OfClient,
+                (None, Instances::Shared) => Roots::None,
+            },
         };
         let meeting = Meeting {
             transport: &self.spec.transport,

@@ -88,6 +88,7 @@ pub struct HubBuilder {
     handler: Option<Arc<dyn ClientHandler>>,
     model: Option<Arc<dyn LanguageModel>>,
     one_shot: bool,
+    single_client: bool,
     forgets: bool,
 }
 
@@ -164,6 +165,13 @@ impl HubBuilder {
         self
     }
 
+    /// For a gateway that serves one client alone, as over stdio: what servers ask this client and keep is for no other.
+    #[must_use]
+    pub fn single_client(mut self) -> Self {
+        self.single_client = true;
+        self
+    }
+
     /// Remembers nothing, whatever the config says: for a program that keeps its own records.
     #[must_use]
     pub fn without_store(mut self) -> Self {
@@ -219,7 +227,13 @@ impl HubBuilder {
 
         let handler = self.handler.unwrap_or_else(|| Arc::new(Refusal));
         let logins = Arc::new(TokenStore::new(&places.home));
-        let context = ServerContext { events: Arc::clone(&events), handler, listen: !self.one_shot, logins };
+        let context = ServerContext {
+            events: Arc::clone(&events),
+            handler,
+            listen: !self.one_shot,
+            logins,
+            single_client: self.single_client,
+        };
         let servers: Vec<Arc<Server>> = specs
             .into_iter()
             .map(|mut spec| {

@@ -67,6 +67,8 @@ pub struct ServerSpec {
     pub idle_timeout: Option<Duration>,
     /// Whether all callers share one instance of it.
     pub instances: Instances,
+    /// The roots that it is told of, as addresses; `None` where those of its one client are.
+    pub roots: Option<Vec<String>>,
     /// Whether it is used at all.
     pub enabled: bool,
     /// The only tools to be used; all where this is `None`.
@@ -175,6 +177,7 @@ impl ServerSpec {
             call_timeout: None,
             idle_timeout: Some(Duration::from_secs(600)),
             instances: Instances::default(),
+            roots: None,
             enabled: true,
             tools: None,
             hints: BTreeMap::new(),

@@ -44,6 +44,9 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     let traces = settings.telemetry.options(|name| std::env::var(name).ok());
     outlook.open_telemetry(app, traces.map_err(|why| UsageError(why.say(app.lang())))?);
     let mut builder = Hub::builder().places(places).settings(settings).handler(Arc::new(tidings.clone()));
+    if args.stdio {
+        builder = builder.single_client();
+    }
     for listener in outlook.of_calls() {
         builder = builder.listen(Arc::clone(listener));
     }

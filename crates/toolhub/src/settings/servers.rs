@@ -45,6 +45,7 @@ pub fn load_servers(
         match servers.iter_mut().find(|spec| spec.id.as_str() == extras.id) {
             Some(spec) => {
                 apply(extras, spec);
+                spec.roots = extras.roots(&places.config);
                 notes.extend(fence_in(extras, spec, places));
             }
             None => {

@@ -238,6 +238,9 @@ pub struct ServerExtras {
     /// How many instances may run at a time, where each caller has its own.
     #[serde(default)]
     pub max_instances: Option<NonZeroUsize>,
+    /// The folders or addresses that it is told of as its roots.
+    #[serde(default)]
+    pub roots: Option<Vec<String>>,
     /// The only tools to be used.
     #[serde(default)]
     pub tools: Option<Vec<String>>,
@@ -273,6 +276,20 @@ pub enum InstancesName {
 }
 
 impl ServerExtras {
+    /// Its roots as addresses; folders count from that of the config.
+    pub fn roots(&self, config: &Path) -> Option<Vec<String>> {
+        let address = |root: &String| {
+            if root.contains("://") {
+                return Some(root.clone());
+            }
+            let home = || Some(std::env::home_dir()?.join(Path::new(root).strip_prefix("~").ok()?));
+            let folder = home().unwrap_or_else(|| config.with_file_name("").join(root));
+            let folder = std::path::absolute(&folder).unwrap_or(folder);
+            url::Url::from_file_path(folder).ok().map(String::from)
+        };
+        self.roots.as_ref().map(|roots| roots.iter().filter_map(address).collect())
+    }
+
     /// Who shares an instance of it.
     pub fn instances(&self) -> Instances {
         match self.instances {

@@ -49,6 +49,7 @@ const TABLES: [(&str, &[&str]); 13] = [
             "idle_timeout",
             "instances",
             "max_instances",
+            "roots",
             "tools",
             "env_pass",
             "hints",

@@ -250,3 +250,23 @@ async fn answers_without_a_usable_id_go_to_no_call() {
         assert_eq!(answer.text(), "bob's own", "{line}");
     }
 }
+
+/// A server keeps the roots it was told of for whoever calls next, so a shared one is told of none but the owner's.
+#[tokio::test]
+async fn roots_of_one_client_decide_nothing_for_another() {
+    let look = json!([{"request": {"method": "roots/list"}}, {"answer": true}]);
+    let script = Script::legacy().plain_tool("look").on("tools/call:look", look);
+    for (settings, told) in [
+        ("", r#"\"roots\":[]"#),
+        ("[[servers]]\nid = \"s\"\nroots = [\"/srv/data\", \"https://example.org/x\"]\n", "file:///srv/data"),
+        // The control: with an instance of its own, a caller is asked for its roots, which this one does not have.
+        (OF_CALLERS, "error"),
+    ] {
+        let (serving, [ann, bob]) = for_two_with(&script, settings);
+        for token in [&ann, &bob] {
+            let client = client(&serving, Era::Legacy, token).await;
+            let answer = client.call("look", "{}").await;
+            assert!(answer.result().contains(told), "{settings}: {answer:?}");
+        }
+    }
+}

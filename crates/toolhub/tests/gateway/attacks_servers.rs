@@ -12,13 +12,13 @@ use crate::serving::{Serving, hub};
 
 const PLAIN: &str = "[native]\nenabled = false\n";
 
-fn tool(name: &str, hints: Value) -> Value {
+fn tool(name: &str, hints: &Value) -> Value {
     let schema = json!({"type": "object", "properties": {"q": {"type": "string"}}});
     json!({"name": name, "description": "d", "inputSchema": schema, "annotations": hints})
 }
 
 fn tools() -> [Value; 2] {
-    [tool("lookup", json!({"readOnlyHint": true})), tool("save", json!({}))]
+    [tool("lookup", &json!({"readOnlyHint": true})), tool("save", &json!({}))]
 }
 
 /// A server whose tools say which server they are of.
@@ -225,7 +225,7 @@ proptest! {
             for (id, names) in order.iter().zip(&offered) {
                 let script = names.iter().fold(Script::both(), |script, name| {
                     let text = json!([{"text": format!("{id} {name}")}]);
-                    script.tool(tool(name, json!({"readOnlyHint": true}))).on(&format!("tools/call:{name}"), text)
+                    script.tool(tool(name, &json!({"readOnlyHint": true}))).on(&format!("tools/call:{name}"), text)
                 });
                 cli.server(id, &script);
             }

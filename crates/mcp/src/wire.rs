@@ -72,10 +72,14 @@ pub(crate) fn read(bytes: &Bytes) -> Result<Incoming, NotAMessage> {
 /// Reads an answer, where it is one as nearly all of them are: the text is gone over once. What is other is read again,
 /// with more patience.
 fn read_usual(text: &ByteString) -> Option<Incoming> {
-    let (mut id, mut result) = (None, None);
+    let (mut id, mut result, mut claims) = (None, None, false);
     let mut scan = Scan::new(text);
     scan.members(|scan, name| {
         let twice = match name {
+            "jsonrpc" => {
+                claims = true;
+                scan.value().is_none()
+            }
             "id" => id.replace(scan.value()?).is_some(),
             "result" => result.replace(scan.value()?).is_some(),
             "method" | "params" | "error" => return None,
@@ -84,7 +88,7 @@ fn read_usual(text: &ByteString) -> Option<Incoming> {
         (!twice).then_some(())
     })?;
     // Values that are gone over here are not too deep.
-    let result = result.filter(|result| *result != "null" && scan.is_over())?;
+    let result = result.filter(|result| *result != "null" && scan.is_over() && claims)?;
     Some(Incoming::Response { id: id?.parse().ok()?, outcome: Ok(RawJson::part(text, scan::found(result)?)) })
 }
 
@@ -116,8 +120,9 @@ fn read_patiently(bytes: &Bytes) -> Result<Incoming, NotAMessage> {
         (Some(method), None) => Ok(Incoming::Notification { method, params: raw(envelope.params) }),
         (None, id) => {
             let outcome = match (envelope.result, envelope.error) {
-                (Some(result), _) => checked(part(result)),
-                (None, Some(error)) => Err(rpc_error(error)),
+                (Some(result), _) if claims || result.get().starts_with('{') => checked(part(result)),
+                (None, Some(error)) if claims || is_coded(error) => Err(rpc_error(error)),
+                (Some(_), _) | (None, Some(_)) => return Err(NotAMessage::Noise),
                 (None, None) => {
                     let detail = "neither `method`, `result` nor `error`".to_owned();
                     return Err(match claims {
@@ -143,15 +148,19 @@ fn read_patiently(bytes: &Bytes) -> Result<Incoming, NotAMessage> {
 /// The error in a message, and the request of ours that it names, if it names one: what an HTTP server says beside an
 /// error status. Others than MCP servers write an `error` too, as OAuth does; only one with a code of its own is ours.
 pub(crate) fn error_in(bytes: &[u8]) -> Option<(McpError, Option<u64>)> {
+    let envelope: Envelope<'_> = serde_json::from_str(std::str::from_utf8(bytes).ok()?).ok()?;
+    let id = envelope.id.and_then(our_id);
+    envelope.error.filter(|error| is_coded(error)).map(|error| (rpc_error(error), id))
+}
+
+/// Whether an error has a code, as those of JSON-RPC do.
+fn is_coded(error: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct Coded {
         #[serde(rename = "code")]
         _code: i64,
     }
-    let envelope: Envelope<'_> = serde_json::from_str(std::str::from_utf8(bytes).ok()?).ok()?;
-    let coded = |error: &&RawValue| serde_json::from_str::<Coded>(error.get()).is_ok();
-    let id = envelope.id.and_then(our_id);
-    envelope.error.filter(coded).map(|error| (rpc_error(error), id))
+    serde_json::from_str::<Coded>(error.get()).is_ok()
 }
 
 /// Whether a message is the result of that request.
@@ -301,6 +310,8 @@ mod tests {
             r#"{"method":"GET","path":"/"}"#,
             r#"{"id":"req-1","method":"GET"}"#,
             r#"{"error":"connection refused"}"#,
+            r#"{"id":7,"error":"connection refused"}"#,
+            r#"{"id":7,"result":"ok"}"#,
             "{not json}",
             r#"{"level":"info","msg":"#,
         ] {
@@ -356,7 +367,8 @@ mod tests {
 
     #[test]
     fn absurd_nesting_fails_the_call_it_answers() {
-        let deep = format!(r#"{{"id":1,"result":{}{}}}"#, "[".repeat(200_000), "]".repeat(200_000));
+        let deep =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}{}}}"#, "[".repeat(200_000), "]".repeat(200_000));
         let Ok(Incoming::Response { id: 1, outcome: Err(error) }) = read(&Bytes::from(deep)) else {
             panic!()
         };

@@ -315,3 +315,16 @@ fn mending_takes_bounded_work() {
     assert!(mended(json!({"list": vec!["Option 9999"; 10_000], "n": "1"})).is_none());
     assert!(mended(json!({"free": "x".repeat(1 << 20), "n": "1"})).is_none());
 }
+
+#[test]
+fn long_identifiers_are_not_multiplied() {
+    let usable = |base: usize, count: usize| {
+        let parts: serde_json::Map<String, Value> =
+            (0..count).map(|n| (n.to_string(), json!({"$id": format!("p{n}"), "type": "string"}))).collect();
+        let id = format!("https://example.invalid/{}/", "i".repeat(base));
+        let schema = json!({"$id": id, "type": "object", "$defs": parts});
+        Schema::compile(&RawJson::from(schema)).is_ok()
+    };
+    assert!(usable(100, 500));
+    assert!(!usable(40_000, 1) && !usable(100, 3_000));
+}

@@ -8,6 +8,12 @@ use serde_json::Value;
 
 use super::compile::{Draft, MAX_SCHEMA_OBJECTS};
 
+/// The longest address of a schema, alone or together with the base it counts from, in bytes. Every address is copied and
+/// joined, so their length multiplies with their number.
+const MAX_URI_BYTES: usize = 2 << 10;
+/// The most schemas with an address of their own inside one.
+const MAX_RESOURCES: usize = 1_000;
+
 /// What a reference leads to.
 pub(super) enum Target<'s> {
     Schema(&'s Value),
@@ -54,7 +60,7 @@ impl<'s> References<'s> {
                     let replaced = draft <= Draft::Seven && members.contains_key("$ref");
                     let id = members.get(id_key).and_then(Value::as_str);
                     if let Some(id) = id.filter(|_| !replaced) {
-                        resource = found.identify(value, id, resource);
+                        resource = found.identify(value, id, resource)?;
                     }
                     for key in ["$anchor", "$dynamicAnchor"] {
                         if let Some(name) = members.get(key).and_then(Value::as_str) {
@@ -79,23 +85,31 @@ impl<'s> References<'s> {
     }
 
     /// Registers an identifier; returns the resource of the object that has it.
-    fn identify(&mut self, value: &'s Value, id: &'s str, parent: usize) -> usize {
+    fn identify(&mut self, value: &'s Value, id: &'s str, parent: usize) -> Result<usize, String> {
         let (uri, fragment) = id.split_once('#').unwrap_or((id, ""));
         // Up to draft 7 an identifier of a fragment alone is an anchor.
         if uri.is_empty() {
             self.anchors.insert((parent, fragment), value);
-            return parent;
+            return Ok(parent);
+        }
+        if uri.len() > MAX_URI_BYTES || self.resources.len() >= MAX_RESOURCES {
+            return Err(format!(
+                "it has an identifier of more than {MAX_URI_BYTES} bytes, or more than {MAX_RESOURCES} of them"
+            ));
         }
         let uri = join(&self.resources[parent].uri, uri);
+        if uri.len() > MAX_URI_BYTES {
+            return Err(format!("it has an identifier of more than {MAX_URI_BYTES} bytes"));
+        }
         if std::ptr::eq(value, self.resources[0].root) {
             self.resources[0].uri.clone_from(&uri);
             self.by_uri.insert(uri, 0);
-            return 0;
+            return Ok(0);
         }
         let resource = self.resources.len();
         self.resources.push(Resource { uri: uri.clone(), root: value });
         self.by_uri.entry(uri).or_insert(resource);
-        resource
+        Ok(resource)
     }
 
     /// What a reference in a subschema leads to; `key` is the keyword that holds it.
@@ -104,6 +118,8 @@ impl<'s> References<'s> {
         let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let resource = if uri.is_empty() {
             own
+        } else if uri.len() > MAX_URI_BYTES {
+            return Err(format!("it refers to an address of more than {MAX_URI_BYTES} bytes"));
         } else {
             let uri = join(&self.resources[own].uri, uri);
             match self.by_uri.get(&uri) {

@@ -13,7 +13,9 @@ const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "
 /// Kinds of values that a schema can name.
 const KINDS: [&str; 7] = ["object", "array", "string", "number", "integer", "boolean", "null"];
 /// The most references that lead to one another.
-const MAX_REFERENCES: usize = 32;
+const MAX_REFERENCES: usize = 8;
+/// The largest schema of results that is offered, in bytes.
+const MAX_OUTPUT_SCHEMA_BYTES: usize = 64 << 10;
 /// Values of `execution.taskSupport`.
 const TASK_SUPPORT: [&str; 3] = ["forbidden", "optional", "required"];
 
@@ -76,6 +78,9 @@ pub fn portable(definition: &RawJson) -> Result<RawJson, NotPortable> {
 /// Whether clients can compile a schema by itself: its references lead to parts of it, it does not take a name that another
 /// schema may have, and its patterns are regular expressions of JavaScript.
 fn compiles(schema: &RawJson) -> bool {
+    if schema.get().len() > MAX_OUTPUT_SCHEMA_BYTES {
+        return false;
+    }
     let Ok(root) = serde_json::from_str::<Value>(schema.get()) else { return false };
     let mut waiting = vec![&root];
     while let Some(part) = waiting.pop() {

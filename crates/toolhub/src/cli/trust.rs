@@ -38,6 +38,12 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
         let paths = if paths.is_empty() { vec![path.clone()] } else { paths };
         return revoke(app, &places, &paths);
     }
+    if Path::new("mcp.json").exists() && !Path::new("toolhub.toml").exists() {
+        app.screen.to_stderr(lang.pick(
+            "`mcp.json` counts only beside a `toolhub.toml`, which may be empty; or name it `.mcp.json`",
+            "`mcp.json` 仅在与 `toolhub.toml`（可为空）放在一起时有效；也可改名为 `.mcp.json`",
+        ));
+    }
     let reviews = places.workspace.reviews();
     if reviews.is_empty() {
         if app.screen.json {
@@ -52,12 +58,6 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
             "there is nothing to trust here: this folder brings no toolhub.toml, .mcp.json or skills",
             "这里没有需要信任的内容：此文件夹没有 toolhub.toml、.mcp.json 或技能",
         ));
-        if Path::new("mcp.json").exists() {
-            app.screen.to_stderr(lang.pick(
-                "`mcp.json` counts only beside a `toolhub.toml`, which may be empty; or name it `.mcp.json`",
-                "`mcp.json` 仅在与 `toolhub.toml`（可为空）放在一起时有效；也可改名为 `.mcp.json`",
-            ));
-        }
         return Ok(Exit::Failed);
     }
     if !app.screen.json {

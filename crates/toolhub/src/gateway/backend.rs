@@ -1,6 +1,6 @@
 //! One profile of the hub, as the gateway asks of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
@@ -27,6 +27,9 @@ use crate::settings::ProfileSettings;
 const FIRST_LOOK: Duration = Duration::from_secs(5);
 /// News that may wait for a slow client.
 const WAITING: usize = 256;
+/// A view that takes longer than this is not made again at once, but after so many times as long.
+const SLOW_VIEW: Duration = Duration::from_millis(50);
+const VIEW_PAUSE: u32 = 8;
 /// The code for a tool that nobody knows (2025-11-25 and 2026-07-28, server/tools: error handling).
 const UNKNOWN_TOOL: i64 = -32602;
 
@@ -49,6 +52,8 @@ pub(super) struct HubBackend {
     pub(super) watches: Arc<Watches>,
     counts: Arc<CallCounts>,
     view: ArcSwapOption<(Arc<Catalog>, Arc<View>)>,
+    /// When the view was last made, and how long that took.
+    made: Mutex<Option<(Instant, Duration)>>,
     settled: watch::Receiver<bool>,
     since: Instant,
     news: broadcast::Sender<News>,
@@ -77,6 +82,7 @@ impl HubBackend {
             watches,
             counts,
             view,
+            made: Mutex::default(),
             settled,
             since: Instant::now(),
             news,
@@ -93,6 +99,20 @@ impl HubBackend {
             return Arc::clone(&known.1);
         }
         let previous = self.view.load_full();
+        // A server that changes its list again and again must not keep everybody busy with that: one request at a time makes
+        // the view, where that takes long only now and then, and the others go on with the one that is there.
+        let mut made = match (&previous, self.made.try_lock()) {
+            (_, Ok(made)) => made,
+            (Some(known), Err(_)) => return Arc::clone(&known.1),
+            (None, Err(_)) => self.made.lock().unwrap_or_else(PoisonError::into_inner),
+        };
+        if let (Some(known), Some((at, took))) = (&previous, *made)
+            && took > SLOW_VIEW
+            && at.elapsed() < took.saturating_mul(VIEW_PAUSE)
+        {
+            return Arc::clone(&known.1);
+        }
+        let began = Instant::now();
         let options = ViewOptions {
             policy: self.hub.engine.policy(),
             profile: &self.profile,
@@ -103,6 +123,7 @@ impl HubBackend {
         };
         let view = Arc::new(View::new(&catalog, &options));
         self.view.store(Some(Arc::new((catalog, Arc::clone(&view)))));
+        *made = Some((Instant::now(), began.elapsed()));
         view
     }
 

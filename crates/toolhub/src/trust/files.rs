@@ -59,6 +59,13 @@ pub(super) fn hash(file: &Path) -> Result<Option<FileState>, Text> {
     }
 }
 
+/// The state of a symbolic link to a folder: where it leads.
+pub(super) fn link(file: &Path) -> FileState {
+    let target = std::fs::read_link(file).unwrap_or_default();
+    let sha256 = Sha256::digest(target.as_os_str().as_encoded_bytes()).into();
+    FileState { sha256, executable: false, owner: None, shared: false, target: file.canonicalize().ok() }
+}
+
 /// Opens a regular file without waiting: a pipe in its place would block for ever.
 fn open(file: &Path) -> Result<Option<(File, Metadata)>, Text> {
     let mut options = File::options();

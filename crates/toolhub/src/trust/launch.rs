@@ -57,8 +57,13 @@ const RUNNERS: [(&[&str], &[&str]); 5] = [
 
 /// Shells whose `-c` is code.
 const SHELLS: [&str; 8] = ["sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell"];
-/// What a shell replaces, so that the words of its code do not tell which files it runs.
-const EXPANSIONS: [char; 6] = ['$', '`', '*', '?', '[', '\\'];
+/// Characters of shell code, beside letters and digits, that stand for themselves or only separate commands.
+const PLAIN_CODE: &str = " _-./:=,@%+&;|\n\t";
+const INTERPRETERS: [&str; 9] = ["python", "node", "perl", "ruby", "php", "deno", "bun", "lua", "osascript"];
+/// Flags by which interpreters take code.
+const INLINE_FLAGS: [&str; 8] = ["-c", "-e", "-E", "--eval", "-p", "--print", "-r", "-pe"];
+/// Programs that start others for what they find or read.
+const STARTERS: [&str; 8] = ["find", "xargs", "awk", "gawk", "mawk", "sed", "parallel", "entr"];
 /// Endings that Node.js and Python add to a name.
 const ENDINGS: [&str; 6] = ["js", "mjs", "cjs", "ts", "json", "py"];
 /// The most folders of an entry that relative paths are looked up in, and how deep `cd` is followed.
@@ -190,17 +195,21 @@ impl Site {
         Ok(found)
     }
 
-    /// Adds every file of the folder.
+    /// Adds every file of the project.
     fn add_tree(&self, found: &mut BTreeMap<PathBuf, FileState>) -> Result<(), Text> {
-        let (mut waiting, mut bytes) = (vec![self.folder.clone()], 0_u64);
+        let (mut waiting, mut bytes) = (vec![self.project.clone()], 0_u64);
         while let Some(folder) = waiting.pop() {
             let entries = std::fs::read_dir(&folder).map_err(|error| files::unreadable(&folder, &error))?;
             for entry in entries.flatten() {
                 let path = entry.path();
                 let ignored = entry.file_name().to_str().is_some_and(|name| IGNORED.contains(&name));
                 let Ok(kind) = entry.file_type() else { continue };
-                if kind.is_dir() && !ignored {
-                    waiting.push(path);
+                if kind.is_dir() {
+                    waiting.extend((!ignored).then_some(path));
+                } else if kind.is_symlink() && path.is_dir() {
+                    // What it leads to is bound as far as it is of the project; that it leads there, in any case.
+                    let state = files::link(&path);
+                    found.insert(path, state);
                 } else if path.is_file() {
                     bytes = bytes.saturating_add(entry.metadata().map_or(0, |about| about.len()));
                     if found.len() >= MAX_TREE_FILES || bytes > MAX_TREE_BYTES {
@@ -234,17 +243,25 @@ fn texts_of(spec: &StdioSpec) -> Vec<String> {
     [&spec.command].into_iter().chain(&spec.args).chain(values).map(|text| filled(text)).collect()
 }
 
-/// Whether it runs shell code whose words do not tell which files it runs.
+/// Whether it runs code whose words do not tell which files it runs: that of a shell, unless it is made from plain words
+/// alone; that of an interpreter; and programs that start others for what they find.
 fn hides_files(spec: &StdioSpec) -> bool {
     let texts = texts_of(spec);
-    let has_shell = texts
+    let names: BTreeSet<String> = texts
         .iter()
-        .any(|text| words_of(text).iter().filter_map(|word| stem(word)).any(|name| SHELLS.contains(&name)));
-    let is_code = |text: &String| {
+        .flat_map(|text| words_of(text))
+        .filter_map(|word| {
+            stem(&word).map(|name| name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned())
+        })
+        .collect();
+    let has = |programs: &[&str]| programs.iter().any(|name| names.contains(*name));
+    let is_plain = |text: &String| {
         let text = without_folder_variable(text);
-        text.contains(EXPANSIONS) || text.split_whitespace().any(|word| word == "eval")
+        text.chars().all(|c| c.is_alphanumeric() || PLAIN_CODE.contains(c))
+            && !text.split(|c: char| !c.is_alphanumeric()).any(|word| ["eval", "source"].contains(&word))
     };
-    has_shell && texts.iter().any(is_code)
+    let inline = || spec.args.iter().any(|arg| INLINE_FLAGS.contains(&arg.as_str()));
+    (has(&SHELLS) && !texts.iter().all(is_plain)) || (has(&INTERPRETERS) && inline()) || has(&STARTERS)
 }
 
 /// The text without `$PWD`, which is the folder that a shell starts in.
@@ -265,11 +282,6 @@ fn words_of(text: &str) -> BTreeSet<String> {
     words.extend(text.split(|c: char| c.is_whitespace() || SEPARATORS.contains(&c)).map(str::to_owned));
     words.retain(|word| !word.is_empty() && word.len() <= 4_096 && !word.contains('\0'));
     words
-}
-
-/// The parts of an entry's command, arguments and variables that may be paths or names of programs.
-pub(super) fn words_of_spec(spec: &StdioSpec) -> BTreeSet<String> {
-    texts_of(spec).iter().flat_map(|text| words_of(text)).collect()
 }
 
 fn stem(word: &str) -> Option<&str> {
@@ -429,6 +441,11 @@ mod tests {
             ("sh", vec!["-c", "npm -s start"], vec![], "package.json"),
             ("python3", vec!["-m", "pkg.srv"], vec![], "pkg/__init__.py"),
             ("../out.py", vec![], vec![], "../out.py"),
+            ("sh", vec!["-c", "exec ./r'u'n.py"], vec![], "run.py"),
+            ("bash", vec!["-c", "exec ~+/run.py"], vec![], "run.py"),
+            ("python3", vec!["-c", "import os; os.execv('run' + '.py', [])"], vec![], "run.py"),
+            ("perl", vec!["-e", "do 'ru' . 'n.py'"], vec![], "run.py"),
+            ("find", vec![".", "-name", "r*.py", "-exec", "python3", "{}", "+"], vec![], "run.py"),
         ] {
             let spec = StdioSpec {
                 command: command.to_owned(),

@@ -115,6 +115,8 @@ pub struct Workspace {
     data: PathBuf,
     /// The current folder, if the owner's own programs must not be steered by what lies in it.
     untrusted_here: Option<PathBuf>,
+    /// Whether the current folder is not what was trusted, even if nothing is left of that.
+    changed_here: bool,
     user: Option<PathBuf>,
 }
 
@@ -142,6 +144,7 @@ impl Workspace {
         let mut folders = Vec::new();
         let is_own = Some(&here) == user.as_ref() || Some(&here) == own.as_ref();
         let mut untrusted_here = Some(here.clone()).filter(|_| !is_own);
+        let mut changed_here = false;
         for folder in spots.into_iter().filter(|folder| Some(folder) != own.as_ref()) {
             let is_here = folder == here;
             let is_home = Some(&folder) == user.as_ref();
@@ -164,7 +167,9 @@ impl Workspace {
             if is_here && verdict.is_trusted() {
                 untrusted_here = None;
             }
-            let steers = run.review && is_here && !steering::files_in(&scan.spot.folder).is_empty();
+            changed_here |= is_here && verdict == Verdict::Changed;
+            let steers =
+                run.review && is_here && steering::found_in(&scan.spot.folder, user.as_deref()).is_some();
             if (scan.is_empty() && !steers) || (!is_here && scan.skill_folders.is_empty()) {
                 continue;
             }
@@ -174,7 +179,8 @@ impl Workspace {
             };
             folders.push(Folder { scan: Arc::new(scan), digest, verdict, is_here, changes });
         }
-        Self { folders, config_in_use: false, data: search.data.to_owned(), untrusted_here, user }
+        let data = search.data.to_owned();
+        Self { folders, config_in_use: false, data, untrusted_here, changed_here, user }
     }
 
     /// Whether it has settings that may be used.
@@ -242,7 +248,7 @@ impl Workspace {
         if stdio.cwd.is_some() || beside.as_deref() == Some(here) {
             return None;
         }
-        steering::steered_by(here, self.user.as_deref(), stdio)
+        steering::found_in(here, self.user.as_deref())
     }
 
     /// An empty folder for the owner's own programs. If it cannot be made, the start fails.
@@ -320,15 +326,19 @@ impl Workspace {
 
     /// Why a gateway must not be started here without a word: the folder's settings say who may call, and are not used.
     pub fn unused_access_rules(&self) -> Option<Text> {
-        let here = self.folders.iter().find(|folder| folder.is_here && !folder.verdict.is_trusted())?;
-        let file = here.scan.spot.folder.join(CONFIG);
-        let (bytes, _) = files::read(&file).ok().flatten()?;
-        let text = String::from_utf8_lossy(&bytes);
-        let rules = match text.parse::<toml_edit::DocumentMut>() {
-            Ok(document) => ["auth", "profiles"].iter().any(|table| document.contains_key(table)),
-            Err(_) => text.contains("auth"),
-        };
-        (rules || here.verdict == Verdict::Changed).then(|| {
+        let here = self.folders.iter().find(|folder| folder.is_here && !folder.verdict.is_trusted());
+        let rules = here.is_some_and(|here| match files::read(&here.scan.spot.folder.join(CONFIG)) {
+            Ok(None) => false,
+            // What cannot be read may say anything.
+            Err(_) => true,
+            Ok(Some((bytes, _))) => {
+                let text = String::from_utf8_lossy(&bytes);
+                text.parse::<toml_edit::DocumentMut>().map_or(true, |document| {
+                    ["auth", "profiles"].iter().any(|table| document.contains_key(table))
+                })
+            }
+        });
+        (rules || self.changed_here).then(|| {
             Text::new(
                 "not started: `toolhub.toml` of this folder says who may call, and it is not used, so that everybody on this machine could: run `toolhub trust`, or name a config with `--config`",
                 "未启动：此文件夹的 `toolhub.toml` 规定了谁可以调用，但它未被使用，本机任何人都能调用：请运行 `toolhub trust`，或用 `--config` 指定配置",

@@ -121,7 +121,7 @@ pub(super) fn review(scan: &Scan, verdict: &Verdict) -> Review {
         addresses: Vec::new(),
         settings: scan.text(CONFIG).map(flattened).unwrap_or_default(),
         powers: powers(&settings, scan),
-        steering: steering::files_in(&scan.spot.folder),
+        steering: steering::found_in(&scan.spot.folder, None).into_iter().collect(),
         skills: skills(scan),
         suspicious: Vec::new(),
         problems,

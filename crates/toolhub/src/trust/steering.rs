@@ -1,158 +1,147 @@
-//! Files of the current folder that change what a program of the owner runs: package runners, interpreters and loaders of
-//! variables read them from the folder they are started in. In a folder that is not trusted, such a program is started
-//! elsewhere.
+//! Whether the current folder could change what a program of the owner runs. Package runners, interpreters, shims and whatever
+//! they start read files of the folder they are started in, and no list of such files is complete. So a folder that is not
+//! trusted counts as harmless only if everything in it is known to be data; else the owner's programs start elsewhere.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::fs::{DirEntry, Metadata};
+use std::path::Path;
 
-use toolhub_mcp::config::StdioSpec;
-
-use super::launch::{Site, words_of_spec};
-
-/// Programs, and what they read from the current folder or from those above it.
-const STEERED: [(&[&str], &[&str]); 6] = [
-    (
-        &["npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx", "node", "corepack"],
-        &[
-            "package.json",
-            "node_modules",
-            ".npmrc",
-            ".yarnrc",
-            ".yarnrc.yml",
-            ".pnpmfile.cjs",
-            "pnpm-workspace.yaml",
-            "bunfig.toml",
-            ".env",
-        ],
-    ),
-    (
-        &["uv", "uvx", "poetry", "pdm", "hatch", "pipx", "rye", "pixi"],
-        &["pyproject.toml", "uv.toml", ".python-version", "poetry.toml", "pixi.toml", ".venv", ".env"],
-    ),
-    (&["deno"], &["deno.json", "deno.jsonc", "package.json", "node_modules", ".env"]),
-    (&["ruby", "bundle", "gem"], &["Gemfile", ".bundle", ".ruby-version", ".env"]),
-    (&["cargo", "go", "make", "just", "task"], &["Cargo.toml", ".cargo", "go.mod", "Makefile", "justfile"]),
-    (&["docker", "docker-compose", "podman"], &["compose.yaml", "compose.yml", "docker-compose.yml", ".env"]),
+/// Endings of files that are data to every program.
+const DATA: [&str; 52] = [
+    "xlsx", "xls", "xlsm", "ods", "csv", "tsv", "parquet", "txt", "md", "rst", "log", "pdf", "doc", "docx",
+    "odt", "rtf", "ppt", "pptx", "odp", "epub", "tex", "bib", "png", "jpg", "jpeg", "gif", "webp", "svg",
+    "bmp", "tif", "tiff", "ico", "mp3", "mp4", "m4a", "wav", "ogg", "flac", "mov", "avi", "mkv", "webm",
+    "zip", "gz", "7z", "db", "sqlite", "sqlite3", "eml", "ics", "vcf", "html",
 ];
-/// Endings of files that are code.
-const CODE: [&str; 11] = ["py", "pyc", "pyz", "so", "js", "mjs", "cjs", "ts", "sh", "rb", "pl"];
-/// The most entries of the folder that are looked at.
-const MAX_ENTRIES: usize = 10_000;
+/// Names without an ending, and hidden names, that are data.
+const DATA_NAMES: [&str; 9] =
+    ["README", "LICENSE", "COPYING", "NOTICE", "AUTHORS", "CHANGELOG", ".git", ".gitignore", ".DS_Store"];
+/// Files and folders that programs look for in the folders above, too.
+const LOOKED_FOR_ABOVE: [&str; 26] = [
+    "package.json",
+    "node_modules",
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".pnpmfile.cjs",
+    "pnpm-workspace.yaml",
+    "bunfig.toml",
+    "deno.json",
+    "deno.jsonc",
+    "pyproject.toml",
+    "uv.toml",
+    ".python-version",
+    ".venv",
+    "pixi.toml",
+    ".env",
+    ".tool-versions",
+    "mise.toml",
+    ".mise.toml",
+    ".nvmrc",
+    "Gemfile",
+    ".ruby-version",
+    "Cargo.toml",
+    ".cargo",
+    "rust-toolchain.toml",
+    "go.mod",
+];
+/// The most entries of a folder that are looked at; one with more is not harmless.
+const MAX_ENTRIES: usize = 2_000;
 
-/// Files of the folder that may steer the owner's programs, as one would name them.
-pub(super) fn files_in(folder: &Path) -> Vec<String> {
-    let listed: BTreeSet<&str> = STEERED.iter().flat_map(|(_, files)| files.iter().copied()).collect();
-    let mut names: Vec<String> = listed.into_iter().map(str::to_owned).collect();
-    names.retain(|name| folder.join(name).symlink_metadata().is_ok());
-    let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_ENTRIES);
-    names.extend(
-        entries.find(|entry| has_code_ending(&entry.path())).map(|entry| named(folder, &entry.path())),
-    );
-    names
-}
-
-/// The first file by which the folder steers what `spec` runs, as one would name it.
-pub(super) fn steered_by(folder: &Path, user: Option<&Path>, spec: &StdioSpec) -> Option<String> {
-    let words = words_of_spec(spec);
-    let stems: BTreeSet<String> = words.iter().filter_map(|word| program_name(word)).collect();
-    let families = STEERED.iter().filter(|(names, _)| names.iter().any(|name| stems.contains(*name)));
-    let above: Vec<&Path> = folder.ancestors().take_while(|part| Some(*part) != user).collect();
-    for (_, files) in families {
-        let found = above.iter().flat_map(|part| files.iter().map(|file| part.join(file)));
-        if let Some(file) = found.into_iter().find(|file| file.symlink_metadata().is_ok()) {
-            return Some(named(folder, &file));
+/// What in the folder could change what a program of the owner runs, as one would name it; `None` if nothing could.
+pub(super) fn found_in(folder: &Path, user: Option<&Path>) -> Option<String> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Some(".".to_owned()) };
+    for (count, entry) in entries.enumerate() {
+        let Ok(entry) = entry else { return Some(".".to_owned()) };
+        if count >= MAX_ENTRIES || !is_data(&entry) {
+            return Some(entry.file_name().to_string_lossy().into_owned());
         }
     }
-    if stems.iter().any(|name| name.starts_with("python")) {
-        let found = if words.iter().any(|word| is_module_flag(word)) { first_module(folder) } else { None };
-        let env = folder.join(".env");
-        if let Some(file) = found.or_else(|| env.symlink_metadata().is_ok().then_some(env)) {
-            return Some(named(folder, &file));
-        }
+    let above = folder.ancestors().skip(1).take_while(|part| Some(*part) != user);
+    let mut files = above.flat_map(|part| LOOKED_FOR_ABOVE.iter().map(|name| part.join(name)));
+    files.find(|file| file.symlink_metadata().is_ok()).map(|file| file.display().to_string())
+}
+
+fn is_data(entry: &DirEntry) -> bool {
+    let name = entry.file_name();
+    let (Some(name), Ok(about)) = (name.to_str(), entry.metadata()) else { return false };
+    if DATA_NAMES.contains(&name) {
+        return true;
     }
-    // A relative path means whatever lies in the folder; an absolute one is the owner's own choice.
-    let site = Site { folder: folder.to_owned(), project: folder.to_owned() };
-    let files = site.named_files(spec).unwrap_or_default();
-    let absolute: BTreeSet<PathBuf> =
-        words.iter().filter(|word| Path::new(word).is_absolute()).map(PathBuf::from).collect();
-    let code = files
-        .iter()
-        .find(|(file, state)| (state.executable || has_code_ending(file)) && !absolute.contains(*file));
-    code.map(|(file, _)| named(folder, file))
+    if name.starts_with('.') || name == "node_modules" {
+        return false;
+    }
+    if about.is_dir() {
+        return !is_package(&entry.path());
+    }
+    let ending = Path::new(name).extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
+    about.is_file() && !is_executable(&about) && ending.is_some_and(|ending| DATA.contains(&ending.as_str()))
 }
 
-fn named(folder: &Path, file: &Path) -> String {
-    file.strip_prefix(folder).unwrap_or(file).display().to_string()
+/// Whether Python would import a folder before an installed package of the same name.
+fn is_package(folder: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(folder) else { return true };
+    let is_marker = |entry: DirEntry| entry.file_name().to_string_lossy().starts_with("__");
+    entries
+        .take(MAX_ENTRIES + 1)
+        .enumerate()
+        .any(|(count, entry)| count >= MAX_ENTRIES || entry.map_or(true, is_marker))
 }
 
-/// The name of a program without its folder and version.
-fn program_name(word: &str) -> Option<String> {
-    let name = Path::new(word).file_name()?.to_str()?;
-    let name = name.strip_suffix(".exe").or_else(|| name.strip_suffix(".cmd")).unwrap_or(name);
-    Some(name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').to_lowercase())
-}
-
-/// Whether Python looks for modules in the folder it is started in: `-m`, `-c`, or code from its input.
-fn is_module_flag(word: &str) -> bool {
-    let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-    letters.is_some_and(|letters| letters.is_empty() || letters.contains(['m', 'c']))
-}
-
-/// Something in the folder that Python could import.
-fn first_module(folder: &Path) -> Option<PathBuf> {
-    let entries = std::fs::read_dir(folder).ok()?.flatten().take(MAX_ENTRIES);
-    let holds_code = |path: &Path| {
-        let inner = std::fs::read_dir(path).into_iter().flatten().flatten().take(MAX_ENTRIES);
-        inner.into_iter().any(|entry| has_code_ending(&entry.path()) || entry.path().is_dir())
-    };
-    let mut paths = entries.map(|entry| entry.path());
-    paths.find(|path| {
-        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        has_code_ending(path) || (!hidden && path.is_dir() && holds_code(path))
-    })
-}
-
-fn has_code_ending(file: &Path) -> bool {
-    file.extension().and_then(|end| end.to_str()).is_some_and(|end| CODE.contains(&end))
+fn is_executable(about: &Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        about.permissions().mode() & 0o111 != 0
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = about;
+        false
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn spec(line: &str) -> StdioSpec {
-        let mut words = line.split(' ').map(str::to_owned);
-        StdioSpec { command: words.next().unwrap(), args: words.collect(), ..StdioSpec::default() }
-    }
-
     #[test]
-    fn finds_what_a_folder_changes_in_the_owners_programs() {
-        for (file, line, steers) in [
-            ("package.json", "npx -y server", true),
-            ("node_modules/x/index.js", "/usr/bin/npx server", true),
-            (".npmrc", "npx server", true),
-            ("package.json", "/opt/server --stdio", false),
-            ("uv.toml", "uvx excel-mcp-server stdio", true),
-            ("pyproject.toml", "uvx excel-mcp-server", true),
-            ("sales.xlsx", "uvx excel-mcp-server stdio", false),
-            ("requests.py", "python3.11 -m my_server", true),
-            ("my_server/x.py", "python -m my_server", true),
-            ("notes.txt", "python -m my_server", false),
-            ("tool.py", "python /opt/server.py", false),
-            ("run.sh", "./run.sh", true),
-            ("run.sh", "/bin/sh run.sh", true),
-            ("data.db", "/opt/server --db data.db", false),
-            (".env", "node /opt/server.js", true),
-            ("bin/server", "FOLDER/bin/server --stdio", false),
+    fn only_folders_of_data_are_harmless() {
+        for (file, harmless) in [
+            ("sales.xlsx", true),
+            ("报表.CSV", true),
+            ("docs/guide.md", true),
+            ("README", true),
+            (".git/HEAD", true),
+            ("package.json", false),
+            ("node_modules/x/index.js", false),
+            (".npmrc", false),
+            (".python-version", false),
+            ("uv.toml", false),
+            ("rust-toolchain.toml", false),
+            ("makefile", false),
+            ("json.py", false),
+            ("my_server/__init__.py", false),
+            ("my_server/__main__.py", false),
+            ("run.sh", false),
+            (".env", false),
+            ("unknown.thing", false),
         ] {
             let folder = tempfile::tempdir().unwrap();
             let place = folder.path().join(file);
             std::fs::create_dir_all(place.parent().unwrap()).unwrap();
             std::fs::write(place, "").unwrap();
-            let line = line.replace("FOLDER", &folder.path().display().to_string());
-            let found = steered_by(folder.path(), None, &spec(&line));
-            assert_eq!(found.is_some(), steers, "{file}: {line}: {found:?}");
+            let found = found_in(folder.path(), folder.path().parent());
+            assert_eq!(found.is_none(), harmless, "{file}: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_folder_with_very_many_files_is_not_harmless() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..=MAX_ENTRIES {
+            std::fs::write(folder.path().join(format!("{number}.txt")), "").unwrap();
+        }
+        assert!(found_in(folder.path(), folder.path().parent()).is_some());
     }
 
     #[test]
@@ -161,7 +150,7 @@ mod tests {
         let inner = outer.path().join("a/b");
         std::fs::create_dir_all(&inner).unwrap();
         std::fs::write(outer.path().join("package.json"), "").unwrap();
-        assert!(steered_by(&inner, None, &spec("npx x")).is_some());
-        assert_eq!(steered_by(&inner, Some(outer.path()), &spec("npx x")), None);
+        assert!(found_in(&inner, None).is_some());
+        assert_eq!(found_in(&inner, Some(outer.path())), None);
     }
 }

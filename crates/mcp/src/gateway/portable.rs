@@ -287,8 +287,11 @@ fn is_execution(execution: &RawJson) -> bool {
 
 /// The beginning of a text that is too long.
 fn cut(text: &str) -> Option<String> {
+    if text.len() <= MAX_DESCRIPTION_BYTES {
+        return None;
+    }
     let end = (0..=MAX_DESCRIPTION_BYTES).rev().find(|end| text.is_char_boundary(*end))?;
-    (text.len() > MAX_DESCRIPTION_BYTES).then(|| format!("{}…", text.get(..end).unwrap_or_default()))
+    Some(format!("{}…", text.get(..end).unwrap_or_default()))
 }
 
 fn not_an_object(which: &str) -> NotPortable {

@@ -27,7 +27,7 @@ use crate::settings::ProfileSettings;
 const FIRST_LOOK: Duration = Duration::from_secs(5);
 /// News that may wait for a slow client.
 const WAITING: usize = 256;
-/// A view that takes longer than this is not made for a call, and for news of servers only after so many times as long.
+/// A view that takes longer than this is not made for a request, and for news of servers only after so many times as long.
 const SLOW_VIEW: Duration = Duration::from_millis(50);
 const VIEW_PAUSE: u32 = 8;
 /// The code for a tool that nobody knows (2025-11-25 and 2026-07-28, server/tools: error handling).
@@ -118,11 +118,11 @@ impl HubBackend {
         view
     }
 
-    /// The same for a call. If a view takes long to make, the one that is there will do: a server that changes a long list again
-    /// and again does not hold up calls of others.
-    fn view_for_call(&self) -> Arc<View> {
+    /// The same for a request. If a view takes long to make, the one that is there will do once all servers have been listed: a
+    /// server that changes a long list again and again does not hold up others. [`Self::look_again`] makes the next one.
+    fn view_for_request(&self) -> Arc<View> {
         match self.view.load_full() {
-            Some(known) if *lock(&self.took) > SLOW_VIEW => Arc::clone(&known.1),
+            Some(known) if known.1.settled && *lock(&self.took) > SLOW_VIEW => Arc::clone(&known.1),
             _ => self.view(),
         }
     }
@@ -240,7 +240,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Backend for HubBackend {
     fn tools(&self) -> Arc<ToolList> {
-        Arc::clone(&self.view().list)
+        Arc::clone(&self.view_for_request().list)
     }
 
     fn settled(&self) -> BoxFuture<'_, ()> {
@@ -259,7 +259,7 @@ impl Backend for HubBackend {
 
     fn call(&self, call: GatewayCall) -> BoxFuture<'_, Result<RawJson, RpcError>> {
         boxed(|| async move {
-            let mut view = self.view_for_call();
+            let mut view = self.view_for_request();
             let mut target = view.target(&call.name);
             if target.is_none() {
                 // It may be a tool of a server that is still being met.

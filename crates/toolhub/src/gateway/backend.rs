@@ -121,6 +121,9 @@ impl HubBackend {
     /// The same for a request. If a view takes long to make, the one that is there will do once all servers have been listed: a
     /// server that changes a long list again and again does not hold up others. [`Self::look_again`] makes the next one.
     fn view_for_request(&self) -> Arc<View> {
+        if let Some(view) = self.current_view() {
+            return view;
+        }
         match self.view.load_full() {
             Some(known) if known.1.settled && *lock(&self.took) > SLOW_VIEW => Arc::clone(&known.1),
             _ => self.view(),

@@ -124,7 +124,8 @@ impl RawJson {
             colon.is_some_and(|rest| rest.trim_start().starts_with(value))
         };
         let said = || text.match_indices(key).any(|(at, _)| after(&text[at + key.len()..]));
-        text.contains(escape_within(key)) || (text.contains(key) && said())
+        let escaped = || text.contains('\\') && text.contains(escape_within(key));
+        (text.contains(key) && said()) || escaped()
     }
 
     /// Whether this is an object.

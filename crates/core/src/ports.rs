@@ -168,6 +168,19 @@ impl CachedList {
     }
 }
 
+/// A list of what a server offers beside tools, such as prompts, as it was last received.
+#[derive(Debug, Clone)]
+pub struct CachedOffers {
+    /// Hash of the server's configuration.
+    pub fingerprint: String,
+    /// The member of the answer that holds the list, such as `prompts`.
+    pub kind: String,
+    /// When it was received.
+    pub listed_at: SystemTime,
+    /// The items, as they were given.
+    pub items: Vec<RawJson>,
+}
+
 /// A store that could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("the store failed: {0}")]
@@ -185,7 +198,17 @@ pub trait ToolListStore: Send + Sync {
         list: &'a CachedList,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Forgets the list that a server had under one configuration.
+    /// Every list of prompts and resources.
+    fn load_offers(&self) -> BoxFuture<'_, Result<Vec<(ServerId, CachedOffers)>, StoreError>>;
+
+    /// Replaces one server's list of one kind.
+    fn save_offers<'a>(
+        &'a self,
+        server: &'a ServerId,
+        offers: &'a CachedOffers,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Forgets all lists that a server had under one configuration.
     fn forget<'a>(
         &'a self,
         server: &'a ServerId,

@@ -3,7 +3,7 @@
 use toolhub_core::approval::Approval;
 use toolhub_core::conversation::Turn;
 use toolhub_core::memory::{CallEnd, CallStart, RecordId};
-use toolhub_core::ports::CachedList;
+use toolhub_core::ports::{CachedList, CachedOffers};
 use toolhub_core::{ServerId, Source, ToolName};
 
 /// One thing to be written while somebody waits for it. Each may be done twice and counts once.
@@ -16,7 +16,8 @@ pub(crate) enum Write {
     Approve(Approval),
     Revoke(Source, ToolName),
     SaveList(ServerId, Box<CachedList>),
-    /// The list that a server had under the configuration of that fingerprint.
+    SaveOffers(ServerId, Box<CachedOffers>),
+    /// The lists that a server had under the configuration of that fingerprint.
     ForgetList(ServerId, String),
     /// Nothing: is answered once all that was handed over before is written.
     Settle,

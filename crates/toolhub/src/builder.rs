@@ -29,6 +29,7 @@ use crate::finder::{Encoder, Finder};
 use crate::hub::Hub;
 use crate::listeners::Listeners;
 use crate::model::{ChosenModel, Merging, Models};
+use crate::progress::ProgressCell;
 use crate::settings::{Places, PlacesError, Settings, load_servers};
 use crate::skills::{ServerSkills, read_agreed, waits_for_word};
 use crate::unrecorded::Unrecorded;
@@ -270,6 +271,7 @@ impl HubBuilder {
             no_news: AtomicU64::new(u64::MAX),
             lists_kept,
             starts: Semaphore::new(settings.limits.starts()),
+            progress: ProgressCell::default(),
             store,
             recalled: OnceCell::new(),
             approved,

@@ -2,7 +2,7 @@
 //! another, a dead one only now and then, and none for long where somebody else can serve the call.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::join_all;
 use tokio::sync::SemaphorePermit;
@@ -15,6 +15,7 @@ use toolhub_mcp::{Listed, McpError, Offer, Server};
 
 use crate::failures::unknown;
 use crate::hub::Hub;
+use crate::progress::Progress;
 
 /// A server that answered with an error or was too slow for a call is not waited for again so soon, unless nobody else
 /// can help. How long one is avoided that cannot be connected is the server's own to say.
@@ -23,16 +24,29 @@ const LEAVE_ALONE: Duration = Duration::from_secs(60);
 pub(crate) const FRESH: Duration = Duration::from_secs(3600);
 /// Where nobody else can help, one that failed of late may delay a call this long.
 const COURTESY: Duration = Duration::from_secs(5);
+/// A server that was never listed and did not answer within its time is not waited for again so soon where a list can be shown
+/// without it.
+const HUNG: Duration = Duration::from_secs(3600);
 /// Where a candidate is known, those that were never met and come before it may delay a call this long. Many need
 /// longer to start; they are listed while the call runs, and known to the next one.
 const GLANCE: Duration = Duration::from_secs(1);
 
+/// Servers whose tools are not known.
+#[derive(Default)]
+struct Missing {
+    new: Vec<Arc<Server>>,
+    /// Those that failed or were too slow of late.
+    failed: Vec<Arc<Server>>,
+    /// Those that did not answer within their time.
+    hung: Vec<Arc<Server>>,
+}
+
 impl Hub {
     /// Lists whoever was never listed and might serve the call, within what the caller can spare.
     pub(crate) async fn prepare(&self, request: Request<'_>, spare: Option<Duration>) {
-        let (new, failed) = self.missing_by_age(request.source);
+        let Missing { new, failed, hung } = self.missing_by_age(request.source);
         let named = |server: &Arc<Server>| request.source == Some(server.id().as_str());
-        if new.is_empty() && failed.is_empty() {
+        if new.is_empty() && failed.is_empty() && hung.is_empty() {
             return;
         }
         let within = |patience: Duration| Some(spare.map_or(patience, |spare| spare.min(patience)));
@@ -45,12 +59,16 @@ impl Hub {
             }
             Err(ToolError::UnknownTool(_) | ToolError::NoneCapable { have: 0, .. }) => {
                 // The caller wants that server and no other: whatever happened before, it is tried again.
-                if failed.iter().any(named) {
+                if failed.iter().chain(&hung).any(named) {
                     self.ask_for(request.source);
-                    self.list_all(failed, spare).await;
+                    tokio::join!(self.list_all(failed, spare), self.list_all(hung, spare));
                     return;
                 }
-                tokio::join!(self.list_all(new, spare), self.list_all(failed, within(COURTESY)));
+                tokio::join!(
+                    self.list_all(new, spare),
+                    self.list_all(failed, within(COURTESY)),
+                    self.list_all(hung, within(GLANCE))
+                );
             }
             // Somebody has the tool, and somebody else's may fit better.
             Err(_) => self.list_all(new, within(GLANCE)).await,
@@ -98,10 +116,25 @@ impl Hub {
         any
     }
 
-    /// Lists every server that was never listed; for those who want to see everything.
+    /// Lists every server that was never listed; for those who want to see everything. Servers that failed or hung before are
+    /// not waited for long.
     pub async fn list_missing(&self) {
-        let (new, failed) = self.missing_by_age(None);
-        tokio::join!(self.list_all(new, None), self.list_all(failed, Some(COURTESY)));
+        let Missing { new, failed, hung } = self.missing_by_age(None);
+        tokio::join!(
+            self.list_all(new, None),
+            self.list_all(failed, Some(COURTESY)),
+            self.list_all(hung, Some(GLANCE))
+        );
+    }
+
+    /// Lists every server that is not known, whatever happened before. Each has its full time.
+    pub(crate) async fn list_still_missing(&self) {
+        self.list_all(self.missing(None), None).await;
+    }
+
+    /// How far the listing of servers has come.
+    pub fn progress(&self) -> Progress {
+        self.progress.get()
     }
 
     /// Lists every server again.
@@ -174,19 +207,26 @@ impl Hub {
         self.servers.iter().all(|server| !server.spec().enabled || known(server))
     }
 
-    /// The same, those apart that failed or were too slow of late.
-    fn missing_by_age(&self, source: Option<&str>) -> (Vec<Arc<Server>>, Vec<Arc<Server>>) {
-        let missing = self.missing(source);
+    /// The same, by what happened when they were last tried.
+    fn missing_by_age(&self, source: Option<&str>) -> Missing {
+        let servers = self.missing(source);
         let lists = self.lists();
-        let lately = |at: SystemTime| !older(at, LEAVE_ALONE);
-        missing.into_iter().partition(|server| {
+        let mut missing = Missing::default();
+        for server in servers {
             let list = lists.get(server.id());
             let refused = list.filter(|list| list.failures == 0).and_then(|list| list.failure.as_ref());
             let late_at = list.and_then(|list| list.late_at);
-            server.avoided_for().is_none()
-                && !refused.is_some_and(|(at, _)| lately(*at))
-                && !late_at.is_some_and(lately)
-        })
+            let hung = list.filter(|list| list.failure.is_some()).and(late_at);
+            let failed = server.avoided_for().is_some()
+                || refused.is_some_and(|(at, _)| !older(*at, LEAVE_ALONE))
+                || late_at.is_some_and(|at| !older(at, LEAVE_ALONE));
+            match hung {
+                Some(at) if !older(at, HUNG) => missing.hung.push(server),
+                _ if failed => missing.failed.push(server),
+                _ => missing.new.push(server),
+            }
+        }
+        missing
     }
 
     fn is_stale(&self, server: &Arc<Server>) -> bool {
@@ -207,9 +247,12 @@ impl Hub {
             let _ = self.list_one(server).await;
             return;
         };
-        if tokio::time::timeout(patience, self.list_one(server)).await.is_ok() {
-            return;
+        if tokio::time::timeout(patience, self.list_one(server)).await.is_err() {
+            self.note_late(server).await;
         }
+    }
+
+    async fn note_late(&self, server: &Arc<Server>) {
         let list = {
             let mut lists = self.lists();
             let list = lists.entry(server.id().clone()).or_insert_with(|| unknown(server));
@@ -220,10 +263,18 @@ impl Hub {
     }
 
     pub(crate) async fn list_one(&self, server: &Arc<Server>) -> Result<CachedList, McpError> {
+        let counted = self.progress.count(server.id());
         let permit = self.start_permit(server).await;
+        counted.start();
+        let began = Instant::now();
         let listed = server.list().await;
-        drop(permit);
-        self.keep_listing(server, listed).await
+        drop((permit, counted));
+        let hung = listed.is_err() && began.elapsed() >= server.spec().connect_timeout;
+        let kept = self.keep_listing(server, listed).await;
+        if hung {
+            self.note_late(server).await;
+        }
+        kept
     }
 
     /// A permit to start a server for a listing: programs that start all at once keep each other from starting in time.

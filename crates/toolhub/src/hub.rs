@@ -28,6 +28,7 @@ use crate::approvals::Approved;
 use crate::builder::HubBuilder;
 use crate::finder::Finder;
 use crate::model::Models;
+use crate::progress::ProgressCell;
 use crate::settings::{Places, Settings};
 use crate::skills::ServerSkills;
 
@@ -50,6 +51,7 @@ pub struct Hub {
     pub(crate) lists_kept: watch::Sender<u64>,
     /// How many more programs may be started for listings.
     pub(crate) starts: Semaphore,
+    pub(crate) progress: ProgressCell,
     pub(crate) store: Option<Arc<dyn HubStore>>,
     /// Whether how tools have fared was read from the store; done when an order first depends on it.
     pub(crate) recalled: OnceCell<()>,
@@ -135,6 +137,10 @@ impl Hub {
     fn one_has_it(&self, call: &ToolCall) -> bool {
         if call.by != CallBy::Name || call.source.is_some() {
             return false;
+        }
+        // A gateway has looked it up already.
+        if call.among.as_ref().is_some_and(|sources| sources.len() == 1) {
+            return true;
         }
         let catalog = self.catalog();
         let mut named = catalog.named(call.tool.as_str());

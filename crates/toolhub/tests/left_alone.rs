@@ -211,3 +211,32 @@ async fn a_server_over_http_that_is_gone_is_left_alone() {
     assert!(matches!(hub.servers()[0].state, ServerState::LeftAlone { .. }), "{:?}", hub.servers()[0].state);
     hub.close().await;
 }
+
+/// A server that never answers costs its full time once. Later runs show and search what there is without it, until it is
+/// asked for by name and has recovered.
+#[tokio::test]
+async fn a_server_that_hangs_is_waited_for_once() {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    let hangs = Script::legacy().on("*", json!([{"ignore": true}]));
+    let mut entry = until_healthy(cli.folder(), &hangs);
+    entry["connect_timeout"] = json!("4s");
+    cli.entry("hangs", entry);
+    cli.server("good", &Script::both().plain_tool("echo"));
+    let timed = |args: &[&str]| {
+        let began = Instant::now();
+        let ran = cli.run(args);
+        (ran, began.elapsed())
+    };
+    let (first, took) = timed(&["tools"]);
+    assert!(
+        took >= Duration::from_secs(4) && first.stderr.contains("the tools of `hangs` are not known"),
+        "{first:?}"
+    );
+    for args in [&["tools"][..], &["tools", "search", "echo"], &["call", "nothing"]] {
+        let (ran, took) = timed(args);
+        assert!(took < Duration::from_millis(3_500), "{args:?} took {took:?}: {ran:?}");
+    }
+    std::fs::write(cli.folder().join("healthy"), "").unwrap();
+    assert_eq!(cli.run(&["call", "t", "--source", "hangs"]).code, Some(0));
+    assert_eq!(shown(&cli)["state"], "ready");
+}

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::broadcast;
-use toolhub_core::{BoxFuture, CallerLink, RawJson, RawObject};
+use toolhub_core::{BoxFuture, CallerLink, RawJson, RawObject, ServerId};
 
 use super::methods::Handed;
+use crate::era::Era;
 use crate::headers::{self, Mirrored};
 use crate::listing::Offer;
 
@@ -93,6 +94,8 @@ impl PartialEq for ToolList {
 
 /// How long a modern client may take a list for fresh. It is told of changes all the same.
 pub(crate) const LIST_TTL_MS: u64 = 60_000;
+/// Where a list that is not complete names the servers whose part is missing.
+const INCOMPLETE: &str = "toolhub/incomplete";
 
 impl ToolList {
     /// The list of these definitions, each with the name it is offered under and whether it is listed; those that are
@@ -131,11 +134,41 @@ fn whole(parts: &[&str]) -> RawJson {
 }
 
 /// What a modern list has beside its items.
-pub(crate) fn modern_list_tail() -> String {
-    let info = RawJson::of(&crate::era::client_info());
-    format!(
-        r#""resultType":"complete","ttlMs":{LIST_TTL_MS},"cacheScope":"private","_meta":{{"io.modelcontextprotocol/serverInfo":{info}}}"#
-    )
+fn modern_list_tail() -> String {
+    modern_tail(RawObject::default(), LIST_TTL_MS)
+}
+
+fn modern_tail(meta: RawObject, ttl_ms: u64) -> String {
+    let meta = meta.with("io.modelcontextprotocol/serverInfo", RawJson::of(&crate::era::client_info()));
+    let meta = meta.into_raw();
+    format!(r#""resultType":"complete","ttlMs":{ttl_ms},"cacheScope":"private","_meta":{meta}"#)
+}
+
+impl Offered {
+    /// The result of a list request. A list that lacks a server's part names the server in `_meta`, and is not to be cached.
+    pub(crate) fn result(&self, offer: Offer, era: Era) -> RawJson {
+        let incomplete = !self.missing.is_empty();
+        let missing: Vec<&str> = self.missing.iter().map(ServerId::as_str).collect();
+        let meta = match incomplete {
+            true => RawObject::default().with(INCOMPLETE, RawJson::of(&missing)),
+            false => RawObject::default(),
+        };
+        let tail = match era {
+            Era::Modern => format!(",{}", modern_tail(meta, if incomplete { 0 } else { LIST_TTL_MS })),
+            Era::Legacy if incomplete => format!(r#","_meta":{}"#, meta.into_raw()),
+            Era::Legacy => String::new(),
+        };
+        whole(&["{\"", offer.key(), "\":", RawJson::of(&self.items).get(), &tail, "}"])
+    }
+}
+
+/// A list of what is offered beside tools.
+#[derive(Debug, Clone, Default)]
+pub struct Offered {
+    /// The items, as they were given.
+    pub items: Vec<RawJson>,
+    /// The servers whose part of the list is not known.
+    pub missing: Vec<ServerId>,
 }
 
 /// A call of a tool by a client.
@@ -174,8 +207,8 @@ pub trait Backend: Send + Sync {
     /// Calls a tool; the result as its source gave it, or as a tool's error that a model can read.
     fn call(&self, call: GatewayCall) -> BoxFuture<'_, Result<RawJson, RpcError>>;
 
-    /// What is offered beside tools: the items of the list, as they were given.
-    fn offers(&self, offer: Offer) -> BoxFuture<'_, Result<Vec<RawJson>, RpcError>>;
+    /// What is offered beside tools.
+    fn offers(&self, offer: Offer) -> BoxFuture<'_, Result<Offered, RpcError>>;
 
     /// Hands a request on to the server that it concerns.
     fn hand_over(&self, request: Handover) -> BoxFuture<'_, Result<RawJson, RpcError>>;

@@ -42,7 +42,7 @@ use toolhub_core::ports::boxed;
 use toolhub_core::{CallerLink, RawJson, RawObject};
 
 pub use asking::Asking;
-pub use backend::{Backend, GatewayCall, Handover, News, RpcError, ToolList};
+pub use backend::{Backend, GatewayCall, Handover, News, Offered, RpcError, ToolList};
 pub use body::Body;
 pub use budget::{Exhausted, Limits, Permit, Principal, Principals, Resource, TooFast};
 pub use duplex::Duplex;
@@ -52,7 +52,6 @@ pub use methods::Handed;
 pub use outbox::Outbound;
 pub use portable::{NotPortable, portable};
 
-use self::backend::modern_list_tail;
 use self::level::Level;
 use self::link::{ClientFacts, ClientLink, Questions};
 use self::message::{Params, Request};
@@ -245,15 +244,9 @@ impl Gateway {
     }
 
     async fn offers(&self, offer: Offer, era: Era, link: &ClientLink) -> Served {
-        let items = self.backend.offers(offer).await?;
-        let _reserved = reserved(link, &items)?;
-        let items = RawJson::of(&items);
-        let tail = match era {
-            Era::Legacy => String::new(),
-            Era::Modern => format!(",{}", modern_list_tail()),
-        };
-        let text = format!(r#"{{"{}":{items}{tail}}}"#, offer.key());
-        Ok(RawJson::parse(text).unwrap_or_else(|_| RawJson::empty_object()))
+        let offered = self.backend.offers(offer).await?;
+        let _reserved = reserved(link, &offered.items)?;
+        Ok(offered.result(offer, era))
     }
 
     async fn hand_over(&self, method: Handed, mut params: RawObject, caller: CallerLink) -> Served {

@@ -4,8 +4,11 @@ use super::session::{Session, told};
 use crate::error::OpenError;
 
 /// Every step there ever was, in order. Never change one that has been released: add another.
-const STEPS: [&str; 2] =
-    [include_str!("migrations/0001_all.sql"), include_str!("migrations/0002_failures_in_a_row.sql")];
+const STEPS: [&str; 3] = [
+    include_str!("migrations/0001_all.sql"),
+    include_str!("migrations/0002_failures_in_a_row.sql"),
+    include_str!("migrations/0003_offers.sql"),
+];
 
 /// Any number, so long as nobody else uses it.
 const LOCK: i64 = 0x746f_6f6c_6875_6200;

@@ -7,6 +7,7 @@ mod conversations;
 mod history;
 mod housekeeping;
 mod migrate;
+mod offers;
 mod reader;
 pub(crate) mod security;
 mod session;

@@ -4,11 +4,11 @@ use std::time::{Duration, SystemTime};
 
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
-use toolhub_core::ports::{CachedList, StoreError, ToolListStore, ToolVersion, ToolVersions};
+use toolhub_core::ports::{CachedList, CachedOffers, StoreError, ToolListStore, ToolVersion, ToolVersions};
 use toolhub_core::{BoxFuture, RawJson, ServerId, ToolDefinition};
 
 use super::transact::WriteSession;
-use super::{PgStore, plain, query};
+use super::{PgStore, offers, plain, query};
 use crate::query::Value;
 use crate::rows::{Columns as _, from_millis, json, json_text, millis};
 use crate::write::Write;
@@ -34,6 +34,19 @@ impl ToolListStore for PgStore {
         list: &'a CachedList,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let write = Write::SaveList(server.clone(), Box::new(list.clone()));
+        Box::pin(async { self.write(write).await.map(drop) })
+    }
+
+    fn load_offers(&self) -> BoxFuture<'_, Result<Vec<(ServerId, CachedOffers)>, StoreError>> {
+        Box::pin(self.read(|session| async move { offers::load(&session).await }))
+    }
+
+    fn save_offers<'a>(
+        &'a self,
+        server: &'a ServerId,
+        offers: &'a CachedOffers,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let write = Write::SaveOffers(server.clone(), Box::new(offers.clone()));
         Box::pin(async { self.write(write).await.map(drop) })
     }
 
@@ -134,6 +147,7 @@ pub(super) async fn forget(
     server: &ServerId,
     fingerprint: &str,
 ) -> Result<bool, Error> {
+    offers::forget(session, server, fingerprint).await?;
     let sql = "DELETE FROM tool_lists WHERE server = $1 AND fingerprint = $2";
     let deleted = session.client().execute(sql, &[&plain(server.as_str()), &plain(fingerprint)]).await?;
     Ok(deleted > 0)

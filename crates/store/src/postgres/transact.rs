@@ -9,7 +9,7 @@ use toolhub_core::memory::{CallEnd, CallStart};
 use toolhub_core::ports::StoreError;
 
 use super::session::Session;
-use super::{approvals, calls, conversations, plain, statistics, tool_lists};
+use super::{approvals, calls, conversations, offers, plain, statistics, tool_lists};
 use crate::counted::Counted;
 use crate::owner::OwnerId;
 use crate::rows::{from_micros, micros};
@@ -91,6 +91,10 @@ async fn inside(
             Write::Revoke(source, tool) => Ok(approvals::revoke(session, source, tool).await?),
             Write::SaveList(server, list) => {
                 tool_lists::save(session, server, list).await?;
+                Ok(true)
+            }
+            Write::SaveOffers(server, offers) => {
+                offers::save(session, server, offers).await?;
                 Ok(true)
             }
             Write::ForgetList(server, fingerprint) => {

@@ -7,6 +7,7 @@ mod history;
 mod housekeeping;
 mod journal;
 mod migrate;
+mod offers;
 mod owner;
 mod statistics;
 mod tool_lists;

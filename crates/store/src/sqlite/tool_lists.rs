@@ -4,10 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, Transaction, params};
 use toolhub_core::lang::{Lang, Say as _, Text};
-use toolhub_core::ports::{CachedList, StoreError, ToolListStore};
+use toolhub_core::ports::{CachedList, CachedOffers, StoreError, ToolListStore};
 use toolhub_core::{BoxFuture, RawJson, ServerId};
 
-use super::{SqliteStore, versions};
+use super::{SqliteStore, offers, versions};
 use crate::rows::{from_millis, millis};
 use crate::write::Write;
 
@@ -31,6 +31,19 @@ impl ToolListStore for SqliteStore {
         Box::pin(async { self.write(write).await.map(drop) })
     }
 
+    fn load_offers(&self) -> BoxFuture<'_, Result<Vec<(ServerId, CachedOffers)>, StoreError>> {
+        Box::pin(self.run(|connection| offers::load(connection)))
+    }
+
+    fn save_offers<'a>(
+        &'a self,
+        server: &'a ServerId,
+        offers: &'a CachedOffers,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let write = Write::SaveOffers(server.clone(), Box::new(offers.clone()));
+        Box::pin(async { self.write(write).await.map(drop) })
+    }
+
     fn forget<'a>(
         &'a self,
         server: &'a ServerId,
@@ -46,6 +59,7 @@ pub(super) fn forget(
     server: &ServerId,
     fingerprint: &str,
 ) -> rusqlite::Result<bool> {
+    offers::forget(transaction, server, fingerprint)?;
     transaction.execute(DELETE, [server.as_str(), fingerprint]).map(|count| count > 0)
 }
 

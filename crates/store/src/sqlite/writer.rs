@@ -11,7 +11,8 @@ use super::calls::{self, Finished};
 use super::housekeeping::{self, Housekeeping};
 use super::journal::{Batch, Turn, Waiting, is_new};
 use super::{
-    SqliteStore, approvals, connect, conversations, set_durability, statistics, store_error, tool_lists,
+    SqliteStore, approvals, connect, conversations, offers, set_durability, statistics, store_error,
+    tool_lists,
 };
 use crate::counted::Counted;
 use crate::error::OpenError;
@@ -171,7 +172,7 @@ impl Writer {
         let started = Instant::now();
         group.drop_abandoned();
         let writes: Vec<&Write> = group.urgent.iter().map(|one| &one.write).collect();
-        let long = writes.iter().any(|write| matches!(write, Write::SaveList(..)));
+        let long = writes.iter().any(|write| matches!(write, Write::SaveList(..) | Write::SaveOffers(..)));
         let done = self.transact(&writes, &group.notes, &group.counted);
         if let (true, Some(connection)) = (long, &self.connection) {
             // The pages of a list of tools are not needed again soon, and are most of what would be kept.
@@ -270,6 +271,10 @@ impl Writer {
                 Write::Revoke(source, tool) => Ok(approvals::revoke(&transaction, source, tool)?),
                 Write::SaveList(server, list) => {
                     tool_lists::save(&transaction, server, list)?;
+                    Ok(true)
+                }
+                Write::SaveOffers(server, offers) => {
+                    offers::save(&transaction, server, offers)?;
                     Ok(true)
                 }
                 Write::ForgetList(server, fingerprint) => {

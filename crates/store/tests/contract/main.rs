@@ -49,5 +49,5 @@ contract! {
     retention: old_calls_go old_results_go_before_their_calls too_many_results_go;
     statistics: counted_by_day cancelled_says_nothing the_same_over_many_stores;
     together: a_hundred_tasks a_flood two_stores closed_store_keeps_all;
-    tool_lists: survive_a_restart a_changed_definition_is_a_new_version;
+    tool_lists: survive_a_restart offers_survive_a_restart a_changed_definition_is_a_new_version;
 }

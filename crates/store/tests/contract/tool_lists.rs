@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use toolhub_core::lang::Text;
-use toolhub_core::ports::CachedList;
+use toolhub_core::ports::{CachedList, CachedOffers};
 use toolhub_core::{RawJson, ServerId};
 
 use crate::database::Database;
@@ -44,6 +44,33 @@ pub(crate) async fn survive_a_restart(database: Database) {
     let kept = store.load().await.unwrap();
     let expected = [(ServerId::new("late"), late()), (server, list(&[ODD, r#"{"name":"second"}"#]))];
     assert_eq!(format!("{kept:?}"), format!("{expected:?}"));
+}
+
+pub(crate) async fn offers_survive_a_restart(database: Database) {
+    let server = ServerId::new("服务");
+    let offers = |kind: &str, items: &[&str]| CachedOffers {
+        fingerprint: "f".to_owned(),
+        kind: kind.to_owned(),
+        listed_at: UNIX_EPOCH + Duration::from_millis(4_000_000_000_123),
+        items: items.iter().map(|text| RawJson::parse(*text).unwrap()).collect(),
+    };
+    {
+        let store = database.open().await;
+        store.save_offers(&server, &offers("prompts", &[r#"{"name":"old"}"#])).await.unwrap();
+        store.save_offers(&server, &offers("prompts", &[ODD, ODD])).await.unwrap();
+        store.save_offers(&server, &offers("resources", &[])).await.unwrap();
+        store.save_offers(&ServerId::new("gone"), &offers("prompts", &[ODD])).await.unwrap();
+        store.forget(&ServerId::new("gone"), "f").await.unwrap();
+        // Saving the tools again leaves the rest.
+        store.save(&server, &list(&[ODD])).await.unwrap();
+    }
+    let store = database.open().await;
+    let kept = store.load_offers().await.unwrap();
+    let expected =
+        [(server.clone(), offers("prompts", &[ODD, ODD])), (server.clone(), offers("resources", &[]))];
+    assert_eq!(format!("{kept:?}"), format!("{expected:?}"));
+    store.forget(&server, "f").await.unwrap();
+    assert!(store.load_offers().await.unwrap().is_empty());
 }
 
 pub(crate) async fn a_changed_definition_is_a_new_version(database: Database) {

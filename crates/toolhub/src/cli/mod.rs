@@ -26,6 +26,7 @@ mod help;
 mod history;
 mod import;
 mod import_files;
+mod listing_progress;
 mod live;
 mod login;
 mod offers;

@@ -13,6 +13,7 @@ use toolhub_mcp::gateway::portable;
 use super::app::App;
 use super::exit::{Exit, UsageError};
 use super::findings;
+use super::listing_progress::listing;
 use super::options::{ShowArgs, ToolsArgs, ToolsCommand};
 use super::screen::{BOLD, DIM, NAME};
 use super::table::{Cell, fold, lines, wrapped};
@@ -42,9 +43,9 @@ async fn list(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
         .into());
     }
     if args.refresh {
-        app.interruptible(hub.list_again_of(args.source.as_deref())).await?;
+        listing(app, hub, hub.list_again_of(args.source.as_deref())).await?;
     } else if !args.cached {
-        app.interruptible(hub.list_missing()).await?;
+        listing(app, hub, hub.list_missing()).await?;
     }
     warn_of_failures(app, hub);
     let wanted = |source: &Source| args.source.as_ref().is_none_or(|wanted| source.to_string() == *wanted);

@@ -13,6 +13,7 @@ use toolhub_engine::suspicion::visible;
 use super::app::App;
 use super::exit::{Exit, UsageError};
 use super::findings;
+use super::listing_progress::listing;
 use super::options::{ApproveArgs, ShowArgs};
 use super::screen::{BOLD, DIM, GOOD, NAME, ODD};
 use super::server_list::ago;
@@ -114,7 +115,7 @@ async fn wanted(app: &App, hub: &Hub, args: &ApproveArgs) -> anyhow::Result<Resu
             return Ok(Err(Exit::from(&error)));
         }
     } else {
-        app.interruptible(hub.list_missing()).await?;
+        listing(app, hub, hub.list_missing()).await?;
     }
     let meant = |entry: &&Arc<Entry>| match (&entry.tool.source, &args.server) {
         (Source::Server(id), Some(only)) => id.as_str() == only,

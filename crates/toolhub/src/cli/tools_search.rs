@@ -5,6 +5,7 @@ use toolhub_core::{RawJson, RawObject};
 
 use super::app::App;
 use super::exit::{Exit, UsageError};
+use super::listing_progress::listing;
 use super::options::SearchArgs;
 use super::screen::{BOLD, DIM, NAME};
 use super::table::{Cell, lines};
@@ -20,7 +21,7 @@ pub(crate) async fn run(app: &App, args: SearchArgs) -> anyhow::Result<Exit> {
     }
     let hub = app.hub().await?;
     if !args.cached {
-        app.interruptible(hub.list_missing()).await?;
+        listing(app, hub, hub.list_missing()).await?;
     }
     let found = app.interruptible(hub.search(&args.query, args.limit)).await?;
     // Whoever wants to know why wants to see what was left out too.

@@ -11,10 +11,10 @@ use toolhub_core::{
     ToolCall, ToolError, ToolOutput, TraceContext,
 };
 use toolhub_engine::Catalog;
-use toolhub_mcp::gateway::{Backend, GatewayCall, Handover, News, RpcError, ToolList};
+use toolhub_mcp::gateway::{Backend, GatewayCall, Handover, News, Offered, RpcError, ToolList};
 use toolhub_mcp::{Offer, Server};
 
-use super::offers::OfferBook;
+use super::offers::{OfferBook, Offers};
 use super::site::CallCounts;
 use super::tasks::TaskOwners;
 use super::view::{Kind, Principals, Target, View, ViewOptions};
@@ -186,6 +186,12 @@ impl HubBackend {
         self.hub.servers.iter().filter(met).cloned().collect()
     }
 
+    /// The servers of this profile that were never listed, or not under their present configuration.
+    fn never_listed(&self) -> Vec<ServerId> {
+        let unlisted = self.hub.unlisted().into_iter().map(|(server, _)| server.id().clone());
+        unlisted.filter(|id| self.profile.has_source(id.as_str())).collect()
+    }
+
     /// Serves a call of what the profile shows: the one way from a name to a tool that runs.
     pub(super) async fn dispatch(
         &self,
@@ -277,14 +283,15 @@ impl Backend for HubBackend {
         })
     }
 
-    fn offers(&self, offer: Offer) -> BoxFuture<'_, Result<Vec<RawJson>, RpcError>> {
+    fn offers(&self, offer: Offer) -> BoxFuture<'_, Result<Offered, RpcError>> {
         Box::pin(async move {
             self.settled().await;
-            let things = self.offers.all(&self.servers(), offer).await;
+            let Offers { things, mut missing } = self.offers.all(&self.servers(), offer).await;
+            missing.extend(self.never_listed());
             let own = if offer == Offer::Resources { self.skill_resources().await } else { Vec::new() };
             let theirs = things.into_iter().filter(|thing| !own.iter().any(|(uri, _)| *uri == thing.key));
             let theirs: Vec<RawJson> = theirs.map(|thing| thing.item).collect();
-            Ok(own.iter().map(|(_, item)| item.clone()).chain(theirs).collect())
+            Ok(Offered { items: own.iter().map(|(_, item)| item.clone()).chain(theirs).collect(), missing })
         })
     }
 

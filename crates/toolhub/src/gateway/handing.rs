@@ -175,8 +175,8 @@ impl HubBackend {
     /// the same scheme, or the only one that has any: other servers do not learn the address.
     async fn owners(&self, uri: &str) -> Vec<Arc<Server>> {
         let servers = self.servers();
-        let listed = self.offers.all(&servers, Offer::Resources).await;
-        let templates = self.offers.all(&servers, Offer::ResourceTemplates).await;
+        let listed = self.offers.all(&servers, Offer::Resources).await.things;
+        let templates = self.offers.all(&servers, Offer::ResourceTemplates).await.things;
         for server in &servers {
             let of_server = |thing: &&Thing| thing.server.id() == server.id();
             let lists = listed.iter().filter(of_server).any(|thing| thing.key == uri);
@@ -203,7 +203,7 @@ impl HubBackend {
     }
 
     async fn prompt(&self, name: &str) -> Result<Thing, RpcError> {
-        let prompts = self.offers.all(&self.servers(), Offer::Prompts).await;
+        let prompts = self.offers.all(&self.servers(), Offer::Prompts).await.things;
         let found = prompts.into_iter().find(|thing| thing.shown == name);
         found.ok_or_else(|| RpcError::invalid_params(format!("Unknown prompt: {name}")))
     }
@@ -218,7 +218,7 @@ impl HubBackend {
             return Ok((thing.server, params.clone().with("ref", own)));
         }
         let uri = text("uri").ok_or_else(|| missing("ref.uri"))?;
-        let templates = self.offers.all(&self.servers(), Offer::ResourceTemplates).await;
+        let templates = self.offers.all(&self.servers(), Offer::ResourceTemplates).await.things;
         let named = templates.iter().find(|thing| thing.key == uri).map(|thing| Arc::clone(&thing.server));
         let server = match named {
             Some(server) => Some(server),

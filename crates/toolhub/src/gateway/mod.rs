@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
-use toolhub_core::Lang;
+use toolhub_core::{Lang, ServerId};
 use toolhub_mcp::Offer;
 use toolhub_mcp::gateway::{Gateway, News};
 
@@ -57,7 +57,7 @@ impl Gateways {
         let counts = Arc::<CallCounts>::default();
         let mut settings = hub.settings().profiles.clone();
         settings.entry(DEFAULT_PROFILE.to_owned()).or_default();
-        let (offers, settled) = (Arc::new(OfferBook::new(hub.engine.reserved())), watch::Sender::new(false));
+        let (offers, settled) = (Arc::new(OfferBook::new(Arc::clone(&hub))), watch::Sender::new(false));
         let (tasks, watches) = (Arc::<TaskOwners>::default(), Arc::<Watches>::default());
         let profiles = settings
             .into_iter()
@@ -112,15 +112,21 @@ impl Gateways {
         let first = async {
             self.hub.list_missing().await;
             self.settled.send_replace(true);
+            // Those that failed or hung before get their full time now.
+            self.hub.list_still_missing().await;
             std::future::pending::<()>().await;
         };
-        let (_, (), (), (), (), ()) = tokio::join!(
+        let tell = |server: &ServerId, news: News| {
+            self.profiles.values().for_each(|(backend, _)| backend.tell(Some(server), &news));
+        };
+        let (_, (), (), (), (), (), ()) = tokio::join!(
             swept,
             first,
             self.hub.follow(),
             self.follow_tools(),
             self.follow_tidings(),
-            self.follow_skills()
+            self.follow_skills(),
+            self.offers.follow(tell)
         );
     }
 
@@ -141,6 +147,7 @@ impl Gateways {
             let mut pause = Duration::ZERO;
             for (backend, _) in self.profiles.values() {
                 backend.look_again();
+                self.offers.prefetch(&backend.servers());
                 pause = pause.max(backend.pause());
             }
             tokio::time::sleep(pause).await;
@@ -156,10 +163,10 @@ impl Gateways {
                 Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
             };
             match &news {
-                News::Prompts => self.offers.forget(server.as_ref(), &[Offer::Prompts]),
+                News::Prompts => self.offers.note_changed(server.as_ref(), &[Offer::Prompts]),
                 News::Resources => {
                     self.hub.server_skills.forget(server.as_ref());
-                    self.offers.forget(server.as_ref(), &[Offer::Resources, Offer::ResourceTemplates]);
+                    self.offers.note_changed(server.as_ref(), &[Offer::Resources, Offer::ResourceTemplates]);
                 }
                 News::Tools | News::Updated { .. } => {}
             }

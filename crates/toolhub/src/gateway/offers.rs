@@ -1,21 +1,29 @@
-//! What servers offer beside tools, put together for clients: lists that are kept until they change, and whose each
-//! thing is.
+//! What servers offer beside tools, put together for clients. The lists are kept between runs like those of tools: a request is
+//! answered with what is known, and names the servers whose lists are still missing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use futures_util::future::join_all;
-use tokio::time::Instant;
-use toolhub_core::{RawJson, ServerId, Source};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::{Notify, OnceCell, watch};
+use toolhub_core::ports::CachedOffers;
+use toolhub_core::{Event, EventKind, RawJson, ServerId, Source};
 use toolhub_engine::ReservedNames;
 use toolhub_engine::reserved::{hashed, qualified};
+use toolhub_mcp::gateway::News;
 use toolhub_mcp::{Offer, Server};
 
-/// A list is asked for again after so long, whether or not its server tells of changes.
-const KEEPS: Duration = Duration::from_secs(300);
-/// How long a server may take to tell its list before it is left out.
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::discovery::FRESH;
+use crate::hub::Hub;
+
+/// How long a request waits for lists that are not known.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// A server that failed to give a list is not asked for it again so soon.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
+/// The largest list that is stored, in bytes.
+const MAX_STORED: usize = 4 << 20;
 
 /// One thing that is offered.
 #[derive(Debug, Clone)]
@@ -28,54 +36,216 @@ pub(super) struct Thing {
     pub(super) item: RawJson,
 }
 
-type Kept = (Instant, Arc<Vec<RawJson>>);
+/// What a list of several servers consists of.
+#[derive(Debug)]
+pub(super) struct Offers {
+    pub(super) things: Vec<Thing>,
+    /// The servers whose lists are not known.
+    pub(super) missing: Vec<ServerId>,
+}
 
-/// The lists that are kept.
+/// One list of one server.
+type Place = (ServerId, &'static str);
+
+#[derive(Debug)]
+struct List {
+    listed_at: SystemTime,
+    items: Arc<Vec<RawJson>>,
+    /// Whether the server said that it has changed since.
+    changed: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    lists: HashMap<Place, List>,
+    /// Requests that are to be carried out.
+    queue: Vec<(Arc<Server>, Offer)>,
+    /// Those being requested, queued or running.
+    requested: HashSet<Place>,
+    /// When a request last failed.
+    failed: HashMap<Place, SystemTime>,
+    /// Those that an answer to a client was made without: the client is notified once they are known.
+    promised: HashSet<Place>,
+}
+
+/// The lists that are known.
 #[derive(Debug)]
 pub(super) struct OfferBook {
-    lists: Mutex<HashMap<(ServerId, &'static str), Kept>>,
-    reserved: ReservedNames,
+    hub: Arc<Hub>,
+    state: Mutex<State>,
+    /// Whether the stored lists were read.
+    loaded: OnceCell<()>,
+    queued: Notify,
+    /// Counts the answers to requests.
+    answered: watch::Sender<u64>,
 }
 
 impl OfferBook {
-    /// Without any list; prompts do not take these names.
-    pub(super) fn new(reserved: &ReservedNames) -> Self {
-        Self { lists: Mutex::default(), reserved: reserved.clone() }
-    }
-
-    fn kept(&self) -> MutexGuard<'_, HashMap<(ServerId, &'static str), Kept>> {
-        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Forgets the lists of a server that changed.
-    pub(super) fn forget(&self, server: Option<&ServerId>, offers: &[Offer]) {
-        self.kept().retain(|(id, key), _| {
-            server.is_some_and(|server| server != id) || !offers.iter().any(|offer| offer.key() == *key)
-        });
-    }
-
-    async fn of(&self, server: &Arc<Server>, offer: Offer) -> Arc<Vec<RawJson>> {
-        let place = (server.id().clone(), offer.key());
-        if let Some((at, list)) = self.kept().get(&place)
-            && at.elapsed() < KEEPS
-        {
-            return Arc::clone(list);
+    pub(super) fn new(hub: Arc<Hub>) -> Self {
+        Self {
+            hub,
+            state: Mutex::default(),
+            loaded: OnceCell::new(),
+            queued: Notify::new(),
+            answered: watch::Sender::new(0),
         }
-        match tokio::time::timeout(PATIENCE, server.offers(offer)).await {
-            Ok(Ok(list)) => {
-                let list = Arc::new(list);
-                self.kept().insert(place, (Instant::now(), Arc::clone(&list)));
-                list
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the lists that were stored.
+    async fn load(&self) {
+        let Some(store) = &self.hub.store else { return };
+        let stored = match store.load_offers().await {
+            Ok(stored) => stored,
+            Err(error) => {
+                self.hub.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
+                return;
             }
-            // One that does not answer has nothing to offer now, and does not hide what others have.
-            Ok(Err(_)) | Err(_) => Arc::default(),
+        };
+        let mut state = self.state();
+        for (id, CachedOffers { fingerprint, kind, listed_at, items }) in stored {
+            let server = self.hub.servers.iter().find(|server| *server.id() == id);
+            let offer = Offer::ALL.into_iter().find(|offer| offer.key() == kind);
+            let (Some(server), Some(offer)) = (server, offer) else { continue };
+            if server.spec().fingerprint() == fingerprint {
+                let list = List { listed_at, items: Arc::new(items), changed: false };
+                state.lists.entry((id, offer.key())).or_insert(list);
+            }
+        }
+    }
+
+    /// Marks the lists of a server, or of all, as changed.
+    pub(super) fn note_changed(&self, server: Option<&ServerId>, offers: &[Offer]) {
+        let mut state = self.state();
+        let concerned = |(id, key): &Place| {
+            server.is_none_or(|server| server == id) && offers.iter().any(|offer| offer.key() == *key)
+        };
+        state.failed.retain(|place, _| !concerned(place));
+        state
+            .lists
+            .iter_mut()
+            .filter(|(place, _)| concerned(place))
+            .for_each(|(_, list)| list.changed = true);
+    }
+
+    /// Requests what is not known of the servers that are connected and declare it.
+    pub(super) fn prefetch(&self, servers: &[Arc<Server>]) {
+        for server in servers {
+            let Some(capabilities) = server.capabilities() else { continue };
+            for offer in Offer::ALL {
+                let capability = match offer {
+                    Offer::Resources | Offer::ResourceTemplates => "resources",
+                    Offer::Prompts => "prompts",
+                };
+                if capabilities.contains(capability) {
+                    self.request(server, offer);
+                }
+            }
+        }
+    }
+
+    /// Requests a list unless it is known and fresh, is being requested or failed of late. Whether its answer should be
+    /// waited for: it is under way, and what is known is not good enough.
+    fn request(&self, server: &Arc<Server>, offer: Offer) -> bool {
+        let place = (server.id().clone(), offer.key());
+        let mut state = self.state();
+        let known = state.lists.get(&place);
+        let unknown = known.is_none_or(|list| list.changed);
+        if !unknown && known.is_some_and(|list| is_recent(list.listed_at, FRESH)) {
+            return false;
+        }
+        if state.requested.contains(&place) {
+            return unknown;
+        }
+        if state.failed.get(&place).is_some_and(|at| is_recent(*at, RETRY_AFTER)) {
+            return false;
+        }
+        state.requested.insert(place);
+        state.queue.push((Arc::clone(server), offer));
+        drop(state);
+        self.queued.notify_one();
+        unknown
+    }
+
+    /// Carries out the requests, for as long as it is polled; tells of lists that a client had to do without.
+    pub(super) async fn follow(&self, tell: impl Fn(&ServerId, News)) {
+        let mut running = FuturesUnordered::new();
+        loop {
+            let queue = std::mem::take(&mut self.state().queue);
+            running.extend(queue.into_iter().map(|(server, offer)| self.fetch(server, offer)));
+            tokio::select! {
+                () = self.queued.notified() => {}
+                Some((server, news)) = running.next(), if !running.is_empty() => {
+                    self.answered.send_modify(|count| *count += 1);
+                    if let Some(news) = news {
+                        tell(server.id(), news);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Fetches a list and stores it. The news to tell, if there are any.
+    async fn fetch(&self, server: Arc<Server>, offer: Offer) -> (Arc<Server>, Option<News>) {
+        let place = (server.id().clone(), offer.key());
+        let permit = self.hub.start_permit(&server).await;
+        let fetched = server.offers(offer).await;
+        drop(permit);
+        let listed_at = SystemTime::now();
+        let Ok(items) = fetched else {
+            let mut state = self.state();
+            state.requested.remove(&place);
+            state.failed.insert(place, listed_at);
+            drop(state);
+            return (server, None);
+        };
+        let items = Arc::new(items);
+        let promised = {
+            let mut state = self.state();
+            state.requested.remove(&place);
+            state.failed.remove(&place);
+            let list = List { listed_at, items: Arc::clone(&items), changed: false };
+            let before = state.lists.insert(place.clone(), list);
+            let changed = before.map_or(!items.is_empty(), |before| !is_same(&before.items, &items));
+            state.promised.remove(&place) && changed
+        };
+        let news = match offer {
+            Offer::Prompts => News::Prompts,
+            Offer::Resources | Offer::ResourceTemplates => News::Resources,
+        };
+        let (fingerprint, kind) = (server.spec().fingerprint(), offer.key().to_owned());
+        self.save(&server, CachedOffers { fingerprint, kind, listed_at, items: items.to_vec() }).await;
+        (server, promised.then_some(news))
+    }
+
+    async fn save(&self, server: &Server, offers: CachedOffers) {
+        let bytes: usize = offers.items.iter().map(|item| item.get().len()).sum();
+        let Some(store) = self.hub.store.as_ref().filter(|_| bytes <= MAX_STORED) else { return };
+        if let Err(error) = store.save_offers(server.id(), &offers).await {
+            self.hub.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
         }
     }
 
     /// All of a kind that these servers offer, in their order. Names that two use are told apart; of two resources with
     /// one uri the first is meant.
-    pub(super) async fn all(&self, servers: &[Arc<Server>], offer: Offer) -> Vec<Thing> {
-        let lists = join_all(servers.iter().map(|server| self.of(server, offer))).await;
+    pub(super) async fn all(&self, servers: &[Arc<Server>], offer: Offer) -> Offers {
+        self.loaded.get_or_init(|| self.load()).await;
+        let mut answered = self.answered.subscribe();
+        let mut awaited: Vec<Place> = Vec::new();
+        for server in servers {
+            if self.request(server, offer) {
+                awaited.push((server.id().clone(), offer.key()));
+            }
+        }
+        let done = answered.wait_for(|_| {
+            let state = self.state();
+            !awaited.iter().any(|place| state.requested.contains(place))
+        });
+        let _ = tokio::time::timeout(PATIENCE, done).await;
+        let (lists, missing) = self.known(servers, offer);
         let member = match offer {
             Offer::Resources => "uri",
             Offer::ResourceTemplates => "uriTemplate",
@@ -93,36 +263,60 @@ impl OfferBook {
             }
         }
         if offer == Offer::Prompts {
-            self.name_prompts(&mut things, &count);
-            return things;
+            name_prompts(self.hub.engine.reserved(), &mut things, &count);
+            return Offers { things, missing };
         }
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         things.retain(|thing| seen.insert(thing.key.clone()));
-        things
+        Offers { things, missing }
+    }
+
+    /// The lists as they are known, one for each server, and the servers whose list is not.
+    fn known(&self, servers: &[Arc<Server>], offer: Offer) -> (Vec<Arc<Vec<RawJson>>>, Vec<ServerId>) {
+        let mut state = self.state();
+        let (mut lists, mut missing) = (Vec::new(), Vec::new());
+        for server in servers {
+            let place = (server.id().clone(), offer.key());
+            let known = state.lists.get(&place).map(|list| Arc::clone(&list.items));
+            if known.is_none() {
+                missing.push(server.id().clone());
+            }
+            if known.is_none() || state.requested.contains(&place) {
+                state.promised.insert(place);
+            }
+            lists.push(known.unwrap_or_default());
+        }
+        (lists, missing)
     }
 }
 
-impl OfferBook {
-    /// Prefixes the names of prompts that several servers have or that are reserved. A prefixed name belongs to the prompt
-    /// that the hub made it for, whatever the order of the servers.
-    fn name_prompts(&self, things: &mut [Thing], count: &BTreeMap<String, usize>) {
-        let source = |thing: &Thing| Source::Server(thing.server.id().clone());
-        let prefixed = |thing: &Thing| {
-            count.get(&thing.key).is_some_and(|many| *many > 1)
-                || self.reserved.reserves(&source(thing), &thing.key)
-        };
-        let (first, second): (Vec<&mut Thing>, Vec<&mut Thing>) =
-            things.iter_mut().partition(|thing| prefixed(thing));
-        let mut taken = std::collections::HashSet::new();
-        for thing in first.into_iter().chain(second) {
-            let names = [qualified(&source(thing), &thing.key), hashed(&source(thing), &thing.key)];
-            let own = (!prefixed(thing)).then(|| thing.key.clone());
-            let mut free = own.into_iter().chain(names);
-            let Some(name) = free.find(|name| taken.insert(name.clone())) else { continue };
-            if name != thing.key {
-                let item = thing.item.object().unwrap_or_default().with("name", name.as_str());
-                (thing.shown, thing.item) = (name, item.into_raw());
-            }
+fn is_same(one: &[RawJson], other: &[RawJson]) -> bool {
+    one.iter().map(RawJson::get).eq(other.iter().map(RawJson::get))
+}
+
+/// Whether a moment is less than `span` ago; one in the future, after a clock was set back, is not.
+fn is_recent(at: SystemTime, span: Duration) -> bool {
+    SystemTime::now().duration_since(at).is_ok_and(|age| age < span)
+}
+
+/// Prefixes the names of prompts that several servers have or that are reserved. A prefixed name belongs to the prompt that the
+/// hub made it for, whatever the order of the servers.
+fn name_prompts(reserved: &ReservedNames, things: &mut [Thing], count: &BTreeMap<String, usize>) {
+    let source = |thing: &Thing| Source::Server(thing.server.id().clone());
+    let prefixed = |thing: &Thing| {
+        count.get(&thing.key).is_some_and(|many| *many > 1) || reserved.reserves(&source(thing), &thing.key)
+    };
+    let (first, second): (Vec<&mut Thing>, Vec<&mut Thing>) =
+        things.iter_mut().partition(|thing| prefixed(thing));
+    let mut taken = HashSet::new();
+    for thing in first.into_iter().chain(second) {
+        let names = [qualified(&source(thing), &thing.key), hashed(&source(thing), &thing.key)];
+        let own = (!prefixed(thing)).then(|| thing.key.clone());
+        let mut free = own.into_iter().chain(names);
+        let Some(name) = free.find(|name| taken.insert(name.clone())) else { continue };
+        if name != thing.key {
+            let item = thing.item.object().unwrap_or_default().with("name", name.as_str());
+            (thing.shown, thing.item) = (name, item.into_raw());
         }
     }
 }

@@ -33,6 +33,7 @@ mod lossless;
 mod manners;
 mod many_clients;
 mod metrics;
+mod offers;
 mod profiles;
 mod raw_client;
 mod real_clients;

@@ -1,0 +1,56 @@
+//! Lists of prompts and resources, kept between runs.
+
+use std::time::{Duration, SystemTime};
+
+use tokio_postgres::{Error, Row};
+use toolhub_core::ports::CachedOffers;
+use toolhub_core::{RawJson, ServerId};
+
+use super::session::Session;
+use super::transact::WriteSession;
+use super::{plain, query};
+use crate::rows::{Columns as _, from_millis, millis};
+
+/// How long a list is kept that is not renewed.
+const KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
+
+pub(super) async fn load(session: &Session) -> Result<Vec<(ServerId, CachedOffers)>, Error> {
+    let sql = "SELECT server, fingerprint, kind, listed_at, items FROM offers ORDER BY server, kind";
+    let offers = |row: &Row| {
+        let offers = CachedOffers {
+            fingerprint: row.text(1)?,
+            kind: row.text(2)?,
+            listed_at: from_millis(row.int(3)?),
+            items: serde_json::from_str(&row.text(4)?).unwrap_or_default(),
+        };
+        Ok((ServerId::new(row.text(0)?), offers))
+    };
+    query(session, sql, Vec::new()).await?.iter().map(offers).collect()
+}
+
+pub(super) async fn save(
+    session: &WriteSession,
+    server: &ServerId,
+    offers: &CachedOffers,
+) -> Result<(), Error> {
+    // Changed configurations leave their lists behind.
+    let old = millis(SystemTime::now() - KEPT);
+    session.client().execute("DELETE FROM offers WHERE listed_at < $1", &[&old]).await?;
+    let sql = "INSERT INTO offers VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (server, fingerprint, kind) DO UPDATE SET listed_at = excluded.listed_at, items = excluded.items";
+    let (server, fingerprint) = (plain(server.as_str()), plain(&offers.fingerprint));
+    let (kind, listed_at, items) =
+        (plain(&offers.kind), millis(offers.listed_at), RawJson::of(&offers.items));
+    session.client().execute(sql, &[&server, &fingerprint, &kind, &listed_at, &items.get()]).await?;
+    Ok(())
+}
+
+pub(super) async fn forget(
+    session: &WriteSession,
+    server: &ServerId,
+    fingerprint: &str,
+) -> Result<(), Error> {
+    let sql = "DELETE FROM offers WHERE server = $1 AND fingerprint = $2";
+    session.client().execute(sql, &[&plain(server.as_str()), &plain(fingerprint)]).await?;
+    Ok(())
+}

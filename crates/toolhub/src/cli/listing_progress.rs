@@ -1,0 +1,78 @@
+//! What is shown while servers are being listed.
+
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use toolhub::{Hub, Progress};
+use toolhub_core::Lang;
+
+use super::app::App;
+use super::exit::Interrupted;
+
+/// How often a terminal's line is drawn.
+const REDRAW: Duration = Duration::from_millis(200);
+/// How often a log gets a line.
+const LOG: Duration = Duration::from_secs(10);
+/// How many of the servers being started are named.
+const NAMED: usize = 3;
+
+/// Waits for servers to be listed, and shows how far that is: in a line of the terminal, or now and then in a log.
+pub(crate) async fn listing<T>(
+    app: &App,
+    hub: &Hub,
+    work: impl Future<Output = T>,
+) -> Result<T, Interrupted> {
+    let terminal = std::io::stderr().is_terminal();
+    let shown = async {
+        loop {
+            tokio::time::sleep(if terminal { REDRAW } else { LOG }).await;
+            let Some(text) = describe(&hub.progress(), app.lang()) else { continue };
+            if terminal {
+                app.screen.status(&text);
+            } else {
+                app.screen.note(&text);
+            }
+        }
+    };
+    let done = tokio::select! {
+        done = app.interruptible(work) => done,
+        never = shown => never,
+    };
+    app.screen.hide_status();
+    done
+}
+
+/// One line, if anything is being listed.
+fn describe(progress: &Progress, lang: Lang) -> Option<String> {
+    let Progress { total, done, running } = progress;
+    if *total == 0 {
+        return None;
+    }
+    let names: Vec<String> = running.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = running.len().saturating_sub(NAMED);
+    let more = match more {
+        0 => String::new(),
+        _ => lang.pick(format!(" and {more} more"), format!(" 等 {} 个", running.len())),
+    };
+    let names = format!("{}{more}", names.join(lang.pick(", ", "、")));
+    Some(lang.pick(
+        format!("listed {done} of {total} servers; starting {names}"),
+        format!("已列出 {done}/{total} 个服务器；正在启动 {names}"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolhub_core::ServerId;
+
+    #[test]
+    fn names_a_few_of_those_that_start() {
+        let running = ["a", "b", "c", "d"].map(ServerId::new).to_vec();
+        let progress = Progress { total: 100, done: 12, running };
+        let say = |lang| describe(&progress, lang).unwrap();
+        assert_eq!(say(Lang::En), "listed 12 of 100 servers; starting a, b, c and 1 more");
+        assert_eq!(say(Lang::Zh), "已列出 12/100 个服务器；正在启动 a、b、c 等 4 个");
+        assert_eq!(describe(&Progress::default(), Lang::En), None);
+    }
+}

@@ -1,0 +1,79 @@
+//! How far the listing of servers has come, for display.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use toolhub_core::ServerId;
+
+/// How far the listing of servers has come.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Servers to be listed.
+    pub total: usize,
+    /// Servers that were listed or failed.
+    pub done: usize,
+    /// Servers that are starting or being listed.
+    pub running: Vec<ServerId>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct ProgressCell(Mutex<Progress>);
+
+impl ProgressCell {
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self) -> Progress {
+        self.lock().clone()
+    }
+
+    /// Counts a server until the guard is dropped.
+    pub(crate) fn count<'a>(&'a self, server: &'a ServerId) -> Counted<'a> {
+        self.lock().total += 1;
+        Counted { cell: self, server }
+    }
+}
+
+/// A server that is waiting to be listed or being listed.
+#[derive(Debug)]
+pub(crate) struct Counted<'a> {
+    cell: &'a ProgressCell,
+    server: &'a ServerId,
+}
+
+impl Counted<'_> {
+    /// It is its turn.
+    pub(crate) fn start(&self) {
+        self.cell.lock().running.push(self.server.clone());
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        let mut progress = self.cell.lock();
+        progress.done += 1;
+        if let Some(place) = progress.running.iter().position(|id| id == self.server) {
+            progress.running.remove(place);
+        }
+        if progress.done == progress.total {
+            *progress = Progress::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_until_all_are_done() {
+        let (cell, [a, b]) = (ProgressCell::default(), ["a", "b"].map(ServerId::new));
+        let (first, second) = (cell.count(&a), cell.count(&b));
+        first.start();
+        assert_eq!(cell.get(), Progress { total: 2, done: 0, running: vec![a.clone()] });
+        drop(first);
+        assert_eq!(cell.get(), Progress { total: 2, done: 1, running: vec![] });
+        drop(second);
+        assert_eq!(cell.get(), Progress::default());
+    }
+}

@@ -1,0 +1,89 @@
+//! Lists of prompts and resources: answered from what is known, and a list that is not complete says so.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use toolhub_testkit::scripted::{Journal, Script, binary};
+
+use crate::raw_client::{ERAS, Era, RawClient};
+use crate::serving::{Serving, hub};
+
+const CHANGED: &str = "notifications/prompts/list_changed";
+
+/// A server with one prompt, whose list takes so long.
+fn with_prompt(name: &str, delay_ms: u64) -> Script {
+    let list = json!([{"delay_ms": delay_ms}, {"reply": {"prompts": [{"name": name}]}}]);
+    Script::both()
+        .set("capabilities", json!({"tools": {}, "prompts": {"listChanged": true}, "resources": {}}))
+        .plain_tool(&format!("of_{name}"))
+        .on("prompts/list", list)
+}
+
+/// The prompts that a client is told of, and the servers that are missing.
+async fn prompts(client: &RawClient) -> (Vec<String>, Vec<String>) {
+    let told = client.ask("1", "prompts/list", "").await;
+    let result: Value = serde_json::from_str(told.result()).unwrap();
+    let texts = |list: &Value, key: Option<&str>| -> Vec<String> {
+        let text = |item: &Value| key.map_or(item, |key| &item[key]).as_str().unwrap().to_owned();
+        list.as_array().map(|list| list.iter().map(text).collect()).unwrap_or_default()
+    };
+    if let Some(ttl) = result["ttlMs"].as_u64() {
+        assert_eq!(ttl == 0, !result["_meta"]["toolhub/incomplete"].is_null(), "{result}");
+    }
+    (texts(&result["prompts"], Some("name")), texts(&result["_meta"]["toolhub/incomplete"], None))
+}
+
+#[tokio::test]
+async fn a_slow_list_is_named_and_announced_once_it_is_known() {
+    let mut cli = hub("");
+    cli.server("quick", &with_prompt("quick", 0));
+    cli.server("slow", &with_prompt("slow", 9_000));
+    let serving = Serving::start(cli);
+    let client = RawClient::connect(&serving.url(), Era::Legacy).await;
+    let mut heard = client.listen().await;
+    let since = Instant::now();
+    assert_eq!(prompts(&client).await, (vec!["quick".to_owned()], vec!["slow".to_owned()]));
+    assert!(since.elapsed() < Duration::from_secs(8), "{:?}", since.elapsed());
+    heard.until(CHANGED).await;
+    for era in ERAS {
+        let client = RawClient::connect(&serving.url(), era).await;
+        let all = vec!["quick".to_owned(), "slow".to_owned()];
+        assert_eq!(prompts(&client).await, (all, Vec::new()));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_delays_one_request() {
+    let mut cli = hub("");
+    cli.server("quick", &with_prompt("quick", 0));
+    let mute = Script::both().plain_tool("of_mute").on("prompts/list", json!([{"ignore": true}]));
+    let script = mute.write(cli.folder());
+    cli.entry("mute", json!({"command": binary(), "args": [script], "connect_timeout": "2s"}));
+    let serving = Serving::start(cli);
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    let incomplete = (vec!["quick".to_owned()], vec!["mute".to_owned()]);
+    assert_eq!(prompts(&client).await, incomplete);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let since = Instant::now();
+    assert_eq!(prompts(&client).await, incomplete);
+    assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
+}
+
+#[tokio::test]
+async fn after_a_restart_the_list_is_known_and_no_server_is_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let mut cli = hub("");
+    cli.server("s", &with_prompt("known", 0).journal(&journal));
+    let serving = Serving::start(cli);
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    assert_eq!(prompts(&client).await.0, ["known"]);
+    let asked = || Journal::read(&journal).count_method("prompts/list");
+    let before = asked();
+    let serving = Serving::start(serving.kill());
+    for era in ERAS {
+        let client = RawClient::connect(&serving.url(), era).await;
+        assert_eq!(prompts(&client).await, (vec!["known".to_owned()], Vec::new()));
+    }
+    assert_eq!(asked(), before, "the list is known");
+}

@@ -11,7 +11,7 @@ use toolhub_core::{BoxFuture, EventKind, RawJson, ToolName};
 
 use crate::allowed_finder::AllowedFinder;
 use crate::answer::{Answer, as_data, check_words, composed, verified};
-use crate::caution::{against, too_much};
+use crate::caution::too_much;
 use crate::desk::Desk;
 use crate::execute::{Thinker, execute};
 use crate::model_plan::{self, NoPlan};
@@ -21,6 +21,7 @@ use crate::prompt::{Purpose, Wanted, prompt};
 use crate::rounds::{Talked, talk};
 use crate::rules;
 use crate::step_result::StepResult;
+use crate::withheld::offered;
 
 /// How an agent works with a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -230,7 +231,7 @@ impl Agent<'_> {
         let plan = self.cautious(plan, asked.request);
         self.tell_plan(&plan);
         let steps = execute(&plan, asked.request, &self.desk, None).await;
-        let nothing = plan.steps.is_empty() && plan.problems.is_empty();
+        let nothing = plan.steps.is_empty() && !plan.holds_back();
         // Who asks in Chinese is answered so.
         let lang = if is_chinese(asked.request) { Lang::Zh } else { self.desk.lang };
         let mut failures = Vec::new();
@@ -248,7 +249,7 @@ impl Agent<'_> {
                 text
             }
         };
-        let success = !steps.is_empty() && steps.iter().all(StepResult::success) && plan.problems.is_empty();
+        let success = !steps.is_empty() && steps.iter().all(StepResult::success) && !plan.holds_back();
         let verification = match nothing {
             true => Verification { verified: false, confidence: 0.05, issues: Vec::new() },
             false => verified(&steps, &plan),
@@ -258,15 +259,20 @@ impl Agent<'_> {
 
     /// The plan in order, or without its steps where they must not be run: something is missing, or speaks against it.
     fn cautious(&self, mut plan: Plan, request: &str) -> Plan {
-        let changes = plan.steps.iter().any(|step| self.changes(step));
-        let against = if changes { against(request) } else { None };
-        if let Some(problem) = too_much(request, plan.steps.len()).or(against) {
+        if let Some(problem) = too_much(request, plan.steps.len()) {
             return Plan { problems: vec![problem], ..Plan::default() };
+        }
+        // What was not proven is offered, and not run; nor is anything else that changes something.
+        let changes = plan.steps.iter().any(|step| self.changes(step));
+        plan.withheld = offered(&plan);
+        if plan.holds_back() {
+            let run: Vec<Step> = plan.runnable().cloned().collect();
+            plan.steps = run;
         }
         if let Some(problem) = plan.steps.iter().find_map(|step| self.would_replace(step)) {
             return Plan { problems: vec![problem], ..Plan::default() };
         }
-        // Nothing is changed by halves.
+        // Nothing is changed by halves. A tool without hints may change something, whatever its name says.
         if changes && !plan.problems.is_empty() {
             plan.steps.clear();
         }

@@ -8,6 +8,7 @@ use toolhub_core::{RawJson, RawObject};
 
 use crate::plan::Plan;
 use crate::step_result::StepResult;
+use crate::withheld::unserved;
 
 /// How much a failed step takes from the confidence.
 const FAILURE_COST: f64 = 0.3;
@@ -44,8 +45,14 @@ impl Answer {
             .with("input", RawJson::of(&self.usage.input))
             .with("cached", RawJson::of(&self.usage.cached))
             .with("output", RawJson::of(&self.usage.output));
+        let status = match (self.success, self.steps.iter().any(StepResult::success)) {
+            (true, _) => "success",
+            (false, true) => "partial",
+            (false, false) => "failed",
+        };
         RawObject::default()
             .with("success", self.success)
+            .with("status", status)
             .with("answer", self.text.as_str())
             .with("steps", RawJson::of(&steps))
             .with("verified", self.verification.verified)
@@ -75,8 +82,14 @@ pub(crate) fn verified(steps: &[StepResult], plan: &Plan) -> Verification {
             confidence -= FAILURE_COST;
         }
     }
-    issues.extend(plan.problems.iter().chain(&plan.doubts).cloned());
-    confidence -= FAILURE_COST * plan.problems.len() as f64 + DOUBT_COST * plan.doubts.len() as f64;
+    issues.extend(unserved(plan));
+    issues.extend(plan.problems.iter().chain(&plan.withheld).chain(&plan.doubts).cloned());
+    // How often such plans are right was measured, doubts included; where no rule made the plan, doubts count by themselves.
+    match plan.confidence {
+        Some(measured) => confidence = confidence.min(measured),
+        None => confidence -= DOUBT_COST * plan.doubts.len() as f64,
+    }
+    confidence -= FAILURE_COST * (plan.problems.len() + plan.withheld.len() + plan.unserved.len()) as f64;
     let confidence = (confidence.clamp(0.05, 0.95) * 100.0).round() / 100.0;
     Verification { verified: issues.is_empty(), confidence, issues }
 }
@@ -158,6 +171,7 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> Compose
         })
         .map(|(_, step)| step)
         .collect();
+    let left_out = unserved(plan).map(|text| text.say(lang));
     let mut lines: Vec<String> = match answers[..] {
         [one] => vec![one.said(lang).trim().to_owned()],
         _ => {
@@ -177,8 +191,10 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> Compose
             failures.push(lang.pick(format!("{what}: failed: {error}"), format!("{what}：失败：{error}")));
         }
     }
-    failures.extend(plan.problems.iter().map(|problem| problem.say(lang)));
-    Composed { results: lines, failures }
+    failures.extend(plan.problems.iter().chain(&plan.withheld).map(|problem| problem.say(lang)));
+    // What is left out is said first: an answer to a part may be taken for the whole.
+    let results = left_out.into_iter().chain(lines).collect();
+    Composed { results, failures }
 }
 
 /// Whether two steps called the same tool with the same arguments, both with success.

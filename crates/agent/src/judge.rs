@@ -28,9 +28,24 @@ pub struct Verdict {
     pub arguments: bool,
 }
 
-/// Compares a plan with what was expected; the order of calls does not matter.
+/// Compares what a plan would run with what was expected; the order of calls does not matter.
 pub fn judge(plan: &Plan, expected: &[Expected]) -> Verdict {
-    let calls: Vec<&Step> = plan.steps.iter().filter(|step| step.tool.is_some()).collect();
+    compare(plan.runnable(), expected)
+}
+
+/// Compares what a plan offers, whether or not it would be run, with what was expected.
+pub fn judge_offered(plan: &Plan, expected: &[Expected]) -> Verdict {
+    compare(plan.steps.iter(), expected)
+}
+
+/// The calls that a plan would run, that may change something, and that were not expected, or not with these arguments.
+pub fn wrong_changes<'a>(plan: &'a Plan, expected: &[Expected]) -> Vec<&'a Step> {
+    let changes = plan.runnable().filter(|step| plan.changing.contains(&step.id));
+    changes.filter(|step| !expected.iter().any(|wanted| all_right(step, wanted))).collect()
+}
+
+fn compare<'a>(steps: impl Iterator<Item = &'a Step>, expected: &[Expected]) -> Verdict {
+    let calls: Vec<&Step> = steps.filter(|step| step.tool.is_some()).collect();
     let same_count = calls.len() == expected.len();
     let pairs = |fits: fn(&Step, &Expected) -> bool| {
         same_count && all_paired(calls.len(), &|call, wanted| fits(calls[call], &expected[wanted]))

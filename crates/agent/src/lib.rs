@@ -18,6 +18,7 @@ pub mod prompt;
 mod rounds;
 pub mod rules;
 mod step_result;
+mod withheld;
 
 pub use agent::{Agent, Asked, Way, spoken};
 pub use allowed::Allowed;

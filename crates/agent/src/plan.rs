@@ -92,8 +92,40 @@ pub struct Plan {
     pub problems: Vec<Text>,
     /// Calls that are known but for some arguments; each has its own problems above.
     pub unfinished: Vec<Unfinished>,
+    /// Steps that change something and that the words of the request do not prove: they must not be run.
+    pub unproven: Vec<Unproven>,
+    /// Steps that may change something, as far as their tools' hints and names tell. Filled by rules alone.
+    pub changing: Vec<StepId>,
+    /// The calls that were not proven, as they would be made, and why they are not. Filled when the plan is about to be run.
+    pub withheld: Vec<Text>,
+    /// Parts of the request that no step serves.
+    pub unserved: Vec<String>,
+    /// How likely the plan is right, where rules made it.
+    pub confidence: Option<f64>,
     /// Why the steps may not be what was meant: what of the request they leave unused.
     pub doubts: Vec<Text>,
+}
+
+impl Plan {
+    /// Whether something keeps the steps from being run that change something.
+    pub fn holds_back(&self) -> bool {
+        !self.unproven.is_empty() || !self.unserved.is_empty() || !self.problems.is_empty()
+    }
+
+    /// The steps that may be run.
+    pub fn runnable(&self) -> impl Iterator<Item = &Step> {
+        let back = self.holds_back();
+        self.steps.iter().filter(move |step| !back || !self.changing.contains(&step.id))
+    }
+}
+
+/// A step that must not be run without being asked for in other words.
+#[derive(Debug, Clone)]
+pub struct Unproven {
+    /// The step.
+    pub step: StepId,
+    /// What is not understood, guessed or ambiguous.
+    pub reasons: Vec<Text>,
 }
 
 /// A call that cannot be made yet.

@@ -109,3 +109,53 @@ fn files_that_are_not_what_they_should_be_are_refused() {
     let shown = cli.run(&["eval", "plan", "--tools", "tools.jsonl", "--requests", "requests.jsonl"]);
     assert!(shown.stdout.contains("refused_rightly") && shown.stdout.contains("100.0"), "{shown:?}");
 }
+
+/// What the rules would change on their own: over all sets of requests nothing that was not asked for.
+#[test]
+fn nothing_is_changed_by_a_guess() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/requests");
+    let cli = cli();
+    // What was never looked at while the rules were made may fail once in two hundred.
+    let sets = [
+        ("tools", "tuning", 0),
+        ("tools", "more", 0),
+        ("tools", "fresh", 0),
+        ("tools", "held", 1),
+        ("servers_tools", "servers_a", 1),
+        ("servers_tools", "servers_b", 1),
+    ];
+    for (tools, requests, allowed) in sets {
+        let path = |name: &str| folder.join(name).with_extension("jsonl").display().to_string();
+        let (tools, asked) = (path(tools), path(requests));
+        let report = cli.run(&["eval", "plan", "--tools", &tools, "--requests", &asked, "--json"]).json();
+        let wrong = report["wrong_changes"].as_u64().unwrap();
+        let changes = |failure: &&Value| failure["wrong_change"] == true;
+        let shown: Vec<&Value> = report["failures"].as_array().unwrap().iter().filter(changes).collect();
+        assert!(wrong <= allowed, "{requests}: {wrong} wrong changes: {shown:#?}");
+    }
+}
+
+/// Requests that once changed something else than what they ask for.
+#[test]
+fn formats_and_parts_that_no_tool_serves_change_nothing() {
+    let tools = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/requests/tools.jsonl");
+    let cli = cli();
+    let requests: Vec<Value> = [
+        "make column A bold in sheet 销售 of F.xlsx",
+        "highlight row 3 in sheet Plan of F.xlsx",
+        "把 F.xlsx 中 计划 表的第 2 行标红",
+        "F.xlsx 的 销售 表列宽设为 20",
+        "don't delete row 3 in sheet Plan of F.xlsx",
+        "delete row 3 in sheet Plan of F.xlsx and order a pizza",
+        "if the total is wrong, delete row 3 in sheet Plan of F.xlsx",
+        "did you delete row 3 in sheet Plan of F.xlsx?",
+    ]
+    .iter()
+    .map(|request| json!({"id": request, "request": request, "expected": []}))
+    .collect();
+    write(&cli, "requests.jsonl", &requests);
+    let tools = tools.display().to_string();
+    let report =
+        cli.run(&["eval", "plan", "--tools", &tools, "--requests", "requests.jsonl", "--json"]).json();
+    assert_eq!(report["wrong_changes"], 0, "{report:#}");
+}

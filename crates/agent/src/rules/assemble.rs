@@ -6,11 +6,12 @@ use toolhub_core::RawJson;
 use super::candidate::Given;
 use super::candidates::Candidates;
 use super::choose::{Choice, Chooser, Schemas};
-use super::coverage::{self, Part};
+use super::coverage::{self, Part, Unused};
 use super::mention::Reading;
+use super::proof::{self, Claim};
 use super::split::{self, Clause};
-use super::{choose, fan, inherit, probe, problem};
-use crate::plan::{Complexity, Plan, Slot, Step, StepId, Unfinished};
+use super::{choose, fan, inherit, probe, problem, unserved};
+use crate::plan::{Complexity, Plan, Slot, Step, StepId, Unfinished, Unproven};
 
 /// A step while the plan is put together.
 struct Draft {
@@ -66,14 +67,34 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
             });
             match against.next() {
                 Some(objection) => plan = Plan { problems: vec![objection], ..Plan::default() },
-                None => plan.doubts.extend(unused.doubt()),
+                None => {
+                    plan.doubts.extend(unused.doubt());
+                    plan.confidence = Some(confidence(&unused));
+                }
             }
         }
     }
     if plan.steps.is_empty() && plan.problems.is_empty() {
         plan.problems.push(problem::no_tool(text.trim()));
     }
+    if !plan.steps.is_empty() {
+        plan.unserved = unserved::parts(text, &clauses, &served(&drafts, text, today));
+    }
     plan
+}
+
+/// How often plans are right that leave so much unused, by measurement.
+fn confidence(unused: &Unused) -> f64 {
+    match unused.words() {
+        words if words < 0.75 => 0.9,
+        words if words < 2.0 => 0.75,
+        _ => 0.5,
+    }
+}
+
+/// Where the calls of a plan were read from, and what they are.
+fn served(drafts: &[Draft], text: &str, today: Date) -> Vec<(usize, Choice)> {
+    drafts.iter().flat_map(|draft| draft.calls(text, today)).collect()
 }
 
 /// The clauses that are steps, and those that would be if they said more.
@@ -177,8 +198,22 @@ fn join(before: &mut Choice, choice: Choice) {
 fn add(plan: &mut Plan, draft: &Draft, text: &str, today: Date) {
     let said = &text[draft.clause.start..draft.clause.end];
     let before = plan.steps.last().map(|step| step.id.clone());
-    for (_, call) in draft.calls(text, today) {
+    let calls: Vec<Choice> = draft.calls(text, today).into_iter().map(|(_, call)| call).collect();
+    let reading = Reading::of(said, today);
+    let harmless = proof::is_harmless(&draft.choice);
+    let doubts = match harmless {
+        true => Vec::new(),
+        false => Claim { reading: &reading, calls: &calls }.doubts(),
+    };
+    for call in calls {
         let id = StepId::new(format!("step{}", plan.steps.len() + 1));
+        if !harmless {
+            plan.changing.push(id.clone());
+        }
+        if !doubts.is_empty() {
+            let reasons = doubts.iter().map(|doubt| doubt.text(call.tool.name().as_str())).collect();
+            plan.unproven.push(Unproven { step: id.clone(), reasons });
+        }
         let mut dependencies = Vec::new();
         let mut arguments = Vec::new();
         for (parameter, slot) in call.parameters.iter().zip(&call.filling.slots) {

@@ -47,6 +47,8 @@ const BEYOND_DOUBT: f64 = 0.7;
 const BY_NAME: f32 = 0.55;
 /// How much less may speak for a tool that lacks something than for one that takes nothing of what was said.
 const NEARLY: f32 = 0.5;
+/// How much less may speak for a tool that is compared with the chosen one.
+const RIVALRY: f32 = 1.0;
 /// How well one counts as found that only the words of the tables find.
 const REPHRASED: f32 = 0.7;
 /// How well a tool counts as found that the contents of a text suggest.
@@ -67,6 +69,8 @@ pub(super) struct Choice {
     stands: f32,
     /// How sure the search was that some tool fits.
     pub(super) confidence: f64,
+    /// The other tools that nearly were chosen.
+    pub(super) rivals: Rc<Vec<Choice>>,
 }
 
 impl Choice {
@@ -216,7 +220,13 @@ impl Chooser<'_> {
             best = instead.or(Some(empty)).cloned();
         }
         // A tool that takes nothing of what was said must be meant beyond doubt.
-        best.filter(|best| !best.is_empty() || best.parameters.is_empty() || best.confidence >= BEYOND_DOUBT)
+        let mut best = best.filter(|best| {
+            !best.is_empty() || best.parameters.is_empty() || best.confidence >= BEYOND_DOUBT
+        })?;
+        choices.retain(|other| other.tool.name() != best.tool.name() && other.score + RIVALRY >= best.score);
+        choices.sort_by(|a, b| b.score.total_cmp(&a.score));
+        best.rivals = Rc::new(choices);
+        Some(best)
     }
 
     fn consider(&mut self, considered: &Considered<'_>, about: &Asked<'_>) -> Option<Choice> {
@@ -232,6 +242,7 @@ impl Chooser<'_> {
             does: Agreement::Unknown,
             stands: 0.0,
             confidence: 1.0,
+            rivals: Rc::default(),
         };
         inherit::inherit(&mut choice, asked.text, earlier);
         let filling = &choice.filling;

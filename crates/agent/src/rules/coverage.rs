@@ -68,6 +68,11 @@ impl Unused {
         ))
     }
 
+    /// How many words are unused.
+    pub(super) fn words(&self) -> f32 {
+        self.lost
+    }
+
     fn is_much(&self) -> bool {
         self.lost >= LEAST && self.lost >= self.all * SHARE
     }
@@ -131,10 +136,7 @@ pub(super) fn unused(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> U
     let mut unused: Vec<(usize, usize)> = Vec::new();
     for token in reading.tokens.iter().filter(|token| token.kind != Kind::Mark) {
         let weight = if token.kind == Kind::Han { CHARACTER } else { WORD };
-        let small = match token.kind {
-            Kind::Han => SMALL_HAN.contains(token.text),
-            _ => is_stop(token.text) || SMALL.contains(&format!(" {} ", token.text.to_lowercase())),
-        };
+        let small = is_small(token);
         if is_used(token) {
             all += weight;
             continue;
@@ -167,12 +169,20 @@ pub(super) fn unused(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> U
     Unused { words: texts(&unused), literals: texts(&literals), lost, all }
 }
 
+/// Whether a word is one of those that no argument takes.
+pub(super) fn is_small(token: &Token<'_>) -> bool {
+    match token.kind {
+        Kind::Han => SMALL_HAN.contains(token.text),
+        _ => is_stop(token.text) || SMALL.contains(&format!(" {} ", token.text.to_lowercase())),
+    }
+}
+
 fn covers(used: &[(usize, usize)], start: usize, end: usize) -> bool {
     used.iter().any(|(from, to)| *from < end && start < *to)
 }
 
 /// The stems of what a tool says of itself, and of what was given to it.
-fn words_of(choice: &Choice) -> Vec<String> {
+pub(super) fn words_of(choice: &Choice) -> Vec<String> {
     let described = choice.tool.definition.description();
     let mut words = super::parameter::words(choice.tool.name().as_str());
     words.push(choice.tool.name().as_str().to_owned());

@@ -401,7 +401,7 @@ impl Wish {
     }
 }
 
-fn of_file(path: &str) -> &'static str {
+pub(super) fn of_file(path: &str) -> &'static str {
     let ending = path.rsplit('.').next().unwrap_or_default().to_lowercase();
     match ending.as_str() {
         "xlsx" | "xls" | "xlsm" => "workbook",
@@ -412,10 +412,14 @@ fn of_file(path: &str) -> &'static str {
     }
 }
 
-/// Whether a word of a tool's name says what it does: a verb begins a name, or its last part; elsewhere it is a noun.
+/// Whether a word of a tool's name says what it does: the first verb of a name, or of its last part; others are nouns. What
+/// stands before the first verb is whose tool it is, as in `git_commit`.
 fn is_named_deed(name: &str, start: usize) -> bool {
     let before = name[..start].trim_end();
-    before.is_empty() || before.ends_with(|c: char| c == '.' || c.is_ascii_digit() || is_han(c))
+    let own = before.rsplit('.').next().unwrap_or_default();
+    let verb = |spot: &Spot| !spot.meaning.deeds.is_empty();
+    before.ends_with(|c: char| c == '.' || c.is_ascii_digit() || is_han(c))
+        || !lexicon::spots(own, &tokens(own), &|_| false).iter().any(verb)
 }
 
 /// Names that join small words are those of tools, mostly.

@@ -53,6 +53,7 @@ pub(super) fn find(text: &str) -> Vec<Found> {
     {
         let read = quoted(text, at)
             .or_else(|| blank_path::read(text, at))
+            .or_else(|| rooted(text, at))
             .or_else(|| han_path(text, at))
             .or_else(|| json(rest))
             .or_else(|| formula(text, at))
@@ -197,7 +198,66 @@ fn run(text: &str, at: usize) -> Option<(Literal, usize)> {
     if let Some(cells) = cells(word) {
         return Some((Literal::Cells(cells.to_owned()), cells.len()));
     }
+    if is_slashed(word) || is_version(word) {
+        return Some((Literal::Code(word.to_owned()), word.len()));
+    }
     code(word).then(|| (Literal::Code(word.trim_start_matches('#').to_owned()), word.len()))
+}
+
+/// `feature/login-form`, `origin/main`: a name in parts, such as that of a branch.
+fn is_slashed(word: &str) -> bool {
+    let mut parts = word.split('/');
+    let plain = |part: &str| {
+        part.len() > 1
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+            && part.bytes().any(|byte| byte.is_ascii_alphanumeric())
+    };
+    let first =
+        parts.next().is_some_and(|part| plain(part) && part.bytes().any(|byte| byte.is_ascii_alphabetic()));
+    let rest: Vec<&str> = parts.collect();
+    let and_or = ["and/or", "he/she", "yes/no", "read/write", "input/output", "km/h"];
+    first
+        && !rest.is_empty()
+        && rest.iter().all(|part| plain(part))
+        && !and_or.contains(&word.to_lowercase().as_str())
+}
+
+/// `1.9.0`, `v2.3.1`: a number has one point at most.
+fn is_version(word: &str) -> bool {
+    let digits = word.strip_prefix(['v', 'V']).unwrap_or(word);
+    let parts: Vec<&str> = digits.split('.').collect();
+    let number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    parts.len() > 2 && parts.len() < 5 && parts.iter().all(number)
+        || digits.len() < word.len() && parts.len() == 2 && parts.iter().all(number)
+}
+
+/// A path from a root, with Chinese characters in its folders: it reaches to a blank or a mark, and ends before a word that
+/// says where something is in it.
+fn rooted(text: &str, at: usize) -> Option<(Literal, usize)> {
+    if !begins_word(text, at) || text[..at].ends_with(['/', '\\', '_', '-', '@', '.', '~', ':']) {
+        return None;
+    }
+    let rest = &text[at..];
+    if !["/", "~/", "./", "../"].iter().any(|root| rest.starts_with(root)) {
+        return None;
+    }
+    let fits = |c: char| c.is_alphanumeric() || "._-/~+@·".contains(c);
+    let run = &rest[..rest.find(|c: char| !fits(c)).unwrap_or(rest.len())];
+    if !run.contains(is_han) {
+        return None;
+    }
+    // 读 /tmp/账单.csv的前三行: a known ending ends it.
+    let ended = run.match_indices('.').find_map(|(dot, _)| {
+        let ending = &run[dot + 1..];
+        let length = ending.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(ending.len());
+        is_ending(&ending[..length].to_ascii_lowercase()).then_some(dot + 1 + length)
+    });
+    let last = run.rfind('/').map_or(0, |slash| slash + 1);
+    let inside = ["里面", "里", "中的", "下面", "下的", "目录", "文件夹", "的", "仓库"];
+    let cut = inside.iter().filter_map(|word| run[last..].find(word)).filter(|at| *at > 0).min();
+    let end = ended.unwrap_or_else(|| cut.map_or(run.len(), |cut| last + cut));
+    let path = run[..end].trim_end_matches(['.', '-']);
+    (path.len() > 1).then(|| (Literal::Path(path.to_owned()), path.len()))
 }
 
 /// Words that stand before a file's name without a blank.

@@ -40,6 +40,7 @@ mod place_value;
 mod plural;
 mod probe;
 mod problem;
+mod proof;
 mod role;
 mod series;
 mod shares;
@@ -52,6 +53,7 @@ mod split;
 mod text_value;
 mod token;
 mod units;
+mod unserved;
 mod word_problem;
 
 pub use candidates::{Candidates, sub_requests};
@@ -60,7 +62,8 @@ pub use follow_up::{Exchange, in_context, placed};
 use jiff::civil::Date;
 use toolhub_core::finder::ToolFinder;
 
-use crate::plan::Plan;
+use crate::caution::against;
+use crate::plan::{Plan, Unproven};
 
 /// Requests past this size are cut: what is longer is a document, not a request.
 const LONGEST: usize = 8 << 10;
@@ -71,7 +74,18 @@ const LONG_QUOTE: usize = 40;
 /// Plans a request with the tools that were found for its parts. The same input gives the same plan; `today` is the day
 /// that `tomorrow` and 下周一 are counted from.
 pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
-    assemble::assemble(&plain(request), candidates, today)
+    let request = plain(request);
+    let mut plan = assemble::assemble(&request, candidates, today);
+    // A negation, a question or a condition is no order, whatever else is said.
+    if let Some(reason) = against(&request) {
+        for step in &plan.changing {
+            match plan.unproven.iter_mut().find(|unproven| unproven.step == *step) {
+                Some(unproven) => unproven.reasons.insert(0, reason.clone()),
+                None => plan.unproven.push(Unproven { step: step.clone(), reasons: vec![reason.clone()] }),
+            }
+        }
+    }
+    plan
 }
 
 /// A request without what changes nothing: full-width letters, blanks around it, quotes around the whole.

@@ -142,6 +142,7 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
                 }
                 Role::Other | Role::Id | Role::Expression | Role::Place => FAIR + 0.5,
                 Role::Sheet => LAST_RESORT,
+                Role::Path | Role::Folder if is_rooted(text) => GOOD,
                 Role::Path | Role::Folder | Role::Pattern if text.contains(['.', '/', '\\']) => FAIR,
                 Role::Path | Role::Folder if !text.contains(' ') => POOR,
                 Role::Formula if text.starts_with('=') => FAIR,
@@ -169,6 +170,10 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(scene, mention)?, POOR * 0.6),
         _ => return None,
     })
+}
+
+fn is_rooted(text: &str) -> bool {
+    ["/", "~/", "./", "../"].iter().any(|root| text.starts_with(root))
 }
 
 /// `Premier League` is a league by its own name.

@@ -1,11 +1,12 @@
 //! `toolhub eval plan`: how well requests are planned, against the calls that are expected. Nothing is called.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 use jiff::civil::Date;
 use serde::Deserialize;
-use toolhub_agent::judge::{Expected, RESULT, Verdict, judge};
+use toolhub_agent::judge::{Expected, RESULT, Verdict, judge, judge_offered, wrong_changes};
 use toolhub_agent::plan::{Plan, Slot, Step};
 use toolhub_agent::rules::{self, Candidates};
 use toolhub_core::finder::{Found, Search};
@@ -46,7 +47,18 @@ struct Report {
     tool_right: usize,
     arguments_right: usize,
     refused_rightly: usize,
+    /// Requests for which something would be changed that was not asked for, or with wrong arguments.
+    wrong_changes: usize,
+    /// Requests for which the right calls were offered and not run.
+    needless_refusals: usize,
+    /// Requests of which a part was dropped without a word.
+    dropped: usize,
+    /// For each confidence that is printed: plans that would be run, and how many of them are right.
+    calibration: BTreeMap<u8, (usize, usize)>,
     failures: Vec<Failure>,
+    /// Plans that are right, if all are to be shown.
+    right: Vec<Failure>,
+    all: bool,
     slowest: Duration,
     total: Duration,
 }
@@ -56,6 +68,7 @@ struct Failure {
     request: String,
     plan: Plan,
     verdict: Verdict,
+    wrong_change: bool,
 }
 
 pub(crate) async fn run(app: &App, args: &EvalPlanArgs) -> anyhow::Result<Exit> {
@@ -75,7 +88,7 @@ pub(crate) async fn run(app: &App, args: &EvalPlanArgs) -> anyhow::Result<Exit> 
         }
     };
     let today = Zoned::now().date();
-    let mut report = Report::default();
+    let mut report = Report { all: args.all, ..Report::default() };
     let mut unplanned = Vec::new();
     let asked_count = asked.len();
     let mut moved = Instant::now();
@@ -163,9 +176,23 @@ impl Report {
             self.tool_right += usize::from(verdict.tools);
             self.arguments_right += usize::from(verdict.arguments);
         }
+        let wrong_change = !wrong_changes(&plan, &asked.expected).is_empty();
+        self.wrong_changes += usize::from(wrong_change);
+        let offered = judge_offered(&plan, &asked.expected).arguments;
+        self.needless_refusals += usize::from(!asked.expected.is_empty() && offered && !verdict.arguments);
+        let run = plan.runnable().count();
+        self.dropped += usize::from(run > 0 && run < asked.expected.len() && !plan.holds_back());
+        if let Some(confidence) = plan.confidence.filter(|_| run > 0 && !plan.holds_back()) {
+            let printed = self.calibration.entry((confidence * 100.0).round() as u8).or_default();
+            printed.0 += 1;
+            printed.1 += usize::from(verdict.arguments);
+        }
+        let id = asked.id.clone().unwrap_or_else(|| self.requests.to_string());
+        let shown = Failure { id, request: asked.request.clone(), plan, verdict, wrong_change };
         if !verdict.arguments {
-            let id = asked.id.clone().unwrap_or_else(|| self.requests.to_string());
-            self.failures.push(Failure { id, request: asked.request.clone(), plan, verdict });
+            self.failures.push(shown);
+        } else if self.all {
+            self.right.push(shown);
         }
     }
 
@@ -184,14 +211,51 @@ impl Report {
         for (name, share) in self.shares() {
             shown.set(name, RawJson::of(&share));
         }
+        for (name, count) in self.counts() {
+            shown.set(name, RawJson::of(&count));
+        }
+        let calibration: Vec<RawObject> = self
+            .calibration
+            .iter()
+            .map(|(percent, (plans, right))| {
+                RawObject::default()
+                    .with("confidence", RawJson::of(&(f64::from(*percent) / 100.0)))
+                    .with("plans", RawJson::of(plans))
+                    .with("right", RawJson::of(right))
+            })
+            .collect();
+        shown.set("calibration", RawJson::of(&calibration));
         let failures: Vec<RawJson> = self.failures.iter().map(|failure| failure.json(lang)).collect();
-        shown.with("failures", RawJson::of(&failures)).into_raw()
+        shown.set("failures", RawJson::of(&failures));
+        if self.all {
+            let right: Vec<RawJson> = self.right.iter().map(|plan| plan.json(lang)).collect();
+            shown.set("right", RawJson::of(&right));
+        }
+        shown.into_raw()
+    }
+
+    /// What must not be, and what is published beside it.
+    fn counts(&self) -> [(&'static str, usize); 3] {
+        [
+            ("wrong_changes", self.wrong_changes),
+            ("dropped_parts", self.dropped),
+            ("needless_refusals", self.needless_refusals),
+        ]
     }
 
     fn print(&self, app: &App) {
         let mut rows = vec![vec![Cell::from("requests"), Cell::from(self.requests.to_string())]];
         for (name, share) in self.shares() {
             rows.push(vec![Cell::from(name), Cell::from(share.map_or_else(|| "–".to_owned(), percent))]);
+        }
+        for (name, count) in self.counts() {
+            rows.push(vec![Cell::from(name), Cell::from(count.to_string())]);
+        }
+        for (percent, (plans, right)) in &self.calibration {
+            rows.push(vec![
+                Cell::from(format!("right at confidence {:.2}", f64::from(*percent) / 100.0)),
+                Cell::from(format!("{right} of {plans}")),
+            ]);
         }
         let each = self.total.as_secs_f64() * 1000.0 / self.requests.max(1) as f64;
         rows.push(vec![Cell::from("mean"), Cell::from(format!("{each:.2} ms"))]);
@@ -202,6 +266,11 @@ impl Report {
         for line in lines(&rows, "", None) {
             app.screen.line(&line);
         }
+        if self.all {
+            for shown in self.failures.iter().chain(&self.right) {
+                app.screen.line(&shown.json(app.lang()).to_string());
+            }
+        }
     }
 }
 
@@ -209,12 +278,19 @@ impl Failure {
     fn json(&self, lang: Lang) -> RawJson {
         let calls: Vec<RawJson> = self.plan.steps.iter().map(call).collect();
         let problems: Vec<String> = self.plan.problems.iter().map(|problem| problem.say(lang)).collect();
+        let reasons = self.plan.unproven.iter().flat_map(|unproven| &unproven.reasons);
+        let reasons: Vec<String> = reasons.map(|reason| reason.say(lang)).collect();
         RawObject::default()
             .with("id", self.id.as_str())
             .with("request", self.request.as_str())
             .with("tool_right", self.verdict.tools)
             .with("planned", RawJson::of(&calls))
             .with("problems", RawJson::of(&problems))
+            .with("run", RawJson::of(&self.plan.runnable().count()))
+            .with("wrong_change", self.wrong_change)
+            .with("unproven", RawJson::of(&reasons))
+            .with("unserved", RawJson::of(&self.plan.unserved))
+            .with("confidence", RawJson::of(&self.plan.confidence))
             .into_raw()
     }
 }

@@ -42,4 +42,7 @@ pub(crate) struct EvalPlanArgs {
     /// Let this model plan, by its name at the endpoint that is set up, instead of the rules
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// Print every plan, the right ones too
+    #[arg(long)]
+    pub(crate) all: bool,
 }

@@ -1,0 +1,492 @@
+//! Whether the words of a request prove a step that changes something. A planner without a model knows little, so it may only
+//! change what was asked for beyond doubt: the verb is of the class of the tool's own verb, every word is used, every argument was
+//! found by its role, and no other tool is proven by the same words.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::LazyLock;
+
+use toolhub_core::lang::Text;
+
+use super::candidate::{Candidate, GOOD, Given, Scene};
+use super::choose::Choice;
+use super::labels;
+use super::lexicon;
+use super::literal::Literal;
+use super::mention::{Mention, Reading, Value};
+use super::parameter::{Parameter, Shape, words};
+use super::role::Role;
+use super::token::{Kind, Token};
+
+const CLASSES: &str = include_str!("../../data/verb_classes.tsv");
+const FILLERS: &str = include_str!("../../data/fillers.tsv");
+
+/// An argument that fits less than this was taken because nothing else was left.
+const BY_ROLE: f32 = GOOD - 0.1;
+/// How much worse another value of the same request must fit.
+const CLEARLY: f32 = 0.5;
+/// Words that are shown.
+const SHOWN: usize = 8;
+
+/// Verbs of requests and of tools.
+struct Classes {
+    /// By a word of a tool's name.
+    tools: HashMap<&'static str, BTreeSet<&'static str>>,
+    /// By an English verb; words joined by blanks.
+    english: HashMap<String, BTreeSet<&'static str>>,
+    chinese: HashMap<&'static str, BTreeSet<&'static str>>,
+    /// The longest English and Chinese verb, in words and in characters.
+    longest: (usize, usize),
+}
+
+static VERBS: LazyLock<Classes> = LazyLock::new(|| {
+    let (mut tools, mut english, mut chinese) = (HashMap::new(), HashMap::new(), HashMap::new());
+    for row in CLASSES.lines().filter(|line| !line.starts_with('#')) {
+        let mut columns = row.split('\t');
+        let mut next = || columns.next().unwrap_or_default().split_whitespace();
+        let Some(class) = next().next() else { continue };
+        let add = |set: &mut BTreeSet<&'static str>| {
+            set.insert(class);
+        };
+        next().for_each(|word| add(tools.entry(word).or_default()));
+        next().for_each(|word| add(english.entry(word.replace('_', " ")).or_default()));
+        next().for_each(|word| add(chinese.entry(word).or_default()));
+    }
+    let words = english.keys().map(|verb: &String| verb.split(' ').count()).max().unwrap_or(1);
+    let characters = chinese.keys().map(|verb: &&str| verb.chars().count()).max().unwrap_or(1);
+    Classes { tools, english, chinese, longest: (words, characters) }
+});
+
+/// Words that say nothing of what is to be done, each kind in both languages.
+struct Small {
+    always: BTreeSet<String>,
+    /// Where something is inserted or created.
+    insert: BTreeSet<String>,
+    /// Where cells are named.
+    cells: BTreeSet<String>,
+    /// Where the result of an earlier step is an argument.
+    result: BTreeSet<String>,
+}
+
+/// Numbers in words, for calls that are made so often.
+const COUNTS: [(&str, usize); 8] =
+    [("two", 2), ("both", 2), ("three", 3), ("four", 4), ("两", 2), ("二", 2), ("三", 3), ("四", 4)];
+/// The most tokens of a filler.
+const LONGEST_FILLER: usize = 4;
+
+static SMALL: LazyLock<Small> = LazyLock::new(|| {
+    let rows = |heads: &[&str]| {
+        let rows = FILLERS.lines().filter_map(|line| line.split_once('\t'));
+        let rows = rows.filter(|(head, _)| heads.contains(head));
+        rows.flat_map(|(_, words)| words.split_whitespace()).map(|word| word.replace('_', " ")).collect()
+    };
+    Small {
+        always: rows(&["en", "zh"]),
+        insert: rows(&["insert"]),
+        cells: rows(&["cells"]),
+        result: rows(&["result"]),
+    }
+});
+
+/// Why a step is not proven.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// No verb of the request is of the class of the tool's.
+    Verb,
+    /// Words that the step does not use.
+    Unused(Vec<String>),
+    /// An argument that was taken because nothing else was left, or for which another value fits as well.
+    Guessed(String),
+    /// Another tool that the same words prove.
+    Rival(String),
+}
+
+impl Doubt {
+    pub(super) fn text(&self, tool: &str) -> Text {
+        match self {
+            Self::Verb => Text::new(
+                format!("the request has no verb for what `{tool}` does"),
+                format!("请求中没有与 `{tool}` 的操作相符的动词"),
+            ),
+            Self::Unused(words) => {
+                let shown: Vec<String> = words.iter().take(SHOWN).map(|word| format!("`{word}`")).collect();
+                Text::new(
+                    format!("not understood: {}", shown.join(", ")),
+                    format!("没有看懂：{}", shown.join("、")),
+                )
+            }
+            Self::Guessed(parameter) => Text::new(
+                format!("the value of `{parameter}` is a guess: say it as `{parameter} = …`"),
+                format!("`{parameter}` 的值是猜测的：请写成 `{parameter} = …`"),
+            ),
+            Self::Rival(other) => Text::new(
+                format!("`{other}` fits as well: name the tool that is meant"),
+                format!("`{other}` 同样适合：请写出要用的工具名"),
+            ),
+        }
+    }
+}
+
+/// Whether a tool leaves everything as it is: by its hint, else by its verb.
+pub(super) fn is_harmless(choice: &Choice) -> bool {
+    if let Some(read_only) = choice.tool.hints().read_only {
+        return read_only;
+    }
+    const READING: [&str; 32] = [
+        "read",
+        "get",
+        "list",
+        "search",
+        "find",
+        "show",
+        "describe",
+        "validate",
+        "fetch",
+        "query",
+        "count",
+        "check",
+        "calculate",
+        "compute",
+        "convert",
+        "status",
+        "log",
+        "diff",
+        "view",
+        "look",
+        "lookup",
+        "preview",
+        "inspect",
+        "explain",
+        "summarize",
+        "analyze",
+        "compare",
+        "translate",
+        "evaluate",
+        "verify",
+        "test",
+        "echo",
+    ];
+    let name = words(choice.tool.name().as_str());
+    // `git_log`: what stands first may be whose tool it is.
+    let verb = name
+        .iter()
+        .take(2)
+        .find(|word| READING.contains(&word.as_str()) || VERBS.tools.contains_key(word.as_str()));
+    verb.is_some_and(|verb| READING.contains(&verb.as_str()))
+}
+
+/// A part of a request with the calls that were made of it.
+pub(super) struct Claim<'a> {
+    pub(super) reading: &'a Reading<'a>,
+    pub(super) calls: &'a [Choice],
+}
+
+impl Claim<'_> {
+    /// Everything that keeps the first call from being proven; the others differ from it in arguments alone.
+    pub(super) fn doubts(&self) -> Vec<Doubt> {
+        let Some(choice) = self.calls.first() else { return Vec::new() };
+        let mut doubts = self.own_doubts(choice);
+        if doubts.is_empty()
+            && let Some(rival) = choice.rivals.iter().find(|rival| self.proves(rival))
+        {
+            doubts.push(Doubt::Rival(rival.tool.name().to_string()));
+        }
+        doubts
+    }
+
+    /// Whether the same words prove another tool.
+    fn proves(&self, rival: &Choice) -> bool {
+        let name = self.calls[0].tool.name();
+        rival.tool.name() != name
+            && rival.is_whole()
+            && Claim { reading: self.reading, calls: std::slice::from_ref(rival) }
+                .own_doubts(rival)
+                .is_empty()
+    }
+
+    fn own_doubts(&self, choice: &Choice) -> Vec<Doubt> {
+        let mut doubts = Vec::new();
+        let verbs = verbs(self.reading, &classes_of(choice), &self.said());
+        if verbs.is_empty() {
+            doubts.push(Doubt::Verb);
+        }
+        let unused = self.unused(choice, &verbs);
+        if !unused.is_empty() {
+            doubts.push(Doubt::Unused(unused));
+        }
+        doubts.extend(self.calls.iter().flat_map(|call| self.guessed(call)).map(Doubt::Guessed));
+        doubts.dedup();
+        doubts
+    }
+
+    /// Where arguments stand that are no verbs: what is a flag or a choice may be both, as `wrap` is.
+    fn said(&self) -> Vec<(usize, usize)> {
+        let slots = self.calls.iter().flat_map(|call| call.parameters.iter().zip(&call.filling.slots));
+        let plain = slots.filter(|(parameter, _)| {
+            !matches!(parameter.shape, Shape::Boolean) && parameter.choices.is_empty()
+        });
+        let slots = plain.filter_map(|(_, slot)| slot.as_ref());
+        slots.filter(|slot| slot.end > slot.start).map(|slot| (slot.start, slot.end)).collect()
+    }
+
+    /// Where arguments were read from.
+    fn taken(&self) -> Vec<(usize, usize)> {
+        let mut taken = Vec::new();
+        for slot in self.calls.iter().flat_map(|call| call.filling.slots.iter().flatten()) {
+            if slot.end > slot.start {
+                taken.push((slot.start, slot.end));
+            }
+            if let Given::Said(value) = &slot.value {
+                let texts = texts_in(value).into_iter().filter(|text| text.chars().count() > 1);
+                taken.extend(texts.filter_map(|text| self.place_of(&text)));
+            }
+        }
+        taken
+    }
+
+    /// Where a text stands in the request as whole words.
+    fn place_of(&self, text: &str) -> Option<(usize, usize)> {
+        let tokens = &self.reading.tokens;
+        let mut places = self.reading.text.match_indices(text).map(|(at, _)| (at, at + text.len()));
+        places.find(|(start, end)| {
+            tokens.iter().any(|token| token.start == *start) && tokens.iter().any(|token| token.end == *end)
+        })
+    }
+
+    fn unused(&self, choice: &Choice, verbs: &[(usize, usize)]) -> Vec<String> {
+        let reading = self.reading;
+        let mut used = self.taken();
+        used.extend(verbs);
+        used.extend(self.things(choice));
+        used.extend(self.names_of_arguments(choice));
+        let fillers = self.fillers(choice);
+        let tool_words: Vec<String> =
+            words(choice.tool.name().as_str()).iter().map(|word| labels::stem(word)).collect();
+        let covered =
+            |token: &Token<'_>| used.iter().any(|(from, to)| *from < token.end && token.start < *to);
+        let mut unused: Vec<(usize, usize)> = Vec::new();
+        let mut at = 0;
+        while let Some(token) = reading.tokens.get(at) {
+            at += 1;
+            if covered(token) || (token.kind == Kind::Mark && !is_telling(token.text)) {
+                continue;
+            }
+            let run = reading.tokens[at - 1..].iter().take(LONGEST_FILLER);
+            let run = run.take_while(|other| other.kind == token.kind && !covered(other)).count();
+            let filler = (1..=run).rev().find(|length| {
+                let end = reading.tokens[at + length - 2].end;
+                let text = reading.text.get(token.start..end).unwrap_or_default();
+                let text = text.to_lowercase().replace('’', "'");
+                let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                fillers.iter().any(|set| set.contains(&text)) || self.counts(&text)
+            });
+            if let Some(length) = filler {
+                at += length - 1;
+                continue;
+            }
+            if token.kind == Kind::Word && tool_words.contains(&labels::stem(token.text)) {
+                continue;
+            }
+            let joined =
+                |end: usize| reading.text.get(end..token.start).is_some_and(|gap| gap.trim().is_empty());
+            match unused.last_mut().filter(|(_, end)| joined(*end)) {
+                Some(last) => last.1 = token.end,
+                None => unused.push((token.start, token.end)),
+            }
+        }
+        unused.iter().filter_map(|(start, end)| reading.text.get(*start..*end)).map(str::to_owned).collect()
+    }
+
+    /// The fillers that count for a call.
+    fn fillers(&self, choice: &Choice) -> Vec<&'static BTreeSet<String>> {
+        let classes = classes_of(choice).classes;
+        let mut fillers = vec![&SMALL.always];
+        if classes.contains("insert") || classes.contains("create") {
+            fillers.push(&SMALL.insert);
+        }
+        let cells = |mention: &Mention| matches!(mention.value, Value::Literal(Literal::Cells(_)));
+        if self.reading.mentions.iter().any(cells) {
+            fillers.push(&SMALL.cells);
+        }
+        let mut slots = self.calls.iter().flat_map(|call| call.filling.slots.iter().flatten());
+        if slots.any(|slot| slot.value == Given::Result) {
+            fillers.push(&SMALL.result);
+        }
+        fillers
+    }
+
+    /// Whether a word says how many calls there are.
+    fn counts(&self, text: &str) -> bool {
+        COUNTS.iter().any(|(word, count)| *word == text && *count == self.calls.len())
+    }
+
+    /// The first argument that was not found by its role, or that might as well be another.
+    fn guessed(&self, choice: &Choice) -> Option<String> {
+        let used = |other: &Candidate| {
+            self.calls.iter().any(|call| call.filling.uses(other.start, other.end))
+                || other.end <= other.start
+        };
+        let others = |place: usize| choice.filling.others.get(place).into_iter().flatten();
+        for (place, parameter) in choice.parameters.iter().enumerate() {
+            let Some(slot) = &choice.filling.slots[place] else { continue };
+            if slot.end <= slot.start {
+                continue;
+            }
+            let said = self.reading.text.get(slot.start..slot.end).unwrap_or_default();
+            if slot.score < least(parameter) || SMALL.always.contains(said) {
+                return Some(parameter.name.clone());
+            }
+            let near = |other: &Candidate| !used(other) && other.score + CLEARLY > slot.score;
+            if parameter.shape == Shape::Text && parameter.required && others(place).any(near) {
+                return Some(parameter.name.clone());
+            }
+            // The same words fit another parameter that has nothing: which of the two is meant was not said.
+            let fits = |other: &Candidate| {
+                other.start < slot.end && slot.start < other.end && other.score + CLEARLY > slot.score
+            };
+            let empty = |other: usize| other != place && choice.filling.slots[other].is_none();
+            if (0..choice.parameters.len()).any(|other| empty(other) && others(other).any(fits)) {
+                return Some(parameter.name.clone());
+            }
+        }
+        None
+    }
+
+    /// Words for the kinds of things that the tool's name and its arguments are about.
+    fn things(&self, choice: &Choice) -> Vec<(usize, usize)> {
+        let mut about: Vec<usize> = Vec::new();
+        let mut add = |text: &str| {
+            let all = super::token::tokens(text);
+            let spots = lexicon::spots(text, &all, &|_| false);
+            about.extend(spots.iter().flat_map(|spot| spot.meaning.things.iter().copied()));
+        };
+        add(&words(choice.tool.name().as_str()).join(" "));
+        for (parameter, slot) in choice.parameters.iter().zip(&choice.filling.slots) {
+            if slot.is_some() {
+                add(&parameter.words.join(" "));
+            }
+        }
+        let implied = self.reading.mentions.iter().filter_map(|mention| match &mention.value {
+            Value::Literal(Literal::Path(path)) => Some(super::deed::of_file(path)),
+            Value::Literal(Literal::Cells(_)) => Some("cell"),
+            Value::Literal(Literal::Formula(_)) => Some("formula"),
+            _ => None,
+        });
+        about.extend(implied.filter_map(lexicon::thing_named));
+        let spots = lexicon::spots(self.reading.text, &self.reading.tokens, &|_| false);
+        let agree = |spot: &&lexicon::Spot| spot.meaning.things.iter().any(|thing| about.contains(thing));
+        spots.iter().filter(agree).map(|spot| (spot.start, spot.end)).collect()
+    }
+
+    /// Where the names of the arguments stand that were found.
+    fn names_of_arguments(&self, choice: &Choice) -> Vec<(usize, usize)> {
+        let stems = labels::stems(self.reading);
+        let scene = Scene { reading: self.reading, stems, tool_words: Vec::new() };
+        let mut found = Vec::new();
+        for (parameter, slot) in choice.parameters.iter().zip(&choice.filling.slots) {
+            let Some(slot) = slot else { continue };
+            for place in labels::places(&parameter.labels, self.reading, &scene.stems) {
+                let near = slot.end <= slot.start
+                    || labels::closeness(place, self.reading, slot.start, slot.end) > 0.8;
+                if near && place.strength >= 1.0 {
+                    found.push((place.start, place.end));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Marks that may change what is asked: everything else is punctuation.
+fn is_telling(mark: &str) -> bool {
+    matches!(mark, "%" | "#" | "@" | "&" | "+" | "<" | ">" | "≥" | "≤" | "≠" | "!")
+}
+
+/// The classes of the verb in a tool's name.
+fn classes_of(choice: &Choice) -> Verb {
+    let name = words(choice.tool.name().as_str());
+    let known = name.iter().take(3).find(|word| VERBS.tools.contains_key(word.as_str()));
+    match known {
+        Some(word) => Verb { classes: VERBS.tools[word.as_str()].clone(), word: word.clone() },
+        None => Verb { classes: BTreeSet::new(), word: name.first().cloned().unwrap_or_default() },
+    }
+}
+
+struct Verb {
+    classes: BTreeSet<&'static str>,
+    word: String,
+}
+
+impl Verb {
+    fn is_english(&self, verb: &str) -> bool {
+        verb == self.word
+            || VERBS.english.get(verb).is_some_and(|classes| !classes.is_disjoint(&self.classes))
+    }
+
+    fn is_chinese(&self, verb: &str) -> bool {
+        VERBS.chinese.get(verb).is_some_and(|classes| !classes.is_disjoint(&self.classes))
+    }
+}
+
+/// Where verbs of the tool's class stand in a request, outside of what is taken.
+fn verbs(reading: &Reading<'_>, tool: &Verb, taken: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    let free = |token: &Token<'_>| !taken.iter().any(|(from, to)| *from < token.end && token.start < *to);
+    let tokens = &reading.tokens;
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let (longest, kind) = match token.kind {
+            Kind::Word => (VERBS.longest.0, Kind::Word),
+            Kind::Han => (VERBS.longest.1, Kind::Han),
+            _ => {
+                at += 1;
+                continue;
+            }
+        };
+        let run =
+            tokens[at..].iter().take(longest).take_while(|token| token.kind == kind && free(token)).count();
+        // The longest verb that stands here, of whatever class.
+        let known = (1..=run).rev().find_map(|length| {
+            let text = reading.text.get(token.start..tokens[at + length - 1].end)?.to_lowercase();
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let (known, fits) = match kind {
+                Kind::Word => {
+                    (VERBS.english.contains_key(&text) || text == tool.word, tool.is_english(&text))
+                }
+                _ => (VERBS.chinese.contains_key(text.as_str()), tool.is_chinese(&text)),
+            };
+            known.then_some((length, fits))
+        });
+        match known {
+            Some((length, fits)) => {
+                if fits {
+                    found.push((token.start, tokens[at + length - 1].end));
+                }
+                at += length;
+            }
+            None => at += 1,
+        }
+    }
+    found
+}
+
+/// The texts that a value holds.
+fn texts_in(value: &serde_json::Value) -> Vec<String> {
+    match value {
+        serde_json::Value::String(text) => vec![text.clone()],
+        serde_json::Value::Number(number) => vec![number.to_string()],
+        serde_json::Value::Array(items) => items.iter().flat_map(texts_in).collect(),
+        serde_json::Value::Object(members) => members.values().flat_map(texts_in).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// How well an argument must fit.
+fn least(parameter: &Parameter) -> f32 {
+    match (&parameter.shape, parameter.role) {
+        // A list or an object is as good as what is in it.
+        (Shape::List(_) | Shape::Object(_), _) => 1.0,
+        (Shape::Integer | Shape::Number, _) => 1.2,
+        (_, Role::Name | Role::Id | Role::Other) => 1.5,
+        _ => BY_ROLE,
+    }
+}

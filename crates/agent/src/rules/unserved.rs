@@ -1,0 +1,73 @@
+//! Parts of a request that no step of a plan serves: they are named, so that nothing is dropped silently.
+
+use super::choose::Choice;
+use super::coverage::{is_small, words_of};
+use super::labels;
+use super::lexicon;
+use super::split::Clause;
+use super::token::{Kind, tokens};
+
+/// How much a clause must say that nothing uses: words count one, Chinese characters a half.
+const LEAST: f32 = 1.0;
+
+/// The clauses that no call serves. `calls` are the calls of the plan, each with where the text begins that it was read from.
+pub(super) fn parts(text: &str, clauses: &[Clause], calls: &[(usize, Choice)]) -> Vec<String> {
+    if clauses.len() < 2 {
+        return Vec::new();
+    }
+    let mut used: Vec<(usize, usize)> = Vec::new();
+    let mut own: Vec<String> = Vec::new();
+    for (start, choice) in calls {
+        let slots = choice.filling.slots.iter().flatten().filter(|slot| slot.end > slot.start);
+        used.extend(slots.map(|slot| (start + slot.start, start + slot.end)));
+        own.extend(words_of(choice));
+    }
+    let serves = |clause: &&Clause| {
+        let said = &text[clause.start..clause.end];
+        let touched = used.iter().any(|(from, to)| *from < clause.end && clause.start < *to);
+        // What nothing else does must be done by one of the calls.
+        let all = tokens(said);
+        let spots = lexicon::spots(said, &all, &|_| false);
+        let foreign = spots.iter().filter(|spot| is_foreign(spot, calls)).count();
+        let unused: f32 = all
+            .iter()
+            .filter(|token| token.kind != Kind::Mark && !is_small(token))
+            .filter(|token| !own.contains(&labels::stem(token.text)))
+            .map(|token| if token.kind == Kind::Han { 0.5 } else { 1.0 })
+            .sum();
+        if touched { foreign == 0 } else { unused < LEAST && foreign == 0 }
+    };
+    let left = clauses.iter().filter(|clause| !serves(clause));
+    left.map(|clause| text[clause.start..clause.end].trim().to_owned())
+        .filter(|part| !part.is_empty())
+        .collect()
+}
+
+/// Whether a word asks for something that none of the calls does or speaks of.
+fn is_foreign(spot: &lexicon::Spot, calls: &[(usize, Choice)]) -> bool {
+    let certain = |row: &usize| lexicon::deed(*row).mark == Some('!');
+    let about = |row: &usize| lexicon::thing(*row).mark == Some('!');
+    let meaning = &spot.meaning;
+    let deed = !meaning.deeds.is_empty() && meaning.deeds.iter().all(certain);
+    let thing = !meaning.things.is_empty() && meaning.things.iter().all(about);
+    if !deed && !thing {
+        return false;
+    }
+    !calls.iter().any(|(_, choice)| {
+        let mut said = super::parameter::words(choice.tool.name().as_str()).join(" ");
+        said.push(' ');
+        said.push_str(choice.tool.definition.description());
+        for value in choice.filling.slots.iter().flatten() {
+            if let super::candidate::Given::Said(value) = &value.value {
+                said.push(' ');
+                said.push_str(&value.to_string());
+            }
+        }
+        let all = tokens(&said);
+        let known = lexicon::spots(&said, &all, &|_| false);
+        known.iter().any(|other| {
+            other.meaning.deeds.iter().any(|row| meaning.deeds.contains(row))
+                || other.meaning.things.iter().any(|row| meaning.things.contains(row))
+        })
+    })
+}

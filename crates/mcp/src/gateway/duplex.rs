@@ -120,7 +120,7 @@ impl Duplex {
                 let step = tokio::select! {
                     step = running.step() => step,
                     // Nobody wants to hear of it any more.
-                    () = entered.given_up.wait() => return,
+                    _ = entered.given_up.wait() => return,
                     () = closing.cancelled() => return,
                 };
                 match step {

@@ -127,6 +127,12 @@ impl EventLog {
         self.state().discarded
     }
 
+    /// Whether there is, or may be, an event after that one.
+    pub(crate) fn can_resume(&self, after: u64) -> bool {
+        let state = self.state();
+        !state.discarded && (!state.over || state.count > after)
+    }
+
     /// Says that nothing more comes.
     pub(crate) fn finish(&self) {
         self.state().over = true;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -100,7 +100,7 @@ impl Session {
         };
         // Whoever ends the session looks for what runs after it said so.
         if self.closing.is_cancelled() {
-            given_up.say();
+            given_up.say(Reason::SessionEnded);
         }
         Entered { session: Arc::clone(self), number, given_up }
     }
@@ -113,7 +113,7 @@ impl Session {
             let running: Vec<_> = state.running.iter().map(|(_, _, one)| Arc::clone(one)).collect();
             (running, std::mem::take(&mut state.watched))
         };
-        running.iter().for_each(|one| one.say());
+        running.iter().for_each(|one| one.say(Reason::SessionEnded));
         drop(Subscriptions::from(watched.into_values().collect::<Vec<_>>()));
     }
 
@@ -122,7 +122,7 @@ impl Session {
         let named =
             |(_, name, one): &(u64, RawJson, Arc<GivenUp>)| (name.get() == id.get()).then(|| Arc::clone(one));
         let running: Vec<_> = self.state().running.iter().filter_map(named).collect();
-        running.iter().for_each(|one| one.say());
+        running.iter().for_each(|one| one.say(Reason::Cancelled));
     }
 
     /// Keeps a subscription for as long as it lasts, unless it has one to the same resource.
@@ -183,31 +183,52 @@ pub(crate) struct Entered {
     pub(crate) given_up: Arc<GivenUp>,
 }
 
-/// Whether a client gave a request up. Every request of a session has one, and whoever answers it waits for that.
+/// Why a request of a session is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// Its client sent `notifications/cancelled`. It gets no response (2025-11-25, basic/utilities/cancellation).
+    Cancelled,
+    /// The session ended.
+    SessionEnded,
+}
+
+/// Whether a request was given up, and why. Every request of a session has one, and whoever answers it waits for that.
 #[derive(Debug, Default)]
 pub(crate) struct GivenUp {
-    said: AtomicBool,
+    /// 0 while it is not; the first reason stays.
+    reason: AtomicU8,
     waiting: AtomicWaker,
 }
 
+const CANCELLED: u8 = 1;
+const SESSION_ENDED: u8 = 2;
+
 impl GivenUp {
-    fn say(&self) {
-        self.said.store(true, Ordering::Release);
+    fn say(&self, reason: Reason) {
+        let reason = match reason {
+            Reason::Cancelled => CANCELLED,
+            Reason::SessionEnded => SESSION_ENDED,
+        };
+        let _ = self.reason.compare_exchange(0, reason, Ordering::AcqRel, Ordering::Acquire);
         self.waiting.wake();
     }
 
-    fn is_said(&self) -> bool {
-        self.said.load(Ordering::Acquire)
+    fn reason(&self) -> Option<Reason> {
+        match self.reason.load(Ordering::Acquire) {
+            CANCELLED => Some(Reason::Cancelled),
+            SESSION_ENDED => Some(Reason::SessionEnded),
+            _ => None,
+        }
     }
 
     /// Waits until it is given up. One at a time waits for that.
-    pub(crate) async fn wait(&self) {
+    pub(crate) async fn wait(&self) -> Reason {
         poll_fn(|context| {
             // Looked at after whoever says it can find us.
             self.waiting.register(context.waker());
-            if self.is_said() { Poll::Ready(()) } else { Poll::Pending }
+            self.reason().map_or(Poll::Pending, Poll::Ready)
         })
-        .await;
+        .await
     }
 }
 
@@ -316,11 +337,13 @@ mod tests {
         // A client that names two requests the same means both.
         let same = session.enter(&id);
         session.cancel(&id);
-        assert!(same.given_up.is_said());
+        assert_eq!(same.given_up.reason(), Some(Reason::Cancelled));
         drop(same);
-        assert!(other.given_up.is_said() && !one.given_up.is_said());
+        assert_eq!((other.given_up.reason(), one.given_up.reason()), (Some(Reason::Cancelled), None));
         session.close();
-        assert!(one.given_up.is_said() && session.enter(&id).given_up.is_said());
+        assert_eq!(other.given_up.reason(), Some(Reason::Cancelled), "the first reason stays");
+        assert_eq!(one.given_up.reason(), Some(Reason::SessionEnded));
+        assert_eq!(session.enter(&id).given_up.reason(), Some(Reason::SessionEnded));
     }
 
     #[tokio::test]

@@ -136,7 +136,7 @@ impl Duplex {
     }
 
     async fn initialize(&self, request: &Request, params: &RawObject) {
-        let (session, greeting) = match self.gateway.initialize(params, &self.principal) {
+        let (session, greeting) = match self.gateway.initialize(params, &self.principal, None) {
             Ok(greeted) => greeted,
             Err(error) => return self.out.send(refusal(Some(&request.id), &error)).await,
         };

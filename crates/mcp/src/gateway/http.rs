@@ -15,7 +15,7 @@ use super::budget::{Permit, Resource};
 use super::event_log::place;
 use super::heads::Heads;
 use super::link::VERSION;
-use super::listen::Wanted;
+use super::listen::{Wanted, all_lists_changed};
 use super::message::{self, Message, ONE_AT_A_TIME, Params, Request, one_line, refusal, response};
 use super::rounds::{About, Resumed};
 use super::running::{Served, Step};
@@ -101,10 +101,10 @@ impl Gateway {
             return self.modern(headers, request, (params, principal)).await;
         }
         if request.method == "initialize" {
-            return match self.initialize(&params.members, principal) {
+            return match self.initialize(&params.members, principal, Some(&self.session_ids)) {
                 Ok((session, greeting)) => {
                     let id = Some(session.id.clone());
-                    self.sessions.insert(session);
+                    self.add_session(session);
                     let body = Body::of(request.id, Ok(greeting));
                     Reply::Body { status: 200, body, session: id }
                 }
@@ -133,15 +133,17 @@ impl Gateway {
         };
         if let Some((stream, after)) = headers.text("last-event-id").and_then(place) {
             let kept = session.log(stream).filter(|log| log.can_resume(after));
-            return match (kept, principal.take(Resource::Streams, 1)) {
-                (Some(log), Ok(permit)) => Reply::Events(holding(permit, log.read(after))),
-                (Some(_), Err(exhausted)) => Reply::refused(429, None, &exhausted.into()),
+            match (kept, principal.take(Resource::Streams, 1)) {
+                (Some(log), Ok(permit)) => return Reply::Events(holding(permit, log.read(after))),
+                (Some(_), Err(exhausted)) => return Reply::refused(429, None, &exhausted.into()),
+                // The stream that belongs to no request goes on, without what was missed.
+                (None, _) if stream.number == 0 => {}
                 // 404 would end the session (2025-11-25, transports: session management).
                 (None, _) => {
                     let gone = RpcError::new(INVALID_REQUEST, "there is nothing to resume after that event");
-                    Reply::refused(405, None, &gone)
+                    return Reply::refused(405, None, &gone);
                 }
-            };
+            }
         }
         let permit = match principal.take(Resource::Streams, 1) {
             Ok(permit) => permit,
@@ -161,6 +163,12 @@ impl Gateway {
             if session.version >= EMPTY_EVENTS_SINCE {
                 log.push("");
             }
+            if session.is_resumed() {
+                // Nobody knows what the client has missed.
+                for text in all_lists_changed() {
+                    log.push(&text);
+                }
+            }
         }
         // Who lost a stream says where it was; whoever does not is told what happens from now on.
         let after = if new { 0 } else { log.count() };
@@ -177,7 +185,7 @@ impl Gateway {
         }
         match self.session(headers, principal) {
             Ok(session) => {
-                self.sessions.remove(&session.id);
+                self.end_session(&session).await;
                 Reply::empty(204)
             }
             Err((status, error)) => Reply::refused(status, None, &error),
@@ -190,7 +198,8 @@ impl Gateway {
             return Err((400, RpcError::new(INVALID_REQUEST, how)));
         };
         let gone = || (404, RpcError::new(-32001, "there is no such session: begin with `initialize`"));
-        self.sessions.get(id, principal).ok_or_else(gone)
+        let known = self.sessions.get(id, principal);
+        known.or_else(|| self.resume_session(id, principal)).ok_or_else(gone)
     }
 
     /// Hears what is no request.

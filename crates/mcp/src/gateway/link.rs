@@ -44,6 +44,11 @@ pub(crate) struct Questions {
 }
 
 impl Questions {
+    /// The same, whose numbers begin after that one: no answer to an earlier question is taken for one to a later.
+    pub(crate) fn after(number: u64) -> Self {
+        Self { count: AtomicU64::new(number), open: Mutex::default() }
+    }
+
     fn open(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }

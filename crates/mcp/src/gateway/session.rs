@@ -13,8 +13,9 @@ use tokio_util::sync::CancellationToken;
 use toolhub_core::{FastMap, RawJson};
 
 use super::budget::Principal;
-use super::event_log::EventLog;
+use super::event_log::{EventLog, StreamId};
 use super::link::ClientFacts;
+use super::session_record::Ticket;
 use super::subscriptions::{Subscription, Subscriptions};
 
 /// A session that nobody used for so long is forgotten.
@@ -28,6 +29,10 @@ const STREAMS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: String,
+    /// What its id is known by among the ended ones; `None` if it ends with the process.
+    pub(crate) ticket: Option<Ticket>,
+    /// 0 unless it was resumed: then the ids of its events and of requests to its client begin elsewhere than before.
+    epoch: u64,
     pub(crate) principal: Principal,
     /// The revision that was agreed on.
     pub(crate) version: &'static str,
@@ -55,8 +60,19 @@ impl State {
     }
 }
 
+/// What a session begins with.
+pub(crate) struct NewSession {
+    pub(crate) id: String,
+    pub(crate) ticket: Option<Ticket>,
+    pub(crate) epoch: u64,
+    pub(crate) principal: Principal,
+    pub(crate) version: &'static str,
+    pub(crate) facts: ClientFacts,
+}
+
 impl Session {
-    pub(crate) fn new(id: String, principal: Principal, version: &'static str, facts: ClientFacts) -> Self {
+    pub(crate) fn new(new: NewSession) -> Self {
+        let NewSession { id, ticket, epoch, principal, version, facts } = new;
         let state = State {
             used: Instant::now(),
             running: Vec::new(),
@@ -65,7 +81,12 @@ impl Session {
             logs: HashMap::new(),
         };
         let (closing, streams) = (CancellationToken::new(), AtomicU64::new(1));
-        Self { id, principal, version, facts, closing, state: Mutex::new(state), streams }
+        Self { id, ticket, epoch, principal, version, facts, closing, state: Mutex::new(state), streams }
+    }
+
+    /// Whether it was rebuilt from its id. Then its client has missed what was told meanwhile.
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.epoch != 0
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -149,7 +170,7 @@ impl Session {
     /// A new stream that can be taken up again.
     pub(crate) fn open_log(&self) -> Arc<EventLog> {
         let number = self.streams.fetch_add(1, Ordering::Relaxed);
-        let log = EventLog::new(number, &self.principal);
+        let log = EventLog::new(StreamId { epoch: self.epoch, number }, &self.principal);
         let mut state = self.state();
         if state.logs.len() >= STREAMS {
             let oldest = state.logs.keys().copied().filter(|number| *number != 0).min();
@@ -159,9 +180,12 @@ impl Session {
         log
     }
 
-    /// The stream of that number.
-    pub(crate) fn log(&self, number: u64) -> Option<Arc<EventLog>> {
-        self.state().logs.get(&number).cloned()
+    /// A stream by its id.
+    pub(crate) fn log(&self, stream: StreamId) -> Option<Arc<EventLog>> {
+        if stream.epoch != self.epoch {
+            return None;
+        }
+        self.state().logs.get(&stream.number).cloned()
     }
 
     /// The stream of what belongs to no request, and whether it is new.
@@ -170,7 +194,7 @@ impl Session {
         if let Some(log) = state.logs.get(&0).filter(|log| !log.is_over()) {
             return (Arc::clone(log), false);
         }
-        let log = EventLog::new(0, &self.principal);
+        let log = EventLog::new(StreamId { epoch: self.epoch, number: 0 }, &self.principal);
         state.logs.insert(0, Arc::clone(&log));
         (log, true)
     }
@@ -264,6 +288,14 @@ impl Open {
         gone.extend(self.by_id.extract_if(|_, one| one.is_idle()).map(|(_, one)| one));
     }
 
+    fn insert(&mut self, session: Arc<Session>) -> Removed {
+        let mut removed = Removed::default();
+        self.sweep(&mut removed.idle);
+        self.make_room(&session.principal, &mut removed.evicted);
+        self.by_id.insert(session.id.clone(), session);
+        removed
+    }
+
     /// Removes the sessions of a principal that were not used for longest, until it may have another. Those of others
     /// stay.
     fn make_room(&mut self, principal: &Principal, gone: &mut Vec<Arc<Session>>) {
@@ -278,26 +310,65 @@ impl Open {
     }
 }
 
+/// Sessions that were removed when another was added.
+#[derive(Debug, Default)]
+pub(crate) struct Removed {
+    /// Nobody had used them for long. They may be resumed.
+    idle: Vec<Arc<Session>>,
+    /// Their principal had too many.
+    pub(crate) evicted: Vec<Arc<Session>>,
+}
+
+impl Removed {
+    fn close(&self) {
+        self.idle.iter().chain(&self.evicted).for_each(|one| one.close());
+    }
+}
+
 impl Sessions {
     fn all(&self) -> MutexGuard<'_, Open> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a session; those that were removed for it.
-    pub(crate) fn insert(&self, session: Arc<Session>) -> Vec<Arc<Session>> {
-        let (mut gone, mut all) = (Vec::new(), self.all());
-        all.sweep(&mut gone);
-        all.make_room(&session.principal, &mut gone);
-        all.by_id.insert(session.id.clone(), session);
+    /// Adds a session; those that were removed.
+    pub(crate) fn insert(&self, session: Arc<Session>) -> Removed {
+        let mut all = self.all();
+        let removed = all.insert(session);
         drop(all);
-        gone.iter().for_each(|one| one.close());
-        gone
+        removed.close();
+        removed
     }
 
     /// The session of that id, where it is this principal's.
     pub(crate) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
         let found = self.all().by_id.get(id).filter(|one| one.principal == *principal).cloned()?;
         found.touch().then_some(found)
+    }
+
+    /// The session of that id, made by `make` if there is none, or none that can be used still. `None` if `make` makes none.
+    /// It is called with the sessions locked: whoever ends a session notes that before it removes it here.
+    pub(crate) fn get_or_insert(
+        &self,
+        id: &str,
+        principal: &Principal,
+        make: impl FnOnce() -> Option<Arc<Session>>,
+    ) -> Option<(Arc<Session>, Removed)> {
+        let mut all = self.all();
+        if let Some(found) = all.by_id.get(id) {
+            if found.principal != *principal {
+                return None;
+            }
+            if found.touch() {
+                return Some((Arc::clone(found), Removed::default()));
+            }
+        }
+        let idle = all.by_id.remove(id);
+        let made = make();
+        let mut removed = made.as_ref().map(|made| all.insert(Arc::clone(made))).unwrap_or_default();
+        drop(all);
+        removed.idle.extend(idle);
+        removed.close();
+        Some((made?, removed))
     }
 
     /// Ends a session.
@@ -326,7 +397,12 @@ mod tests {
             questions: Arc::default(),
             level: Arc::default(),
         };
-        Arc::new(Session::new(id.to_owned(), Principal::new("ann"), "2025-11-25", facts))
+        with(id, Principal::new("ann"), facts)
+    }
+
+    fn with(id: &str, principal: Principal, facts: ClientFacts) -> Arc<Session> {
+        let (id, version) = (id.to_owned(), "2025-11-25");
+        Arc::new(Session::new(NewSession { id, ticket: None, epoch: 0, principal, version, facts }))
     }
 
     #[test]
@@ -350,14 +426,11 @@ mod tests {
     async fn another_session_ends_the_oldest_of_the_same_principal_alone() {
         let principals = Principals::new(Limits { sessions: 2, ..Limits::default() });
         let (ann, bob) = (principals.named("ann"), principals.named("bob"));
-        let of = |id: &str, who: &Principal| {
-            let facts = session("any").facts.clone();
-            Arc::new(Session::new(id.to_owned(), who.clone(), "2025-11-25", facts))
-        };
+        let of = |id: &str, who: &Principal| with(id, who.clone(), session("any").facts.clone());
         let sessions = Sessions::default();
-        assert!(sessions.insert(of("bob", &bob)).is_empty());
+        assert!(sessions.insert(of("bob", &bob)).evicted.is_empty());
         for number in 0..10 {
-            let gone = sessions.insert(of(&number.to_string(), &ann));
+            let gone = sessions.insert(of(&number.to_string(), &ann)).evicted;
             assert_eq!(gone.len(), usize::from(number >= 2));
             assert!(gone.iter().all(|one| one.principal == ann && one.closing.is_cancelled()));
         }
@@ -374,7 +447,7 @@ mod tests {
         let heard = listening.own_log().0.read(0);
         tokio::time::advance(IDLE).await;
         assert!(sessions.get("silent", &ann).is_none());
-        let gone = sessions.insert(session("new"));
+        let gone = sessions.insert(session("new")).idle;
         assert_eq!(gone.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), ["silent"]);
         drop(heard);
         tokio::time::advance(IDLE / 2).await;

@@ -151,10 +151,24 @@ impl RawClient {
         self.http.request(Method::GET, &self.url).headers(self.headers.clone())
     }
 
+    /// Where it sends its messages.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A DELETE of its session; not yet sent.
+    pub(crate) fn delete(&self) -> RequestBuilder {
+        self.http.request(Method::DELETE, &self.url).headers(self.headers.clone())
+    }
+
     /// Ends its session.
     pub(crate) async fn end(&self) {
-        let ended = self.http.request(Method::DELETE, &self.url).headers(self.headers.clone()).send().await;
-        assert!(ended.unwrap().status().is_success());
+        assert!(self.delete().send().await.unwrap().status().is_success());
+    }
+
+    /// Goes on at another address, with what it has.
+    pub(crate) fn move_to(&mut self, url: &str) {
+        url.clone_into(&mut self.url);
     }
 
     /// Comes with another session, or with another token.
@@ -293,6 +307,17 @@ impl Stream {
     /// The id of the last event.
     pub(crate) fn place(&self) -> &str {
         &self.place
+    }
+
+    /// Reads on until it breaks off or ends; whether it broke off.
+    pub(crate) async fn is_broken(&mut self) -> bool {
+        loop {
+            match self.response.chunk().await {
+                Ok(Some(_)) => {}
+                Ok(None) => return false,
+                Err(_) => return true,
+            }
+        }
     }
 
     /// All that was received so far and is still to come, as it was sent.

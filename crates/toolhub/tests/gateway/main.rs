@@ -24,6 +24,7 @@ mod attacks_sessions;
 mod attacks_state;
 mod attacks_subscriptions;
 mod attacks_tasks;
+mod capabilities;
 mod collector;
 mod conformance;
 mod crowd;

@@ -176,6 +176,11 @@ impl RawClient {
         self.headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
     }
 
+    /// Declares other capabilities, as a modern client does with each request.
+    pub(crate) fn declare(&mut self, capabilities: Value) {
+        self.capabilities = capabilities;
+    }
+
     /// Says that too in `_meta`: members of an object, as text.
     pub(crate) fn also(&mut self, members: &str) {
         members.clone_into(&mut self.meta);

@@ -21,7 +21,7 @@ use toolhub_testkit::scripted::{Journal, Script};
 use crate::serving::{PATIENCE, Serving, cancelled_calls, fixture, holding, hub};
 
 /// The folder with the peers.
-fn peers() -> PathBuf {
+pub(crate) fn peers() -> PathBuf {
     let named = std::env::var_os("TOOLHUB_PEERS").map(PathBuf::from);
     let beside = || std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("peers");
     let folder = named.unwrap_or_else(beside);

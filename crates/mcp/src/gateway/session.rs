@@ -455,4 +455,23 @@ mod tests {
         tokio::time::advance(IDLE).await;
         assert!(sessions.get("listening", &ann).is_none());
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_is_made_again_only_if_it_cannot_be_used() {
+        let (sessions, ann) = (Sessions::default(), Principal::new("ann"));
+        let first = session("s");
+        sessions.insert(Arc::clone(&first));
+        let never = || -> Option<Arc<Session>> { panic!("it is there") };
+        let (found, _) = sessions.get_or_insert("s", &ann, never).unwrap();
+        assert!(Arc::ptr_eq(&found, &first));
+        let bob = Principal::new("bob");
+        assert!(sessions.get_or_insert("s", &bob, || panic!("it is not bob's")).is_none());
+        tokio::time::advance(IDLE).await;
+        assert!(sessions.get("s", &ann).is_none());
+        let (again, _) = sessions.get_or_insert("s", &ann, || Some(session("s"))).unwrap();
+        assert!(!Arc::ptr_eq(&again, &first) && first.closing.is_cancelled() && sessions.len() == 1);
+        // One that was ended is not made.
+        tokio::time::advance(IDLE).await;
+        assert!(sessions.get_or_insert("s", &ann, || None).is_none() && sessions.len() == 0);
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolhub_testkit::CommandLine;
-use toolhub_testkit::scripted::Script;
+use toolhub_testkit::scripted::{HttpServer, Journal, Script};
 
 use crate::raw_client::{Era, RawClient, Stream};
 use crate::real_clients::peers;
@@ -76,18 +76,41 @@ async fn conditional_tools_are_listed_and_served_for_clients_with_the_capability
     }
 }
 
-/// Calls from the command line declare no capabilities. A list that was made so is renewed when `serve` connects the server.
+/// Commands that only list declare what `serve` declares. Calls from the command line declare nothing, and a list that was made
+/// so is renewed when `serve` connects the server.
 #[tokio::test]
-async fn conditional_tools_are_listed_after_a_call_from_the_command_line() {
-    let cli = before_everything();
-    let called = cli.run(&["call", "echo", "message=hi"]);
+async fn list_made_without_capabilities_is_renewed_when_serve_connects() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let plain = json!({"name": "plain", "inputSchema": {"type": "object"}});
+    let conditional = json!({"name": "conditional", "inputSchema": {"type": "object"}});
+    let lists =
+        [json!([plain]), json!([plain, conditional])].map(|tools| json!([{"reply": {"tools": tools}}]));
+    let server = Script::legacy().plain_tool("plain").on("tools/list", json!(lists)).journal(&journal);
+    let server = HttpServer::start(&server);
+    let mut cli = hub("[native]\nenabled = false\n");
+    cli.entry("s", json!({"url": server.url}));
+    let called = cli.run(&["call", "plain"]);
     assert_eq!(called.code, Some(0), "{called:?}");
     let serving = Serving::start(cli);
-    let able = RawClient::legacy_with(&serving.url(), "2025-06-18", json!({"sampling": {}})).await;
-    let mut told = Stream::open(able.get()).await;
-    assert!(able.call("echo", r#"{"message":"hi"}"#).await.text().contains("hi"));
+    let client = RawClient::legacy_with(&serving.url(), "2025-06-18", json!({"sampling": {}})).await;
+    assert_eq!(client.tools().await, ["plain"]);
+    let mut told = Stream::open(client.get()).await;
+    client.call("plain", "{}").await.text();
     told.until("notifications/tools/list_changed").await;
-    assert!(able.tools().await.iter().any(|name| name == "trigger-sampling-request"));
+    assert_eq!(client.tools().await, ["plain", "conditional"]);
+    assert_eq!(serving.cli().run(&["tools", "--refresh"]).code, Some(0));
+    let seen = Journal::read(&journal);
+    let seen = seen.messages();
+    let greetings = seen.iter().filter(|message| message["method"] == "initialize");
+    let declared: Vec<Vec<&String>> = greetings
+        .map(|greeting| greeting["params"]["capabilities"].as_object().unwrap().keys().collect())
+        .collect();
+    assert_eq!(declared[0], [""; 0]);
+    assert!(
+        declared.len() > 2 && declared[1..].iter().all(|all| all == &["sampling", "elicitation", "roots"]),
+        "{declared:?}"
+    );
 }
 
 /// Whatever a server makes of the refusal, the error names the capability.

@@ -65,16 +65,17 @@ async fn cancelled_request_of_a_session_gets_no_response() {
         let mut held = Stream::open(call("1", "hold")).await;
         held.until("notifications/progress").await;
         let place = held.place().to_owned();
-        let silent = tokio::spawn(call("\"two\"", "silent").send());
-        let calls = |count| move |seen: &_| sent_calls(seen) >= count;
-        let mut seen = Journal::read(&journal);
-        seen.wait_for_async(calls(2 * number + 2), PATIENCE).await;
-        for id in [json!(1), json!("two")] {
-            assert_eq!(client.post(cancel(&id)).send().await.unwrap().status(), 202);
-        }
+        let cancelling = async {
+            let all = move |seen: &Journal| sent_calls(seen) >= 2 * number + 2;
+            Journal::read(&journal).wait_for_async(all, PATIENCE).await;
+            for id in [json!(1), json!("two")] {
+                assert_eq!(client.post(cancel(&id)).send().await.unwrap().status(), 202);
+            }
+        };
+        let (silent, ()) = tokio::join!(call("\"two\"", "silent").send(), cancelling);
         let rest = held.rest().await;
         assert!(!rest.contains("data:"), "{revision}: {rest}");
-        let silent = silent.await.unwrap().unwrap();
+        let silent = silent.unwrap();
         assert!(
             silent.status() == 200 && silent.headers()["content-type"] == "text/event-stream",
             "{silent:?}"
@@ -108,11 +109,13 @@ async fn cancelled_request_of_a_batch_gets_no_response() {
     .into_iter()
     .enumerate()
     {
-        let sent = tokio::spawn(client.post(batch.to_string()).send());
-        let mut seen = Journal::read(&journal);
-        seen.wait_for_async(move |seen| sent_calls(seen) > count, PATIENCE).await;
-        client.post(cancel(&json!(1))).send().await.unwrap();
-        let answer = sent.await.unwrap().unwrap();
+        let cancelling = async {
+            let running = move |seen: &Journal| sent_calls(seen) > count;
+            Journal::read(&journal).wait_for_async(running, PATIENCE).await;
+            client.post(cancel(&json!(1))).send().await.unwrap();
+        };
+        let (answer, ()) = tokio::join!(client.post(batch.to_string()).send(), cancelling);
+        let answer = answer.unwrap();
         assert_eq!((answer.status().as_u16(), answer.text().await.unwrap()), (200, expected));
         await_cancelled(&journal, count + 1).await;
     }

@@ -48,18 +48,22 @@ impl StateTarget<'_> {
         RawJson::parse(state).ok()
     }
 
-    /// What is signed. Each part is preceded by its length, so that no two targets give the same bytes.
     fn signed(&self, state: &str) -> Vec<u8> {
         let parts = [self.principal, Some(self.server), Some(self.method), self.name, Some(state)];
-        let mut bytes = Vec::new();
-        for part in parts {
-            bytes.push(u8::from(part.is_some()));
-            let part = part.unwrap_or_default();
-            bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
-            bytes.extend_from_slice(part.as_bytes());
-        }
-        bytes
+        length_prefixed(parts.map(|part| part.map(str::as_bytes)))
     }
+}
+
+/// What is signed for these parts. Each is preceded by its length, so that no two lists of parts give the same bytes.
+pub(crate) fn length_prefixed<'a>(parts: impl IntoIterator<Item = Option<&'a [u8]>>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for part in parts {
+        bytes.push(u8::from(part.is_some()));
+        let part = part.unwrap_or_default();
+        bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(part);
+    }
+    bytes
 }
 
 #[cfg(test)]

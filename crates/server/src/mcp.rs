@@ -57,8 +57,14 @@ pub(crate) async fn answer(
             *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
             let has_body = response.body().size_hint_exact() != Some(0);
             let headers = response.headers_mut();
-            if status == 429 {
-                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            match status {
+                429 => {
+                    headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+                }
+                405 => {
+                    headers.insert(header::ALLOW, HeaderValue::from_static("GET, POST, DELETE"));
+                }
+                _ => {}
             }
             if has_body {
                 headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -106,8 +106,8 @@ mod checked {
     use super::*;
 
     /// Our files in the data folder, with what SQLite adds to their names.
-    const FILES: [&str; 6] =
-        ["toolhub.db", "vectors.bin", "tokens.", "trust", "python-skills.json", "no-model.told"];
+    const FILES: [&str; 7] =
+        ["toolhub.db", "vectors.bin", "tokens.", "sessions.", "trust", "python-skills.json", "no-model.told"];
     /// Our folders in it, where every file is ours.
     const FOLDERS: [&str; 3] = ["running", "logs", "locks"];
     /// Bits that let others in.

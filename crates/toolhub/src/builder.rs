@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use tokio::sync::watch;
 use tokio::sync::{OnceCell, Semaphore};
@@ -227,6 +228,7 @@ impl HubBuilder {
         engine.add_host(&(Arc::clone(&native) as Arc<dyn ToolHost>), limits);
 
         let handler = self.handler.unwrap_or_else(|| Arc::new(Refusal));
+        let declares = handler.capabilities().object().is_some_and(|declared| !declared.is_empty());
         let logins = Arc::new(TokenStore::new(&places.home));
         let context = ServerContext {
             events: Arc::clone(&events),
@@ -270,6 +272,8 @@ impl HubBuilder {
             lists,
             no_news: AtomicU64::new(u64::MAX),
             lists_kept,
+            declares,
+            since: SystemTime::now(),
             starts: Semaphore::new(settings.limits.starts()),
             progress: ProgressCell::default(),
             store,

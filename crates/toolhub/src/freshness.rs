@@ -48,7 +48,8 @@ impl Hub {
                 _ = kept.changed() => {}
                 _ = connects.changed() => {
                     // A call did not wait for it: now that it is there, the next one need not.
-                    if self.lists().get(server.id()).is_some_and(|list| list.late_at.is_some()) {
+                    let late = self.lists().get(server.id()).is_some_and(|list| list.late_at.is_some());
+                    if late || self.declared_less(server) {
                         let _ = self.list_one(server).await;
                     }
                 }
@@ -59,6 +60,13 @@ impl Hub {
                 }
             }
         }
+    }
+
+    /// Whether the list of a server may be that of a run that declared fewer capabilities: some servers offer certain tools
+    /// only to clients with sampling, elicitation or roots. Calls from the command line declare none of these.
+    fn declared_less(&self, server: &Server) -> bool {
+        let from_before = |list: &CachedList| list.listed_at.is_some_and(|at| at < self.since);
+        self.declares && self.lists().get(server.id()).is_some_and(from_before)
     }
 
     /// In how long a server is to be listed again; `None` where there is no list to renew, or nobody to ask.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_util::future::join_all;
 use tokio::sync::watch;
@@ -58,6 +58,10 @@ pub struct Hub {
     pub(crate) approved: Mutex<Approved>,
     pub(crate) events: Arc<dyn EventSink>,
     pub(crate) settings: Settings,
+    /// Whether servers are told of capabilities: there is somebody who answers their requests.
+    pub(crate) declares: bool,
+    /// When it was built.
+    pub(crate) since: SystemTime,
     pub(crate) places: Places,
     pub(crate) notes: Vec<Text>,
 }

@@ -120,7 +120,7 @@ impl Duplex {
                 let step = tokio::select! {
                     step = running.step() => step,
                     // Nobody wants to hear of it any more.
-                    () = entered.given_up.wait() => return,
+                    _ = entered.given_up.wait() => return,
                     () = closing.cancelled() => return,
                 };
                 match step {
@@ -136,7 +136,7 @@ impl Duplex {
     }
 
     async fn initialize(&self, request: &Request, params: &RawObject) {
-        let (session, greeting) = match self.gateway.initialize(params, &self.principal) {
+        let (session, greeting) = match self.gateway.initialize(params, &self.principal, None) {
             Ok(greeted) => greeted,
             Err(error) => return self.out.send(refusal(Some(&request.id), &error)).await,
         };

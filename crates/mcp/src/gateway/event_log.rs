@@ -2,6 +2,7 @@
 //! resumability).
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -43,11 +44,29 @@ impl State {
     }
 }
 
+/// Names a stream of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StreamId {
+    /// 0 in a session that is as `initialize` began it. A resumed one numbers its streams anew, and under this, so that no
+    /// event has the id of an earlier one.
+    pub(crate) epoch: u64,
+    /// 0 for the stream that belongs to no request.
+    pub(crate) number: u64,
+}
+
+impl fmt::Display for StreamId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.epoch {
+            0 => write!(f, "{}", self.number),
+            epoch => write!(f, "{epoch}-{}", self.number),
+        }
+    }
+}
+
 /// The events of one stream.
 #[derive(Debug)]
 pub(crate) struct EventLog {
-    /// Which stream of its session.
-    number: u64,
+    stream: StreamId,
     /// Whose budget its events are kept in.
     principal: Principal,
     state: Mutex<State>,
@@ -56,9 +75,9 @@ pub(crate) struct EventLog {
 }
 
 impl EventLog {
-    pub(crate) fn new(number: u64, principal: &Principal) -> Arc<Self> {
+    pub(crate) fn new(stream: StreamId, principal: &Principal) -> Arc<Self> {
         let (bell, readers) = (Notify::new(), watch::Sender::new(0));
-        let log = Self { number, principal: principal.clone(), state: Mutex::default(), bell, readers };
+        let log = Self { stream, principal: principal.clone(), state: Mutex::default(), bell, readers };
         let log = Arc::new(log);
         principal.may_discard(&log);
         log
@@ -78,7 +97,7 @@ impl EventLog {
         };
         let mut state = self.state();
         let count = state.count + 1;
-        let event = event(Some(&format!("{}-{count}", self.number)), text);
+        let event = event(Some(&format!("{}-{count}", self.stream)), text);
         state.count = count;
         state.bytes += event.len();
         state.events.push_back((count, event, permit));
@@ -125,6 +144,12 @@ impl EventLog {
     /// Whether its events were discarded.
     pub(crate) fn is_discarded(&self) -> bool {
         self.state().discarded
+    }
+
+    /// Whether there is, or may be, an event after that one.
+    pub(crate) fn can_resume(&self, after: u64) -> bool {
+        let state = self.state();
+        !state.discarded && (!state.over || state.count > after)
     }
 
     /// Says that nothing more comes.
@@ -226,9 +251,15 @@ pub(crate) fn event(id: Option<&str>, text: &str) -> String {
 }
 
 /// Which stream, and which event of it, an event's id names. Every event has one id: other spellings of its numbers name none.
-pub(crate) fn place(id: &str) -> Option<(u64, u64)> {
-    let (stream, count) = id.split_once('-')?;
-    Some((number(stream)?, number(count)?))
+pub(crate) fn place(id: &str) -> Option<(StreamId, u64)> {
+    let (stream, count) = id.rsplit_once('-')?;
+    let stream = match stream.split_once('-') {
+        Some((epoch, stream)) => {
+            StreamId { epoch: number(epoch).filter(|epoch| *epoch != 0)?, number: number(stream)? }
+        }
+        None => StreamId { epoch: 0, number: number(stream)? },
+    };
+    Some((stream, number(count)?))
 }
 
 /// A number as ids have it: digits alone, without leading zeros.
@@ -248,12 +279,13 @@ mod tests {
         let principals = Principals::new(Limits { replay_bytes: 100_000, ..Limits::default() });
         let (ann, bob) = (principals.named("ann"), principals.named("bob"));
         let long = "x".repeat(30_000);
-        let others = EventLog::new(1, &bob);
+        let stream = |number| StreamId { epoch: 0, number };
+        let others = EventLog::new(stream(1), &bob);
         assert!(others.push(&long));
         // Streams that are over make room, the oldest first.
         let logs: Vec<_> = (1..=10)
             .map(|number| {
-                let log = EventLog::new(number, &ann);
+                let log = EventLog::new(stream(number), &ann);
                 assert!(log.push(&long), "{number}");
                 log.finish();
                 log
@@ -266,7 +298,7 @@ mod tests {
         assert!(!others.is_discarded());
         // One that is not over keeps its newest events, and says what it cannot keep.
         drop(logs);
-        let open = EventLog::new(11, &ann);
+        let open = EventLog::new(stream(11), &ann);
         assert!((0..5).all(|_| open.push(&long)));
         assert!(ann.used(Resource::Replay) <= 100_000);
         assert!(!open.push(&"x".repeat(200_000)) && open.push("why"));

@@ -10,11 +10,11 @@ use serde_json::Value;
 use toolhub_core::{RawJson, RawObject};
 
 use super::backend::RpcError;
-use super::event_log::place;
+use super::event_log::{StreamId, place};
 use super::link::ClientFacts;
 use super::message::{Message, Params, notification, one_line, question, read, refusal, response};
 use super::modern::{decoded, supported, version_in};
-use super::session::{Session, Sessions};
+use super::session::{NewSession, Session, Sessions};
 use super::{Principal, secret};
 use crate::era::Era;
 use crate::fuzzing::{Members, repeated_key};
@@ -153,7 +153,10 @@ fn event_id(given: &str) {
     }
     let number = given.bytes().fold(7_u64, |number, byte| number.rotate_left(9) ^ u64::from(byte));
     for (stream, count) in [(0, number), (number, 0), (number, u64::MAX), (number >> 40, number >> 50)] {
-        assert_eq!(place(&format!("{stream}-{count}")), Some((stream, count)));
+        for epoch in [0, 1, number, u64::MAX] {
+            let stream = StreamId { epoch, number: stream };
+            assert_eq!(place(&format!("{stream}-{count}")), Some((stream, count)));
+        }
     }
 }
 
@@ -165,7 +168,14 @@ fn session(id: &str, owner: &str) -> Arc<Session> {
         questions: Arc::default(),
         level: Arc::default(),
     };
-    Arc::new(Session::new(id.to_owned(), Principal::new(owner), "2025-11-25", facts))
+    Arc::new(Session::new(NewSession {
+        id: id.to_owned(),
+        ticket: None,
+        epoch: 0,
+        principal: Principal::new(owner),
+        version: "2025-11-25",
+        facts,
+    }))
 }
 
 /// A session is found by its own id and its own principal alone.
@@ -217,7 +227,11 @@ fn events(given: &str, texts: &[&str]) {
             return;
         };
         let id = event.lines().next().and_then(|line| line.strip_prefix("id: "));
-        assert_eq!(id.and_then(place), Some((1, index as u64 + 1)), "{event:?}");
+        assert_eq!(
+            id.and_then(place),
+            Some((StreamId { epoch: 0, number: 1 }, index as u64 + 1)),
+            "{event:?}"
+        );
         let data: Vec<&str> = event.split('\n').filter_map(|line| line.strip_prefix("data:")).collect();
         assert_eq!(data, [if text.is_empty() { String::new() } else { format!(" {text}") }]);
         assert!(event.ends_with("\n\n") && event.matches("\n\n").count() == 1, "{event:?}");
@@ -233,10 +247,14 @@ mod tests {
 
     #[test]
     fn event_ids_have_one_spelling() {
-        assert_eq!(place("0-0"), Some((0, 0)));
-        assert_eq!(place("3-18446744073709551615"), Some((3, u64::MAX)));
-        for id in ["", "-", "1", "1-", "-1", "+1-2", "1-+2", "01-2", "1-02", "1--2", "1-2-3", " 1-2", "1-2 "]
-        {
+        let stream = |epoch, number| StreamId { epoch, number };
+        assert_eq!(place("0-0"), Some((stream(0, 0), 0)));
+        assert_eq!(place("3-18446744073709551615"), Some((stream(0, 3), u64::MAX)));
+        assert_eq!(place("7-0-3"), Some((stream(7, 0), 3)));
+        for id in [
+            "", "-", "1", "1-", "-1", "+1-2", "1-+2", "01-2", "1-02", "1--2", "0-2-3", "01-2-3", "1-2-3-4",
+            "1-2-", "-1-2", " 1-2", "1-2 ",
+        ] {
             assert_eq!(place(id), None, "{id:?}");
         }
         assert_eq!(place("1-18446744073709551616"), None);

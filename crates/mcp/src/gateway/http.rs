@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use futures_util::stream::{Stream, StreamExt as _};
+use futures_util::stream::{self, Stream, StreamExt as _};
 use toolhub_core::RawJson;
 
 use super::backend::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, RpcError};
@@ -15,16 +15,18 @@ use super::budget::{Permit, Resource};
 use super::event_log::place;
 use super::heads::Heads;
 use super::link::VERSION;
-use super::listen::Wanted;
+use super::listen::{Wanted, all_lists_changed};
 use super::message::{self, Message, ONE_AT_A_TIME, Params, Request, one_line, refusal, response};
 use super::rounds::{About, Resumed};
 use super::running::{Served, Step};
-use super::session::Session;
+use super::session::{Reason, Session};
 use super::streams::pump;
-use super::{Client, Gateway, Principal, modern};
+use super::{Client, ENDING, Gateway, Principal, modern};
 use crate::era::LEGACY;
 
-const CANCELLED: i64 = -32800;
+/// The first revision with events of empty data, which tell a client where to resume (2025-11-25, transports). Clients of
+/// older ones parse the data of each event as JSON.
+const EMPTY_EVENTS_SINCE: &str = "2025-11-25";
 
 /// Events as they are sent, each with its frame.
 pub type Events = Pin<Box<dyn Stream<Item = String> + Send>>;
@@ -63,6 +65,12 @@ impl Reply {
         Self::Body { status, body: Body::None, session: None }
     }
 
+    /// A stream that ends without an event: a cancelled request has no response, and the answer to a request is JSON or a
+    /// stream (2025-11-25, transports).
+    fn no_events() -> Self {
+        Self::Events(Box::pin(stream::empty()))
+    }
+
     pub(super) fn refused(status: u16, id: Option<&RawJson>, error: &RpcError) -> Self {
         Self::Body { status, body: Body::refusal(id, error), session: None }
     }
@@ -93,10 +101,10 @@ impl Gateway {
             return self.modern(headers, request, (params, principal)).await;
         }
         if request.method == "initialize" {
-            return match self.initialize(&params.members, principal) {
+            return match self.initialize(&params.members, principal, Some(&self.session_ids)) {
                 Ok((session, greeting)) => {
                     let id = Some(session.id.clone());
-                    self.sessions.insert(session);
+                    self.add_session(session);
                     let body = Body::of(request.id, Ok(greeting));
                     Reply::Body { status: 200, body, session: id }
                 }
@@ -124,15 +132,18 @@ impl Gateway {
             Err((status, error)) => return Reply::refused(status, None, &error),
         };
         if let Some((stream, after)) = headers.text("last-event-id").and_then(place) {
-            let kept = session.log(stream).filter(|log| !log.is_discarded());
-            return match (kept, principal.take(Resource::Streams, 1)) {
-                (Some(log), Ok(permit)) => Reply::Events(holding(permit, log.read(after))),
-                (Some(_), Err(exhausted)) => Reply::refused(429, None, &exhausted.into()),
+            let kept = session.log(stream).filter(|log| log.can_resume(after));
+            match (kept, principal.take(Resource::Streams, 1)) {
+                (Some(log), Ok(permit)) => return Reply::Events(holding(permit, log.read(after))),
+                (Some(_), Err(exhausted)) => return Reply::refused(429, None, &exhausted.into()),
+                // The stream that belongs to no request goes on, without what was missed.
+                (None, _) if stream.number == 0 => {}
+                // 404 would end the session (2025-11-25, transports: session management).
                 (None, _) => {
-                    let gone = RpcError::new(INVALID_REQUEST, "that stream is not kept any more");
-                    Reply::refused(404, None, &gone)
+                    let gone = RpcError::new(INVALID_REQUEST, "there is nothing to resume after that event");
+                    return Reply::refused(405, None, &gone);
                 }
-            };
+            }
         }
         let permit = match principal.take(Resource::Streams, 1) {
             Ok(permit) => permit,
@@ -149,7 +160,15 @@ impl Gateway {
                 gateway.tell(listener, tell).await;
                 written.finish();
             });
-            log.push("");
+            if session.version >= EMPTY_EVENTS_SINCE {
+                log.push("");
+            }
+            if session.is_resumed() {
+                // Nobody knows what the client has missed.
+                for text in all_lists_changed() {
+                    log.push(&text);
+                }
+            }
         }
         // Who lost a stream says where it was; whoever does not is told what happens from now on.
         let after = if new { 0 } else { log.count() };
@@ -166,7 +185,7 @@ impl Gateway {
         }
         match self.session(headers, principal) {
             Ok(session) => {
-                self.sessions.remove(&session.id);
+                self.end_session(&session).await;
                 Reply::empty(204)
             }
             Err((status, error)) => Reply::refused(status, None, &error),
@@ -179,7 +198,8 @@ impl Gateway {
             return Err((400, RpcError::new(INVALID_REQUEST, how)));
         };
         let gone = || (404, RpcError::new(-32001, "there is no such session: begin with `initialize`"));
-        self.sessions.get(id, principal).ok_or_else(gone)
+        let known = self.sessions.get(id, principal);
+        known.or_else(|| self.resume_session(id, principal)).ok_or_else(gone)
     }
 
     /// Hears what is no request.
@@ -238,7 +258,7 @@ impl Gateway {
         if items.is_empty() || items.len() > 100 {
             return refuse("a batch has 1 to 100 messages");
         }
-        let mut answers = Vec::new();
+        let (mut answers, mut cancelled) = (Vec::new(), false);
         // Nobody reads the first answer before there is the last, so that all of them are unread until then.
         let mut unread = match principal.take(Resource::Unread, 0) {
             Ok(permit) => permit,
@@ -247,12 +267,24 @@ impl Gateway {
         for item in items {
             match message::read(&item.get().into()) {
                 Ok(Message::Request(request, params)) => {
+                    let entered = session.enter(&request.id);
                     let client = client_of(&session);
                     let (id, mut running) = (request.id.clone(), self.start(request, params, client));
                     let served = loop {
-                        if let Step::Over(served) = running.step().await {
-                            break served;
+                        let step = tokio::select! {
+                            step = running.step() => step,
+                            reason = entered.given_up.wait() => match reason {
+                                Reason::Cancelled => break None,
+                                Reason::SessionEnded => Step::Over(Err(session_ended())),
+                            },
+                        };
+                        if let Step::Over(served) = step {
+                            break Some(served);
                         }
+                    };
+                    let Some(served) = served else {
+                        cancelled = true;
+                        continue;
                     };
                     let answer = response(&id, &served);
                     answers.push(match unread.grow(answer.len()) {
@@ -267,6 +299,7 @@ impl Gateway {
             }
         }
         match answers.is_empty() {
+            true if cancelled => Reply::no_events(),
             true => Reply::empty(202),
             false => {
                 let body = Body::Text(format!("[{}]", answers.join(",")));
@@ -278,18 +311,23 @@ impl Gateway {
     async fn legacy(self: &Arc<Self>, session: Arc<Session>, request: Request, params: Params) -> Reply {
         let entered = session.enter(&request.id);
         let mut running = self.start(request, params, client_of(&session));
-        let first = tokio::select! {
-            first = running.step() => first,
-            () = entered.given_up.wait() => return Reply::refused(200, Some(&running.id), &given_up()),
-        };
-        let text = match first {
-            Step::Over(served) => return Reply::answer(200, &running.id, served),
-            Step::Tell(text) => text,
-            Step::Ask(_) => String::new(),
+        let text = loop {
+            let step = tokio::select! {
+                step = running.step() => step,
+                reason = entered.given_up.wait() => return match reason {
+                    Reason::Cancelled => Reply::no_events(),
+                    Reason::SessionEnded => Reply::refused(200, Some(&running.id), &session_ended()),
+                },
+            };
+            match step {
+                Step::Over(served) => return Reply::answer(200, &running.id, served),
+                Step::Tell(text) => break text,
+                // Only modern clients are asked so.
+                Step::Ask(_) => {}
+            }
         };
         let log = session.open_log();
-        // From this revision on a client wants to know at once where it would go on (2025-11-25, transports).
-        if session.version >= "2025-11-25" {
+        if session.version >= EMPTY_EVENTS_SINCE {
             log.push("");
         }
         log.push(&one_line(text));
@@ -341,8 +379,10 @@ fn holding(permit: Permit, events: impl Stream<Item = String> + Send + 'static) 
     }))
 }
 
-pub(super) fn given_up() -> RpcError {
-    RpcError::new(CANCELLED, "the request was cancelled")
+/// The answer to a request that was running when its session ended.
+pub(super) fn session_ended() -> RpcError {
+    let why = "the session ended before this was done; what had begun may have had its effect";
+    RpcError::new(ENDING, why)
 }
 
 fn client_of(session: &Arc<Session>) -> Client {

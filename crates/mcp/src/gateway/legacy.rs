@@ -1,15 +1,17 @@
 //! What only legacy clients do: they greet, keep sessions, answer questions and give requests up (≤ 2025-11-25).
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use toolhub_core::{RawJson, RawObject};
 
 use super::backend::RpcError;
 use super::budget::Resource;
-use super::link::ClientFacts;
+use super::link::{ClientFacts, Questions};
 use super::listen::check_uri;
 use super::running::Served;
-use super::session::Session;
+use super::session::{NewSession, Removed, Session};
+use super::session_ids::{Resumable, SessionIds};
 use super::{Gateway, Principal, capabilities, secret, server_info};
 use crate::era::{Era, LEGACY};
 
@@ -17,11 +19,12 @@ use crate::era::{Era, LEGACY};
 const MAX_CAPABILITIES_BYTES: usize = 64 << 10;
 
 impl Gateway {
-    /// Greets a client: its session, and what it is told.
+    /// Greets a client: its session, and what it is told. `ids` makes the id of the session, if it is to be resumable.
     pub(super) fn initialize(
         &self,
         params: &RawObject,
         principal: &Principal,
+        ids: Option<&SessionIds>,
     ) -> Result<(Arc<Session>, RawJson), RpcError> {
         let wanted = params.get("protocolVersion").and_then(|version| version.decode::<String>().ok());
         let Some(wanted) = wanted else {
@@ -35,16 +38,25 @@ impl Gateway {
             return Err(RpcError::invalid_params(why));
         }
         let can = params.get("capabilities").filter(|can| can.is_object()).map(RawJson::apart);
+        let declared = can.unwrap_or_else(RawJson::empty_object);
+        let issued = ids.and_then(|ids| ids.issue(principal, version, &declared));
+        let (id, ticket) = match issued {
+            Some((id, ticket)) => (id, Some(ticket)),
+            None => {
+                let no_randomness = || RpcError::new(-32603, "no session could be made");
+                (secret().ok_or_else(no_randomness)?, None)
+            }
+        };
         let facts = ClientFacts {
             number: self.new_client(),
             era: Era::Legacy,
-            capabilities: can.unwrap_or_else(RawJson::empty_object),
+            capabilities: declared,
             questions: Arc::default(),
             level: Arc::default(),
         };
-        let no_chance = || RpcError::new(-32603, "no session could be made");
-        let id = secret().ok_or_else(no_chance)?;
-        let session = Arc::new(Session::new(id, principal.clone(), version, facts));
+        let principal = principal.clone();
+        let session = Session::new(NewSession { id, ticket, epoch: 0, principal, version, facts });
+        let session = Arc::new(session);
         let mut greeting = RawObject::default()
             .with("protocolVersion", version)
             .with("capabilities", capabilities(Era::Legacy))
@@ -53,6 +65,60 @@ impl Gateway {
             greeting.set("instructions", instructions);
         }
         Ok((session, greeting.into_raw()))
+    }
+
+    /// Adds a session. Those of the same principal that are removed for it stay removed: clients that reconnect to more
+    /// sessions than they may have would otherwise end each other's without end.
+    pub(super) fn add_session(&self, session: Arc<Session>) {
+        self.note_evicted(&self.sessions.insert(session));
+    }
+
+    fn note_evicted(&self, removed: &Removed) {
+        for session in &removed.evicted {
+            if let Some(ticket) = &session.ticket {
+                self.session_ids.end(&session.principal, ticket);
+            }
+        }
+    }
+
+    /// Rebuilds the session of an id that is not known any more, because the gateway was started again or the session was
+    /// idle. `None` unless it was issued to this principal, for this profile, and not ended.
+    #[cold]
+    pub(super) fn resume_session(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
+        let Resumable { ticket, version, capabilities } = self.session_ids.verify(id, principal)?;
+        self.session_ids.refresh();
+        let make = || {
+            if self.session_ids.is_ended(principal, &ticket) {
+                return None;
+            }
+            // Milliseconds: there are fewer restarts, streams and requests to one client than that.
+            let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+            let epoch = u64::try_from(epoch).unwrap_or(u64::MAX).max(1);
+            let facts = ClientFacts {
+                number: self.new_client(),
+                era: Era::Legacy,
+                capabilities,
+                questions: Arc::new(Questions::after(epoch)),
+                level: Arc::default(),
+            };
+            let (id, ticket, principal) = (id.to_owned(), Some(ticket), principal.clone());
+            Some(Arc::new(Session::new(NewSession { id, ticket, epoch, principal, version, facts })))
+        };
+        let (session, removed) = self.sessions.get_or_insert(id, principal, make)?;
+        self.note_evicted(&removed);
+        Some(session)
+    }
+
+    /// Ends a session for good, on behalf of its client.
+    pub(super) async fn end_session(&self, session: &Session) {
+        // Before it is removed: it could be resumed in between.
+        if let Some(ticket) = &session.ticket {
+            self.session_ids.end(&session.principal, ticket);
+        }
+        self.sessions.remove(&session.id);
+        if let Some(ticket) = &session.ticket {
+            self.session_ids.persist_end(&session.principal, ticket).await;
+        }
     }
 
     /// Hears what a client tells.

@@ -44,6 +44,11 @@ pub(crate) struct Questions {
 }
 
 impl Questions {
+    /// The same, whose numbers begin after that one: no answer to an earlier question is taken for one to a later.
+    pub(crate) fn after(number: u64) -> Self {
+        Self { count: AtomicU64::new(number), open: Mutex::default() }
+    }
+
     fn open(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,26 +153,28 @@ impl ClientLink {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = token;
     }
 
-    /// What the request came to, as the client is told it: where it failed for want of something that a modern client
-    /// cannot be asked, that is what it is told (2026-07-28, basic: `_meta`).
+    /// What the request came to, as the client is told it. If it failed after the server wanted something that the client
+    /// does not declare, the error names that capability (2026-07-28, basic: `_meta`).
     pub(crate) fn judge(&self, served: Served) -> Served {
         let lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(part) = lacking.filter(|_| self.facts.era == Era::Modern) else { return served };
-        let failed = served.as_ref().map_or_else(
-            |error| error.code != ENDING,
-            |result| {
-                result
-                    .object()
-                    .is_some_and(|result| result.get("isError").is_some_and(|flag| flag.get() == "true"))
-            },
-        );
-        if !failed {
-            return served;
+        let Some(part) = lacking else { return served };
+        match (served, self.facts.era) {
+            (Err(error), _) if error.code == ENDING => Err(error),
+            (Ok(result), _) if !is_error(&result) => Ok(result),
+            (_, Era::Modern) => {
+                let wanted = RawObject::default().with(part.clone(), RawObject::default());
+                let data = RawObject::default().with("requiredCapabilities", wanted);
+                let why = format!("the request needs `{part}` of its client");
+                Err(RpcError::new(MISSING_CAPABILITY, why).with_data(data))
+            }
+            (Err(mut error), Era::Legacy) => {
+                if !error.message.contains(&undeclared(&part)) {
+                    error.message = format!("{} ({})", error.message, undeclared(&part));
+                }
+                Err(error)
+            }
+            (Ok(result), Era::Legacy) => Ok(naming(result, &undeclared(&part))),
         }
-        let wanted = RawObject::default().with(part.clone(), RawObject::default());
-        let data = RawObject::default().with("requiredCapabilities", wanted);
-        Err(RpcError::new(MISSING_CAPABILITY, format!("the request needs `{part}` of its client"))
-            .with_data(data))
     }
 
     /// Whether the client says that it can be asked that.
@@ -181,6 +188,24 @@ impl ClientLink {
         }
         can
     }
+}
+
+/// Why a client is not asked.
+fn undeclared(part: &str) -> String {
+    format!("the client does not declare the capability `{part}`")
+}
+
+/// Whether a result is the failure of a tool.
+fn is_error(result: &RawJson) -> bool {
+    result.object().is_some_and(|result| result.get("isError").is_some_and(|flag| flag.get() == "true"))
+}
+
+/// The failure of a tool that says why. Most servers repeat what they were answered, and then it stays as it is.
+fn naming(result: RawJson, why: &str) -> RawJson {
+    let blocks = || result.object()?.get("content")?.decode::<Vec<RawJson>>().ok();
+    let Some(mut blocks) = blocks().filter(|_| !result.get().contains(why)) else { return result };
+    blocks.push(RawObject::default().with("type", "text").with("text", why).into_raw());
+    result.object().unwrap_or_default().with("content", RawJson::of(&blocks)).into_raw()
 }
 
 impl Caller for ClientLink {
@@ -237,7 +262,8 @@ impl Caller for ClientLink {
     fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
             if !self.can_be_asked(&method) {
-                return Err((CANNOT, format!("the client cannot be asked for `{method}`")));
+                let part = method.split('/').next().unwrap_or_default();
+                return Err((CANNOT, format!("cannot answer `{method}`: {}", undeclared(part))));
             }
             if self.facts.era == Era::Legacy {
                 return self.facts.questions.ask(self, &method, params.as_ref()).await;

@@ -111,6 +111,14 @@ fn notice(news: &News) -> (&'static str, Option<&RawJson>) {
     }
 }
 
+/// Tells a client that any list may have changed.
+pub(super) fn all_lists_changed() -> impl Iterator<Item = String> {
+    [News::Tools, News::Prompts, News::Resources].into_iter().map(|news| {
+        let (method, params) = notice(&news);
+        notification(method, params)
+    })
+}
+
 /// A piece of news as a legacy client is told it, where it wants to hear it.
 fn told_to(session: &Session, news: &News) -> Option<String> {
     let wanted = match news {
@@ -139,9 +147,7 @@ impl Gateway {
                 }
                 // Lists are what is missed most; to fetch them once too often does no harm.
                 Err(RecvError::Lagged(_)) => {
-                    for piece in [News::Tools, News::Prompts, News::Resources] {
-                        told_to(&session, &piece).into_iter().for_each(&tell);
-                    }
+                    all_lists_changed().for_each(&tell);
                 }
                 Err(RecvError::Closed) => return,
             }

@@ -23,6 +23,8 @@ mod portable;
 mod rounds;
 mod running;
 mod session;
+mod session_ids;
+mod session_record;
 mod streams;
 mod subscriptions;
 mod words;
@@ -51,6 +53,7 @@ pub use http::{Events, Reply};
 pub use methods::Handed;
 pub use outbox::Outbound;
 pub use portable::{NotPortable, portable};
+pub use session_record::SessionRecord;
 
 use self::level::Level;
 use self::link::{ClientFacts, ClientLink, Questions};
@@ -59,6 +62,7 @@ use self::methods::Method;
 use self::rounds::Rounds;
 use self::running::{Running, Served};
 use self::session::{Session, Sessions};
+use self::session_ids::SessionIds;
 use crate::connection::{INPUT_RESPONSES, REQUEST_STATE};
 use crate::era::{Era, client_info};
 use crate::listing::Offer;
@@ -74,6 +78,7 @@ const CUT: &str = "the gateway was stopped before this was done; what had begun 
 pub struct Gateway {
     backend: Arc<dyn Backend>,
     sessions: Sessions,
+    session_ids: SessionIds,
     rounds: Rounds,
     clients: AtomicU64,
     /// What no modern client has: questions that are open beside its requests, and a level that it set.
@@ -111,6 +116,7 @@ impl Gateway {
         Self {
             backend,
             sessions: Sessions::default(),
+            session_ids: SessionIds::new("", Arc::new(SessionRecord::in_memory())),
             rounds: Rounds::default(),
             clients: AtomicU64::new(1),
             never: Default::default(),
@@ -119,6 +125,14 @@ impl Gateway {
             ending: PerLane::with(CancellationToken::new),
             cut: AtomicUsize::new(0),
         }
+    }
+
+    /// The same, with sessions that can be resumed by whoever has that record. The profile's name keeps them apart from
+    /// those of other profiles.
+    #[must_use]
+    pub fn with_sessions(mut self, profile: &str, record: Arc<SessionRecord>) -> Self {
+        self.session_ids = SessionIds::new(profile, record);
+        self
     }
 
     /// How many sessions of legacy clients there are.

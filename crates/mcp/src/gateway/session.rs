@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -13,8 +13,9 @@ use tokio_util::sync::CancellationToken;
 use toolhub_core::{FastMap, RawJson};
 
 use super::budget::Principal;
-use super::event_log::EventLog;
+use super::event_log::{EventLog, StreamId};
 use super::link::ClientFacts;
+use super::session_record::Ticket;
 use super::subscriptions::{Subscription, Subscriptions};
 
 /// A session that nobody used for so long is forgotten.
@@ -28,6 +29,10 @@ const STREAMS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: String,
+    /// What its id is known by among the ended ones; `None` if it ends with the process.
+    pub(crate) ticket: Option<Ticket>,
+    /// 0 unless it was resumed: then the ids of its events and of requests to its client begin elsewhere than before.
+    epoch: u64,
     pub(crate) principal: Principal,
     /// The revision that was agreed on.
     pub(crate) version: &'static str,
@@ -55,8 +60,19 @@ impl State {
     }
 }
 
+/// What a session begins with.
+pub(crate) struct NewSession {
+    pub(crate) id: String,
+    pub(crate) ticket: Option<Ticket>,
+    pub(crate) epoch: u64,
+    pub(crate) principal: Principal,
+    pub(crate) version: &'static str,
+    pub(crate) facts: ClientFacts,
+}
+
 impl Session {
-    pub(crate) fn new(id: String, principal: Principal, version: &'static str, facts: ClientFacts) -> Self {
+    pub(crate) fn new(new: NewSession) -> Self {
+        let NewSession { id, ticket, epoch, principal, version, facts } = new;
         let state = State {
             used: Instant::now(),
             running: Vec::new(),
@@ -65,7 +81,12 @@ impl Session {
             logs: HashMap::new(),
         };
         let (closing, streams) = (CancellationToken::new(), AtomicU64::new(1));
-        Self { id, principal, version, facts, closing, state: Mutex::new(state), streams }
+        Self { id, ticket, epoch, principal, version, facts, closing, state: Mutex::new(state), streams }
+    }
+
+    /// Whether it was rebuilt from its id. Then its client has missed what was told meanwhile.
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.epoch != 0
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -100,7 +121,7 @@ impl Session {
         };
         // Whoever ends the session looks for what runs after it said so.
         if self.closing.is_cancelled() {
-            given_up.say();
+            given_up.say(Reason::SessionEnded);
         }
         Entered { session: Arc::clone(self), number, given_up }
     }
@@ -113,7 +134,7 @@ impl Session {
             let running: Vec<_> = state.running.iter().map(|(_, _, one)| Arc::clone(one)).collect();
             (running, std::mem::take(&mut state.watched))
         };
-        running.iter().for_each(|one| one.say());
+        running.iter().for_each(|one| one.say(Reason::SessionEnded));
         drop(Subscriptions::from(watched.into_values().collect::<Vec<_>>()));
     }
 
@@ -122,7 +143,7 @@ impl Session {
         let named =
             |(_, name, one): &(u64, RawJson, Arc<GivenUp>)| (name.get() == id.get()).then(|| Arc::clone(one));
         let running: Vec<_> = self.state().running.iter().filter_map(named).collect();
-        running.iter().for_each(|one| one.say());
+        running.iter().for_each(|one| one.say(Reason::Cancelled));
     }
 
     /// Keeps a subscription for as long as it lasts, unless it has one to the same resource.
@@ -149,7 +170,7 @@ impl Session {
     /// A new stream that can be taken up again.
     pub(crate) fn open_log(&self) -> Arc<EventLog> {
         let number = self.streams.fetch_add(1, Ordering::Relaxed);
-        let log = EventLog::new(number, &self.principal);
+        let log = EventLog::new(StreamId { epoch: self.epoch, number }, &self.principal);
         let mut state = self.state();
         if state.logs.len() >= STREAMS {
             let oldest = state.logs.keys().copied().filter(|number| *number != 0).min();
@@ -159,9 +180,12 @@ impl Session {
         log
     }
 
-    /// The stream of that number.
-    pub(crate) fn log(&self, number: u64) -> Option<Arc<EventLog>> {
-        self.state().logs.get(&number).cloned()
+    /// A stream by its id.
+    pub(crate) fn log(&self, stream: StreamId) -> Option<Arc<EventLog>> {
+        if stream.epoch != self.epoch {
+            return None;
+        }
+        self.state().logs.get(&stream.number).cloned()
     }
 
     /// The stream of what belongs to no request, and whether it is new.
@@ -170,7 +194,7 @@ impl Session {
         if let Some(log) = state.logs.get(&0).filter(|log| !log.is_over()) {
             return (Arc::clone(log), false);
         }
-        let log = EventLog::new(0, &self.principal);
+        let log = EventLog::new(StreamId { epoch: self.epoch, number: 0 }, &self.principal);
         state.logs.insert(0, Arc::clone(&log));
         (log, true)
     }
@@ -183,31 +207,52 @@ pub(crate) struct Entered {
     pub(crate) given_up: Arc<GivenUp>,
 }
 
-/// Whether a client gave a request up. Every request of a session has one, and whoever answers it waits for that.
+/// Why a request of a session is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// Its client sent `notifications/cancelled`. It gets no response (2025-11-25, basic/utilities/cancellation).
+    Cancelled,
+    /// The session ended.
+    SessionEnded,
+}
+
+/// Whether a request was given up, and why. Every request of a session has one, and whoever answers it waits for that.
 #[derive(Debug, Default)]
 pub(crate) struct GivenUp {
-    said: AtomicBool,
+    /// 0 while it is not; the first reason stays.
+    reason: AtomicU8,
     waiting: AtomicWaker,
 }
 
+const CANCELLED: u8 = 1;
+const SESSION_ENDED: u8 = 2;
+
 impl GivenUp {
-    fn say(&self) {
-        self.said.store(true, Ordering::Release);
+    fn say(&self, reason: Reason) {
+        let reason = match reason {
+            Reason::Cancelled => CANCELLED,
+            Reason::SessionEnded => SESSION_ENDED,
+        };
+        let _ = self.reason.compare_exchange(0, reason, Ordering::AcqRel, Ordering::Acquire);
         self.waiting.wake();
     }
 
-    fn is_said(&self) -> bool {
-        self.said.load(Ordering::Acquire)
+    fn reason(&self) -> Option<Reason> {
+        match self.reason.load(Ordering::Acquire) {
+            CANCELLED => Some(Reason::Cancelled),
+            SESSION_ENDED => Some(Reason::SessionEnded),
+            _ => None,
+        }
     }
 
     /// Waits until it is given up. One at a time waits for that.
-    pub(crate) async fn wait(&self) {
+    pub(crate) async fn wait(&self) -> Reason {
         poll_fn(|context| {
             // Looked at after whoever says it can find us.
             self.waiting.register(context.waker());
-            if self.is_said() { Poll::Ready(()) } else { Poll::Pending }
+            self.reason().map_or(Poll::Pending, Poll::Ready)
         })
-        .await;
+        .await
     }
 }
 
@@ -243,6 +288,14 @@ impl Open {
         gone.extend(self.by_id.extract_if(|_, one| one.is_idle()).map(|(_, one)| one));
     }
 
+    fn insert(&mut self, session: Arc<Session>) -> Removed {
+        let mut removed = Removed::default();
+        self.sweep(&mut removed.idle);
+        self.make_room(&session.principal, &mut removed.evicted);
+        self.by_id.insert(session.id.clone(), session);
+        removed
+    }
+
     /// Removes the sessions of a principal that were not used for longest, until it may have another. Those of others
     /// stay.
     fn make_room(&mut self, principal: &Principal, gone: &mut Vec<Arc<Session>>) {
@@ -257,26 +310,65 @@ impl Open {
     }
 }
 
+/// Sessions that were removed when another was added.
+#[derive(Debug, Default)]
+pub(crate) struct Removed {
+    /// Nobody had used them for long. They may be resumed.
+    idle: Vec<Arc<Session>>,
+    /// Their principal had too many.
+    pub(crate) evicted: Vec<Arc<Session>>,
+}
+
+impl Removed {
+    fn close(&self) {
+        self.idle.iter().chain(&self.evicted).for_each(|one| one.close());
+    }
+}
+
 impl Sessions {
     fn all(&self) -> MutexGuard<'_, Open> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a session; those that were removed for it.
-    pub(crate) fn insert(&self, session: Arc<Session>) -> Vec<Arc<Session>> {
-        let (mut gone, mut all) = (Vec::new(), self.all());
-        all.sweep(&mut gone);
-        all.make_room(&session.principal, &mut gone);
-        all.by_id.insert(session.id.clone(), session);
+    /// Adds a session; those that were removed.
+    pub(crate) fn insert(&self, session: Arc<Session>) -> Removed {
+        let mut all = self.all();
+        let removed = all.insert(session);
         drop(all);
-        gone.iter().for_each(|one| one.close());
-        gone
+        removed.close();
+        removed
     }
 
     /// The session of that id, where it is this principal's.
     pub(crate) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
         let found = self.all().by_id.get(id).filter(|one| one.principal == *principal).cloned()?;
         found.touch().then_some(found)
+    }
+
+    /// The session of that id, made by `make` if there is none, or none that can be used still. `None` if `make` makes none.
+    /// It is called with the sessions locked: whoever ends a session notes that before it removes it here.
+    pub(crate) fn get_or_insert(
+        &self,
+        id: &str,
+        principal: &Principal,
+        make: impl FnOnce() -> Option<Arc<Session>>,
+    ) -> Option<(Arc<Session>, Removed)> {
+        let mut all = self.all();
+        if let Some(found) = all.by_id.get(id) {
+            if found.principal != *principal {
+                return None;
+            }
+            if found.touch() {
+                return Some((Arc::clone(found), Removed::default()));
+            }
+        }
+        let idle = all.by_id.remove(id);
+        let made = make();
+        let mut removed = made.as_ref().map(|made| all.insert(Arc::clone(made))).unwrap_or_default();
+        drop(all);
+        removed.idle.extend(idle);
+        removed.close();
+        Some((made?, removed))
     }
 
     /// Ends a session.
@@ -305,7 +397,12 @@ mod tests {
             questions: Arc::default(),
             level: Arc::default(),
         };
-        Arc::new(Session::new(id.to_owned(), Principal::new("ann"), "2025-11-25", facts))
+        with(id, Principal::new("ann"), facts)
+    }
+
+    fn with(id: &str, principal: Principal, facts: ClientFacts) -> Arc<Session> {
+        let (id, version) = (id.to_owned(), "2025-11-25");
+        Arc::new(Session::new(NewSession { id, ticket: None, epoch: 0, principal, version, facts }))
     }
 
     #[test]
@@ -316,25 +413,24 @@ mod tests {
         // A client that names two requests the same means both.
         let same = session.enter(&id);
         session.cancel(&id);
-        assert!(same.given_up.is_said());
+        assert_eq!(same.given_up.reason(), Some(Reason::Cancelled));
         drop(same);
-        assert!(other.given_up.is_said() && !one.given_up.is_said());
+        assert_eq!((other.given_up.reason(), one.given_up.reason()), (Some(Reason::Cancelled), None));
         session.close();
-        assert!(one.given_up.is_said() && session.enter(&id).given_up.is_said());
+        assert_eq!(other.given_up.reason(), Some(Reason::Cancelled), "the first reason stays");
+        assert_eq!(one.given_up.reason(), Some(Reason::SessionEnded));
+        assert_eq!(session.enter(&id).given_up.reason(), Some(Reason::SessionEnded));
     }
 
     #[tokio::test]
     async fn another_session_ends_the_oldest_of_the_same_principal_alone() {
         let principals = Principals::new(Limits { sessions: 2, ..Limits::default() });
         let (ann, bob) = (principals.named("ann"), principals.named("bob"));
-        let of = |id: &str, who: &Principal| {
-            let facts = session("any").facts.clone();
-            Arc::new(Session::new(id.to_owned(), who.clone(), "2025-11-25", facts))
-        };
+        let of = |id: &str, who: &Principal| with(id, who.clone(), session("any").facts.clone());
         let sessions = Sessions::default();
-        assert!(sessions.insert(of("bob", &bob)).is_empty());
+        assert!(sessions.insert(of("bob", &bob)).evicted.is_empty());
         for number in 0..10 {
-            let gone = sessions.insert(of(&number.to_string(), &ann));
+            let gone = sessions.insert(of(&number.to_string(), &ann)).evicted;
             assert_eq!(gone.len(), usize::from(number >= 2));
             assert!(gone.iter().all(|one| one.principal == ann && one.closing.is_cancelled()));
         }
@@ -351,12 +447,31 @@ mod tests {
         let heard = listening.own_log().0.read(0);
         tokio::time::advance(IDLE).await;
         assert!(sessions.get("silent", &ann).is_none());
-        let gone = sessions.insert(session("new"));
+        let gone = sessions.insert(session("new")).idle;
         assert_eq!(gone.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), ["silent"]);
         drop(heard);
         tokio::time::advance(IDLE / 2).await;
         assert!(sessions.get("listening", &ann).is_some());
         tokio::time::advance(IDLE).await;
         assert!(sessions.get("listening", &ann).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_is_made_again_only_if_it_cannot_be_used() {
+        let (sessions, ann) = (Sessions::default(), Principal::new("ann"));
+        let first = session("s");
+        sessions.insert(Arc::clone(&first));
+        let never = || -> Option<Arc<Session>> { panic!("it is there") };
+        let (found, _) = sessions.get_or_insert("s", &ann, never).unwrap();
+        assert!(Arc::ptr_eq(&found, &first));
+        let bob = Principal::new("bob");
+        assert!(sessions.get_or_insert("s", &bob, || panic!("it is not bob's")).is_none());
+        tokio::time::advance(IDLE).await;
+        assert!(sessions.get("s", &ann).is_none());
+        let (again, _) = sessions.get_or_insert("s", &ann, || Some(session("s"))).unwrap();
+        assert!(!Arc::ptr_eq(&again, &first) && first.closing.is_cancelled() && sessions.len() == 1);
+        // One that was ended is not made.
+        tokio::time::advance(IDLE).await;
+        assert!(sessions.get_or_insert("s", &ann, || None).is_none() && sessions.len() == 0);
     }
 }

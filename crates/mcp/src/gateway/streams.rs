@@ -11,12 +11,12 @@ use super::Gateway;
 use super::backend::{News, RpcError};
 use super::budget::{Permit, Principal};
 use super::event_log::{ALIVE, EventLog, KEEP_ALIVE, event};
-use super::http::{Events, Reply, given_up, status_of};
+use super::http::{Events, Reply, session_ended, status_of};
 use super::listen::{ListenPermits, Wanted, farewell};
 use super::message::{one_line, refusal, response};
 use super::rounds::About;
 use super::running::{Running, Step};
-use super::session::Entered;
+use super::session::{Entered, Reason};
 use super::subscriptions::Subscriptions;
 
 /// A client that lost its stream may come again for so long before its request is given up.
@@ -137,8 +137,14 @@ pub(super) async fn pump(log: Arc<EventLog>, mut running: Running, entered: Ente
     loop {
         let step = tokio::select! {
             step = running.step() => step,
-            () = entered.given_up.wait() => {
-                log.push(&refusal(Some(&running.id), &given_up()));
+            reason = entered.given_up.wait() => {
+                match reason {
+                    Reason::SessionEnded => {
+                        log.push(&refusal(Some(&running.id), &session_ended()));
+                    }
+                    // There is nothing left to resume.
+                    Reason::Cancelled => log.discard(),
+                }
                 break;
             }
             () = log.abandoned(GRACE) => break,

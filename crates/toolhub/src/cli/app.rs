@@ -9,7 +9,7 @@ use tokio::sync::{OnceCell, oneshot};
 use tokio_util::sync::CancellationToken;
 use toolhub::settings::{ConfigError, Places};
 use toolhub::trust::RunTrust;
-use toolhub::{BuildError, Hub};
+use toolhub::{BuildError, Hub, Tidings};
 use toolhub_core::lang::Text;
 use toolhub_core::{Lang, RawJson, RawObject, Say};
 use toolhub_engine::suspicion::visible;
@@ -29,6 +29,8 @@ pub(crate) struct App {
     interrupt: CancellationToken,
     /// Whether it was said what is not used.
     noticed: AtomicBool,
+    /// Whether servers are only listed.
+    lists: AtomicBool,
 }
 
 impl App {
@@ -36,7 +38,15 @@ impl App {
         let screen = Arc::new(Screen::new(&global, lang));
         let live = Arc::new(Live::new(Arc::clone(&screen)));
         let (hub, interrupt) = (OnceCell::new(), CancellationToken::new());
-        Self { global, screen, live, hub, interrupt, noticed: AtomicBool::new(false) }
+        Self {
+            global,
+            screen,
+            live,
+            hub,
+            interrupt,
+            noticed: AtomicBool::new(false),
+            lists: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn lang(&self) -> Lang {
@@ -79,11 +89,21 @@ impl App {
         }
     }
 
+    /// Servers will be listed and not called. They are told of the same capabilities as by `serve`, since some offer certain tools
+    /// only to clients with sampling, elicitation or roots, and lists are kept for all. A call declares nothing: nobody here
+    /// answers the requests of servers.
+    pub(crate) fn only_lists(&self) {
+        self.lists.store(true, Ordering::Relaxed);
+    }
+
     /// The hub, built when it is first needed.
     pub(crate) async fn hub(&self) -> Result<&Hub, BuildError> {
         self.hub
             .get_or_try_init(|| async {
                 let mut builder = Hub::builder().places(self.places()?).one_shot();
+                if self.lists.load(Ordering::Relaxed) {
+                    builder = builder.handler(Arc::new(Tidings::default()));
+                }
                 if self.global.trace || self.global.verbose > 0 {
                     builder =
                         builder.listen(Arc::new(Trace::new(Arc::clone(&self.screen), self.global.trace)));

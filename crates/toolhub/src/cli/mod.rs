@@ -94,6 +94,9 @@ pub(crate) async fn run(args: Vec<OsString>) -> ExitCode {
 }
 
 async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
+    if matches!(command, Some(Command::Tools(_) | Command::Servers(_) | Command::Doctor(_))) {
+        app.only_lists();
+    }
     match command {
         None => start::run(app),
         Some(Command::Ask(args)) => ask::run(app, args).await,

@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use toolhub_core::{Lang, ServerId};
 use toolhub_mcp::Offer;
-use toolhub_mcp::gateway::{Gateway, News};
+use toolhub_mcp::gateway::{Gateway, News, SessionRecord};
 
 pub use tidings::Tidings;
 
@@ -59,6 +59,10 @@ impl Gateways {
         settings.entry(DEFAULT_PROFILE.to_owned()).or_default();
         let (offers, settled) = (Arc::new(OfferBook::new(Arc::clone(&hub))), watch::Sender::new(false));
         let (tasks, watches) = (Arc::<TaskOwners>::default(), Arc::<Watches>::default());
+        let record = Arc::new(match hub.has_store() {
+            true => SessionRecord::in_folder(&hub.places().home),
+            false => SessionRecord::in_memory(),
+        });
         let profiles = settings
             .into_iter()
             .map(|(name, profile)| {
@@ -70,7 +74,9 @@ impl Gateways {
                     watches: Arc::clone(&watches),
                 };
                 let backend = Arc::new(HubBackend::new(Arc::clone(&hub), profile, parts, lang));
-                let gateway = Arc::new(Gateway::new(Arc::clone(&backend) as _));
+                let gateway =
+                    Gateway::new(Arc::clone(&backend) as _).with_sessions(&name, Arc::clone(&record));
+                let gateway = Arc::new(gateway);
                 (name, (backend, gateway))
             })
             .collect();

@@ -60,7 +60,8 @@ async fn cancelled_subscribe_takes_no_subscription_of_another_with_it() {
             assert!(bob.ask("1", SUBSCRIBE, ONE).await.last().result.is_some());
         };
         let (subscribed, ()) = tokio::join!(ann.ask("7", SUBSCRIBE, ONE), cancelling);
-        assert_eq!(subscribed.last().result.is_some(), pause == 1_000, "{pause} {subscribed:?}");
+        let answered = subscribed.messages.iter().any(|message| message.result.is_some());
+        assert_eq!(answered, pause == 1_000, "{pause} {subscribed:?}");
         for _ in 0..2 {
             assert!(ann.ask("8", UNSUBSCRIBE, ONE).await.last().result.is_some());
         }

@@ -194,7 +194,7 @@ async fn sessions_and_streams_belong_to_their_principal() {
     };
     // Ann's session with Bob's token, and Ann's stream in Bob's session.
     assert_eq!(resume(&ann, &tokens[1]).send().await.unwrap().status(), 404);
-    assert_eq!(resume(&bob, &tokens[1]).send().await.unwrap().status(), 404);
+    assert_eq!(resume(&bob, &tokens[1]).send().await.unwrap().status(), 405);
     let mut posing = bob.clone();
     posing.set("mcp-session-id", ann.session());
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}"#;

@@ -97,8 +97,24 @@ impl RawClient {
         Self::with_token(url, era, None).await
     }
 
+    /// A legacy client of that revision, with these capabilities.
+    pub(crate) async fn legacy_with(url: &str, revision: &'static str, capabilities: Value) -> Self {
+        let mut client = Self::before_greeting(url, Era::Legacy, None);
+        client.capabilities = capabilities;
+        client.greet(revision).await;
+        client
+    }
+
     /// The same with a token.
     pub(crate) async fn with_token(url: &str, era: Era, token: Option<&str>) -> Self {
+        let mut client = Self::before_greeting(url, era, token);
+        if era == Era::Legacy {
+            client.greet(LEGACY).await;
+        }
+        client
+    }
+
+    fn before_greeting(url: &str, era: Era, token: Option<&str>) -> Self {
         let mut headers = HeaderMap::new();
         let mut put = |name: &'static str, value: &str| {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
@@ -109,29 +125,18 @@ impl RawClient {
             put("authorization", &format!("Bearer {token}"));
         }
         let capabilities = json!({"elicitation": {"form": {}}, "sampling": {}});
-        let mut client = Self {
-            url: url.to_owned(),
-            era,
-            http: http().clone(),
-            headers,
-            capabilities,
-            meta: String::new(),
-        };
-        if era == Era::Legacy {
-            client.greet().await;
-        }
-        client
+        Self { url: url.to_owned(), era, http: http().clone(), headers, capabilities, meta: String::new() }
     }
 
-    async fn greet(&mut self) {
+    async fn greet(&mut self, revision: &'static str) {
         let info = json!({"name": "raw", "version": "1"});
         let params =
-            json!({"protocolVersion": LEGACY, "capabilities": self.capabilities, "clientInfo": info});
+            json!({"protocolVersion": revision, "capabilities": self.capabilities, "clientInfo": info});
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
         let response = self.post(hello.to_string()).send().await.unwrap();
         let session = response.headers()["mcp-session-id"].clone();
         self.headers.insert("mcp-session-id", session);
-        self.headers.insert("mcp-protocol-version", HeaderValue::from_static(LEGACY));
+        self.headers.insert("mcp-protocol-version", HeaderValue::from_static(revision));
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         assert_eq!(self.post(ready.to_string()).send().await.unwrap().status(), 202);
     }
@@ -141,15 +146,39 @@ impl RawClient {
         self.headers["mcp-session-id"].to_str().unwrap()
     }
 
+    /// A GET of the endpoint, which opens or resumes a stream; not yet sent.
+    pub(crate) fn get(&self) -> RequestBuilder {
+        self.http.request(Method::GET, &self.url).headers(self.headers.clone())
+    }
+
+    /// Where it sends its messages.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A DELETE of its session; not yet sent.
+    pub(crate) fn delete(&self) -> RequestBuilder {
+        self.http.request(Method::DELETE, &self.url).headers(self.headers.clone())
+    }
+
     /// Ends its session.
     pub(crate) async fn end(&self) {
-        let ended = self.http.request(Method::DELETE, &self.url).headers(self.headers.clone()).send().await;
-        assert!(ended.unwrap().status().is_success());
+        assert!(self.delete().send().await.unwrap().status().is_success());
+    }
+
+    /// Goes on at another address, with what it has.
+    pub(crate) fn move_to(&mut self, url: &str) {
+        url.clone_into(&mut self.url);
     }
 
     /// Comes with another session, or with another token.
     pub(crate) fn set(&mut self, name: &'static str, value: &str) {
         self.headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
+    }
+
+    /// Declares other capabilities, as a modern client does with each request.
+    pub(crate) fn declare(&mut self, capabilities: Value) {
+        self.capabilities = capabilities;
     }
 
     /// Says that too in `_meta`: members of an object, as text.
@@ -225,7 +254,7 @@ impl RawClient {
     /// Opens the stream of what belongs to no request, and hears that it is open.
     pub(crate) async fn listen(&self) -> Stream {
         let request = match self.era {
-            Era::Legacy => self.http.request(Method::GET, &self.url).headers(self.headers.clone()),
+            Era::Legacy => self.get(),
             Era::Modern => {
                 let wanted = r#""notifications":{"toolsListChanged":true,"promptsListChanged":true}"#;
                 self.request("\"listen\"", "subscriptions/listen", wanted)
@@ -283,6 +312,25 @@ impl Stream {
     /// The id of the last event.
     pub(crate) fn place(&self) -> &str {
         &self.place
+    }
+
+    /// Reads on until it breaks off or ends; whether it broke off.
+    pub(crate) async fn is_broken(&mut self) -> bool {
+        loop {
+            match self.response.chunk().await {
+                Ok(Some(_)) => {}
+                Ok(None) => return false,
+                Err(_) => return true,
+            }
+        }
+    }
+
+    /// All that was received so far and is still to come, as it was sent.
+    pub(crate) async fn rest(mut self) -> String {
+        while let Some(chunk) = self.response.chunk().await.unwrap() {
+            self.read.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+        self.read
     }
 
     /// The data of the next event.

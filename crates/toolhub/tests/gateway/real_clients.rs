@@ -10,8 +10,9 @@
 //! | rmcp 3.8 (`rust_sdk.rs`) | both | both | has no such transport |
 //! | inspector 2.12.0 | takes `--stdio` for its own | both | legacy |
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use toolhub_testkit::CommandLine;
@@ -20,7 +21,7 @@ use toolhub_testkit::scripted::{Journal, Script};
 use crate::serving::{PATIENCE, Serving, cancelled_calls, fixture, holding, hub};
 
 /// The folder with the peers.
-fn peers() -> PathBuf {
+pub(crate) fn peers() -> PathBuf {
     let named = std::env::var_os("TOOLHUB_PEERS").map(PathBuf::from);
     let beside = || std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("peers");
     let folder = named.unwrap_or_else(beside);
@@ -238,6 +239,36 @@ fn the_typescript_sdks_in_both_eras_over_all_three() {
     let mut node = Command::new("node");
     node.arg(script("typescript_sdk.mjs")).arg(peers().join("typescript-sdk/node_modules"));
     check("TypeScript SDK", &mut node, &BOTH_OVER_ALL);
+}
+
+/// Has a client call a tool, starts the gateway again, and has it call once more: it does not begin anew by itself.
+fn check_restart(who: &str, client: &mut Command) {
+    let mut cli = hub("[profiles.default]\nexpose = \"all\"\n");
+    cli.entry("fixture", fixture());
+    let serving = Serving::start(cli);
+    let client = with_place(client.arg(serving.url()), serving.cli());
+    let mut child = client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert_eq!(said.next().as_deref(), Some("ready"), "{who}");
+    let serving = serving.restart();
+    writeln!(child.stdin.take().unwrap(), "back").unwrap();
+    let report: Value = serde_json::from_str(&said.next().unwrap_or_default()).unwrap_or_default();
+    assert!(child.wait().unwrap().success(), "{who}: {report} {}", serving.words());
+    assert!(report["tools"].as_array().unwrap().contains(&json!("greet")), "{who}: {report}");
+    let expected = json!({"before": "Hello, before!", "after": "Hello, after!", "tools": report["tools"]});
+    assert_eq!(report, expected, "{who}");
+}
+
+#[test]
+fn the_python_sdk_goes_on_after_a_restart() {
+    check_restart("Python SDK", &mut python("python-sdk", "python_sdk_restart.py"));
+}
+
+#[test]
+fn the_typescript_sdk_goes_on_after_a_restart() {
+    let mut node = Command::new("node");
+    node.arg(script("typescript_sdk_restart.mjs")).arg(peers().join("typescript-sdk/node_modules"));
+    check_restart("TypeScript SDK", &mut node);
 }
 
 /// The command line of the inspector: it is no more than list and call, and a question to it stays unanswered.

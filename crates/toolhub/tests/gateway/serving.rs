@@ -97,6 +97,21 @@ impl Serving {
         Self { child, root, cli: Some(cli), killed: false }
     }
 
+    /// Kills it and starts it again, at the same address and with the same files.
+    pub(crate) fn restart(self) -> Self {
+        let address = self.root.strip_prefix("http://").unwrap().to_owned();
+        let cli = self.kill();
+        let command = cli.command(&["serve", "--json", "--bind", &address]);
+        Self::run(cli, command)
+    }
+
+    /// The same; the connections of this test notice that theirs are closed.
+    pub(crate) async fn restarted(self) -> Self {
+        let serving = self.restart();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        serving
+    }
+
     /// Kills it, as the system would; what it had in its folder is left.
     pub(crate) fn kill(mut self) -> CommandLine {
         self.killed = true;

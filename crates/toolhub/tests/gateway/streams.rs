@@ -1,10 +1,153 @@
-//! The streams of legacy clients: taken up again where they broke off, and each message told once.
+//! The streams of legacy clients: taken up again where they broke off, each message told once, and nothing sent that older
+//! revisions do not know.
 
-use serde_json::json;
-use toolhub_testkit::scripted::Script;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolhub_testkit::scripted::{Journal, Script};
 
 use crate::raw_client::{Era, RawClient, Stream, http};
-use crate::serving::Serving;
+use crate::serving::{PATIENCE, Serving, await_cancelled, cancelled_calls, holding, hub};
+
+/// The legacy revisions, and whether clients of each know events with empty data (2025-11-25, transports).
+const REVISIONS: [(&str, bool); 4] =
+    [("2024-11-05", false), ("2025-03-26", false), ("2025-06-18", false), ("2025-11-25", true)];
+
+fn cancel(id: &Value) -> String {
+    json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}).to_string()
+}
+
+/// Clients of revisions before 2025-11-25 parse the data of each event as JSON.
+#[tokio::test]
+async fn sends_events_with_empty_data_to_no_client_before_2025_11_25() {
+    let told = json!([{"progress": {"progress": 1}}, {"text": "done"}]);
+    let mut serving = Serving::before(&Script::both().plain_tool("tell").on("tools/call:tell", told), "");
+    let mut listening = Vec::new();
+    for (revision, primed) in REVISIONS {
+        let client = RawClient::legacy_with(&serving.url(), revision, json!({})).await;
+        let call = client.request("1", "tools/call", r#""name":"tell","arguments":{}"#);
+        let answered = Stream::open(call).await.rest().await;
+        assert_eq!(has_empty_data(&answered), primed, "POST {revision}: {answered}");
+        assert!(answered.contains("done"), "POST {revision}: {answered}");
+        listening.push((revision, primed, Stream::open(client.get()).await));
+    }
+    let mut old = Stream::open(http().get(format!("{}/sse", serving.root))).await;
+    assert!(old.data().await.unwrap().starts_with("/messages"));
+    serving.terminate();
+    for (revision, primed, stream) in listening {
+        let heard = stream.rest().await;
+        assert_eq!(has_empty_data(&heard), primed, "GET {revision}: {heard}");
+    }
+    let heard = old.rest().await;
+    assert!(!has_empty_data(&heard), "/sse: {heard}");
+    assert_eq!(serving.ended().await, Some(0), "{}", serving.words());
+}
+
+fn has_empty_data(events: &str) -> bool {
+    events.lines().filter_map(|line| line.strip_prefix("data:")).any(|data| data.trim().is_empty())
+}
+
+/// The stream of a cancelled request ends without a response, and cannot be resumed; one that had not begun is empty. The
+/// calls at the server are cancelled.
+#[tokio::test]
+async fn cancelled_request_of_a_session_gets_no_response() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let script = holding(&journal).plain_tool("silent").on("tools/call:silent", json!([{"ignore": true}]));
+    let serving = Serving::before(&script, "");
+    for (number, (revision, _)) in REVISIONS.into_iter().enumerate() {
+        let client = RawClient::legacy_with(&serving.url(), revision, json!({})).await;
+        let call = |id: &str, tool: &str| {
+            client.request(id, "tools/call", &format!(r#""name":"{tool}","arguments":{{}}"#))
+        };
+        let mut held = Stream::open(call("1", "hold")).await;
+        held.until("notifications/progress").await;
+        let place = held.place().to_owned();
+        let cancelling = async {
+            let all = move |seen: &Journal| sent_calls(seen) >= 2 * number + 2;
+            Journal::read(&journal).wait_for_async(all, PATIENCE).await;
+            for id in [json!(1), json!("two")] {
+                assert_eq!(client.post(cancel(&id)).send().await.unwrap().status(), 202);
+            }
+        };
+        let (silent, ()) = tokio::join!(call("\"two\"", "silent").send(), cancelling);
+        let rest = held.rest().await;
+        assert!(!rest.contains("data:"), "{revision}: {rest}");
+        let silent = silent.unwrap();
+        assert!(
+            silent.status() == 200 && silent.headers()["content-type"] == "text/event-stream",
+            "{silent:?}"
+        );
+        assert_eq!(silent.text().await.unwrap(), "", "{revision}");
+        await_cancelled(&journal, 2 * number + 2).await;
+        // A client that takes the end of the stream for a lost connection is told that there is nothing to resume.
+        let resumed = client.get().header("last-event-id", &place).send().await.unwrap();
+        assert_eq!(resumed.status(), 405, "{revision}");
+        assert_eq!(client.ask("3", "ping", "").await.result(), "{}", "{revision}");
+    }
+}
+
+fn sent_calls(journal: &Journal) -> usize {
+    journal.count_method("tools/call")
+}
+
+/// A batch is answered without the requests of it that were cancelled.
+#[tokio::test]
+async fn cancelled_request_of_a_batch_gets_no_response() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let serving = Serving::before(&holding(&journal), "");
+    let client = RawClient::legacy_with(&serving.url(), "2025-03-26", json!({})).await;
+    let hold = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "hold"}});
+    let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
+    for (count, (batch, expected)) in [
+        (json!([hold, ping]), json!([{"jsonrpc": "2.0", "id": 2, "result": {}}]).to_string()),
+        (json!([hold]), String::new()),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let cancelling = async {
+            let running = move |seen: &Journal| sent_calls(seen) > count;
+            Journal::read(&journal).wait_for_async(running, PATIENCE).await;
+            client.post(cancel(&json!(1))).send().await.unwrap();
+        };
+        let (answer, ()) = tokio::join!(client.post(batch.to_string()).send(), cancelling);
+        let answer = answer.unwrap();
+        assert_eq!((answer.status().as_u16(), answer.text().await.unwrap()), (200, expected));
+        await_cancelled(&journal, count + 1).await;
+    }
+}
+
+#[test]
+fn cancelled_request_over_stdio_gets_no_response() {
+    let mut cli = hub("");
+    let journal = cli.folder().join("journal");
+    cli.server("s", &holding(&journal));
+    let mut child = cli.command(&["serve", "--stdio"]).stdin(Stdio::piped()).spawn().unwrap();
+    let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let client = json!({"name": "raw", "version": "1"});
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+    let call = json!({"name": "hold", "arguments": {}});
+    for (id, method, params) in [(1, "initialize", hello), (2, "tools/call", call)] {
+        writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+            .unwrap();
+    }
+    let mut seen = Journal::read(&journal);
+    seen.wait_for(|seen| sent_calls(seen) == 1, PATIENCE);
+    writeln!(input, "{}", cancel(&json!(2))).unwrap();
+    seen.wait_for(|seen| cancelled_calls(seen) == 1, PATIENCE);
+    writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": 3, "method": "ping"})).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    drop(input);
+    let lines: Vec<Value> =
+        BufReader::new(output).lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
+    let ids: Vec<&Value> = lines.iter().filter_map(|line| line.get("id")).collect();
+    assert_eq!(ids, [&json!(1), &json!(3)], "{lines:?}");
+    assert!(child.wait().unwrap().success());
+}
 
 /// A client loses its stream in the middle of a call, and hears the rest on another.
 #[tokio::test]
@@ -41,7 +184,7 @@ async fn a_stream_that_broke_off_is_taken_up_again() {
     let theft =
         http().get(serving.url()).header("accept", "text/event-stream").header("last-event-id", &place);
     let theft = theft.header("mcp-session-id", thief.session()).send().await.unwrap();
-    assert_eq!(theft.status(), 404);
+    assert_eq!(theft.status(), 405);
 }
 
 /// A client that opens a second stream hears on that one alone, and not what it has heard.

@@ -1,0 +1,16 @@
+// The command line of the MCP inspector.
+import { execFileSync } from "node:child_process";
+import { installed, message, run, tool } from "./harness.mjs";
+
+const launcher = `${installed}/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js`;
+
+await run(async (command, args) => {
+    const inspect = (...method) => {
+        const words = [launcher, "--cli", command, ...args, "--transport", "stdio", ...method];
+        return JSON.parse(execFileSync("node", words, { encoding: "utf8", maxBuffer: 1 << 28 }));
+    };
+    const { tools } = inspect("--method", "tools/list");
+    const values = Object.entries(message).map(([name, value]) => `${name}=${value}`);
+    const result = inspect("--method", "tools/call", "--tool-name", tool, "--tool-arg", ...values);
+    return [tools.map(({ name }) => name), result];
+});

@@ -1,0 +1,99 @@
+//! Tool definitions that strict clients reject, as the script of a server: a fixed set, and combinations drawn at random.
+use serde_json::{Value, json};
+
+/// Combinations that are drawn.
+const DRAWN: usize = 40;
+/// The most oddities in one definition.
+const MAX_ODDITIES: u64 = 3;
+
+/// The script of a server with hostile definitions, and the tool `plain`, which is sound.
+pub(super) fn script(seed: u64) -> Value {
+    let mut random = Random(seed | 1);
+    let mut tools = vec![json!({"name": "plain", "inputSchema": {"type": "object"}})];
+    let fixed = fixed();
+    tools.extend(fixed.iter().enumerate().map(|(index, odd)| tool(&format!("odd_{index}"), &[odd])));
+    for index in 0..DRAWN {
+        let count = 1 + random.below(MAX_ODDITIES);
+        let picks: Vec<&Value> =
+            (0..count).map(|_| &fixed[random.below(fixed.len() as u64) as usize]).collect();
+        tools.push(tool(&format!("drawn_{index}"), &picks));
+    }
+    json!({"era": "legacy", "tools": tools})
+}
+
+/// A sound definition with these members instead of its own.
+fn tool(name: &str, odd: &[&Value]) -> Value {
+    let mut tool = json!({"name": name, "description": name, "inputSchema": {"type": "object"}});
+    for (key, value) in odd.iter().filter_map(|odd| odd.as_object()).flatten() {
+        tool[key] = value.clone();
+    }
+    tool
+}
+
+fn fixed() -> Vec<Value> {
+    let input = |schema: Value| json!({ "inputSchema": schema });
+    let output = |schema: Value| json!({ "outputSchema": schema });
+    let deep = (0..200).fold(json!({"type": "string"}), |inner, _| json!({"type": "array", "items": inner}));
+    vec![
+        // Schemas of arguments.
+        input(Value::Null),
+        input(json!(true)),
+        input(json!("object")),
+        input(json!({})),
+        input(json!({"properties": {"a": {"type": "string"}}})),
+        input(json!({"type": "string"})),
+        input(json!({"type": ["object", "null"]})),
+        input(json!({"type": "object", "properties": {"a": true}})),
+        input(json!({"type": "object", "properties": {"a": "string"}})),
+        input(json!({"type": "object", "properties": []})),
+        input(json!({"type": "object", "required": "a"})),
+        input(json!({"type": "object", "required": null})),
+        input(json!({"type": "object", "properties": {"a": {"type": "any"}}})),
+        input(json!({"type": "object", "properties": {"a": {"type": "array"}}})),
+        input(json!({"type": "object", "properties": {"a": {"enum": []}}})),
+        input(json!({"type": "object", "properties": {"": {"type": "string"}, "a b": {}, "$": {}}})),
+        input(json!({"type": "object", "properties": {"a": {"pattern": "("}}})),
+        input(json!({"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}})),
+        input(json!({"type": "object", "properties": {"a": {"$ref": "https://example.invalid/x"}}})),
+        input(json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}},
+            "$defs": {"x": {"$ref": "#/$defs/y"}, "y": {"$ref": "#/$defs/x"}}})),
+        input(json!({"type": "object", "properties": {"a": {"$ref": "#"}}})),
+        input(json!({"type": "object", "properties": {"a": deep}})),
+        // Schemas of results.
+        output(json!({"type": "array"})),
+        output(json!({"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}})),
+        output(json!({"type": "object", "$ref": "https://example.invalid/x"})),
+        output(json!({"type": "object", "properties": {"a": {"pattern": "("}}})),
+        output(json!({"type": "object", "properties": {"a": {"type": "any"}}})),
+        output(json!({"$id": "same", "type": "object"})),
+        output(json!({"$id": "same", "type": "object", "title": "x"})),
+        // Texts.
+        json!({"description": "long ".repeat(200_000)}),
+        json!({"description": ["a"]}),
+        json!({"title": 3, "description": null}),
+        // Names.
+        json!({"name": "same name"}),
+        json!({"name": "same_name"}),
+        json!({"name": ""}),
+        json!({"name": 3}),
+        json!({"name": "odd/\u{fc}{}<>\u{202e}"}),
+        json!({"name": "odd_".repeat(100)}),
+        // Hints and other members.
+        json!({"annotations": {"readOnlyHint": "yes", "destructiveHint": null, "title": {}}}),
+        json!({"annotations": []}),
+        json!({"icons": [{"src": 3}, "x"]}),
+        json!({"_meta": "x", "execution": {"taskSupport": "maybe"}}),
+    ]
+}
+
+/// xorshift64: the same definitions for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}

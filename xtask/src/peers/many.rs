@@ -11,7 +11,7 @@ mod rpc;
 mod server_check;
 
 use std::{
-    fs,
+    fs::{self, File},
     path::PathBuf,
     sync::atomic::{AtomicUsize, Ordering},
     thread,
@@ -89,6 +89,8 @@ struct Context<'a> {
     /// Homes and configurations of this run; removed at its begin.
     folder: PathBuf,
     seed: u64,
+    /// Held for the run: another one would remove its folder.
+    _lock: File,
 }
 
 /// The entries marked `few`, as a step of `cargo xtask test`.
@@ -136,7 +138,10 @@ impl<'a> Context<'a> {
             None => build(workspace, "toolhub", "toolhub", Profile::Debug)?,
         };
         let scripted = build(workspace, "toolhub-testkit", "scripted-mcp", Profile::Debug)?;
-        let folder = workspace.target.join("many").join(".run");
+        let catalog = Catalog::load(workspace)?;
+        let lock = File::create(workspace.target.join("many/.lock"))?;
+        lock.lock()?;
+        let folder = workspace.target.join("many/.run");
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
         }
@@ -145,7 +150,7 @@ impl<'a> Context<'a> {
             Some(seed) => seed,
             None => SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
         };
-        Ok(Self { toolhub, scripted, catalog: Catalog::load(workspace)?, folder, seed })
+        Ok(Self { toolhub, scripted, catalog, folder, seed, _lock: lock })
     }
 }
 

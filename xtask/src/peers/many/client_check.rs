@@ -97,7 +97,7 @@ impl<'a> Subject<'a> {
         let count = |profile| -> Result<usize> {
             let command = hub.command(&["serve", "--stdio", "--profile", profile]);
             let mut client = RpcClient::start(command, &hub.folder.join("list.log"))?;
-            let listed = client.list_tools()?.len();
+            let listed = client.wait_for_tools()?.len();
             client.close()?;
             Ok(listed)
         };

@@ -48,7 +48,14 @@ pub(super) fn environment(home: &Path, node: Option<&Path>) -> BTreeMap<String, 
         None => inherited,
     };
     let home = home.display().to_string();
-    let plain = [("PATH", path.as_str()), ("HOME", &home), ("PYTHONUTF8", "1"), ("LANG", "C.UTF-8")];
+    let plain = [
+        ("PATH", path.as_str()),
+        ("HOME", &home),
+        ("PYTHONUTF8", "1"),
+        ("LANG", "C.UTF-8"),
+        // Some definitions are made from sets.
+        ("PYTHONHASHSEED", "0"),
+    ];
     let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
     let proxies = proxies.map(|name| (name, UNREACHABLE));
     let variables = plain.into_iter().chain(proxies).chain([("NODE_USE_ENV_PROXY", "1")]);

@@ -31,6 +31,7 @@ pub(super) struct RpcClient {
     input: Option<ChildStdin>,
     messages: Receiver<Value>,
     next_id: u64,
+    tools_changed: bool,
 }
 
 impl RpcClient {
@@ -54,10 +55,10 @@ impl RpcClient {
             }
         });
         let input = child.stdin.take();
-        let mut client = Self { child, input, messages, next_id: 0 };
+        let mut client = Self { child, input, messages, next_id: 0, tools_changed: false };
         let params = json!({
             "protocolVersion": REVISION,
-            "capabilities": {"roots": {}},
+            "capabilities": {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}},
             "clientInfo": {"name": "xtask", "version": "1"},
         });
         client.result("initialize", &params, START_TIMEOUT)?;
@@ -81,6 +82,24 @@ impl RpcClient {
         bail!("`tools/list` has more than {MAX_PAGES} pages")
     }
 
+    /// The tools, as soon as there are any: the hub answers with what it knows, and announces what it learns later.
+    pub(super) fn wait_for_tools(&mut self) -> Result<Vec<Value>> {
+        let deadline = Instant::now() + START_TIMEOUT;
+        loop {
+            self.tools_changed = false;
+            let tools = self.list_tools()?;
+            if !tools.is_empty() || Instant::now() > deadline {
+                return Ok(tools);
+            }
+            while !self.tools_changed {
+                let message = self.receive(deadline).context("no tools were announced")?;
+                if message.get("method").is_some() {
+                    self.respond(&message)?;
+                }
+            }
+        }
+    }
+
     /// The whole answer, `result` or `error`, to a call.
     pub(super) fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value> {
         self.answer("tools/call", &json!({"name": tool, "arguments": arguments}), CALL_TIMEOUT)
@@ -100,14 +119,7 @@ impl RpcClient {
         let id = self.next_id;
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))?;
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let mut message = match self.messages.recv_timeout(left) {
-                Ok(message) => message,
-                Err(RecvTimeoutError::Timeout) => {
-                    bail!("`{method}` was not answered within {} s", timeout.as_secs())
-                }
-                Err(RecvTimeoutError::Disconnected) => bail!("its output ended during `{method}`"),
-            };
+            let mut message = self.receive(deadline).with_context(|| format!("during `{method}`"))?;
             if message.get("method").is_some() {
                 self.respond(&message)?;
             } else if message["id"] == id {
@@ -117,9 +129,20 @@ impl RpcClient {
         }
     }
 
-    /// Answers a request of the server, and ignores notifications. The hub declares roots to every server, so this client
-    /// does too, but has none.
+    fn receive(&self, deadline: Instant) -> Result<Value> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        self.messages.recv_timeout(left).map_err(|error| match error {
+            RecvTimeoutError::Timeout => anyhow!("no message before the deadline"),
+            RecvTimeoutError::Disconnected => anyhow!("its output has ended"),
+        })
+    }
+
+    /// Answers a request of the server, and notes a change of its tools. The client declares what the hub declares to servers,
+    /// since some list other tools without it, but has no roots and no user.
     fn respond(&mut self, message: &Value) -> Result<()> {
+        if message["method"] == "notifications/tools/list_changed" {
+            self.tools_changed = true;
+        }
         let Some(id) = message.get("id") else { return Ok(()) };
         let result = match message["method"].as_str() {
             Some("ping") => json!({}),

@@ -199,7 +199,7 @@ fn through_hub(hub: &Hub, server: &Server, folder: &Path) -> Result<Session> {
 }
 
 fn session(client: &mut RpcClient, server: &Server, started: Instant) -> Result<Session> {
-    let tools = client.list_tools()?;
+    let tools = client.wait_for_tools()?;
     let listed_after = started.elapsed();
     let answer = match &server.call {
         Call::Tool(tool, arguments) => Some(client.call(tool, arguments)),
@@ -225,8 +225,22 @@ fn compare_definitions(direct: &BTreeMap<String, Value>, hub: &BTreeMap<String, 
     Verdict::Equal
 }
 
+/// The hub may use the newer revision with a server that is asked in the older one directly. Results of the newer revision
+/// have further members, which are not compared.
+fn without_newer_members(mut answer: Value) -> Value {
+    let Some(result) = answer.get_mut("result").and_then(Value::as_object_mut) else { return answer };
+    result.remove("resultType");
+    if let Some(meta) = result.get_mut("_meta").and_then(Value::as_object_mut) {
+        meta.retain(|key, _| !key.starts_with("io.modelcontextprotocol/"));
+        if meta.is_empty() {
+            result.remove("_meta");
+        }
+    }
+    answer
+}
+
 fn compare_answers(direct: Result<Value>, hub: Result<Value>) -> Verdict {
-    match (direct, hub) {
+    match (direct.map(without_newer_members), hub.map(without_newer_members)) {
         (Ok(direct), Ok(hub)) if direct == hub => Verdict::Equal,
         (Ok(direct), Ok(hub)) => Verdict::Different(first_difference(&direct, &hub)),
         (Err(error), _) => Verdict::Different(format!("directly: {error:#}")),

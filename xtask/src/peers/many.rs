@@ -110,12 +110,12 @@ fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let mut shortfalls = Vec::new();
     if !options.clients_only {
         let servers = context.catalog.servers(options)?;
-        let passed = server_check::run(&context, &servers);
+        let passed = server_check::check_all(&context, &servers);
         shortfalls.extend(shortfall("servers", passed, required(options, servers.len(), MIN_SERVERS)));
     }
     if !options.servers_only {
         let clients = context.catalog.clients(options)?;
-        let passed = client_check::run(&context, &clients)?;
+        let passed = client_check::check_all(&context, &clients)?;
         shortfalls.extend(shortfall("clients", passed, required(options, clients.len(), MIN_CLIENTS)));
     }
     ensure!(shortfalls.is_empty(), "{}", shortfalls.join("; "));

@@ -21,7 +21,10 @@ use super::{
     in_parallel, left_over,
     rpc::RpcClient,
 };
-use crate::{run::program, table::Table};
+use crate::{
+    run::{self, program},
+    table::Table,
+};
 
 /// The server whose tool is called.
 const SERVER: &str = "everything";
@@ -55,7 +58,7 @@ struct Subject<'a> {
 }
 
 /// Checks the clients, prints the table and returns how many passed.
-pub(super) fn run(context: &Context<'_>, clients: &[Installed<Client>]) -> Result<usize> {
+pub(super) fn check_all(context: &Context<'_>, clients: &[Installed<Client>]) -> Result<usize> {
     let subject = Subject::create(context)?;
     let rows = in_parallel(clients, |client| {
         let row = Row::check(&subject, client);
@@ -94,6 +97,8 @@ impl<'a> Subject<'a> {
         let servers: Map<String, Value> =
             [(SERVER.to_owned(), launch.entry(&mark)), (HOSTILE.to_owned(), scripted)].into_iter().collect();
         let hub = Hub::create(&context.toolhub, folder, servers, SETTINGS)?;
+        // From here on both servers are known, so that every client gets the same list.
+        run::read(&mut hub.command(&["tools"])).context("the hub cannot list its tools")?;
         let count = |profile| -> Result<usize> {
             let command = hub.command(&["serve", "--stdio", "--profile", profile]);
             let mut client = RpcClient::start(command, &hub.folder.join("list.log"))?;
@@ -127,9 +132,10 @@ impl Row {
             Ok([plain, hostile]) => {
                 row.listed = Some([count(&plain), count(&hostile)]);
                 row.called = [&plain, &hostile].iter().all(|report| report["called"] == MESSAGE);
-                if !row.passed(subject) {
-                    row.failure = Some(format!("without hostile definitions {plain}, with {hostile}"));
-                }
+                let errors = [("", &plain), ("with hostile definitions: ", &hostile)];
+                let mut errors =
+                    errors.map(|(when, report)| failure(report).map(|text| format!("{when}{text}")));
+                row.failure = errors.iter_mut().find_map(Option::take);
             }
             Err(error) => row.failure = Some(format!("{error:#}")),
         }
@@ -205,6 +211,15 @@ impl Row {
             let shown: String = text.chars().take(MAX_SHOWN).collect();
             println!("  {}: {shown}", self.name);
         }
+    }
+}
+
+/// Why a report is not what it should be, where it says so or has another result.
+fn failure(report: &Value) -> Option<String> {
+    match (&report["error"], &report["called"]) {
+        (Value::String(error), _) => Some(error.clone()),
+        (_, called) if called != MESSAGE => Some(format!("the call returned {called}")),
+        _ => None,
     }
 }
 

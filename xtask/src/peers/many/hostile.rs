@@ -6,6 +6,9 @@ const DRAWN: usize = 40;
 /// The most oddities in one definition.
 const MAX_ODDITIES: u64 = 3;
 
+/// The hub refuses an answer that is nested deeper than 128 as a whole.
+const MAX_DEPTH: usize = 100;
+
 /// The script of a server with hostile definitions, and the tool `plain`, which is sound.
 pub(super) fn script(seed: u64) -> Value {
     let mut random = Random(seed | 1);
@@ -33,7 +36,8 @@ fn tool(name: &str, odd: &[&Value]) -> Value {
 fn fixed() -> Vec<Value> {
     let input = |schema: Value| json!({ "inputSchema": schema });
     let output = |schema: Value| json!({ "outputSchema": schema });
-    let deep = (0..200).fold(json!({"type": "string"}), |inner, _| json!({"type": "array", "items": inner}));
+    let deep =
+        (0..MAX_DEPTH).fold(json!({"type": "string"}), |inner, _| json!({"type": "array", "items": inner}));
     vec![
         // Schemas of arguments.
         input(Value::Null),

@@ -55,7 +55,7 @@ struct Session {
 }
 
 /// Checks the servers, prints the table and returns how many passed.
-pub(super) fn run(context: &Context<'_>, servers: &[Installed<Server>]) -> usize {
+pub(super) fn check_all(context: &Context<'_>, servers: &[Installed<Server>]) -> usize {
     let rows = in_parallel(servers, |server| {
         let row = Row::check(context, server);
         eprintln!("{} {}", if row.passed() { "ok    " } else { "FAILED" }, row.name);

@@ -12,8 +12,12 @@ export const load = (name) => import(import.meta.resolve(name, pathToFileURL(`${
 export async function run(use) {
     const reports = [];
     for (const [program, ...args] of JSON.parse(targets)) {
-        const [tools, result] = await use(program, args);
-        reports.push({ tools, called: textOf(result) });
+        try {
+            const [tools, result] = await use(program, args);
+            reports.push({ tools, called: textOf(result) });
+        } catch (error) {
+            reports.push({ error: String(error).slice(0, 500) });
+        }
     }
     console.log(`\n${JSON.stringify(reports)}`);
     process.exit(0);

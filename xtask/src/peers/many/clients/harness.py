@@ -18,14 +18,22 @@ def run(use):
     """Calls `use(command, args)`, which returns the names of the tools and the text of the call's result, for each hub."""
     reports = []
     for program, *args in json.loads(sys.argv[2]):
-        outcome = use(program, args)
-        if asyncio.iscoroutine(outcome):
-            outcome = asyncio.run(outcome)
-        names, called = outcome
-        reports.append({"tools": list(names), "called": called})
+        try:
+            outcome = use(program, args)
+            names, called = asyncio.run(outcome) if asyncio.iscoroutine(outcome) else outcome
+            reports.append({"tools": list(names), "called": called})
+        except BaseException as error:  # also groups of exceptions
+            reports.append({"error": innermost(error)})
     print("\n" + json.dumps(reports), flush=True)
     # Some frameworks leave threads behind that do not end.
     os._exit(0)
+
+
+def innermost(error):
+    """The cause in a group of exceptions."""
+    while getattr(error, "exceptions", None):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"[:500]
 
 
 def text_of(value):

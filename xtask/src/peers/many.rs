@@ -2,6 +2,7 @@
 //! with itself without the hub; every client lists the hub's tools and calls one.
 mod catalog;
 mod client_check;
+mod drive;
 mod fresh_home;
 mod hostile;
 mod hub;

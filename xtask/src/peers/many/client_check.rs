@@ -1,41 +1,31 @@
 //! One row per client: it lists the hub's tools and calls one, without and with hostile definitions behind the hub.
 use std::{
     fs,
-    io::Read as _,
-    os::unix::process::CommandExt as _,
-    path::{Path, PathBuf},
-    process::Stdio,
-    thread,
+    path::Path,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail, ensure};
-use rustix::process::{Pid, Signal, kill_process_group};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use serde_json::{Map, Value, json};
 
 use super::{
     Context, Options,
     catalog::{Client, Installed},
+    drive::{Driver, TOOL},
     hostile,
     hub::Hub,
-    in_parallel, left_over,
+    in_parallel,
     rpc::RpcClient,
 };
-use crate::{
-    run::{self, program},
-    table::Table,
-};
+use crate::{run, table::Table};
 
 /// The server whose tool is called.
 const SERVER: &str = "everything";
-const TOOL: &str = "echo";
+/// What that tool returns.
 const MESSAGE: &str = "Echo: hello";
 const HOSTILE: &str = "hostile";
-/// One profile without the hostile definitions, one with them.
-const SETTINGS: &str = "[profiles.default]\nservers = [\"everything\"]\nexpose = \"all\"\n\
-    [profiles.hostile]\nservers = [\"everything\", \"hostile\"]\nexpose = \"all\"\n";
-const CLIENT_TIMEOUT: Duration = Duration::from_secs(180);
-const BETWEEN_POLLS: Duration = Duration::from_millis(20);
+/// The profile without the hostile definitions.
+const PLAIN: &str = "default";
 /// How much of a failure is shown, in characters.
 const MAX_SHOWN: usize = 600;
 
@@ -47,6 +37,8 @@ struct Row {
     left_over: Vec<String>,
     time: Duration,
     failure: Option<String>,
+    /// Hostile definitions that make the client fail.
+    rejected: Vec<String>,
 }
 
 /// A hub with a known list of tools, for all clients.
@@ -55,6 +47,8 @@ struct Subject<'a> {
     hub: Hub,
     /// How many tools a client is offered without and with the hostile definitions.
     offered: [usize; 2],
+    /// The hostile definitions; each has a profile of its own.
+    hostile: Vec<Value>,
 }
 
 /// Checks the clients, prints the table and returns how many passed.
@@ -85,7 +79,8 @@ impl<'a> Subject<'a> {
         let folder = context.folder.join("clients");
         let script = folder.join("hostile.json");
         fs::create_dir_all(&folder)?;
-        fs::write(&script, hostile::script(context.seed).to_string())?;
+        let definitions = hostile::definitions(context.seed);
+        fs::write(&script, json!({"era": "legacy", "tools": definitions}).to_string())?;
         let only = Options { only: vec![SERVER.to_owned()], ..Options::default() };
         let server =
             context.catalog.servers(&only)?.pop().context("the server `everything` is not listed")?;
@@ -96,7 +91,7 @@ impl<'a> Subject<'a> {
         let scripted = json!({"command": context.scripted, "args": [Path::new("stdio"), &script]});
         let servers: Map<String, Value> =
             [(SERVER.to_owned(), launch.entry(&mark)), (HOSTILE.to_owned(), scripted)].into_iter().collect();
-        let hub = Hub::create(&context.toolhub, folder, servers, SETTINGS)?;
+        let hub = Hub::create(&context.toolhub, folder, &servers, &settings(&definitions))?;
         // From here on both servers are known, so that every client gets the same list.
         run::read(&mut hub.command(&["tools"])).context("the hub cannot list its tools")?;
         let count = |profile| -> Result<usize> {
@@ -106,9 +101,19 @@ impl<'a> Subject<'a> {
             client.close()?;
             Ok(listed)
         };
-        let offered = [count("default")?, count(HOSTILE)?];
+        let offered = [count(PLAIN)?, count(HOSTILE)?];
         ensure!(offered[0] > 0 && offered[1] > offered[0], "the hub lists {offered:?} tools");
-        Ok(Self { context, hub, offered })
+        Ok(Self { context, hub, offered, hostile: definitions })
+    }
+
+    /// The definitions that make a client fail by themselves, with its error.
+    fn find_rejected(&self, driver: &Driver<'_>) -> Result<Vec<String>> {
+        let profiles: Vec<String> = (0..self.hostile.len()).map(profile_of).collect();
+        let reports = driver.reports(&profiles)?;
+        driver.left_over();
+        let failures = self.hostile.iter().zip(&reports);
+        let failures = failures.filter_map(|(definition, report)| Some((definition, failure(report)?)));
+        Ok(failures.map(|(definition, error)| format!("rejects {definition}: {error}")).collect())
     }
 }
 
@@ -122,73 +127,36 @@ impl Row {
             left_over: Vec::new(),
             time: Duration::ZERO,
             failure: None,
+            rejected: Vec::new(),
         };
-        let reports = match &client.folder {
-            Ok(installed) => row.drive(subject, &client.entry, installed),
-            Err(error) => Err(anyhow::anyhow!("cannot be installed: {error:#}")),
+        let checked = match &client.folder {
+            Ok(installed) => row.compare(subject, &client.entry, installed),
+            Err(error) => Err(anyhow!("cannot be installed: {error:#}")),
         };
+        row.failure = row.failure.or(checked.err().map(|error| format!("{error:#}")));
         row.time = started.elapsed();
-        match reports {
-            Ok([plain, hostile]) => {
-                row.listed = Some([count(&plain), count(&hostile)]);
-                row.called = [&plain, &hostile].iter().all(|report| report["called"] == MESSAGE);
-                let errors = [("", &plain), ("with hostile definitions: ", &hostile)];
-                let mut errors =
-                    errors.map(|(when, report)| failure(report).map(|text| format!("{when}{text}")));
-                row.failure = errors.iter_mut().find_map(Option::take);
-            }
-            Err(error) => row.failure = Some(format!("{error:#}")),
-        }
         row
     }
 
-    /// Runs the script of the client. It prints a report for each of the two profiles.
-    fn drive(&mut self, subject: &Subject<'_>, client: &Client, installed: &Path) -> Result<[Value; 2]> {
-        let folder = subject.context.folder.join("clients").join(&client.name);
-        fs::create_dir_all(&folder)?;
-        let targets = ["default", HOSTILE]
-            .map(|profile| subject.hub.words(&["serve", "--stdio", "--profile", profile]));
-        let (interpreter, environment) = subject.context.catalog.interpreter(client, installed, &folder);
-        let mark = folder.display().to_string();
-        let mut command = program(&interpreter);
-        if !client.is_python() {
-            command.arg("--experimental-import-meta-resolve");
+    fn compare(&mut self, subject: &Subject<'_>, client: &Client, installed: &Path) -> Result<()> {
+        let driver = Driver::new(subject.context, &subject.hub, client, installed)?;
+        let reports = driver.reports(&[PLAIN, HOSTILE].map(str::to_owned));
+        self.left_over = driver.left_over();
+        let reports = reports?;
+        let [plain, hostile] = &reports[..] else { bail!("{} reports, not two", reports.len()) };
+        self.listed = Some([count(plain), count(hostile)]);
+        self.called = plain["called"] == MESSAGE;
+        self.failure = failure(plain);
+        if let (None, Some(error)) = (&self.failure, failure(hostile)) {
+            self.failure = Some(format!("with hostile definitions: {error}"));
+            self.rejected = subject.find_rejected(&driver)?;
         }
-        command.arg(script(&client.script)).arg(installed).arg(json!(targets).to_string());
-        command.current_dir(&folder).env_clear().envs(environment).env(left_over::MARKER, &mark);
-        // Nothing leaves the machine, and nothing is reported home.
-        command.env("DO_NOT_TRACK", "1").env("NO_COLOR", "1").env("TOOL", TOOL);
-        let output = folder.join("output");
-        let errors = folder.join("errors");
-        command.stdout(fs::File::create(&output)?).stderr(fs::File::create(&errors)?);
-        let mut child = command.stdin(Stdio::null()).process_group(0).spawn()?;
-        let deadline = Instant::now() + CLIENT_TIMEOUT;
-        let status = loop {
-            match child.try_wait()? {
-                Some(status) => break Some(status),
-                None if Instant::now() > deadline => break None,
-                None => thread::sleep(BETWEEN_POLLS),
-            }
-        };
-        if status.is_none() {
-            if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-                let _ = kill_process_group(group, Signal::KILL);
-            }
-            child.wait()?;
-        }
-        self.left_over = left_over::collect(&mark, &folder);
-        let said = fs::read_to_string(&output)?;
-        // Frameworks may print lines of their own before.
-        let reports = said.lines().rev().find_map(|line| serde_json::from_str::<Vec<Value>>(line).ok());
-        match reports.and_then(|reports| <[Value; 2]>::try_from(reports).ok()) {
-            Some(reports) => Ok(reports),
-            None => bail!("no report: {}", last_lines(&errors)?),
-        }
+        Ok(())
     }
 
     /// Whether as many tools are listed as are offered, and the call works in both profiles.
     fn passed(&self, subject: &Subject<'_>) -> bool {
-        self.listed == Some(subject.offered) && self.called && self.left_over.is_empty()
+        self.listed == Some(subject.offered) && self.failure.is_none() && self.left_over.is_empty()
     }
 
     fn cells(&self, subject: &Subject<'_>) -> [String; 6] {
@@ -207,7 +175,7 @@ impl Row {
     }
 
     fn print_details(&self) {
-        for text in self.failure.iter().chain(&self.left_over) {
+        for text in self.failure.iter().chain(&self.left_over).chain(&self.rejected) {
             let shown: String = text.chars().take(MAX_SHOWN).collect();
             println!("  {}: {shown}", self.name);
         }
@@ -223,17 +191,26 @@ fn failure(report: &Value) -> Option<String> {
     }
 }
 
+fn profile_of(definition: usize) -> String {
+    format!("hostile_{definition}")
+}
+
+/// A profile without the hostile definitions, one with all of them, and one with each.
+fn settings(hostile: &[Value]) -> String {
+    let profile = |name: &str, servers: &str, tools: &str| {
+        format!("[profiles.{name}]\nservers = [{servers}]\nexpose = \"all\"\n{tools}\n")
+    };
+    let both = format!("\"{SERVER}\", \"{HOSTILE}\"");
+    let mut settings = profile(PLAIN, &format!("\"{SERVER}\""), "") + &profile(HOSTILE, &both, "");
+    for (index, definition) in hostile.iter().enumerate() {
+        // Names that are no text match nothing.
+        let tools =
+            format!("tools = [\"{TOOL}\", {}]", json!(definition["name"].as_str().unwrap_or_default()));
+        settings.push_str(&profile(&profile_of(index), &both, &tools));
+    }
+    settings
+}
+
 fn count(report: &Value) -> usize {
     report["tools"].as_array().map_or(0, Vec::len)
-}
-
-fn script(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/peers/many/clients").join(name)
-}
-
-fn last_lines(file: &Path) -> Result<String> {
-    let mut text = String::new();
-    fs::File::open(file)?.read_to_string(&mut text)?;
-    let skipped = text.chars().count().saturating_sub(MAX_SHOWN);
-    Ok(text.chars().skip(skipped).collect::<String>().replace('\n', " | "))
 }

@@ -28,7 +28,7 @@ pub(super) fn measure(context: &Context<'_>, options: &Options) -> Result<()> {
     let mark = folder.display().to_string();
     let entries: Map<String, Value> =
         servers.iter().map(|server| (server.id.clone(), server.launch.entry(&mark))).collect();
-    let hub = Hub::create(&context.toolhub, folder.clone(), entries, "")?;
+    let hub = Hub::create(&context.toolhub, folder.clone(), &entries, "")?;
 
     println!("`toolhub tools` with {} servers in a fresh home", servers.len());
     let begun = Instant::now();

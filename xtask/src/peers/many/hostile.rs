@@ -1,4 +1,4 @@
-//! Tool definitions that strict clients reject, as the script of a server: a fixed set, and combinations drawn at random.
+//! Tool definitions that strict clients reject: a fixed set, and combinations of them drawn at random.
 use serde_json::{Value, json};
 
 /// Combinations that are drawn.
@@ -9,10 +9,10 @@ const MAX_ODDITIES: u64 = 3;
 /// The hub refuses an answer that is nested deeper than 128 as a whole.
 const MAX_DEPTH: usize = 100;
 
-/// The script of a server with hostile definitions, and the tool `plain`, which is sound.
-pub(super) fn script(seed: u64) -> Value {
+/// The hostile definitions of this seed.
+pub(super) fn definitions(seed: u64) -> Vec<Value> {
     let mut random = Random(seed | 1);
-    let mut tools = vec![json!({"name": "plain", "inputSchema": {"type": "object"}})];
+    let mut tools = Vec::new();
     let fixed = fixed();
     tools.extend(fixed.iter().enumerate().map(|(index, odd)| tool(&format!("odd_{index}"), &[odd])));
     for index in 0..DRAWN {
@@ -21,7 +21,7 @@ pub(super) fn script(seed: u64) -> Value {
             (0..count).map(|_| &fixed[random.below(fixed.len() as u64) as usize]).collect();
         tools.push(tool(&format!("drawn_{index}"), &picks));
     }
-    json!({"era": "legacy", "tools": tools})
+    tools
 }
 
 /// A sound definition with these members instead of its own.

@@ -22,7 +22,7 @@ impl Hub {
     pub(super) fn create(
         toolhub: &Path,
         folder: PathBuf,
-        servers: Map<String, Value>,
+        servers: &Map<String, Value>,
         settings: &str,
     ) -> Result<Self> {
         fs::create_dir_all(&folder)?;

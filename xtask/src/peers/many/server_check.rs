@@ -113,7 +113,7 @@ impl Row {
 
         let servers: Map<String, Value> =
             [(ID.to_owned(), launch.entry(&folder.display().to_string()))].into_iter().collect();
-        let hub = Hub::create(&context.toolhub, folder.clone(), servers, SETTINGS)?;
+        let hub = Hub::create(&context.toolhub, folder.clone(), &servers, SETTINGS)?;
         let through = through_hub(&hub, server, &folder).context("through the hub");
         self.left_over = left_over::collect(hub.mark(), &folder);
         let through = through?;

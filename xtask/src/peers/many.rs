@@ -29,8 +29,8 @@ use crate::{
 };
 
 pub(crate) const FLAG: &str = "--many";
-const OPTIONS: [&str; 7] =
-    ["--few", "--fresh-home", "--servers", "--clients", "--only", "--program", "--seed"];
+const OPTIONS: [&str; 8] =
+    ["--few", "--fresh-home", "--servers", "--clients", "--only", "--explain", "--program", "--seed"];
 
 /// The least that a whole run must show.
 const MIN_SERVERS: usize = 60;
@@ -48,6 +48,8 @@ struct Options {
     clients_only: bool,
     /// Only the entries of these names.
     only: Vec<String>,
+    /// Find the hostile definitions that a client rejects.
+    explain: bool,
     program: Option<PathBuf>,
     seed: Option<u64>,
 }
@@ -63,6 +65,7 @@ impl Options {
                 "--fresh-home" => options.fresh_home = true,
                 "--servers" => options.servers_only = true,
                 "--clients" => options.clients_only = true,
+                "--explain" => options.explain = true,
                 "--only" => options.only.extend(value()?.split(',').map(str::to_owned)),
                 "--program" => options.program = Some(value()?.into()),
                 "--seed" => {
@@ -90,6 +93,7 @@ struct Context<'a> {
     /// Homes and configurations of this run; removed at its begin.
     folder: PathBuf,
     seed: u64,
+    explain: bool,
     /// Held for the run: another one would remove its folder.
     _lock: File,
 }
@@ -151,7 +155,7 @@ impl<'a> Context<'a> {
             Some(seed) => seed,
             None => SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
         };
-        Ok(Self { toolhub, scripted, catalog, folder, seed, _lock: lock })
+        Ok(Self { toolhub, scripted, catalog, folder, seed, explain: options.explain, _lock: lock })
     }
 }
 

@@ -108,7 +108,8 @@ impl<'a> Subject<'a> {
 
     /// The definitions that make a client fail by themselves, with its error.
     fn find_rejected(&self, driver: &Driver<'_>) -> Result<Vec<String>> {
-        let profiles: Vec<String> = (0..self.hostile.len()).map(profile_of).collect();
+        // The drawn ones, behind the fixed ones, only combine them.
+        let profiles: Vec<String> = (0..self.hostile.len() - hostile::DRAWN).map(profile_of).collect();
         let reports = driver.reports(&profiles)?;
         driver.left_over();
         let failures = self.hostile.iter().zip(&reports);
@@ -149,7 +150,9 @@ impl Row {
         self.failure = failure(plain);
         if let (None, Some(error)) = (&self.failure, failure(hostile)) {
             self.failure = Some(format!("with hostile definitions: {error}"));
-            self.rejected = subject.find_rejected(&driver)?;
+            if subject.context.explain {
+                self.rejected = subject.find_rejected(&driver)?;
+            }
         }
         Ok(())
     }

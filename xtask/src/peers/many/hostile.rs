@@ -1,8 +1,8 @@
 //! Tool definitions that strict clients reject: a fixed set, and combinations of them drawn at random.
 use serde_json::{Value, json};
 
-/// Combinations that are drawn.
-const DRAWN: usize = 40;
+/// Combinations that are drawn; they follow the fixed set.
+pub(super) const DRAWN: usize = 40;
 /// The most oddities in one definition.
 const MAX_ODDITIES: u64 = 3;
 

@@ -1,9 +1,6 @@
-//! How long `toolhub tools` takes to list 100 servers in a fresh home, beside starting them by hand, two at a time.
-use std::{
-    collections::BTreeMap,
-    fs,
-    time::{Duration, Instant},
-};
+//! How long `toolhub tools` takes to list 100 servers in a fresh home, beside starting them by hand, two at a time. By hand is
+//! measured before and after, since the load of a shared machine changes.
+use std::{collections::BTreeMap, fmt, fs, time::Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Map, Value};
@@ -13,6 +10,9 @@ use crate::run;
 
 /// Servers in the configuration; programs are repeated with folders of their own until there are so many.
 const SERVERS: usize = 100;
+/// `cutime`, counted behind the name of the program; `cstime` follows.
+const CHILDREN_TIME_FIELD: usize = 13;
+const TICKS_PER_SECOND: f64 = 100.0;
 /// How much of a reason is shown, in characters.
 const MAX_SHOWN: usize = 200;
 
@@ -30,18 +30,15 @@ pub(super) fn measure(context: &Context<'_>, options: &Options) -> Result<()> {
         servers.iter().map(|server| (server.id.clone(), server.launch.entry(&mark))).collect();
     let hub = Hub::create(&context.toolhub, folder.clone(), &entries, "")?;
 
-    println!("`toolhub tools` with {} servers in a fresh home", servers.len());
-    let begun = Instant::now();
-    let listed = run::read(&mut hub.command(&["tools"]));
-    let by_hub = begun.elapsed();
+    println!("{} servers by hand, {WORKERS} at a time", servers.len());
+    let (by_hand, before) = timed(|| start_all(&servers, &mark));
+    println!("{before}\n`toolhub tools` with the same servers in a fresh home");
+    let (listed, by_hub) = timed(|| run::read(&mut hub.command(&["tools"])));
     let left = left_over::collect(hub.mark(), &folder);
-    let listed = listed.map(|text| text.lines().count());
     let states = states(&hub)?;
-
-    println!("the same servers by hand, {WORKERS} at a time");
-    let begun = Instant::now();
-    let by_hand = in_parallel(&servers, |server| start(server, &mark).map_err(|error| format!("{error:#}")));
-    let hand_time = begun.elapsed();
+    println!("{by_hub}\nby hand again");
+    let (_, after) = timed(|| start_all(&servers, &mark));
+    println!("{after}");
     left_over::collect(&mark, &folder);
 
     let mut unlisted = 0;
@@ -60,15 +57,14 @@ pub(super) fn measure(context: &Context<'_>, options: &Options) -> Result<()> {
     }
     let ready = states.values().filter(|(state, _)| state == "ready").count();
     let can_start = by_hand.iter().filter(|started| started.is_ok()).count();
-    let ratio = by_hub.as_secs_f64() / hand_time.as_secs_f64();
+    let mean = |value: fn(&Cost) -> f64| f64::midpoint(value(&before), value(&after));
     println!(
-        "ready {ready} of {can_start} that start by hand ({} configured); `toolhub tools` {}, by hand {}, ratio {ratio:.2}; \
-         processes left over: {}; lines listed: {}",
+        "ready {ready} of {can_start} that start by hand ({} configured), processes left over: {}; \
+         of the time by hand {:.2}, of its CPU time {:.2}",
         servers.len(),
-        seconds(by_hub),
-        seconds(hand_time),
         left.len(),
-        listed.as_ref().map_or_else(|error| format!("{error:#}"), usize::to_string),
+        by_hub.seconds / mean(|cost| cost.seconds),
+        by_hub.cpu_seconds / mean(|cost| cost.cpu_seconds),
     );
     listed?;
     ensure!(left.is_empty(), "left over: {}", left.join("; "));
@@ -108,6 +104,36 @@ fn start(server: &Started, mark: &str) -> Result<usize> {
     Ok(client.list_tools()?.len())
 }
 
-fn seconds(duration: Duration) -> String {
-    format!("{:.1} s", duration.as_secs_f64())
+fn start_all(servers: &[Started], mark: &str) -> Vec<Result<usize, String>> {
+    in_parallel(servers, |server| start(server, mark).map_err(|error| format!("{error:#}")))
+}
+
+/// What one measurement took.
+struct Cost {
+    seconds: f64,
+    /// Of all processes that have ended; zero on systems without `/proc`.
+    cpu_seconds: f64,
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "  {:.1} s, {:.1} s of CPU time", self.seconds, self.cpu_seconds)
+    }
+}
+
+fn timed<R>(run: impl FnOnce() -> R) -> (R, Cost) {
+    let (begun, cpu_before) = (Instant::now(), cpu_of_children());
+    let result = run();
+    let cpu_seconds = cpu_of_children() - cpu_before;
+    (result, Cost { seconds: begun.elapsed().as_secs_f64(), cpu_seconds })
+}
+
+/// User and system time of ended children and their children, as `proc_pid_stat(5)` has them.
+fn cpu_of_children() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name of the program is in brackets and may hold spaces.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    let ticks: f64 =
+        fields.skip(CHILDREN_TIME_FIELD).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
+    ticks / TICKS_PER_SECOND
 }

@@ -36,6 +36,10 @@ pub(crate) fn test(workspace: &Workspace, args: &[String]) -> Result<()> {
         // One run names everything that fails.
         tests.arg("--no-fail-fast");
     }
+    #[cfg(unix)]
+    if whole {
+        steps.push(Step::new("many", "cargo xtask peers --many --few", || peers::many::check_few(workspace)));
+    }
     steps.push(Step::new("tests", &alone, move || {
         let mut passed = Passed::default();
         run::overheard(&mut tests, |line| passed.hear(line))?;

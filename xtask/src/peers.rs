@@ -1,5 +1,7 @@
 //! The independent MCP servers and SDKs that tests talk to: which, at which version, and whether they are ready.
 pub(crate) mod install;
+#[cfg(unix)]
+pub(crate) mod many;
 
 use std::{
     fs::{self, File},
@@ -10,23 +12,25 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{commands::only_flag, table::Table, workspace::Workspace};
 
-struct Peer {
+struct Peer<'a> {
     /// Its folder under `target/peers`; tests name it.
-    name: &'static str,
-    packages: Packages,
+    name: &'a str,
+    packages: Packages<'a>,
     /// The file in that folder that tests start.
-    program: &'static str,
+    program: &'a str,
 }
 
-enum Packages {
+enum Packages<'a> {
     /// A virtual environment of its own with these requirements.
-    Python(&'static [&'static str]),
+    Python(&'a [&'a str]),
+    /// The same, installed by uv: many environments share their files.
+    Uv(&'a install::Uv, &'a [&'a str]),
     /// A `node_modules` of its own with these packages.
-    Node(&'static [&'static str]),
+    Node(&'a [&'a str]),
 }
 
 /// To add a peer, add a row; a changed row is installed anew.
-const PEERS: &[Peer] = &[
+const PEERS: &[Peer<'static>] = &[
     Peer {
         name: "excel-0.1.8",
         packages: Packages::Python(&["excel-mcp-server==0.1.8", "mcp<2"]),
@@ -38,6 +42,7 @@ const PEERS: &[Peer] = &[
         program: "bin/excel-mcp-server",
     },
     Peer { name: "python-sdk", packages: Packages::Python(&["mcp==2.3.0"]), program: "bin/python" },
+    Peer { name: UV, packages: Packages::Python(&["uv==0.13.7"]), program: "bin/uv" },
     Peer { name: "fastmcp", packages: Packages::Python(&["fastmcp==4.1.2"]), program: "bin/python" },
     Peer {
         name: "everything",
@@ -73,9 +78,17 @@ const PEERS: &[Peer] = &[
     },
 ];
 
+/// The installer of Python packages for the servers and clients of `--many`.
+const UV: &str = "uv";
 const CONFORMANCE: &str = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
 
 pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
+    #[cfg(unix)]
+    if let Some((first, rest)) = args.split_first()
+        && first == many::FLAG
+    {
+        return many::command(workspace, rest);
+    }
     if only_flag(args, "--list")? {
         list(&folder(workspace));
         return Ok(());
@@ -99,7 +112,7 @@ pub(crate) fn set_up_one(workspace: &Workspace, name: &str) -> Result<()> {
     set_up_those(workspace, |peer| peer.name == name)
 }
 
-fn set_up_those(workspace: &Workspace, wanted: impl Fn(&Peer) -> bool) -> Result<()> {
+fn set_up_those(workspace: &Workspace, wanted: impl Fn(&Peer<'_>) -> bool) -> Result<()> {
     let folder = folder(workspace);
     fs::create_dir_all(&folder).with_context(|| format!("cannot create `{}`", folder.display()))?;
     // Two runs at once must not install into one folder; the lock goes with the file.
@@ -121,7 +134,7 @@ fn list(folder: &Path) {
     print!("{table}");
 }
 
-impl Peer {
+impl Peer<'_> {
     fn set_up(&self, folder: &Path) -> Result<()> {
         if self.is_ready(folder) {
             return Ok(());
@@ -134,6 +147,7 @@ impl Peer {
         fs::create_dir_all(&home)?;
         match self.packages {
             Packages::Python(requirements) => install::python(&home, requirements)?,
+            Packages::Uv(uv, requirements) => uv.python(&home, requirements)?,
             Packages::Node(packages) => install::node(&home, packages)?,
         }
         let program = home.join(self.program);
@@ -147,7 +161,7 @@ impl Peer {
         let home = folder.join(self.name);
         // Python's own link dangles when the interpreter it was made from is gone.
         let interpreter = match self.packages {
-            Packages::Python(_) => home.join("bin/python"),
+            Packages::Python(_) | Packages::Uv(..) => home.join("bin/python"),
             Packages::Node(_) => home.clone(),
         };
         interpreter.exists()
@@ -158,7 +172,7 @@ impl Peer {
     /// Names the folder too: the scripts of a virtual environment do not survive a move.
     fn spec(&self, home: &Path) -> String {
         let (kind, packages) = match self.packages {
-            Packages::Python(requirements) => ("python", requirements),
+            Packages::Python(requirements) | Packages::Uv(_, requirements) => ("python", requirements),
             Packages::Node(packages) => ("node", packages),
         };
         format!("{kind}\n{}\nin {}\n", packages.join("\n"), home.display())
@@ -173,7 +187,7 @@ fn stamp(home: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn peer(requirements: &'static [&'static str]) -> Peer {
+    fn peer(requirements: &'static [&'static str]) -> Peer<'static> {
         Peer { name: "p", packages: Packages::Python(requirements), program: "bin/python" }
     }
 

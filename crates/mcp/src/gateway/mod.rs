@@ -20,6 +20,7 @@ mod methods;
 mod modern;
 mod outbox;
 mod portable;
+mod portable_input;
 mod rounds;
 mod running;
 mod session;

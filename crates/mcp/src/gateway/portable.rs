@@ -6,12 +6,14 @@ use serde_json::Value;
 use toolhub_core::lang::Text;
 use toolhub_core::{RawJson, RawObject};
 
+use super::portable_input;
+
 /// The longest description that is offered, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 32 << 10;
 /// Hints that are booleans (2025-11-25, schema: ToolAnnotations).
 const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
 /// Kinds of values that a schema can name.
-const KINDS: [&str; 7] = ["object", "array", "string", "number", "integer", "boolean", "null"];
+pub(super) const KINDS: [&str; 7] = ["object", "array", "string", "number", "integer", "boolean", "null"];
 /// The most references that lead to one another.
 const MAX_REFERENCES: usize = 8;
 /// The largest schema of results that is offered, in bytes.
@@ -37,6 +39,15 @@ pub fn portable(definition: &RawJson) -> Result<RawJson, NotPortable> {
         Some(schema) => schema.object().ok_or_else(|| not_an_object("inputSchema"))?,
     };
     if repair_schema(&mut input, "inputSchema")? {
+        changed = true;
+    }
+    if input.get("properties").is_none() {
+        input.set("properties", RawObject::default());
+        changed = true;
+    }
+    let mut tree = input.clone().into_raw().value();
+    if portable_input::repair(&mut tree)? {
+        input = RawJson::from(tree).object().unwrap_or_default();
         changed = true;
     }
     if changed {
@@ -130,7 +141,7 @@ fn leads_inside(root: &Value, to: &str) -> bool {
 
 /// Whether a pattern is surely a regular expression of JavaScript with the flag `u`: balanced, with escapes and groups that
 /// it has.
-fn is_javascript(pattern: &str) -> bool {
+pub(super) fn is_javascript(pattern: &str) -> bool {
     let (mut depth, mut in_class) = (0_usize, false);
     let mut rest = pattern.chars().peekable();
     while let Some(c) = rest.next() {
@@ -326,7 +337,7 @@ mod tests {
 
     #[test]
     fn what_certainly_means_the_same_is_repaired() {
-        let plain = json!({"type": "object"});
+        let plain = json!({"type": "object", "properties": {}});
         for (given, expect) in [
             (json!({"name": "a"}), json!({"name": "a", "inputSchema": plain})),
             (json!({"name": "a", "inputSchema": {}}), json!({"name": "a", "inputSchema": plain})),
@@ -387,7 +398,7 @@ mod tests {
         ] {
             let schema = json!({"type": "object", "properties": {"a": property},
                 "$defs": {"x": {"type": "string"}}});
-            let given = json!({"name": "a", "inputSchema": {"type": "object"}, "outputSchema": schema});
+            let given = json!({"name": "a", "inputSchema": {"type": "object", "properties": {}}, "outputSchema": schema});
             assert_eq!(offered(&given).unwrap().get("outputSchema").is_some(), kept, "{given}");
         }
     }

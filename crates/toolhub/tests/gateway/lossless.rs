@@ -161,7 +161,7 @@ fn odd(number: usize) -> impl Strategy<Value = Odd> {
         move |(vendor, keyword, description, meta, first)| {
             let name = format!(r#""name":"odd_{number}""#);
             let schema =
-                format!(r#""inputSchema" : {{"x-vendor":{keyword},"type":"object","$comment":"c"}}"#);
+                format!(r#""inputSchema" : {{"x-vendor":{keyword},"type":"object","$comment":"c","properties":{{}}}}"#);
             let rest = format!(
                 r#""x-vendor":{vendor},"description":{description},"_meta":{{"z":{meta},"a":1.0}},"icons":[]"#
             );

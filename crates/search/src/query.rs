@@ -1,5 +1,7 @@
 //! A request as the index sees it: the terms it wants, how much, and how each was come by.
 
+use std::mem;
+
 use crate::dictionary::{Dictionary, Segment};
 use crate::document::grams;
 use crate::quotes;
@@ -85,11 +87,21 @@ impl Query {
             let share = if part.quoted { settings.quoted } else { 1.0 };
             for (number, sentence) in part.text.split(ENDS).enumerate() {
                 reader.sentence = (reader.sentence + usize::from(number > 0)).min(MOST_SENTENCES - 1);
+                // The parts of an identifier come before the whole of it.
+                let mut words: Vec<String> = Vec::new();
                 runs(sentence, |run| match run {
-                    Run::Word(word) => reader.word(word, share),
-                    Run::Compound(whole) => reader.want(whole, share, Origin::Said),
-                    Run::Han(han) => reader.han(han, share),
+                    Run::Word(word) => words.push(word.to_owned()),
+                    Run::Compound(whole) => {
+                        let parts = words.split_off(parts_of(whole, &words));
+                        reader.words(&mem::take(&mut words), share);
+                        reader.compound(whole, &parts, share);
+                    }
+                    Run::Han(han) => {
+                        reader.words(&mem::take(&mut words), share);
+                        reader.han(han, share);
+                    }
                 });
+                reader.words(&words, share);
             }
         }
         reader.relate();
@@ -114,7 +126,36 @@ struct Reader<'a> {
     sentence: usize,
 }
 
+/// Where the parts of an identifier begin in the words that were read last.
+fn parts_of(whole: &str, words: &[String]) -> usize {
+    let mut left = whole.len();
+    words.iter().rposition(|word| {
+        left = left.saturating_sub(word.len());
+        left == 0
+    })
+    .unwrap_or(words.len())
+}
+
 impl Reader<'_> {
+    fn words(&mut self, words: &[String], share: f32) {
+        words.iter().for_each(|word| self.word(word, share));
+    }
+
+    /// A name such as `PowerPoint` is one word where tools have it: its parts alone mean something else.
+    fn compound(&mut self, whole: &str, parts: &[String], share: f32) {
+        let term = Term::of(whole);
+        self.want(whole, share, Origin::Said);
+        if self.tables.postings.of(term).is_empty() {
+            return self.words(parts, share);
+        }
+        self.notion(share, vec![(term, 1.0)], Vec::new());
+        let part = self.settings.compound_part * share;
+        for part_word in parts.iter().filter(|word| !is_stop_word(word)) {
+            let stem = self.stemmer.stem(part_word);
+            self.want(&stem, part, Origin::Said);
+        }
+    }
+
     fn word(&mut self, word: &str, share: f32) {
         if is_stop_word(word) {
             return;

@@ -20,6 +20,8 @@ pub struct Settings {
     pub number: f32,
     /// How much a word of asking counts ("help", "show").
     pub request_word: f32,
+    /// How much the parts of a name in one word (`PowerPoint`) count where tools have the whole of it.
+    pub compound_part: f32,
     /// How much what stands in quotation marks counts.
     pub quoted: f32,
     /// How much a word counts that differs by one letter.
@@ -62,6 +64,7 @@ impl Default for Settings {
             repeated: 0.15,
             number: 0.2,
             request_word: 0.3,
+            compound_part: 0.3,
             quoted: 0.3,
             typo: 0.7,
             character: 0.8,

@@ -43,7 +43,9 @@ fn main() -> Result<()> {
         return Ok(());
     }
     if options.calibrate {
-        println!("{}", calibrate::report(&cases::gather(&sets, &options.settings)));
+        let cases = cases::gather(&sets, &options.settings);
+        println!("{}", none_fits::table(&none_fits::measure(&cases, &options.settings), &options.settings));
+        println!("{}", calibrate::report(&cases));
         return Ok(());
     }
     if let Some(folder) = &options.model {
@@ -107,5 +109,13 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options> {
             ),
         }
     }
-    Ok(Options { data: data.context("`--data DIR` is needed")?, json, cost, calibrate, quality, model, settings })
+    Ok(Options {
+        data: data.context("`--data DIR` is needed")?,
+        json,
+        cost,
+        calibrate,
+        quality,
+        model,
+        settings,
+    })
 }

@@ -10,6 +10,10 @@ const MOST_WORDS: usize = 128;
 /// A word that nearly every tool has says nothing, and its chance is kept below one.
 const LIKELIEST: f32 = 0.95;
 
+/// The tools of one server speak of one thing, so that its words stand in most of them, and say little about how usual
+/// a word is. Beside this many tools of other servers each of them counts half.
+const OTHERS_FOR_HALF: f32 = 4.0;
+
 /// The tilts that are tried, and the step between them.
 const TILTS: u8 = 24;
 const TILT: f32 = 0.08;
@@ -22,8 +26,17 @@ pub(crate) struct Chance {
 impl Chance {
     /// The chances of a request's words among the tools of an index, for a tool like this one.
     fn of(index: &Index, query: &Query, document: &Document) -> Self {
-        let all = index.documents.len() as f32;
-        let having = |term| index.tables.postings.of(term).len() as f32;
+        let siblings = index.of_source(&document.tool.source);
+        let own = siblings.len() as f32;
+        let others = index.documents.len() as f32 - own;
+        let share = OTHERS_FOR_HALF / (OTHERS_FOR_HALF + others);
+        let all = others + share * own;
+        let having = |term| {
+            let postings = index.tables.postings.of(term);
+            let before = |number| postings.partition_point(|posting| posting.document < number);
+            let own = (before(siblings.end) - before(siblings.start)) as f32;
+            postings.len() as f32 - own + share * own
+        };
         let chance = |notion: &Notion| {
             let any = || notion.any.iter().map(|(term, share)| having(*term) * share).sum();
             let whole = notion.all.iter().map(|term| having(*term)).reduce(f32::min);

@@ -102,6 +102,12 @@ impl Dictionary {
         Glosses { tool, general: general.unwrap_or_default() }
     }
 
+    /// Whether a stretch of Chinese begins with a word of our own table.
+    pub(crate) fn begins_with_tool_word(&self, han: &str) -> bool {
+        let ends = han.char_indices().map(|(at, c)| at + c.len_utf8()).take(LONGEST);
+        ends.filter_map(|end| han.get(..end)).any(|word| self.tool_words.contains_key(word))
+    }
+
     /// Cuts a stretch of Chinese into words: as few as possible, and among those the most even.
     pub(crate) fn segment<'a>(&'static self, han: &'a str) -> Vec<Segment<'a>> {
         let starts: Vec<usize> = han.char_indices().map(|(at, _)| at).chain([han.len()]).collect();

@@ -1,5 +1,6 @@
 //! The index: an immutable snapshot of analysed tools, cheap to share and to change by one source.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use toolhub_core::{Source, Tool};
@@ -71,6 +72,13 @@ impl Index {
     /// The best tools for a request, and whether any fits.
     pub fn rank(&self, request: &Request<'_>) -> Ranking<'_> {
         rank::rank(self, request)
+    }
+
+    /// The numbers of a source's documents, which stand together.
+    pub(crate) fn of_source(&self, source: &Source) -> Range<u32> {
+        let from = self.documents.partition_point(|other| other.tool.source < *source);
+        let to = self.documents.partition_point(|other| other.tool.source <= *source);
+        from as u32..to as u32
     }
 
     /// How many tools there are.

@@ -20,6 +20,7 @@ mod quotes;
 mod rank;
 mod related;
 mod settings;
+mod synonyms;
 mod tables;
 mod text;
 mod vocabulary;

@@ -1,13 +1,17 @@
 //! A request as the index sees it: the terms it wants, how much, and how each was come by.
 
+use std::mem;
+
 use crate::dictionary::{Dictionary, Segment};
 use crate::document::grams;
 use crate::quotes;
 use crate::related::Related;
 use crate::settings::Settings;
+use crate::synonyms::Synonyms;
 use crate::tables::Tables;
 use crate::text::{
-    Run, Script, Stemmer, Term, TermMap, is_han, is_request_word, is_stop_gram, is_stop_word, runs,
+    Run, Script, Stemmer, Term, TermMap, is_han, is_measure_word, is_request_word, is_stop_gram,
+    is_stop_word, runs,
 };
 
 /// Sentences past this many count as the last one.
@@ -19,6 +23,9 @@ const ENDS: [char; 9] = ['.', '!', '?', ';', '。', '；', '！', '？', '\n'];
 /// A request past this size is cut: what it asks for is said by then, and the time must stay bounded.
 const MOST_BYTES: usize = 8 << 10;
 
+/// Words of less weight, such as the third gloss of a Chinese word, bring no synonyms.
+const LEAST_WITH_SYNONYMS: f32 = 0.5;
+
 /// Words of less weight do not bring their relatives along.
 const LEAST_RELATED: f32 = 0.3;
 
@@ -27,6 +34,10 @@ const MOST_RELATED: usize = 128;
 
 /// Relatives of less weight change no order and cost time.
 const LEAST_WEIGHT: f32 = 0.04;
+
+/// What says in Chinese that a place follows, and what ends it: 在 … 里, 从 … 中.
+const PREPOSITIONS: [char; 5] = ['在', '从', '到', '往', '向'];
+const POSTPOSITIONS: [char; 5] = ['里', '中', '上', '下', '内'];
 
 /// How a term came into a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,16 +91,13 @@ impl Query {
             wanted: Vec::new(),
             notions: Vec::new(),
             sentence: 0,
+            after_preposition: false,
         };
         for part in quotes::parts(text) {
             let share = if part.quoted { settings.quoted } else { 1.0 };
             for (number, sentence) in part.text.split(ENDS).enumerate() {
                 reader.sentence = (reader.sentence + usize::from(number > 0)).min(MOST_SENTENCES - 1);
-                runs(sentence, |run| match run {
-                    Run::Word(word) => reader.word(word, share),
-                    Run::Compound(whole) => reader.want(whole, share, Origin::Said),
-                    Run::Han(han) => reader.han(han, share),
-                });
+                reader.sentence(sentence, share);
             }
         }
         reader.relate();
@@ -103,6 +111,27 @@ pub(crate) fn cut(text: &str) -> &str {
     text.get(..text.floor_char_boundary(MOST_BYTES)).unwrap_or(text)
 }
 
+/// Where the parts of an identifier begin among the words before it.
+fn start_of_parts(words: &[String], whole: &str) -> usize {
+    let mut left = whole.len();
+    let is_first = |word: &String| {
+        left = left.saturating_sub(word.len());
+        left == 0
+    };
+    words.iter().rposition(is_first).unwrap_or(words.len())
+}
+
+/// Chinese behind a name and a preposition (在 PPT 里加一页) without the postposition, which would else make another word with
+/// what follows (里加, Riga). A word of our own table (上传) is left whole.
+fn without_postposition(han: &str) -> &str {
+    match han.strip_prefix(POSTPOSITIONS) {
+        Some(rest) if !Dictionary::get().begins_with_tool_word(han) => {
+            rest.strip_prefix(['面', '边', '头']).unwrap_or(rest)
+        }
+        _ => han,
+    }
+}
+
 struct Reader<'a> {
     settings: &'a Settings,
     tables: &'a Tables,
@@ -112,9 +141,57 @@ struct Reader<'a> {
     wanted: Vec<Wanted>,
     notions: Vec<Notion>,
     sentence: usize,
+    /// Whether the last stretch of Chinese ended in a preposition of place.
+    after_preposition: bool,
 }
 
 impl Reader<'_> {
+    fn sentence(&mut self, sentence: &str, share: f32) {
+        // An identifier comes after its parts, so words wait until it is known that none follows.
+        let mut waiting: Vec<String> = Vec::new();
+        runs(sentence, |run| match run {
+            Run::Word(word) => waiting.push(word.to_owned()),
+            Run::Compound(whole) => {
+                let parts = waiting.split_off(start_of_parts(&waiting, whole));
+                self.words(&mem::take(&mut waiting), share);
+                self.compound(whole, &parts, share);
+            }
+            Run::Han(han) => {
+                self.words(&waiting, share);
+                self.han(&waiting.pop().unwrap_or_default(), han, share);
+                waiting.clear();
+            }
+        });
+        self.words(&waiting, share);
+    }
+
+    fn words(&mut self, words: &[String], share: f32) {
+        words.iter().for_each(|word| self.word(word, share));
+    }
+
+    /// A name such as `PowerPoint` is one word if any tool has it. Its parts ("point") then count little, since by
+    /// themselves they mean something else.
+    fn compound(&mut self, whole: &str, parts: &[String], share: f32) {
+        self.want(whole, share, Origin::Said);
+        let term = Term::of(whole);
+        if self.tables.postings.of(term).is_empty() {
+            return self.words(parts, share);
+        }
+        self.notion(share, self.standing_for(term), Vec::new());
+        for part in parts.iter().filter(|part| !is_stop_word(part)) {
+            let stem = self.stemmer.stem(part);
+            self.want(&stem, self.settings.compound_part * share, Origin::Said);
+        }
+    }
+
+    /// A term with its synonyms and relatives, and how fully each stands for it.
+    fn standing_for(&self, term: Term) -> Vec<(Term, f32)> {
+        let synonyms = Synonyms::get().of(term).iter().map(|other| (*other, self.settings.synonym));
+        let related =
+            Related::get().of(term).map(|(stem, closeness)| (Term::of(stem), closeness * closeness));
+        [(term, 1.0)].into_iter().chain(synonyms).chain(related).collect()
+    }
+
     fn word(&mut self, word: &str, share: f32) {
         if is_stop_word(word) {
             return;
@@ -135,20 +212,25 @@ impl Reader<'_> {
             self.want(&meant, weight * self.settings.typo, Origin::Said);
             return self.notion(weight, vec![(Term::of(&meant), 1.0)], Vec::new());
         }
-        let related =
-            Related::get().of(term).map(|(stem, closeness)| (Term::of(stem), closeness * closeness));
-        self.notion(weight, [(term, 1.0)].into_iter().chain(related).collect(), Vec::new());
+        self.notion(weight, self.standing_for(term), Vec::new());
     }
 
-    fn han(&mut self, han: &str, share: f32) {
+    /// Reads a stretch of Chinese after the word before it, which may be a number.
+    fn han(&mut self, before: &str, han: &str, share: f32) {
         grams(han, |gram| {
             if !is_stop_gram(gram) {
                 let single = gram.chars().nth(1).is_none();
                 self.want(gram, if single { self.settings.character } else { 1.0 } * share, Origin::Said);
             }
         });
-        for segment in Dictionary::get().segment(han) {
-            self.translate(&segment, share);
+        let words = if self.after_preposition { without_postposition(han) } else { han };
+        self.after_preposition = han.ends_with(PREPOSITIONS);
+        let mut before = before;
+        for segment in Dictionary::get().segment(words) {
+            if !is_measure_word(before, segment.word) {
+                self.translate(&segment, share);
+            }
+            before = segment.word;
         }
     }
 
@@ -201,8 +283,19 @@ impl Reader<'_> {
                 continue;
             }
             left -= 1;
-            let (weight, sentences) = (wanted.weight * scale, wanted.sentences);
-            for (stem, closeness) in Related::get().of(wanted.term) {
+            let (own, term, sentences) = (wanted.weight, wanted.term, wanted.sentences);
+            let synonyms = if own < LEAST_WITH_SYNONYMS { &[] } else { Synonyms::get().of(term) };
+            for other in synonyms {
+                self.add(Wanted {
+                    term: *other,
+                    weight: own * self.settings.synonym,
+                    origin: Origin::Related,
+                    script: Script::Spaced,
+                    sentences,
+                });
+            }
+            let weight = own * scale;
+            for (stem, closeness) in Related::get().of(term) {
                 let weight = weight * (closeness - floor) / (1.0 - floor);
                 if weight < LEAST_WEIGHT {
                     continue;

@@ -20,6 +20,8 @@ pub struct Settings {
     pub number: f32,
     /// How much a word of asking counts ("help", "show").
     pub request_word: f32,
+    /// How much the parts of a name in one word (`PowerPoint`) count if any tool has the whole.
+    pub compound_part: f32,
     /// How much what stands in quotation marks counts.
     pub quoted: f32,
     /// How much a word counts that differs by one letter.
@@ -34,6 +36,8 @@ pub struct Settings {
     pub gloss_decay: f32,
     /// How a gloss of several words shares its weight: 0 gives each the whole, 1 an equal part.
     pub gloss_split: f32,
+    /// How much a synonym counts beside the word that was said.
+    pub synonym: f32,
     /// How much a related word counts beside one that was said, were it as close as can be.
     pub related: f32,
     /// Closeness from which on a word is related at all.
@@ -62,6 +66,7 @@ impl Default for Settings {
             repeated: 0.15,
             number: 0.2,
             request_word: 0.3,
+            compound_part: 0.2,
             quoted: 0.3,
             typo: 0.7,
             character: 0.8,
@@ -69,6 +74,7 @@ impl Default for Settings {
             translated_character: 0.5,
             gloss_decay: 0.7,
             gloss_split: 0.3,
+            synonym: 0.4,
             related: 0.4,
             related_floor: 0.3,
             sentence: 0.3,

@@ -158,6 +158,117 @@ fn a_few_words_find_a_tool_of_a_spreadsheet() {
     check("订一张机票", None);
 }
 
+/// The tools of a server for presentations: nearly all of them have "slide" and "presentation", few name the product.
+fn presentations() -> Vec<Tool> {
+    let tools = [
+        ("create_presentation", "Create a new PowerPoint presentation"),
+        ("create_presentation_from_template", "Create a new PowerPoint presentation from a template file"),
+        ("open_presentation", "Open an existing PowerPoint presentation"),
+        ("save_presentation", "Save a presentation to a file"),
+        ("get_presentation_info", "Tell what is in a presentation"),
+        ("add_slide", "Add a slide to the presentation, with a background if wanted"),
+        ("get_slide_info", "Tell what is on a slide"),
+        ("extract_slide_text", "Give all text of one slide"),
+        ("add_bullet_points", "Add bullet points to a placeholder of a slide in the presentation"),
+        ("add_connector", "Add a line or an arrow between two points on a slide"),
+        ("add_table", "Add a table to a slide"),
+        ("add_chart", "Add a chart to a slide"),
+        ("add_shape", "Add a shape to a slide"),
+        ("apply_slide_template", "Lay out a slide by a template"),
+        ("manage_slide_transitions", "Set the transitions between slides"),
+    ];
+    tools.map(|(name, text)| tool("office", name, text)).into()
+}
+
+/// The tools of a server for papers: every one of them has "paper".
+fn papers() -> Vec<Tool> {
+    let tools = [
+        ("search_papers", "Search arXiv by query, category and date"),
+        ("download_paper", "Download a paper and give its text"),
+        ("list_papers", "List the papers that were downloaded"),
+        ("read_paper", "Read a paper that was downloaded"),
+        ("get_abstract", "Fetch the abstract of a paper by its arXiv id"),
+        ("citation_graph", "Papers that cite a paper, and those it cites"),
+        ("export_citations", "BibTeX entries of papers"),
+        ("watch_topic", "Keep a topic, to be told of papers that are published on it later"),
+        ("get_paper_outline", "The headings of a paper"),
+        ("read_paper_section", "One section of a paper"),
+    ];
+    tools.map(|(name, text)| tool("arxiv", name, text)).into()
+}
+
+fn hub_tools() -> Vec<Tool> {
+    let tools = [
+        ("search_web", "Searches the web: titles, addresses, excerpts of pages"),
+        ("search_tools", "Finds tools for what you want to do; says so when none fits"),
+        ("get_time", "Tells the time now for a city or zone"),
+        ("calculate", "Calculates an arithmetic expression"),
+        ("read_file", "Reads a text file"),
+        ("list_files", "Lists the files of a folder"),
+    ];
+    tools.map(|(name, text)| tool("native", name, text)).into()
+}
+
+/// `PowerPoint` is not "point", and 里加 behind 在 PPT is not the city of Riga.
+#[test]
+fn a_product_name_is_one_word() {
+    let index = Index::new([presentations(), papers(), hub_tools()].concat(), Settings::default());
+    let check = |request: &str, expect: &str| {
+        let ranking = index.rank(&Request::new(request));
+        let first = ranking.fitting().first().map(|hit| hit.tool.name().as_str());
+        assert_eq!(first, Some(expect), "{request}: {} {:?}", ranking.confidence, ranking.evidence);
+    };
+    check("add a slide to a PowerPoint presentation", "add_slide");
+    check("在 PPT 里加一张幻灯片", "add_slide");
+    check("在 PPT 里面加一张幻灯片", "add_slide");
+    check("make a new PowerPoint", "create_presentation");
+    check("add bullet points to the PowerPoint slide", "add_bullet_points");
+    check("get the BibTeX of this paper", "export_citations");
+}
+
+/// A name that no tool has is still understood by its parts.
+#[test]
+fn an_unknown_identifier_counts_by_its_parts() {
+    check("what does WeatherForecast say", "get_forecast");
+}
+
+/// The words of a request may stand in every tool of the server that serves it, and still say that it does.
+#[test]
+fn a_request_fits_a_server_that_is_all_about_it() {
+    let beside_hub = Index::new([papers(), hub_tools()].concat(), Settings::default());
+    let beside_more = Index::new([papers(), presentations(), hub_tools()].concat(), Settings::default());
+    for index in [beside_hub, beside_more] {
+        let shown = |request: &str| -> Vec<String> {
+            let ranking = index.rank(&Request::new(request));
+            ranking.fitting().iter().take(3).map(|hit| hit.tool.name().to_string()).collect()
+        };
+        for request in [
+            "find academic papers about transformers",
+            "look up papers on protein folding",
+            "查找关于 transformer 的论文",
+            "搜索最近的大模型论文",
+        ] {
+            assert!(shown(request).contains(&"search_papers".to_owned()), "{request}: {:?}", shown(request));
+        }
+        for request in ["send an email to my boss", "订一张机票", "play some jazz", "what is the weather"]
+        {
+            assert!(shown(request).is_empty(), "{request}: {:?}", shown(request));
+        }
+    }
+}
+
+/// A word that one server has in all of its tools is no usual word.
+#[test]
+fn the_words_of_one_server_count_once() {
+    let request = Request::new("find academic papers about transformers");
+    let surprise = |tools: Vec<Tool>| Index::new(tools, Settings::default()).rank(&request).evidence.surprise;
+    let as_of_one = |tool: &Tool| Tool { source: Source::Native, ..tool.clone() };
+    let apart = [papers(), hub_tools()].concat();
+    let together: Vec<Tool> = apart.iter().map(as_of_one).collect();
+    let (apart, together) = (surprise(apart), surprise(together));
+    assert!(apart > 1.5 * together, "{apart} {together}");
+}
+
 #[test]
 fn what_is_quoted_counts_less() {
     check("rename the file to \"weather forecast for the city.txt\"", "rename_file");

@@ -16,13 +16,15 @@ const SETS: &[(&str, &str)] = &[
     ("acebench_en, acebench_zh", "ACEBench (github chenchen0103/ACEBench)"),
     ("ultratool_dev_en, _zh, _zh2en", "UltraTool (github JoeYing1019/UltraTool)"),
     ("toucan_catalogue", "Toucan (github TheAgentArk/Toucan)"),
+    ("livemcp_tasks, livemcp_steps", "LiveMCPBench (github icip-cas/LiveMCPBench)"),
+    ("mcptoolbench", "MCPToolBench++ (github mcp-tool-bench/MCPToolBenchPP)"),
 ];
 
 pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     if !args.iter().any(|arg| arg == "--data") {
         println!("No data: name a folder with `--data DIR`. In it, a folder for each set with `tools.jsonl`");
         println!(
-            "(`id, name, description, parameters`) and `queries.jsonl` (`id, query, relevant`). Known sets:"
+            "(`id, name, description, parameters`, and `server` where known) and `queries.jsonl` (`id, query, relevant`). Known sets:"
         );
         for (sets, place) in SETS {
             println!("  {sets}: {place}");

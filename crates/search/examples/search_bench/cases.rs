@@ -72,7 +72,7 @@ pub(crate) fn gather(sets: &[Set], settings: &Settings) -> Vec<Case> {
     cases
 }
 
-fn spread(queries: &[Query], count: usize) -> impl Iterator<Item = &Query> {
+pub(crate) fn spread(queries: &[Query], count: usize) -> impl Iterator<Item = &Query> {
     queries.iter().step_by((queries.len() / count.max(1)).max(1)).take(count)
 }
 
@@ -107,7 +107,7 @@ struct Drawing<'a> {
 }
 
 fn drawn(set: &Set, strangers: &[&Set], drawing: Drawing<'_>, cases: &mut Vec<Case>) {
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let mut dice = Dice::new();
     let size = Size::Drawn(drawing.size);
     let index = |tools: &[Tool]| Index::new(tools.iter().cloned(), drawing.settings.clone());
     for query in spread(&set.queries, REQUESTS_OF_SMALL) {
@@ -155,10 +155,14 @@ fn case(set: &Set, index: &Index, (asked_by, query): (&str, &Query), (kind, size
 }
 
 /// The same numbers at every run (xorshift).
-struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn new() -> Self {
+        Self(0x9e37_79b9_7f4a_7c15)
+    }
+
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

@@ -9,6 +9,7 @@ mod names;
 mod none_fits;
 mod quality;
 mod scale;
+mod servers;
 mod sets;
 
 use std::path::PathBuf;
@@ -24,6 +25,8 @@ struct Options {
     cost: Option<usize>,
     /// Only the weights of the confidence, fitted again.
     calibrate: bool,
+    /// Only the quality, over whole sets and over a few servers.
+    quality: bool,
     /// Only what the model in this folder adds.
     model: Option<PathBuf>,
     settings: Settings,
@@ -40,7 +43,9 @@ fn main() -> Result<()> {
         return Ok(());
     }
     if options.calibrate {
-        println!("{}", calibrate::report(&cases::gather(&sets, &options.settings)));
+        let cases = cases::gather(&sets, &options.settings);
+        println!("{}", none_fits::table(&none_fits::measure(&cases, &options.settings), &options.settings));
+        println!("{}", calibrate::report(&cases));
         return Ok(());
     }
     if let Some(folder) = &options.model {
@@ -52,6 +57,14 @@ fn main() -> Result<()> {
         return Ok(());
     }
     let quality = quality::measure(&sets, &options.settings)?;
+    let servers = servers::measure(&sets, &options.settings);
+    if options.quality {
+        match options.json {
+            true => println!("{:#}", json!({"sets": quality, "servers": servers})),
+            false => println!("{}\n{}", quality::table(&quality), servers::table(&servers)),
+        }
+        return Ok(());
+    }
     let scale = scale::measure(&options.data, &sets)?;
     let largest = sets.iter().max_by_key(|set| set.tools.len()).context("no set")?;
     let names = names::measure(largest, &options.settings);
@@ -59,11 +72,14 @@ fn main() -> Result<()> {
     let none_fits = none_fits::measure(&cases, &options.settings);
     let broken = names.broken();
     if options.json {
-        let all = json!({"sets": quality, "scale": scale, "names": names, "none_fits": none_fits});
+        let all = json!({"sets": quality, "servers": servers, "scale": scale, "names": names, "none_fits": none_fits});
         println!("{all:#}");
         return broken;
     }
     println!("Quality, in percent; the baselines are R@10 / nDCG@10\n\n{}", quality::table(&quality));
+    if !servers.is_empty() {
+        println!("With few servers, in percent\n\n{}", servers::table(&servers));
+    }
     println!("Cost by number of tools\n\n{}", scale::table(&scale));
     println!("Found by its name\n\n{}", names::table(&names));
     println!("Does any tool fit?\n\n{}", none_fits::table(&none_fits, &options.settings));
@@ -73,6 +89,7 @@ fn main() -> Result<()> {
 
 fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options> {
     let (mut data, mut json, mut calibrate, mut cost, mut model) = (None, false, false, None, None);
+    let mut quality = false;
     let mut settings = Settings::default();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -86,10 +103,19 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options> {
             "--cost" => cost = Some(arguments.next().context("`--cost` needs a number")?.parse()?),
             "--json" => json = true,
             "--calibrate" => calibrate = true,
+            "--quality" => quality = true,
             other => bail!(
-                "unknown argument `{other}`; there are --data DIR, --model DIR, --settings FILE, --calibrate and --json"
+                "unknown argument `{other}`; there are --data DIR, --model DIR, --settings FILE, --quality, --calibrate and --json"
             ),
         }
     }
-    Ok(Options { data: data.context("`--data DIR` is needed")?, json, cost, calibrate, model, settings })
+    Ok(Options {
+        data: data.context("`--data DIR` is needed")?,
+        json,
+        cost,
+        calibrate,
+        quality,
+        model,
+        settings,
+    })
 }

@@ -31,6 +31,11 @@ impl Set {
         self.tools.iter().map(|(_, tool)| tool.clone())
     }
 
+    /// The tools that are right for a request.
+    pub(crate) fn right_tools<'a>(&'a self, query: &'a Query) -> impl Iterator<Item = &'a Tool> {
+        self.tools.iter().filter(|(id, _)| query.relevant.contains(id)).map(|(_, tool)| tool)
+    }
+
     /// The id of a tool that an index gave back.
     pub(crate) fn id_of(&self, tool: &Tool) -> Option<&str> {
         let same = |(_, own): &&(String, Tool)| std::sync::Arc::ptr_eq(&own.definition, &tool.definition);

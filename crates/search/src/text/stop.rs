@@ -115,6 +115,19 @@ const STOP_GRAMS: &[&str] = &[
     "麻烦", "我现",
 ];
 
+/// Chinese measure words that say nothing of what is counted. 页, 行 and 列 are not among them: a page, a row or a column is
+/// what is meant.
+const MEASURE_WORDS: &[char] = &[
+    '张', '个', '条', '份', '篇', '本', '封', '位', '只', '件', '项', '次', '首', '台', '辆', '座', '笔',
+    '种', '套',
+];
+
+/// What stands before a measure word.
+const COUNTS: &[char] = &[
+    '一', '二', '两', '三', '四', '五', '六', '七', '八', '九', '十', '百', '千', '几', '每', '这', '那',
+    '哪', '某',
+];
+
 static STOP: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP_WORDS.iter().copied().collect());
 static REQUEST: LazyLock<HashSet<&str>> = LazyLock::new(|| REQUEST_WORDS.iter().copied().collect());
 static GRAMS: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP_GRAMS.iter().copied().collect());
@@ -132,4 +145,12 @@ pub(crate) fn is_request_word(word: &str) -> bool {
 /// Whether a Chinese character or pair says nothing.
 pub(crate) fn is_stop_gram(gram: &str) -> bool {
     GRAMS.contains(gram)
+}
+
+/// Whether a Chinese word is a measure word after what ends in a number or a demonstrative: 一张, 这篇.
+pub(crate) fn is_measure_word(before: &str, word: &str) -> bool {
+    let mut characters = word.chars();
+    characters.next().is_some_and(|first| MEASURE_WORDS.contains(&first))
+        && characters.next().is_none()
+        && before.ends_with(|last: char| COUNTS.contains(&last) || last.is_ascii_digit())
 }

@@ -1,0 +1,101 @@
+//! Hubs of a few whole servers: most words of a request then stand in most of the tools, as they are from one domain.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use toolhub_core::{Source, Tool};
+use toolhub_search::{Index, Request, Settings};
+
+use crate::cases::{Dice, spread};
+use crate::columns::{columns, percent};
+use crate::sets::{Query, Set};
+
+/// Requests of each set that are tried over each hub.
+const REQUESTS: usize = 240;
+/// How many servers there are beside those with the right tools.
+const OTHERS: [usize; 4] = [0, 3, 15, 60];
+
+#[derive(Default, Serialize)]
+pub(crate) struct Row {
+    set: String,
+    others: usize,
+    requests: usize,
+    /// Requests with a right tool in first place, and among the first five.
+    first: usize,
+    among_five: usize,
+    reciprocal_rank: f64,
+    /// Requests whose hits are shown, where the right servers are there, and where they are not.
+    kept: usize,
+    kept_without: usize,
+}
+
+/// The tools of each server of all sets.
+type Servers = BTreeMap<Source, Vec<Tool>>;
+
+pub(crate) fn measure(sets: &[Set], settings: &Settings) -> Vec<Row> {
+    let mut servers = Servers::new();
+    for tool in sets.iter().flat_map(Set::tools).filter(|tool| matches!(tool.source, Source::Server(_))) {
+        servers.entry(tool.source.clone()).or_default().push(tool);
+    }
+    let mut rows = Vec::new();
+    for set in sets.iter().filter(|set| !set.queries.is_empty()) {
+        let from_servers = |tool: &Tool| matches!(tool.source, Source::Server(_));
+        if !set.tools.iter().any(|(_, tool)| from_servers(tool)) {
+            continue;
+        }
+        for others in OTHERS {
+            rows.push(row(set, &servers, others, settings));
+        }
+    }
+    rows
+}
+
+fn row(set: &Set, servers: &Servers, others: usize, settings: &Settings) -> Row {
+    let mut row = Row { set: set.name.clone(), others, ..Row::default() };
+    let mut dice = Dice::new();
+    for query in spread(&set.queries, REQUESTS) {
+        let right: Vec<&Source> = set.right_tools(query).map(|tool| &tool.source).collect();
+        let is_right = |source: &Source| right.contains(&source);
+        let strangers: Vec<&Vec<Tool>> =
+            servers.iter().filter(|(source, _)| !is_right(source)).map(|(_, tools)| tools).collect();
+        let drawn: Vec<Tool> = (0..others)
+            .filter_map(|_| strangers.get(dice.below(strangers.len())))
+            .flat_map(|tools| tools.iter().cloned())
+            .collect();
+        let own = set.tools().filter(|tool| is_right(&tool.source));
+        row.add(set, query, &Index::new(own.chain(drawn.iter().cloned()), settings.clone()));
+        if others > 0 {
+            let without = Index::new(drawn, settings.clone());
+            row.kept_without += usize::from(without.rank(&Request::new(&query.query)).fits);
+        }
+    }
+    row
+}
+
+impl Row {
+    fn add(&mut self, set: &Set, query: &Query, index: &Index) {
+        let ranking = index.rank(&Request::new(&query.query));
+        let is_right = |tool: &Tool| set.id_of(tool).is_some_and(|id| query.relevant.iter().any(|r| r == id));
+        let place = ranking.hits.iter().position(|hit| is_right(hit.tool));
+        self.requests += 1;
+        self.first += usize::from(place == Some(0));
+        self.among_five += usize::from(place.is_some_and(|place| place < 5));
+        self.reciprocal_rank += place.map_or(0.0, |place| 1.0 / (place + 1) as f64);
+        self.kept += usize::from(ranking.fits);
+    }
+}
+
+pub(crate) fn table(rows: &[Row]) -> String {
+    let head = ["set", "other servers", "requests", "first", "among five", "MRR", "kept", "refused without"];
+    let mut lines = vec![head.map(str::to_owned).to_vec()];
+    for row in rows {
+        let share = |count: usize| percent(count as f64 / row.requests.max(1) as f64);
+        let mut line = vec![row.set.clone(), row.others.to_string(), row.requests.to_string()];
+        line.extend([share(row.first), share(row.among_five)]);
+        line.push(percent(row.reciprocal_rank / row.requests.max(1) as f64));
+        line.push(share(row.kept));
+        line.push(if row.others > 0 { share(row.requests - row.kept_without) } else { String::new() });
+        lines.push(line);
+    }
+    columns(&lines)
+}

@@ -20,6 +20,7 @@ use super::parameter::{Parameter, Shape, parameters};
 use super::phrase::is_stop;
 use super::probe;
 use super::skeleton;
+use super::token::{Kind, Token};
 
 /// Tools whose score is a smaller share of the best one's are not looked at.
 const NEAR: f64 = 0.35;
@@ -49,6 +50,10 @@ const BY_NAME: f32 = 0.55;
 const NEARLY: f32 = 0.5;
 /// How much less may speak for a tool that is compared with the chosen one.
 const RIVALRY: f32 = 1.0;
+/// What speaks for a tool whose own words know all content words of the request.
+const KNOWN_WORDS: f32 = 0.8;
+/// How well one counts as found that only the request without its particulars finds, where its own words find something.
+const BY_SKELETON: f32 = 0.75;
 /// How well one counts as found that only the words of the tables find.
 const REPHRASED: f32 = 0.7;
 /// How well a tool counts as found that the contents of a text suggest.
@@ -143,7 +148,12 @@ impl Chooser<'_> {
         let fits = searches.iter().any(|search| search.fits);
         let confidence = searches.iter().map(|search| search.confidence).fold(0.0, f64::max);
         let mut looked: Vec<Considered<'_>> = Vec::new();
-        for considered in searches.iter().flat_map(|search| near(search)) {
+        let own = self.candidates.of(part.trim()).is_some_and(|search| search.fits);
+        let ranked = searches.iter().enumerate().flat_map(|(place, search)| {
+            let worth = if own && place > 0 { BY_SKELETON } else { 1.0 };
+            near(search).into_iter().map(move |one| Considered { rank: one.rank * worth, ..one })
+        });
+        for considered in ranked {
             match looked.iter_mut().find(|other| other.hit.tool.name() == considered.hit.tool.name()) {
                 Some(known) => known.rank = known.rank.max(considered.rank),
                 None => looked.push(considered),
@@ -250,6 +260,7 @@ impl Chooser<'_> {
             + CERTAIN * filling.certainty(&choice.parameters)
             + USED * used(filling, reading)
             + EXTRA * filling.extras(&choice.parameters).min(MOST_EXTRAS) as f32;
+        score += KNOWN_WORDS * known_words(tool, &choice, asked);
         // Nothing lacks where nothing is needed: that says nothing, unless nothing could be given.
         let fits = !choice.is_empty() || choice.parameters.is_empty() || considered.suggested;
         if choice.is_whole() && fits {
@@ -444,6 +455,29 @@ fn scene<'a>(tool: &Tool, parameters: &[Parameter], reading: &'a Reading<'a>) ->
     words.push(tool.name().as_str().to_owned());
     let tool_words = words.iter().map(|word| labels::stem(word)).collect();
     Scene { reading, stems: labels::stems(reading), tool_words }
+}
+
+/// Which share of the request's content words the tool's own words know: its name, its description and its parameters. Words
+/// that are arguments say nothing of the tool.
+fn known_words(tool: &Tool, choice: &Choice, asked: &Reading<'_>) -> f32 {
+    let mut own: Vec<String> = super::coverage::words_of(choice);
+    own.push(labels::stem(tool.name().as_str()));
+    let described = choice.parameters.iter().flat_map(|parameter| {
+        parameter.description.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2)
+    });
+    own.extend(described.map(labels::stem));
+    let taken = |token: &Token<'_>| {
+        asked.mentions.iter().any(|mention| mention.start < token.end && token.start < mention.end)
+    };
+    let (mut all, mut known) = (0usize, 0usize);
+    for token in &asked.tokens {
+        if token.kind != Kind::Word || taken(token) || super::coverage::is_small(token) {
+            continue;
+        }
+        all += 1;
+        known += usize::from(own.contains(&labels::stem(token.text)));
+    }
+    if all == 0 { 0.5 } else { known as f32 / all as f32 }
 }
 
 /// Which share of what could be an argument is one.

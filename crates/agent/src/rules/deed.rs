@@ -105,6 +105,10 @@ const ASKING: [&str; 16] = [
 const LOOKS_UP: [&str; 9] =
     ["look up", "lookup", "look for", "look into", "research", "查一下", "查下", "查查", "检索"];
 
+/// Words after which a word is a noun.
+const NOUN_LEADS: [&str; 14] =
+    ["the", "a", "an", "this", "that", "my", "of", "in", "on", "its", "each", "no", "by", "with"];
+
 const DONE_BY_NAME: f32 = 0.45;
 const DONE_LATER: f32 = 0.1;
 const OTHER_DEED: f32 = 0.35;
@@ -149,7 +153,10 @@ impl Profile {
         profile.all_deeds.clone_from(&profile.deeds);
         for spot in read(head) {
             // `is properly formatted` tells how something is, not what is done to it.
-            if !head[spot.start..spot.end].ends_with("ed") {
+            // `by name` tells what with.
+            let before = head[..spot.start].trim_end().rsplit(' ').next().unwrap_or_default().to_lowercase();
+            let noun = NOUN_LEADS.contains(&before.as_str());
+            if !head[spot.start..spot.end].ends_with("ed") && !noun {
                 add(&mut profile.all_deeds, &spot.meaning.deeds);
             }
         }
@@ -457,6 +464,5 @@ fn is_verb(reading: &Reading<'_>, spot: &Spot, is_first: bool) -> bool {
     }
     let before = reading.text[..spot.start].trim_end().to_lowercase();
     let last = before.rsplit(|c: char| !c.is_alphanumeric() && c != '\'').next().unwrap_or_default();
-    let noun = ["the", "a", "an", "this", "that", "my", "of", "in", "on", "its", "each", "no", "by", "with"];
-    !noun.contains(&last) || ["what", "which", "how"].contains(&word.to_lowercase().as_str())
+    !NOUN_LEADS.contains(&last) || ["what", "which", "how"].contains(&word.to_lowercase().as_str())
 }

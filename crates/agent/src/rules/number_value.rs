@@ -15,6 +15,11 @@ const BARE: f32 = 0.95;
 const UNIT: f32 = 1.5;
 /// Units that count.
 const COUNTED: [&str; 9] = ["item", "row", "column", "line", "page", "time", "step", "person", "ticket"];
+/// Words before a number of things that are first in some order: `top 3`, `the latest seven`, 前 12 条, 最多 5 封.
+const LEADS: [&str; 16] = [
+    "top", "first", "max", "last", "latest", "recent", "newest", "most", "next", "past", "maximum", "前", "近", "新",
+    "多", "后",
+];
 /// What speaks against a number.
 const AGAINST: f32 = 0.7;
 
@@ -39,11 +44,17 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         // `top 3`, 前 3 条: so many, of what comes first.
         let before = scene.reading.token_at(mention.start).checked_sub(1);
         let leads = before.and_then(|at| scene.reading.tokens.get(at));
-        if leads.is_some_and(|token| token.is_any(&["top", "first", "前", "max"]))
-            && counts(parameter)
-            && number.unit.is_none()
-        {
+        let counted = number.unit.is_none_or(|unit| COUNTED.contains(&unit.name()));
+        if leads.is_some_and(|token| token.is_any(&LEADS)) && counts(parameter) && counted {
             score += UNIT;
+        }
+        // `the first 5 lines`, 最后 20 行: which end of a text is read.
+        let said = |words: &[&str]| leads.is_some_and(|token| token.is_any(words));
+        let (first, last) = (said(&["first", "top", "前", "头"]), said(&["last", "final", "后", "末", "尾"]));
+        if parameter.has_word(&["head"]) && first || parameter.has_word(&["tail"]) && last {
+            score += UNIT * 1.5;
+        } else if parameter.has_word(&["head", "tail"]) {
+            score -= AGAINST;
         }
         found.push(Candidate { value: Given::Said(value), start: mention.start, end: mention.end, score });
     }

@@ -12,6 +12,7 @@ use super::mention::{Mention, Value};
 use super::number_value;
 use super::parameter::{Parameter, Shape};
 use super::phrase::{self, Phrase};
+use super::record_value;
 use super::series;
 use super::token::is_han;
 
@@ -35,6 +36,9 @@ pub(super) fn lists(
             });
         }
         return found;
+    }
+    if let Shape::Object(members) = &item.shape {
+        found.extend(record_value::candidates(members, scene));
     }
     if let Shape::List(inner) = &item.shape {
         // A table of one row, or of rows between semicolons.

@@ -486,7 +486,7 @@ fn least(parameter: &Parameter) -> f32 {
         // A list or an object is as good as what is in it.
         (Shape::List(_) | Shape::Object(_), _) => 1.0,
         (Shape::Integer | Shape::Number, _) => 1.2,
-        (_, Role::Name | Role::Id | Role::Other) => 1.5,
+        (_, Role::Name | Role::Id | Role::Revision | Role::Other) => 1.5,
         _ => BY_ROLE,
     }
 }

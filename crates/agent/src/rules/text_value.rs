@@ -13,9 +13,11 @@ use super::moment_value;
 use super::parameter::Parameter;
 use super::phrase;
 use super::place_value;
+use super::revision_value;
 use super::role::Role;
 use super::sheet;
 use super::shift_value;
+use super::transfer_value;
 
 /// What a value scores that is taken only where nothing else wants it.
 const LAST_RESORT: f32 = 0.9;
@@ -41,6 +43,9 @@ pub(super) fn chosen(parameter: &Parameter, scene: &Scene<'_>, places: &[Place])
 }
 
 pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    if let Some(found) = transfer_value::candidates(parameter, scene) {
+        return found;
+    }
     let mut found = by_role(parameter, scene, places);
     let kinds = choice::kinds(&parameter.words);
     if !kinds.is_empty() {
@@ -98,8 +103,10 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
     Some(match (&mention.value, role) {
         (Value::Literal(Literal::Path(text)), Role::Pattern) if text.contains('*') => (text.clone(), GOOD),
         (Value::Literal(Literal::Path(text)), Role::Path | Role::Folder) if !text.contains('*') => {
-            let is_file = text.rsplit('/').next().is_some_and(|name| name.contains('.'));
-            (text.clone(), if role == Role::Folder && is_file { POOR } else { GOOD })
+            let is_file = text.rsplit('/').next().is_some_and(|name| name.trim_start_matches('.').contains('.'));
+            let of_folder = role == Role::Folder || parameter.has_word(&["repo", "repository", "project"]);
+            let base = if of_folder && is_file { POOR } else { GOOD };
+            (text.clone(), if transfer_value::is_target(parameter) { base - FAIR } else { base })
         }
         (Value::Literal(Literal::Path(text)), Role::Name | Role::Other | Role::Id) => {
             (text.clone(), POOR * 0.5)
@@ -140,7 +147,7 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
                 Role::Expression if !text.contains(|c: char| c.is_ascii_digit() || "()^*+/=".contains(c)) => {
                     return None;
                 }
-                Role::Other | Role::Id | Role::Expression | Role::Place => FAIR + 0.5,
+                Role::Other | Role::Id | Role::Expression | Role::Place | Role::Revision => FAIR + 0.5,
                 Role::Sheet => LAST_RESORT,
                 Role::Path | Role::Folder if is_rooted(text) => GOOD,
                 Role::Path | Role::Folder | Role::Pattern if text.contains(['.', '/', '\\']) => FAIR,
@@ -152,7 +159,11 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             (text.clone(), base)
         }
         (Value::Place, Role::Place) => (place_value::part(parameter, &written())?, GOOD + 0.2),
-        (Value::Place, Role::Zone) => (written(), GOOD + 0.2),
+        (Value::Place, Role::Zone) => (place_value::zone(parameter, &written()), GOOD + 0.2),
+        (Value::Literal(Literal::Code(text)), Role::Zone) if text.contains('/') => (text.clone(), GOOD + 0.2),
+        (Value::Name, Role::Zone) if ["UTC", "GMT"].contains(&scene.reading.written(mention)) => {
+            (written(), GOOD + 0.2)
+        }
         // `King of France` is not where, and France is.
         (Value::Name | Value::Holiday, Role::Place) => match written().rsplit_once(" of ") {
             Some((_, place)) if super::name::is_place(place) => (place.to_owned(), FAIR + 0.5),
@@ -257,6 +268,7 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
         Role::Language => spoken(&choice::LANGUAGES, parameter, scene, places),
         Role::Currency => spoken(&choice::CURRENCIES, parameter, scene, places),
         Role::Folder => file_value::folders(scene),
+        Role::Revision => revision_value::candidates(parameter, scene),
         _ => Vec::new(),
     }
 }

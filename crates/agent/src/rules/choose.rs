@@ -48,6 +48,8 @@ const BEYOND_DOUBT: f64 = 0.7;
 const BY_NAME: f32 = 0.55;
 /// How much less may speak for a tool that lacks something than for one that takes nothing of what was said.
 const NEARLY: f32 = 0.5;
+/// How much less may speak for a tool that does in one call what another does in several.
+const IN_ONE_CALL: f32 = 0.6;
 /// How much less may speak for a tool that is compared with the chosen one.
 const RIVALRY: f32 = 1.0;
 /// What speaks for a tool whose own words know all content words of the request.
@@ -72,6 +74,8 @@ pub(super) struct Choice {
     does: Agreement,
     /// What its own words say for it, or against.
     stands: f32,
+    /// Which share of the request's content words its own words know.
+    known: f32,
     /// How sure the search was that some tool fits.
     pub(super) confidence: f64,
     /// The other tools that nearly were chosen.
@@ -201,7 +205,12 @@ impl Chooser<'_> {
                     && self.schemas.profile(&choice.tool).searches
                     && choice.does == Agreement::Does
                     && choice.stands > 0.0)
-                || follows(&choice, confidence, earlier);
+                || follows(&choice, confidence, earlier)
+                || (choice.known > 0.99
+                    && choice.does == Agreement::Does
+                    && choice.stands > 0.0
+                    && choice.is_whole()
+                    && used(&choice.filling, reading) > 0.99);
             if sure {
                 let confidence = if considered.suggested { 1.0 } else { confidence };
                 choices.push(Choice { confidence, ..choice });
@@ -229,6 +238,23 @@ impl Chooser<'_> {
             let instead = choices.iter().filter(near).max_by(|a, b| a.score.total_cmp(&b.score));
             best = instead.or(Some(empty)).cloned();
         }
+        // `read a.md, b.md and c.md`: one call with a list is meant where a tool takes one.
+        if let Some(one) = best.clone() {
+            let calls = super::fan::out(&one, reading).len();
+            let takes = |choice: &&Choice| {
+                choice.is_whole()
+                    && choice.does == Agreement::Does
+                    && choice.score + IN_ONE_CALL >= one.score
+                    && choice.filling.slots.iter().flatten().any(|slot| {
+                        matches!(&slot.value, Given::Said(serde_json::Value::Array(all)) if all.len() == calls)
+                    })
+            };
+            if calls > 1
+                && let Some(list) = choices.iter().filter(takes).max_by(|a, b| a.score.total_cmp(&b.score))
+            {
+                best = Some(list.clone());
+            }
+        }
         // A tool that takes nothing of what was said must be meant beyond doubt.
         let mut best = best.filter(|best| {
             !best.is_empty() || best.parameters.is_empty() || best.confidence >= BEYOND_DOUBT
@@ -251,6 +277,7 @@ impl Chooser<'_> {
             score: considered.rank,
             does: Agreement::Unknown,
             stands: 0.0,
+            known: 0.0,
             confidence: 1.0,
             rivals: Rc::default(),
         };
@@ -260,13 +287,14 @@ impl Chooser<'_> {
             + CERTAIN * filling.certainty(&choice.parameters)
             + USED * used(filling, reading)
             + EXTRA * filling.extras(&choice.parameters).min(MOST_EXTRAS) as f32;
-        score += KNOWN_WORDS * known_words(tool, &choice, asked);
+        let profile = self.schemas.profile(tool);
+        choice.known = known_words(&choice, &profile, asked);
+        score += KNOWN_WORDS * choice.known;
         // Nothing lacks where nothing is needed: that says nothing, unless nothing could be given.
         let fits = !choice.is_empty() || choice.parameters.is_empty() || considered.suggested;
         if choice.is_whole() && fits {
             score += WHOLE;
         }
-        let profile = self.schemas.profile(tool);
         let standing = wish.standing(&profile);
         score += standing.score;
         choice.stands = standing.score;
@@ -459,9 +487,8 @@ fn scene<'a>(tool: &Tool, parameters: &[Parameter], reading: &'a Reading<'a>) ->
 
 /// Which share of the request's content words the tool's own words know: its name, its description and its parameters. Words
 /// that are arguments say nothing of the tool.
-fn known_words(tool: &Tool, choice: &Choice, asked: &Reading<'_>) -> f32 {
+fn known_words(choice: &Choice, profile: &Profile, asked: &Reading<'_>) -> f32 {
     let mut own: Vec<String> = super::coverage::words_of(choice);
-    own.push(labels::stem(tool.name().as_str()));
     let described = choice.parameters.iter().flat_map(|parameter| {
         parameter.description.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2)
     });
@@ -476,6 +503,11 @@ fn known_words(tool: &Tool, choice: &Choice, asked: &Reading<'_>) -> f32 {
         }
         all += 1;
         known += usize::from(own.contains(&labels::stem(token.text)));
+    }
+    let spots = super::lexicon::spots(asked.text, &asked.tokens, &taken);
+    for spot in spots.iter().filter(|spot| super::name::has_han(&asked.text[spot.start..spot.end])) {
+        all += 1;
+        known += usize::from(profile.knows(&spot.meaning));
     }
     if all == 0 { 0.5 } else { known as f32 / all as f32 }
 }

@@ -40,6 +40,10 @@ pub(super) struct Profile {
     pub(super) searches: bool,
     /// Whether it searches among tools.
     finds_tools: bool,
+    /// Kinds of things that one word of its name may stand for.
+    siblings: Vec<Vec<usize>>,
+    /// Whether it leaves everything as it is, by its hint or by its name.
+    pub(super) harmless: bool,
     /// Whether it reads files as text, of which workbooks and pictures have none.
     pub(super) reads_text: bool,
 }
@@ -61,6 +65,10 @@ pub(super) struct Wish {
     asks_which_tool: bool,
     /// What it speaks of in words.
     things: Vec<usize>,
+    /// Whether it has a verb of reading that is not denied and does not merely ask.
+    reads: bool,
+    /// Whether it has a verb of changing.
+    changes: bool,
     /// What its particulars are: a file that is a workbook, a cell.
     implied: Vec<usize>,
 }
@@ -74,9 +82,9 @@ pub(super) struct Standing {
 }
 
 /// Deeds after which something is not as it was before.
-const CHANGING: [&str; 13] = [
+const CHANGING: [&str; 21] = [
     "write", "create", "delete", "insert", "rename", "copy", "move", "merge", "unmerge", "format", "apply",
-    "send", "replace",
+    "send", "replace", "edit", "commit", "stage", "unstage", "checkout", "mark", "book", "discard",
 ];
 /// Deeds that leave everything as it is.
 const HARMLESS: [&str; 4] = ["read", "search", "validate", "calculate"];
@@ -149,6 +157,9 @@ impl Profile {
             let about =
                 if spot.meaning.deeds.is_empty() { &mut profile.things } else { &mut profile.all_things };
             add(about, &spot.meaning.things);
+            if spot.meaning.things.len() > 1 {
+                profile.siblings.push(spot.meaning.things.clone());
+            }
         }
         profile.all_deeds.clone_from(&profile.deeds);
         for spot in read(head) {
@@ -171,15 +182,30 @@ impl Profile {
             }
         }
         let has = |names: &[&str]| profile.deeds.iter().any(|row| names.contains(&lexicon::deed(*row).name));
-        profile.changes = has(&CHANGING) && !has(&HARMLESS);
+        let read_only = tool.hints().read_only;
+        profile.changes = match read_only {
+            Some(true) => false,
+            Some(false) => !has(&HARMLESS),
+            None => has(&CHANGING) && !has(&HARMLESS),
+        };
+        profile.harmless = match read_only {
+            Some(read_only) => read_only,
+            None => !profile.changes && !profile.deeds.is_empty(),
+        };
         profile.destroys = has(&["delete"]);
         profile.reads_text =
             has(&["read"]) && ["text file", "文本文件"].iter().any(|words| description.contains(words));
         let of_tools = |row: &usize| lexicon::thing(*row).name == "tool";
         profile.finds_tools = has(&["search"]) && profile.things.iter().any(of_tools);
         profile.searches = has(&["search"])
-            && parameters.iter().any(|parameter| parameter.role == Role::Query && parameter.required);
+            && parameters.iter().any(|parameter| parameter.role == Role::Query);
         profile
+    }
+
+    /// Whether the tool's own words know what a word of a request stands for.
+    pub(super) fn knows(&self, meaning: &lexicon::Meaning) -> bool {
+        meaning.deeds.iter().any(|deed| self.all_deeds.contains(deed))
+            || meaning.things.iter().any(|thing| self.all_things.contains(thing))
     }
 }
 
@@ -201,6 +227,10 @@ impl Wish {
         for spot in &spots {
             add(&mut wish.things, &spot.meaning.things);
             let deeds = &spot.meaning.deeds;
+            let is = |names: &[&str]| deeds.iter().any(|deed| names.contains(&lexicon::deed(*deed).name));
+            let asking = ASKING.contains(&reading.text.get(spot.start..spot.end).unwrap_or_default().to_lowercase().as_str());
+            wish.changes = wish.changes || is(&CHANGING) && !is(&HARMLESS);
+            wish.reads = wish.reads || is(&HARMLESS) && !asking && !is_denied(reading, spot);
             if deeds.is_empty() || is_denied(reading, spot) || !is_verb(reading, spot, wish.deeds.is_empty())
             {
                 continue;
@@ -239,6 +269,7 @@ impl Wish {
         for mention in &reading.mentions {
             let Value::Literal(literal) = &mention.value else { continue };
             let implied = match literal {
+                Literal::Path(path) if path.contains('*') => "file",
                 Literal::Path(path) => of_file(path),
                 Literal::Cells(_) => "cell",
                 Literal::Formula(_) => "formula",
@@ -262,6 +293,16 @@ impl Wish {
                     && self.things.is_empty()
                     && self.implied.is_empty())
         })
+    }
+
+    /// Whether it asks to look at something, in a verb that is not denied.
+    pub(super) fn reads(&self) -> bool {
+        self.reads
+    }
+
+    /// Whether one of its verbs changes something.
+    pub(super) fn changes(&self) -> bool {
+        self.changes
     }
 
     /// Whether it has a verb.
@@ -324,7 +365,7 @@ impl Wish {
             return Standing { does: Agreement::Does, score: score.max(0.0) + DONE_BY_NAME + SAME_THING };
         }
         // Something is asked for that nothing else does, and this tool does not.
-        let harmless = !profile.changes && !profile.deeds.is_empty();
+        let harmless = profile.harmless;
         if self.certain.iter().any(|deeds| !does(deeds, &profile.all_deeds))
             && !profile.searches
             && agreement != Agreement::DoesNot
@@ -393,7 +434,9 @@ impl Wish {
             agreement = Agreement::DoesNot;
         }
         for thing in &profile.things {
-            let said = self.things.contains(thing) || self.implied.contains(thing);
+            let means = |thing: &usize| self.things.contains(thing) || self.implied.contains(thing);
+            let said = means(thing)
+                || profile.siblings.iter().any(|kinds| kinds.contains(thing) && kinds.iter().any(means));
             if !said && !self.questions && lexicon::thing(*thing).mark == Some('?') {
                 score -= UNSAID * 0.5;
             }

@@ -187,7 +187,11 @@ fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
         let beside = ["and", "和", "、"].contains(&said(1)) && ordinal(said(2)) == Some(first + 1);
         let joint = beside || ["to", "through", "thru", "-", "–", "到", "至", "~"].contains(&said(1));
         // 第 5 行到第 15 行: what is counted may be said twice.
-        let named_twice = matches!(said(1), "行" | "列") && ["到", "至"].contains(&said(2));
+        let side_by_side = matches!(said(1), "行" | "列")
+            && ["和", "与", "、"].contains(&said(2))
+            && ordinal(said(3 + usize::from(said(3) == "第"))) == Some(first + 1);
+        let named_twice =
+            side_by_side || matches!(said(1), "行" | "列") && ["到", "至"].contains(&said(2));
         let skip =
             usize::from(said(2) == "第") + if named_twice { 1 + usize::from(said(3) == "第") } else { 0 };
         let last = ordinal(said(2 + skip)).filter(|_| joint || named_twice);
@@ -220,6 +224,27 @@ fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
             _ => first,
         };
         let right = if is_column { column || (is_letter && !row) } else { !column };
+        // `insert a row after row 5`, B 列后面插一列: the place behind it is meant.
+        if last.is_none() && right && scene.tool_words.iter().any(|word| word == "insert") {
+            let before = [back(1), back(2)].iter().position(|word| ["after", "below", "beneath"].contains(&word.to_lowercase().as_str()));
+            let behind = ["后面", "之后", "后边", "右边", "右侧", "右面", "下面", "下方", "后", "下边"];
+            let rest = tokens.get(at + 1).and_then(|unit| scene.reading.text.get(unit.end..)).unwrap_or_default();
+            let said_behind = matches!(said(1), "行" | "列")
+                .then(|| behind.iter().find(|word| rest.trim_start().starts_with(**word)))
+                .flatten();
+            let span = match (before, said_behind) {
+                (Some(step), _) => Some((tokens[at - step - 1].start, token.end)),
+                (None, Some(word)) => {
+                    let from = scene.reading.text.len() - rest.trim_start().len();
+                    Some((token.start, from + word.len()))
+                }
+                (None, None) => None,
+            };
+            if let Some((start, end)) = span {
+                found.push(Candidate { value: Given::Said(Json::from(value + 1)), start, end, score: 5.0 });
+                continue;
+            }
+        }
         if right && (last.is_some() || is_letter) {
             found.push(Candidate { value: Given::Said(Json::from(value)), start, end, score: 4.0 });
         }

@@ -22,6 +22,8 @@ const FILLERS: &str = include_str!("../../data/fillers.tsv");
 
 /// An argument that fits less than this was taken because nothing else was left.
 const BY_ROLE: f32 = GOOD - 0.1;
+/// How much better an optional parameter may be fitted by what a required one has.
+const NEARLY: f32 = 0.2;
 /// How much worse another value of the same request must fit.
 const CLEARLY: f32 = 0.5;
 /// Words that are shown.
@@ -186,11 +188,49 @@ impl Claim<'_> {
         let Some(choice) = self.calls.first() else { return Vec::new() };
         let mut doubts = self.own_doubts(choice);
         if doubts.is_empty()
-            && let Some(rival) = choice.rivals.iter().find(|rival| self.proves(rival))
+            && let Some(rival) =
+                choice.rivals.iter().find(|rival| self.is_comparable(choice, rival) && self.proves(rival))
         {
             doubts.push(Doubt::Rival(rival.tool.name().to_string()));
         }
         doubts
+    }
+
+    /// Whether another tool may be meant by what the request speaks of: a tool whose name tells of things that nobody
+    /// mentioned, or that knows fewer of the things that were named, is not, where the chosen one fits.
+    fn is_comparable(&self, choice: &Choice, rival: &Choice) -> bool {
+        let rows = |text: &str| -> BTreeSet<usize> {
+            let all = super::token::tokens(text);
+            lexicon::spots(text, &all, &|_| false).into_iter().flat_map(|spot| spot.meaning.things).collect()
+        };
+        let named = |choice: &Choice| rows(&words(choice.tool.name().as_str()).join(" "));
+        let literal = |token: &Token<'_>| {
+            self.reading.mentions.iter().any(|mention| {
+                matches!(mention.value, Value::Literal(_)) && mention.start < token.end && token.start < mention.end
+            })
+        };
+        let spots = lexicon::spots(self.reading.text, &self.reading.tokens, &literal);
+        let said: BTreeSet<usize> = spots.into_iter().flat_map(|spot| spot.meaning.things).collect();
+        let implied = self.implied();
+        let meant = |row: &usize| said.contains(row) || implied.contains(row);
+        let (own, other) = (named(choice), named(rival));
+        let fits = own.iter().all(meant);
+        let strange = other.iter().any(|row| !meant(row));
+        let of = |rows: &BTreeSet<usize>| -> BTreeSet<usize> { rows.intersection(&said).copied().collect() };
+        let fewer = of(&other).is_subset(&of(&own)) && of(&other).len() < of(&own).len();
+        !(fits && (strange || fewer))
+    }
+
+    /// The kinds of things that files, cells and formulas of the request are.
+    fn implied(&self) -> Vec<usize> {
+        let kinds = self.reading.mentions.iter().filter_map(|mention| match &mention.value {
+            Value::Literal(Literal::Path(path)) => Some(super::deed::of_file(path)),
+            Value::Literal(Literal::Quoted(text)) if text.contains(['/', '\\']) => Some(super::deed::of_file(text)),
+            Value::Literal(Literal::Cells(_)) => Some("cell"),
+            Value::Literal(Literal::Formula(_)) => Some("formula"),
+            _ => None,
+        });
+        kinds.filter_map(lexicon::thing_named).collect()
     }
 
     /// Whether the same words prove another tool.
@@ -206,7 +246,7 @@ impl Claim<'_> {
     fn own_doubts(&self, choice: &Choice) -> Vec<Doubt> {
         let mut doubts = Vec::new();
         let verbs = verbs(self.reading, &classes_of(choice), &self.said());
-        if verbs.is_empty() {
+        if verbs.is_empty() && !self.is_noun_phrase(choice) {
             doubts.push(Doubt::Verb);
         }
         let unused = self.unused(choice, &verbs);
@@ -216,6 +256,34 @@ impl Claim<'_> {
         doubts.extend(self.calls.iter().flat_map(|call| self.guessed(call)).map(Doubt::Guessed));
         doubts.dedup();
         doubts
+    }
+
+    /// `Line chart of A1:B13 at E2`, `italic, size 14 for B2`: a request without any verb that begins with what is to be made, or
+    /// with the format that is to be given.
+    fn is_noun_phrase(&self, choice: &Choice) -> bool {
+        let classes = classes_of(choice).classes;
+        let first = self.reading.tokens.iter().position(|token| token.kind != Kind::Mark).unwrap_or(0);
+        let head: Vec<&Token<'_>> = self.reading.tokens[first..].iter().take(3).collect();
+        let known = |token: &&Token<'_>| {
+            let lower = token.text.to_lowercase();
+            VERBS.english.contains_key(&lower) && !["chart", "graph", "plot", "bold", "format", "style"].contains(&lower.as_str())
+        };
+        let verbs = self.reading.tokens.iter().filter(|token| token.kind == Kind::Word).any(|token| known(&token));
+        let asks = self.reading.text.contains(['?', '？']) || self.reading.tokens.iter().any(|token| {
+            token.is_any(&["is", "are", "was", "were", "has", "have", "did", "does", "if", "what", "which", "why", "should"])
+                || token.kind == Kind::Han
+        });
+        if verbs || asks {
+            return false;
+        }
+        if classes.contains("format") {
+            let flags = ["bold", "italic", "underline", "underlined", "italics"];
+            return head.first().is_some_and(|token| token.is_any(&flags));
+        }
+        let things: Vec<String> = words(choice.tool.name().as_str()).into_iter().skip(1).collect();
+        classes.contains("create")
+            && choice.filling.slots.iter().flatten().count() > 2
+            && head.iter().any(|token| things.iter().any(|thing| token.is(thing)))
     }
 
     /// Where arguments stand that are no verbs: what is a flag or a choice may be both, as `wrap` is.
@@ -343,8 +411,15 @@ impl Claim<'_> {
             let fits = |other: &Candidate| {
                 other.start < slot.end && slot.start < other.end && other.score + CLEARLY > slot.score
             };
+            // What is needed comes before what may be left out, unless that fits better.
+            let before = |other: usize| parameter.required && !choice.parameters[other].required;
+            let better = |other: &Candidate| fits(other) && other.score > slot.score + NEARLY;
             let empty = |other: usize| other != place && choice.filling.slots[other].is_none();
-            if (0..choice.parameters.len()).any(|other| empty(other) && others(other).any(fits)) {
+            let rivals = |other: usize| match before(other) {
+                true => others(other).any(better),
+                false => others(other).any(fits),
+            };
+            if (0..choice.parameters.len()).any(|other| empty(other) && rivals(other)) {
                 return Some(parameter.name.clone());
             }
         }
@@ -363,18 +438,39 @@ impl Claim<'_> {
         for (parameter, slot) in choice.parameters.iter().zip(&choice.filling.slots) {
             if slot.is_some() {
                 add(&parameter.words.join(" "));
+                if let Shape::List(item) = &parameter.shape
+                    && let Shape::Object(members) = &item.shape
+                {
+                    members.iter().for_each(|member| add(&member.words.join(" ")));
+                }
             }
         }
-        let implied = self.reading.mentions.iter().filter_map(|mention| match &mention.value {
-            Value::Literal(Literal::Path(path)) => Some(super::deed::of_file(path)),
-            Value::Literal(Literal::Cells(_)) => Some("cell"),
-            Value::Literal(Literal::Formula(_)) => Some("formula"),
-            _ => None,
-        });
-        about.extend(implied.filter_map(lexicon::thing_named));
+        about.extend(self.implied());
+        // What the tool works in is said in passing: `in the knowledge graph`, `from my calendar`.
+        let described = choice.tool.definition.description();
+        let head = described.split(['.', '\n', '。']).find(|part| !part.trim().is_empty()).unwrap_or_default();
+        let all = super::token::tokens(head);
+        let inside: Vec<usize> =
+            lexicon::spots(head, &all, &|_| false).into_iter().flat_map(|spot| spot.meaning.things).collect();
         let spots = lexicon::spots(self.reading.text, &self.reading.tokens, &|_| false);
-        let agree = |spot: &&lexicon::Spot| spot.meaning.things.iter().any(|thing| about.contains(thing));
+        let agree = |spot: &&lexicon::Spot| {
+            let things = &spot.meaning.things;
+            things.iter().any(|thing| about.contains(thing))
+                || things.iter().any(|thing| inside.contains(thing)) && self.is_place(spot)
+        };
         spots.iter().filter(agree).map(|spot| (spot.start, spot.end)).collect()
+    }
+
+    /// Whether a word stands where something is told to be: after `in`, `from` or `to`, or before 里 or 中.
+    fn is_place(&self, spot: &lexicon::Spot) -> bool {
+        let before = self.reading.text.get(..spot.start).unwrap_or_default().trim_end().to_lowercase();
+        let mut words = before.rsplit(' ');
+        let last = words.next().unwrap_or_default();
+        let lead = if ["the", "my", "our", "this"].contains(&last) { words.next().unwrap_or_default() } else { last };
+        let after = self.reading.text.get(spot.end..).unwrap_or_default().trim_start();
+        ["in", "from", "to", "into", "on"].contains(&lead)
+            || before.ends_with(['在', '从', '往'])
+            || after.starts_with(['里', '中', '上'])
     }
 
     /// Where the names of the arguments stand that were found.
@@ -406,8 +502,24 @@ fn classes_of(choice: &Choice) -> Verb {
     let name = words(choice.tool.name().as_str());
     let known = name.iter().take(3).find(|word| VERBS.tools.contains_key(word.as_str()));
     match known {
-        Some(word) => Verb { classes: VERBS.tools[word.as_str()].clone(), word: word.clone() },
+        Some(word) => {
+            let mut classes = VERBS.tools[word.as_str()].clone();
+            classes.extend(described(choice, word));
+            Verb { classes, word: word.clone() }
+        }
         None => Verb { classes: BTreeSet::new(), word: name.first().cloned().unwrap_or_default() },
+    }
+}
+
+/// `Moves or renames a file`: the classes of the verb that a description names beside that of the name.
+fn described(choice: &Choice, verb: &str) -> BTreeSet<&'static str> {
+    let head = choice.tool.definition.description().trim_start().to_lowercase();
+    let mut words = head.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let plain = |word: Option<&str>| word.map(labels::stem).unwrap_or_default();
+    let (first, joint, second) = (plain(words.next()), words.next(), plain(words.next()));
+    match joint {
+        Some("or") if first == labels::stem(verb) => VERBS.tools.get(second.as_str()).cloned().unwrap_or_default(),
+        _ => BTreeSet::new(),
     }
 }
 

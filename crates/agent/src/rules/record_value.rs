@@ -203,7 +203,7 @@ fn after_any(reading: &Reading<'_>, words: &[&str]) -> Option<Span> {
 }
 
 /// The name that begins at a byte, past what only announces it.
-fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
+pub(super) fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
     let mut at = reading.token_at(from);
     let announces = ["named", "called", ":", "：", "the", "a", "an", "叫", "名", "为", "是", "=", "entity", "node"];
     while reading.tokens.get(at).is_some_and(|token| token.is_any(&announces)) {

@@ -63,7 +63,7 @@ const BY_NAME: [Row; 20] = [
     (Role::Range, &["range"]),
     (Role::Cell, &["cell", "cells"]),
     (Role::Folder, &["folder", "directory", "dir"]),
-    (Role::Path, &["path", "file", "filepath", "filename", "workbook"]),
+    (Role::Path, &["path", "file", "files", "paths", "filepath", "filename", "workbook"]),
     (Role::DateTime, &["datetime", "timestamp"]),
     (Role::Date, &["date", "birthday", "day", "deadline", "dates", "dob"]),
     (Role::Time, &["time", "hour"]),
@@ -226,6 +226,9 @@ impl Role {
             Some(role) => role,
             None if has(&["start", "end", "cell"]) && says(&["cell", "单元格"]) => Self::Cell,
             None if has(&["to", "cc", "bcc", "from"]) && says(&["mail", "邮"]) => Self::Mail,
+            None if says(&["email address", "e-mail address", "addresses of the recipients", "addresses that get", "邮箱地址"]) => {
+                Self::Mail
+            }
             None if has(&TEXTS) => Self::Text,
             None if has(&NAMES) => Self::Name,
             None if says(&["city", "location", "城市", "地点", "place"])

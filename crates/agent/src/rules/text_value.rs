@@ -69,6 +69,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
     }
     if is_free(parameter.role) {
         found.extend(examples(parameter, scene));
+        found.extend(assigned(parameter, scene, places));
         found.extend(labelled(parameter, scene, places));
         found.extend(chunks(parameter, scene));
     }
@@ -141,6 +142,8 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             };
             (text.clone(), base)
         }
+        // What identifies something is one word.
+        (Value::Literal(Literal::Quoted(text)), Role::Id) if text.contains([' ', '/', '\\']) => return None,
         (Value::Literal(Literal::Quoted(text)), _) => {
             let base = match role {
                 Role::Text | Role::Query | Role::Name => GOOD,
@@ -255,6 +258,9 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
         // What others take out of it is taken off later: it keeps nothing from them.
         Role::Query => phrase::remainder(reading)
             .map(|rest| {
+                if let Some((start, text)) = phrase::searched(&rest, &scene.tool_words) {
+                    return said(text, start, start, GOOD + 0.2);
+                }
                 let spoken = reading.text[..rest.start].to_lowercase();
                 let about = ["about ", "mention", "discuss", "聊过", "说过", "提过", "谈过", "聊到", "提到"];
                 let asked = !parameter.required && about.iter().any(|word| spoken.contains(word));
@@ -264,10 +270,20 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
             .collect(),
         Role::Shift => shift_value::shifts(scene, places),
         Role::Until => moment_value::until(scene),
-        Role::Pattern => file_value::patterns(scene),
+        Role::Pattern => {
+            let mut found = file_value::patterns(scene);
+            found.extend(file_value::named(scene));
+            found
+        }
         Role::Language => spoken(&choice::LANGUAGES, parameter, scene, places),
         Role::Currency => spoken(&choice::CURRENCIES, parameter, scene, places),
-        Role::Folder => file_value::folders(scene),
+        Role::Folder => {
+            let mut found = file_value::mail_folders(scene);
+            if found.is_empty() {
+                found = file_value::folders(scene);
+            }
+            found
+        }
         Role::Revision => revision_value::candidates(parameter, scene),
         _ => Vec::new(),
     }
@@ -382,6 +398,45 @@ fn examples(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
             let score = if own { POOR } else { GOOD };
             let value = Given::Said(Json::from(example.as_str()));
             found.push(Candidate { value, start: place.start, end: place.end, score });
+        }
+    }
+    found
+}
+
+/// `change the location of X to Y`, 把 X 的地点改成 Y: what a labelled part of something becomes.
+fn assigned(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    if !matches!(parameter.role, Role::Text | Role::Name | Role::Other | Role::Place) {
+        return Vec::new();
+    }
+    let text = scene.reading.text;
+    let mut found = Vec::new();
+    for place in places.iter().filter(|place| place.strength >= 1.9) {
+        let rest = text.get(place.end..).unwrap_or_default();
+        let lower = rest.to_ascii_lowercase();
+        let joints = [" to ", "改成", "改为", "改到", "设为", "设成", "换成", "更新为"];
+        let Some((at, joint)) = joints.iter().filter_map(|joint| lower.find(joint).map(|at| (at, joint))).min() else {
+            continue;
+        };
+        let between = &rest[..at];
+        let of = between.trim();
+        let plain = of.is_empty() || of.starts_with("of ") || of.starts_with("for ");
+        if !plain || between.contains([',', '，', '。', ';']) || between.split_whitespace().count() > 5 {
+            continue;
+        }
+        let start = place.end + at + joint.len();
+        let start = start + text[start..].len() - text[start..].trim_start().len();
+        let (from, to) = match sheet::quoted_at(scene.reading, Some(start), None) {
+            Some(inner) => inner,
+            None => {
+                let rest = &text[start..];
+                let ends = [", ", "，", "。", "; ", "；", " and ", " then ", "\n"];
+                let end = ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
+                (start, start + rest[..end].trim_end_matches(['.', '!', '?', ' ']).len())
+            }
+        };
+        if let Some(value) = text.get(from..to).filter(|value| !value.is_empty()) {
+            let value = Given::Said(Json::from(value));
+            found.push(Candidate { value, start: from, end: to, score: GOOD + 0.8 });
         }
     }
     found

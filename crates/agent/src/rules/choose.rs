@@ -54,6 +54,8 @@ const IN_ONE_CALL: f32 = 0.6;
 const RIVALRY: f32 = 1.0;
 /// What speaks for a tool whose own words know all content words of the request.
 const KNOWN_WORDS: f32 = 0.8;
+/// How much a word counts that only the description knows.
+const BY_DESCRIPTION: f32 = 0.8;
 /// How well one counts as found that only the request without its particulars finds, where its own words find something.
 const BY_SKELETON: f32 = 0.75;
 /// How well one counts as found that only the words of the tables find.
@@ -206,7 +208,7 @@ impl Chooser<'_> {
                     && choice.does == Agreement::Does
                     && choice.stands > 0.0)
                 || follows(&choice, confidence, earlier)
-                || (choice.known > 0.99
+                || (choice.known > 0.79
                     && choice.does == Agreement::Does
                     && choice.stands > 0.0
                     && choice.is_whole()
@@ -496,20 +498,27 @@ fn known_words(choice: &Choice, profile: &Profile, asked: &Reading<'_>) -> f32 {
     let taken = |token: &Token<'_>| {
         asked.mentions.iter().any(|mention| mention.start < token.end && token.start < mention.end)
     };
-    let (mut all, mut known) = (0usize, 0usize);
+    let named: Vec<String> =
+        super::parameter::words(choice.tool.name().as_str()).iter().map(|word| labels::stem(word)).collect();
+    let (mut all, mut known) = (0usize, 0.0);
     for token in &asked.tokens {
         if token.kind != Kind::Word || taken(token) || super::coverage::is_small(token) {
             continue;
         }
         all += 1;
-        known += usize::from(own.contains(&labels::stem(token.text)));
+        let stem = labels::stem(token.text);
+        known += match named.contains(&stem) {
+            true => 1.0,
+            false if own.contains(&stem) => BY_DESCRIPTION,
+            false => 0.0,
+        };
     }
     let spots = super::lexicon::spots(asked.text, &asked.tokens, &taken);
     for spot in spots.iter().filter(|spot| super::name::has_han(&asked.text[spot.start..spot.end])) {
         all += 1;
-        known += usize::from(profile.knows(&spot.meaning));
+        known += if profile.knows(&spot.meaning) { 1.0 } else { 0.0 };
     }
-    if all == 0 { 0.5 } else { known as f32 / all as f32 }
+    if all == 0 { 0.5 } else { known / all as f32 }
 }
 
 /// Which share of what could be an argument is one.

@@ -38,6 +38,8 @@ pub(super) struct Profile {
     /// Whether its name says that something is gone afterwards.
     pub(super) destroys: bool,
     pub(super) searches: bool,
+    /// Whether it searches with filters that may all be left out.
+    filters: bool,
     /// Whether it searches among tools.
     finds_tools: bool,
     /// Kinds of things that one word of its name may stand for.
@@ -82,7 +84,8 @@ pub(super) struct Standing {
 }
 
 /// Deeds after which something is not as it was before.
-const CHANGING: [&str; 21] = [
+const CHANGING: [&str; 22] = [
+    "reschedule",
     "write", "create", "delete", "insert", "rename", "copy", "move", "merge", "unmerge", "format", "apply",
     "send", "replace", "edit", "commit", "stage", "unstage", "checkout", "mark", "book", "discard",
 ];
@@ -114,8 +117,9 @@ const LOOKS_UP: [&str; 9] =
     ["look up", "lookup", "look for", "look into", "research", "查一下", "查下", "查查", "检索"];
 
 /// Words after which a word is a noun.
-const NOUN_LEADS: [&str; 14] =
-    ["the", "a", "an", "this", "that", "my", "of", "in", "on", "its", "each", "no", "by", "with"];
+const NOUN_LEADS: [&str; 16] = [
+    "the", "a", "an", "this", "that", "my", "of", "in", "on", "its", "each", "no", "by", "with", "next", "last",
+];
 
 const DONE_BY_NAME: f32 = 0.45;
 const DONE_LATER: f32 = 0.1;
@@ -154,8 +158,11 @@ impl Profile {
                 add(&mut profile.deeds, &spot.meaning.deeds);
             }
             // What `merge` is about it says by what it does.
-            let about =
-                if spot.meaning.deeds.is_empty() { &mut profile.things } else { &mut profile.all_things };
+            let looks = |deed: &usize| HARMLESS.contains(&lexicon::deed(*deed).name);
+            let about = match spot.meaning.deeds.iter().all(looks) {
+                true => &mut profile.things,
+                false => &mut profile.all_things,
+            };
             add(about, &spot.meaning.things);
             if spot.meaning.things.len() > 1 {
                 profile.siblings.push(spot.meaning.things.clone());
@@ -199,6 +206,7 @@ impl Profile {
         profile.finds_tools = has(&["search"]) && profile.things.iter().any(of_tools);
         profile.searches = has(&["search"])
             && parameters.iter().any(|parameter| parameter.role == Role::Query);
+        profile.filters = profile.searches && parameters.iter().all(|parameter| !parameter.required);
         profile
     }
 
@@ -269,6 +277,8 @@ impl Wish {
         for mention in &reading.mentions {
             let Value::Literal(literal) = &mention.value else { continue };
             let implied = match literal {
+                // What a path without an ending leads to is not told.
+                Literal::Path(path) if is_bare(path) => continue,
                 Literal::Path(path) if path.contains('*') => "file",
                 Literal::Path(path) => of_file(path),
                 Literal::Cells(_) => "cell",
@@ -380,7 +390,9 @@ impl Wish {
         }
         // Any words can be searched for: that is done only where it is asked for.
         if profile.searches && agreement == Agreement::Doubtful {
-            agreement = Agreement::DoesNot;
+            // Where nothing need be searched for, listing is searching with filters.
+            let lists = first.iter().any(|deed| lexicon::deed(*deed).name == "read") && profile.filters;
+            agreement = if lists { Agreement::Does } else { Agreement::DoesNot };
         }
         if agreement == Agreement::Doubtful {
             score -= OTHER_DEED;
@@ -449,6 +461,12 @@ impl Wish {
         }
         Standing { does: agreement, score }
     }
+}
+
+/// Whether a path has neither an ending nor the mark of a folder.
+fn is_bare(path: &str) -> bool {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
+    !name.is_empty() && !name.contains('.')
 }
 
 pub(super) fn of_file(path: &str) -> &'static str {

@@ -51,11 +51,13 @@ pub(super) fn named(scene: &Scene<'_>) -> Vec<Candidate> {
     found
 }
 
+/// Whether a tool is about mail, whose folders have names and no paths.
+pub(super) fn is_mail(scene: &Scene<'_>) -> bool {
+    scene.tool_words.iter().any(|word| word == "email" || word == "mail" || word == "mailbox")
+}
+
 /// The name of a mail folder: `to the Receipts folder`, `to Done`, 移到 归档 文件夹.
 pub(super) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
-    if !scene.tool_words.iter().any(|word| word == "email" || word == "mail" || word == "mailbox") {
-        return Vec::new();
-    }
     let reading = scene.reading;
     let mut found = Vec::new();
     let mut add = |start: usize, end: usize| {
@@ -72,7 +74,12 @@ pub(super) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
     }
     for pair in reading.tokens.windows(2) {
         let [lead, name] = pair else { continue };
-        if lead.is_any(&["to", "into"]) && name.is_capital() {
+        if name.is("folder") && lead.kind == Kind::Word && !phrase::is_stop(lead.text) && lead.text != "another" {
+            add(lead.start, lead.end);
+        }
+        let named = reading.tokens.iter().any(|token| token.start > name.start && token.is("folder"));
+        let folder = lead.is_any(&["folder"]) && name.kind == Kind::Word && !phrase::is_stop(name.text);
+        if lead.is_any(&["to", "into"]) && name.is_capital() && !named || folder {
             add(name.start, name.end);
         }
     }

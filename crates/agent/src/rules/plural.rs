@@ -100,6 +100,7 @@ pub(super) fn lists(
     if matches!(item.shape, Shape::Text | Shape::Any) {
         found.extend(group::candidates(parameter, scene));
         found.extend(named(parameter, scene));
+        found.extend(excluded(parameter, scene));
         found.extend(spoken(scene, places));
         found.extend(chunked(parameter, scene, places));
     }
@@ -266,6 +267,26 @@ fn named(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
         found.push(Candidate { value: Given::Said(Json::Array(values)), start: first.0, end: last.1, score: GOOD + 0.5 });
     }
     found
+}
+
+/// `without node_modules`, 排除 dist: what is left out.
+fn excluded(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
+    if !parameter.has_word(&["exclude", "excluded", "ignore", "skip"]) {
+        return None;
+    }
+    let text = scene.reading.text;
+    let lower = text.to_ascii_lowercase();
+    let words = ["without ", "excluding ", "except ", "ignoring ", "skipping ", "ignore ", "exclude ", "skip ", "排除", "忽略", "不含", "跳过"];
+    let start = words.iter().filter_map(|word| lower.find(word).map(|at| at + word.len())).min()?;
+    let rest = &text[start..];
+    let end = rest.find([',', '，', '。', '?', '？']).unwrap_or(rest.len());
+    let listed: Vec<Json> = series::members(rest[..end].trim_end_matches('.')).into_iter().map(Json::from).collect();
+    (!listed.is_empty()).then(|| Candidate {
+        value: Given::Said(Json::Array(listed)),
+        start,
+        end: start + end,
+        score: GOOD + 0.5,
+    })
 }
 
 fn member(item: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Option<Json> {

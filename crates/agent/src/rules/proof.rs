@@ -351,6 +351,9 @@ impl Claim<'_> {
                 at += length - 1;
                 continue;
             }
+            if takes_all(choice) && token.is_any(&["everything", "all"]) {
+                continue;
+            }
             if token.kind == Kind::Word && tool_words.contains(&labels::stem(token.text)) {
                 continue;
             }
@@ -412,7 +415,9 @@ impl Claim<'_> {
                 other.start < slot.end && slot.start < other.end && other.score + CLEARLY > slot.score
             };
             // What is needed comes before what may be left out, unless that fits better.
-            let before = |other: usize| parameter.required && !choice.parameters[other].required;
+            let before = |other: usize| {
+                parameter.required && parameter.role != Role::Sheet && !choice.parameters[other].required
+            };
             let better = |other: &Candidate| fits(other) && other.score > slot.score + NEARLY;
             let empty = |other: usize| other != place && choice.filling.slots[other].is_none();
             let rivals = |other: usize| match before(other) {
@@ -480,6 +485,18 @@ impl Claim<'_> {
         let mut found = Vec::new();
         for (parameter, slot) in choice.parameters.iter().zip(&choice.filling.slots) {
             let Some(slot) = slot else { continue };
+            // The members of an object are named beside their values.
+            if let Shape::List(item) = &parameter.shape
+                && let Shape::Object(members) = &item.shape
+            {
+                let named = members.iter().flat_map(|member| {
+                    let last = member.words.last().cloned().unwrap_or_default();
+                    let mut all = vec![labels::Label::new(&last, 1.0)];
+                    all.extend(labels::family(&last).iter().map(|name| labels::Label::new(name, 1.0)));
+                    labels::places(&all, self.reading, &scene.stems)
+                });
+                found.extend(named.map(|place| (place.start, place.end)));
+            }
             for place in labels::places(&parameter.labels, self.reading, &scene.stems) {
                 let near = slot.end <= slot.start
                     || labels::closeness(place, self.reading, slot.start, slot.end) > 0.8;
@@ -490,6 +507,14 @@ impl Claim<'_> {
         }
         found
     }
+}
+
+/// Whether a tool says that it does everything there is, and takes nothing that would bound it.
+fn takes_all(choice: &Choice) -> bool {
+    let head = choice.tool.definition.description().to_lowercase();
+    let head = head.split(['.', '\n']).next().unwrap_or_default();
+    let says = head.split(|c: char| !c.is_alphanumeric()).any(|word| word == "everything" || word == "all");
+    says && choice.parameters.iter().all(|parameter| parameter.role == Role::Path && parameter.required)
 }
 
 /// Marks that may change what is asked: everything else is punctuation.

@@ -109,6 +109,11 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             let base = if of_folder && is_file { POOR } else { GOOD };
             (text.clone(), if transfer_value::is_target(parameter) { base - FAIR } else { base })
         }
+        (Value::Literal(Literal::Code(text)), Role::Path)
+            if text.contains('/') && !parameter.has_word(&["repo", "repository", "project"]) =>
+        {
+            (text.clone(), if transfer_value::is_target(parameter) { FAIR } else { GOOD })
+        }
         (Value::Literal(Literal::Path(text)), Role::Name | Role::Other | Role::Id) => {
             (text.clone(), POOR * 0.5)
         }
@@ -278,11 +283,10 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
         Role::Language => spoken(&choice::LANGUAGES, parameter, scene, places),
         Role::Currency => spoken(&choice::CURRENCIES, parameter, scene, places),
         Role::Folder => {
-            let mut found = file_value::mail_folders(scene);
-            if found.is_empty() {
-                found = file_value::folders(scene);
+            match file_value::is_mail(scene) {
+                true => file_value::mail_folders(scene),
+                false => file_value::folders(scene),
             }
-            found
         }
         Role::Revision => revision_value::candidates(parameter, scene),
         _ => Vec::new(),

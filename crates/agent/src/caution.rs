@@ -8,7 +8,16 @@ const MOST_STEPS: usize = 40;
 /// What rules read of a request, in bytes.
 pub(crate) const LONGEST: usize = 8 << 10;
 
-const NEGATIONS: [&str; 15] = [
+const NEGATIONS: [&str; 24] = [
+    "never mind",
+    "must not",
+    "should not",
+    "shouldn't",
+    "not to",
+    "不需要",
+    "没必要",
+    "不准",
+    "不许",
     "no need to",
     "先不",
     "不必",
@@ -25,8 +34,8 @@ const NEGATIONS: [&str; 15] = [
     "不用",
     "无需",
 ];
-const HOW: [&str; 9] =
-    ["how do", "how can i", "how to", "how would", "how should", "怎么", "如何", "怎样", "what happens if"];
+const HOW: [&str; 12] =
+    ["what would happen", "what command", "is it possible to", "how do", "how can i", "how to", "how would", "how should", "怎么", "如何", "怎样", "what happens if"];
 
 /// Words of a question whether something should be done, of a condition, and of a choice.
 const OPEN: [&str; 22] = [
@@ -59,7 +68,7 @@ const PAST: [&str; 12] = [
     "did ", "was ", "were ", "has ", "have ", "who ", "why did ", "when did ", "why was ", "when was ", "hasn't ", "didn't ",
 ];
 /// The same in Chinese, anywhere.
-const PAST_HAN: [&str; 9] = ["是不是被", "有没有被", "是否被", "是不是已经", "谁把", "谁删", "谁改", "为什么被", "什么时候被"];
+const PAST_HAN: [&str; 13] = ["了没有", "了没？", "了吗", "是谁","是不是被", "有没有被", "是否被", "是不是已经", "谁把", "谁删", "谁改", "为什么被", "什么时候被"];
 
 /// Whether a request asks whether or by whom something was done.
 pub(crate) fn asks_of_the_past(request: &str) -> bool {

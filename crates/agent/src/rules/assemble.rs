@@ -124,8 +124,8 @@ fn prefer_proven(drafts: &mut Vec<Draft>, unfinished: &mut Vec<Draft>, text: &st
 fn confidence(unused: &Unused) -> f64 {
     match unused.words() {
         words if words < 0.75 => 0.9,
-        words if words < 2.0 => 0.75,
-        _ => 0.5,
+        words if words < 2.0 => 0.7,
+        _ => 0.4,
     }
 }
 

@@ -384,8 +384,7 @@ impl Wish {
         }
         // Who wants something changed is not served by looking at it.
         let changing = |deed: &usize| CHANGING.contains(&lexicon::deed(*deed).name);
-        let about = !self.implied.is_empty() || !self.things.is_empty();
-        if agreement == Agreement::Doubtful && harmless && about && first.iter().all(changing) {
+        if agreement == Agreement::Doubtful && harmless && first.iter().all(changing) {
             agreement = Agreement::DoesNot;
         }
         // Any words can be searched for: that is done only where it is asked for.

@@ -22,6 +22,8 @@ const FILLERS: &str = include_str!("../../data/fillers.tsv");
 
 /// An argument that fits less than this was taken because nothing else was left.
 const BY_ROLE: f32 = GOOD - 0.1;
+/// A word that says nothing elsewhere is a name where it is labelled so plainly.
+const PLAINLY: f32 = GOOD + 1.0;
 /// How much better an optional parameter may be fitted by what a required one has.
 const NEARLY: f32 = 0.2;
 /// How much worse another value of the same request must fit.
@@ -65,6 +67,12 @@ struct Small {
     insert: BTreeSet<String>,
     /// Where cells are named.
     cells: BTreeSet<String>,
+    /// Where cells are merged.
+    merge: BTreeSet<String>,
+    /// Where it is said which way cells move.
+    shift: BTreeSet<String>,
+    /// Where something is grouped and summed up.
+    group: BTreeSet<String>,
     /// Where the result of an earlier step is an argument.
     result: BTreeSet<String>,
 }
@@ -85,6 +93,9 @@ static SMALL: LazyLock<Small> = LazyLock::new(|| {
         always: rows(&["en", "zh"]),
         insert: rows(&["insert"]),
         cells: rows(&["cells"]),
+        merge: rows(&["merge"]),
+        shift: rows(&["shift"]),
+        group: rows(&["group"]),
         result: rows(&["result"]),
     }
 });
@@ -290,7 +301,9 @@ impl Claim<'_> {
     fn said(&self) -> Vec<(usize, usize)> {
         let slots = self.calls.iter().flat_map(|call| call.parameters.iter().zip(&call.filling.slots));
         let plain = slots.filter(|(parameter, _)| {
-            !matches!(parameter.shape, Shape::Boolean) && parameter.choices.is_empty()
+            !matches!(parameter.shape, Shape::Boolean)
+                && parameter.choices.is_empty()
+                && super::choice::kinds(&parameter.words).is_empty()
         });
         let slots = plain.filter_map(|(_, slot)| slot.as_ref());
         slots.filter(|slot| slot.end > slot.start).map(|slot| (slot.start, slot.end)).collect()
@@ -326,16 +339,29 @@ impl Claim<'_> {
         used.extend(verbs);
         used.extend(self.things(choice));
         used.extend(self.names_of_arguments(choice));
+        used.extend(self.flags());
+        used.extend(self.filled_ranges(choice));
         let fillers = self.fillers(choice);
         let tool_words: Vec<String> =
             words(choice.tool.name().as_str()).iter().map(|word| labels::stem(word)).collect();
+        // 表头 is one word, though 表 alone may be an argument's name.
+        let words_of_two: Vec<(usize, usize)> = (0..reading.tokens.len().saturating_sub(1))
+            .filter_map(|at| {
+                let (first, second) = (&reading.tokens[at], &reading.tokens[at + 1]);
+                let text = reading.text.get(first.start..second.end)?;
+                let han = first.kind == Kind::Han && second.kind == Kind::Han;
+                (han && fillers.iter().any(|set| set.contains(text))).then_some((first.start, second.end))
+            })
+            .collect();
+        used.extend(words_of_two);
         let covered =
             |token: &Token<'_>| used.iter().any(|(from, to)| *from < token.end && token.start < *to);
         let mut unused: Vec<(usize, usize)> = Vec::new();
         let mut at = 0;
         while let Some(token) = reading.tokens.get(at) {
             at += 1;
-            if covered(token) || (token.kind == Kind::Mark && !is_telling(token.text)) {
+            let ends = token.text == "!" && !reading.text[token.end..].starts_with(|c: char| c.is_alphanumeric() || c == '=');
+            if covered(token) || ends || (token.kind == Kind::Mark && !is_telling(token.text)) {
                 continue;
             }
             let run = reading.tokens[at - 1..].iter().take(LONGEST_FILLER);
@@ -367,12 +393,65 @@ impl Claim<'_> {
         unused.iter().filter_map(|(start, end)| reading.text.get(*start..*end)).map(str::to_owned).collect()
     }
 
+    /// Where the words stand that turn flags on or off.
+    fn flags(&self) -> Vec<(usize, usize)> {
+        let slots = self.calls.iter().flat_map(|call| call.parameters.iter().zip(&call.filling.slots));
+        let flags = slots.filter(|(parameter, _)| parameter.shape == Shape::Boolean);
+        let starts = flags.filter_map(|(_, slot)| slot.as_ref().map(|slot| slot.start));
+        starts
+            .filter_map(|start| {
+                let at = self.reading.token_at(start);
+                let token = self.reading.tokens.get(at).filter(|token| token.start == start)?;
+                let end = match token.kind {
+                    // 斜体, 加粗: a word of two characters.
+                    Kind::Han => self.reading.tokens.get(at + 1).filter(|next| next.kind == Kind::Han)?.end,
+                    _ => token.end,
+                };
+                Some((token.start, end))
+            })
+            .collect()
+    }
+
+    /// `write Name, Mail into A1:B1`: a range is used by its first cell where there is one value for each of its cells.
+    fn filled_ranges(&self, choice: &Choice) -> Vec<(usize, usize)> {
+        let values = choice.filling.slots.iter().flatten().find_map(|slot| match &slot.value {
+            Given::Said(serde_json::Value::Array(rows)) => {
+                Some(rows.iter().map(|row| row.as_array().map_or(0, Vec::len)).sum::<usize>())
+            }
+            _ => None,
+        });
+        let ranges = self.reading.mentions.iter().filter_map(|mention| match &mention.value {
+            Value::Literal(Literal::Cells(cells)) => Some((mention, cells_of(cells)?)),
+            _ => None,
+        });
+        ranges
+            .filter(|(mention, count)| {
+                values == Some(*count) && choice.filling.slots.iter().flatten().any(|slot| slot.start == mention.start)
+            })
+            .map(|(mention, _)| (mention.start, mention.end))
+            .collect()
+    }
+
     /// The fillers that count for a call.
     fn fillers(&self, choice: &Choice) -> Vec<&'static BTreeSet<String>> {
         let classes = classes_of(choice).classes;
         let mut fillers = vec![&SMALL.always];
         if classes.contains("insert") || classes.contains("create") {
             fillers.push(&SMALL.insert);
+        }
+        if classes.contains("merge") || classes.contains("unmerge") {
+            fillers.push(&SMALL.merge);
+        }
+        let filled = |words: &[&str]| {
+            choice.parameters.iter().zip(&choice.filling.slots).any(|(parameter, slot)| {
+                parameter.has_word(words) && slot.as_ref().is_some_and(|slot| slot.end > slot.start)
+            })
+        };
+        if filled(&["shift"]) {
+            fillers.push(&SMALL.shift);
+        }
+        if filled(&["agg", "aggregation", "rows"]) && filled(&["values"]) {
+            fillers.push(&SMALL.group);
         }
         let cells = |mention: &Mention| matches!(mention.value, Value::Literal(Literal::Cells(_)));
         if self.reading.mentions.iter().any(cells) {
@@ -387,7 +466,23 @@ impl Claim<'_> {
 
     /// Whether a word says how many calls there are.
     fn counts(&self, text: &str) -> bool {
-        COUNTS.iter().any(|(word, count)| *word == text && *count == self.calls.len())
+        let rows = self.calls.iter().flat_map(|call| call.filling.slots.iter().flatten()).find_map(|slot| {
+            match &slot.value {
+                Given::Said(serde_json::Value::Array(rows)) if rows.iter().all(serde_json::Value::is_array) => {
+                    Some(rows.len())
+                }
+                _ => None,
+            }
+        });
+        let number = |text: &str| COUNTS.iter().find(|(word, _)| *word == text).map(|(_, count)| *count);
+        let (head, unit) = text.rsplit_once(' ').unwrap_or(match text.strip_suffix('行') {
+            Some(head) => (head, "行"),
+            None => (text, ""),
+        });
+        match unit {
+            "rows" | "lines" | "行" => number(head).is_some_and(|count| Some(count) == rows),
+            _ => number(text) == Some(self.calls.len()),
+        }
     }
 
     /// The first argument that was not found by its role, or that might as well be another.
@@ -403,7 +498,8 @@ impl Claim<'_> {
                 continue;
             }
             let said = self.reading.text.get(slot.start..slot.end).unwrap_or_default();
-            if slot.score < least(parameter) || SMALL.always.contains(said) {
+            let small = SMALL.always.contains(said) && slot.score < PLAINLY;
+            if slot.score < least(parameter) || small {
                 return Some(parameter.name.clone());
             }
             let near = |other: &Candidate| !used(other) && other.score + CLEARLY > slot.score;
@@ -416,19 +512,40 @@ impl Claim<'_> {
             };
             // What is needed comes before what may be left out, unless that fits better.
             let before = |other: usize| {
-                parameter.required && parameter.role != Role::Sheet && !choice.parameters[other].required
+                let other = &choice.parameters[other];
+                // `to sheet X` names where something goes.
+                let of_sheet = parameter.role != Role::Sheet
+                    || other.role == Role::Sheet && !self.goes_to(slot.start);
+                parameter.required && !other.required && of_sheet
             };
+            // `called X` is a name, and not how something looks.
+            let titled = parameter.has_word(&["name", "title"]) && self.is_called(slot.start);
             let better = |other: &Candidate| fits(other) && other.score > slot.score + NEARLY;
             let empty = |other: usize| other != place && choice.filling.slots[other].is_none();
             let rivals = |other: usize| match before(other) {
                 true => others(other).any(better),
                 false => others(other).any(fits),
             };
-            if (0..choice.parameters.len()).any(|other| empty(other) && rivals(other)) {
+            let named = |other: usize| !titled || choice.parameters[other].has_word(&["name", "title"]);
+            if (0..choice.parameters.len()).any(|other| empty(other) && named(other) && rivals(other)) {
                 return Some(parameter.name.clone());
             }
         }
         None
+    }
+
+    /// Whether one of the few words before a place says that something goes there.
+    fn goes_to(&self, start: usize) -> bool {
+        let at = self.reading.token_at(start);
+        let before = self.reading.tokens.get(at.saturating_sub(4)..at).unwrap_or_default();
+        before.iter().any(|token| token.is_any(&["to", "into", "onto", "到", "进", "往", "至"]))
+    }
+
+    /// Whether the word before a place says that a name follows.
+    fn is_called(&self, start: usize) -> bool {
+        let before = self.reading.text.get(..start).unwrap_or_default();
+        let before = before.trim_end_matches(|c: char| c.is_whitespace() || "\"'“‘「".contains(c)).to_lowercase();
+        ["called", "named", "叫", "叫做", "名为", "命名为", "名字是", "名称为"].iter().any(|word| before.ends_with(word))
     }
 
     /// Words for the kinds of things that the tool's name and its arguments are about.
@@ -507,6 +624,19 @@ impl Claim<'_> {
         }
         found
     }
+}
+
+/// How many cells a range has that is one row or one column.
+fn cells_of(range: &str) -> Option<usize> {
+    let (first, last) = range.split_once(':')?;
+    let column = |cell: &str| {
+        let letters = cell.bytes().take_while(u8::is_ascii_uppercase);
+        letters.fold(0usize, |column, letter| column * 26 + usize::from(letter - b'A') + 1)
+    };
+    let row = |cell: &str| cell.trim_start_matches(|c: char| c.is_ascii_uppercase()).parse::<usize>().ok();
+    let across = column(last).checked_sub(column(first))? + 1;
+    let down = row(last)?.checked_sub(row(first)?)? + 1;
+    (across == 1 || down == 1).then_some(across * down)
 }
 
 /// Whether a tool says that it does everything there is, and takes nothing that would bound it.
@@ -603,7 +733,24 @@ fn verbs(reading: &Reading<'_>, tool: &Verb, taken: &[(usize, usize)]) -> Vec<(u
             None => at += 1,
         }
     }
+    if found.is_empty() && tool.classes.contains("unmerge") {
+        found.extend(apart(reading));
+    }
     found
+}
+
+/// 取消 C2 到 C5 的合并, `undo the merge of …`: a verb whose parts stand apart.
+fn apart(reading: &Reading<'_>) -> Vec<(usize, usize)> {
+    let lower = reading.text.to_lowercase();
+    let pairs = [("取消", "合并"), ("解除", "合并"), ("撤销", "合并"), ("undo", "merge"), ("remove", "merge")];
+    pairs
+        .iter()
+        .find_map(|(first, second)| {
+            let at = lower.find(first)?;
+            let next = lower.get(at + first.len()..)?.find(second)? + at + first.len();
+            Some(vec![(at, at + first.len()), (next, next + second.len())])
+        })
+        .unwrap_or_default()
 }
 
 /// The texts that a value holds.

@@ -14,7 +14,7 @@ use super::{choose, fan, inherit, probe, problem, unserved};
 use crate::plan::{Complexity, Plan, Slot, Step, StepId, Unfinished, Unproven};
 
 /// How much less may speak for a tool that the words prove than for one that they do not.
-const LESS: f32 = 0.6;
+const LESS: f32 = 1.0;
 
 /// A step while the plan is put together.
 struct Draft {

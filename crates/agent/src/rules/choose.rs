@@ -15,7 +15,7 @@ use super::fill::{Filling, fill};
 use super::inherit;
 use super::labels;
 use super::literal::Literal;
-use super::mention::{Reading, Value};
+use super::mention::{Mention, Reading, Value};
 use super::parameter::{Parameter, Shape, parameters};
 use super::phrase::is_stop;
 use super::probe;
@@ -54,6 +54,8 @@ const IN_ONE_CALL: f32 = 0.6;
 const RIVALRY: f32 = 1.0;
 /// What speaks for a tool whose own words know all content words of the request.
 const KNOWN_WORDS: f32 = 0.8;
+/// What speaks against a tool that takes nothing, where something is named.
+const NAMELESS: f32 = 0.5;
 /// How much a word counts that only the description knows.
 const BY_DESCRIPTION: f32 = 0.8;
 /// How well one counts as found that only the request without its particulars finds, where its own words find something.
@@ -313,6 +315,11 @@ impl Chooser<'_> {
         // `clear B2:C4 of sheet S` deletes no sheet: what is changed is what was pointed at.
         if profile.changes && points_elsewhere(&choice, asked) {
             return None;
+        }
+        // What takes nothing is not asked for by name.
+        let names = |mention: &&Mention| matches!(mention.value, Value::Name | Value::Literal(_));
+        if choice.parameters.is_empty() && asked.mentions.iter().any(|mention| names(&mention)) {
+            score -= NAMELESS;
         }
         // What can be worked out is not searched for, unless that is asked.
         if profile.searches && !asked.expressions.is_empty() && !wish.searches() {

@@ -323,7 +323,9 @@ impl Wish {
     /// The same in the words of the tables: a text to search for where the request's own words find nothing.
     pub(super) fn query(&self) -> Option<String> {
         // A verb alone finds every tool that does such a thing to anything.
-        if self.things.is_empty() && self.implied.is_empty() && !self.searches() {
+        let special = |deeds: &Vec<usize>| deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
+        let certain = self.deeds.first().is_some_and(special);
+        if self.things.is_empty() && self.implied.is_empty() && !self.searches() && !certain {
             return None;
         }
         let mut rows: Vec<&str> = Vec::new();
@@ -518,6 +520,12 @@ fn is_own_name(reading: &Reading<'_>, token: &Token<'_>) -> bool {
 fn is_verb(reading: &Reading<'_>, spot: &Spot, is_first: bool) -> bool {
     let word = reading.text.get(spot.start..spot.end).unwrap_or_default();
     if has_han(word) {
+        // 最近一次提交, 之间的提交: what is counted or owned is a noun.
+        let before = reading.text[..spot.start].trim_end();
+        let counted = ["的", "次", "条", "笔", "些", "最近", "最新"].iter().any(|word| before.ends_with(word));
+        if counted && !spot.meaning.things.is_empty() {
+            return false;
+        }
         let single = word.chars().nth(1).is_none();
         let alone = spot.meaning.deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
         return is_first || !(single && alone) || word == "删";

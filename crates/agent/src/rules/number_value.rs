@@ -44,6 +44,11 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         // `top 3`, 前 3 条: so many, of what comes first.
         let before = scene.reading.token_at(mention.start).checked_sub(1);
         let leads = before.and_then(|at| scene.reading.tokens.get(at));
+        // 最新的 10 封: 的 says nothing.
+        let leads = match leads.filter(|token| token.text == "的") {
+            Some(_) => before.and_then(|at| at.checked_sub(1)).and_then(|at| scene.reading.tokens.get(at)),
+            None => leads,
+        };
         let counted = number.unit.is_none_or(|unit| COUNTED.contains(&unit.name()));
         if leads.is_some_and(|token| token.is_any(&LEADS)) && counts(parameter) && counted {
             score += UNIT;

@@ -498,7 +498,8 @@ impl Claim<'_> {
                 continue;
             }
             let said = self.reading.text.get(slot.start..slot.end).unwrap_or_default();
-            let small = SMALL.always.contains(said) && slot.score < PLAINLY;
+            let short = said.chars().nth(1).is_none();
+            let small = SMALL.always.contains(said) && (short || parameter.role != Role::Sheet || slot.score < PLAINLY);
             if slot.score < least(parameter) || small {
                 return Some(parameter.name.clone());
             }

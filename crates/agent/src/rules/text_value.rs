@@ -141,7 +141,7 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
                 Role::Name if is_cell && !names_sheet(scene, mention) && !is_called(scene, mention) => {
                     return None;
                 }
-                Role::Id if !text.to_lowercase().starts_with("sheet") => GOOD,
+                Role::Id if !text.to_lowercase().starts_with("sheet") => GOOD + of_kind(parameter, text),
                 Role::Sheet => LAST_RESORT,
                 _ => FAIR,
             };
@@ -189,6 +189,25 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(scene, mention)?, POOR * 0.6),
         _ => return None,
     })
+}
+
+/// `evt_310` is an event's: what its letters say for the parameter, or against.
+fn of_kind(parameter: &Parameter, code: &str) -> f32 {
+    let prefix: String = code.chars().take_while(char::is_ascii_lowercase).collect();
+    if prefix.len() < 2 || prefix.len() == code.len() || !parameter.has_word(&["id"]) {
+        return 0.0;
+    }
+    let abbreviates = |word: &str| {
+        let mut letters = prefix.chars().peekable();
+        word.chars().for_each(|c| {
+            letters.next_if_eq(&c);
+        });
+        letters.peek().is_none() && word.starts_with(&prefix[..1])
+    };
+    let described = parameter.description.to_lowercase();
+    let mut words =
+        parameter.words.iter().map(String::as_str).chain(described.split(|c: char| !c.is_alphabetic()));
+    if words.any(abbreviates) { 0.4 } else { -0.4 }
 }
 
 fn is_rooted(text: &str) -> bool {

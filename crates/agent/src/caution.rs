@@ -34,8 +34,20 @@ const NEGATIONS: [&str; 24] = [
     "不用",
     "无需",
 ];
-const HOW: [&str; 12] =
-    ["what would happen", "what command", "is it possible to", "how do", "how can i", "how to", "how would", "how should", "怎么", "如何", "怎样", "what happens if"];
+const HOW: [&str; 12] = [
+    "what would happen",
+    "what command",
+    "is it possible to",
+    "how do",
+    "how can i",
+    "how to",
+    "how would",
+    "how should",
+    "怎么",
+    "如何",
+    "怎样",
+    "what happens if",
+];
 
 /// Words of a question whether something should be done, of a condition, and of a choice.
 const OPEN: [&str; 22] = [
@@ -65,15 +77,41 @@ const OPEN: [&str; 22] = [
 
 /// Words that begin a question about what was done.
 const PAST: [&str; 12] = [
-    "did ", "was ", "were ", "has ", "have ", "who ", "why did ", "when did ", "why was ", "when was ", "hasn't ", "didn't ",
+    "did ",
+    "was ",
+    "were ",
+    "has ",
+    "have ",
+    "who ",
+    "why did ",
+    "when did ",
+    "why was ",
+    "when was ",
+    "hasn't ",
+    "didn't ",
 ];
 /// The same in Chinese, anywhere.
-const PAST_HAN: [&str; 13] = ["了没有", "了没？", "了吗", "是谁","是不是被", "有没有被", "是否被", "是不是已经", "谁把", "谁删", "谁改", "为什么被", "什么时候被"];
+const PAST_HAN: [&str; 13] = [
+    "了没有",
+    "了没？",
+    "了吗",
+    "是谁",
+    "是不是被",
+    "有没有被",
+    "是否被",
+    "是不是已经",
+    "谁把",
+    "谁删",
+    "谁改",
+    "为什么被",
+    "什么时候被",
+];
 
 /// Whether a request asks whether or by whom something was done.
 pub(crate) fn asks_of_the_past(request: &str) -> bool {
     let own = own_words(&request.to_lowercase());
-    PAST.iter().any(|word| own.trim_start().starts_with(word)) || PAST_HAN.iter().any(|word| own.contains(word))
+    PAST.iter().any(|word| own.trim_start().starts_with(word))
+        || PAST_HAN.iter().any(|word| own.contains(word))
 }
 
 /// Whether a request says that something is not to be done, or asks how it is done.

@@ -96,7 +96,8 @@ fn prefer_proven(drafts: &mut Vec<Draft>, unfinished: &mut Vec<Draft>, text: &st
             let calls = fan::out(choice, &reading);
             Claim { reading: &reading, calls: &calls }.doubts()
         };
-        if proof::is_harmless(&draft.choice) || (draft.choice.is_whole() && doubts(&draft.choice).is_empty()) {
+        if proof::is_harmless(&draft.choice) || (draft.choice.is_whole() && doubts(&draft.choice).is_empty())
+        {
             return None;
         }
         let near = |rival: &&Choice| {

@@ -60,7 +60,10 @@ pub(super) fn read(text: &str, at: usize) -> Option<(Literal, usize)> {
     for word in rest[end..].split(' ').skip(1).take(MOST_WORDS) {
         let bare = word.trim_end_matches(['.', ',', ';', '?', '!', ')', ':', '，', '。', '；', '？', '！']);
         let cut = bare.find(is_han).filter(|_| !first.contains(is_han)).map_or(bare, |cut| &bare[..cut]);
-        if ends_file(cut) && !cut.contains('*') && (rooted || is_plain(cut.rsplit_once('.').map_or(cut, |(stem, _)| stem))) {
+        if ends_file(cut)
+            && !cut.contains('*')
+            && (rooted || is_plain(cut.rsplit_once('.').map_or(cut, |(stem, _)| stem)))
+        {
             end += 1 + cut.len();
             return Some((Literal::Path(rest[..end].to_owned()), end));
         }

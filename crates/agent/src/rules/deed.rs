@@ -86,8 +86,27 @@ pub(super) struct Standing {
 /// Deeds after which something is not as it was before.
 const CHANGING: [&str; 22] = [
     "reschedule",
-    "write", "create", "delete", "insert", "rename", "copy", "move", "merge", "unmerge", "format", "apply",
-    "send", "replace", "edit", "commit", "stage", "unstage", "checkout", "mark", "book", "discard",
+    "write",
+    "create",
+    "delete",
+    "insert",
+    "rename",
+    "copy",
+    "move",
+    "merge",
+    "unmerge",
+    "format",
+    "apply",
+    "send",
+    "replace",
+    "edit",
+    "commit",
+    "stage",
+    "unstage",
+    "checkout",
+    "mark",
+    "book",
+    "discard",
 ];
 /// Deeds that leave everything as it is.
 const HARMLESS: [&str; 4] = ["read", "search", "validate", "calculate"];
@@ -117,8 +136,9 @@ const LOOKS_UP: [&str; 9] =
     ["look up", "lookup", "look for", "look into", "research", "查一下", "查下", "查查", "检索"];
 
 /// Words after which a word is a noun.
-const NOUN_LEADS: [&str; 16] = [
-    "the", "a", "an", "this", "that", "my", "of", "in", "on", "its", "each", "no", "by", "with", "next", "last",
+const NOUN_LEADS: [&str; 17] = [
+    "the", "a", "an", "this", "that", "my", "of", "in", "on", "its", "each", "no", "by", "with", "next",
+    "last",
 ];
 
 const DONE_BY_NAME: f32 = 0.45;
@@ -204,8 +224,8 @@ impl Profile {
             has(&["read"]) && ["text file", "文本文件"].iter().any(|words| description.contains(words));
         let of_tools = |row: &usize| lexicon::thing(*row).name == "tool";
         profile.finds_tools = has(&["search"]) && profile.things.iter().any(of_tools);
-        profile.searches = has(&["search"])
-            && parameters.iter().any(|parameter| parameter.role == Role::Query);
+        profile.searches =
+            has(&["search"]) && parameters.iter().any(|parameter| parameter.role == Role::Query);
         profile.filters = profile.searches && parameters.iter().all(|parameter| !parameter.required);
         profile
     }
@@ -236,7 +256,9 @@ impl Wish {
             add(&mut wish.things, &spot.meaning.things);
             let deeds = &spot.meaning.deeds;
             let is = |names: &[&str]| deeds.iter().any(|deed| names.contains(&lexicon::deed(*deed).name));
-            let asking = ASKING.contains(&reading.text.get(spot.start..spot.end).unwrap_or_default().to_lowercase().as_str());
+            let asking = ASKING.contains(
+                &reading.text.get(spot.start..spot.end).unwrap_or_default().to_lowercase().as_str(),
+            );
             wish.changes = wish.changes || is(&CHANGING) && !is(&HARMLESS);
             wish.reads = wish.reads || is(&HARMLESS) && !asking && !is_denied(reading, spot);
             if deeds.is_empty() || is_denied(reading, spot) || !is_verb(reading, spot, wish.deeds.is_empty())
@@ -522,7 +544,8 @@ fn is_verb(reading: &Reading<'_>, spot: &Spot, is_first: bool) -> bool {
     if has_han(word) {
         // 最近一次提交, 之间的提交: what is counted or owned is a noun.
         let before = reading.text[..spot.start].trim_end();
-        let counted = ["的", "次", "条", "笔", "些", "最近", "最新"].iter().any(|word| before.ends_with(word));
+        let counted =
+            ["的", "次", "条", "笔", "些", "最近", "最新"].iter().any(|word| before.ends_with(word));
         if counted && !spot.meaning.things.is_empty() {
             return false;
         }

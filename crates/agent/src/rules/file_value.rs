@@ -39,10 +39,13 @@ pub(super) fn named(scene: &Scene<'_>) -> Vec<Candidate> {
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
         let plain = token.kind == Kind::Word && token.text.is_ascii() && !phrase::is_stop(token.text);
-        let before = |step: usize| at.checked_sub(step).and_then(|at| tokens.get(at)).map_or("", |token| token.text);
-        let called = ["named", "called", "叫", "为", "做"].iter().any(|word| before(1).eq_ignore_ascii_case(word));
+        let before =
+            |step: usize| at.checked_sub(step).and_then(|at| tokens.get(at)).map_or("", |token| token.text);
+        let called =
+            ["named", "called", "叫", "为", "做"].iter().any(|word| before(1).eq_ignore_ascii_case(word));
         let rest = &scene.reading.text[token.end..];
-        let file = rest.trim_start().starts_with("的文件") || ["file", "files"].contains(&before(2).to_lowercase().as_str());
+        let file = rest.trim_start().starts_with("的文件")
+            || ["file", "files"].contains(&before(2).to_lowercase().as_str());
         if plain && called && file {
             let value = Given::Said(Json::from(token.text));
             found.push(Candidate { value, start: token.start, end: token.end, score: GOOD + 0.2 });
@@ -67,14 +70,21 @@ pub(super) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
     };
     for (at, _) in reading.text.match_indices("文件夹") {
         let head = reading.text[..at].trim_end_matches(|c: char| c.is_whitespace() || "”\"」".contains(c));
-        let start = head.char_indices().rev().take_while(|(_, c)| c.is_alphanumeric() && !"到在进入至从把移去".contains(*c));
+        let start = head
+            .char_indices()
+            .rev()
+            .take_while(|(_, c)| c.is_alphanumeric() && !"到在进入至从把移去".contains(*c));
         if let Some((start, _)) = start.last() {
             add(start, head.len());
         }
     }
     for pair in reading.tokens.windows(2) {
         let [lead, name] = pair else { continue };
-        if name.is("folder") && lead.kind == Kind::Word && !phrase::is_stop(lead.text) && lead.text != "another" {
+        if name.is("folder")
+            && lead.kind == Kind::Word
+            && !phrase::is_stop(lead.text)
+            && lead.text != "another"
+        {
             add(lead.start, lead.end);
         }
         let named = reading.tokens.iter().any(|token| token.start > name.start && token.is("folder"));

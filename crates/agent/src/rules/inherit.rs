@@ -35,9 +35,19 @@ fn speaks_of_that(text: &str) -> bool {
 
 fn points_back(text: &str) -> bool {
     let lower = format!(" {} ", text.to_lowercase());
-    [" it ", " that branch ", " the new branch ", " this branch ", "它", "该分支", "这个分支", "新分支", "过去"]
-        .iter()
-        .any(|words| lower.contains(words))
+    [
+        " it ",
+        " that branch ",
+        " the new branch ",
+        " this branch ",
+        "它",
+        "该分支",
+        "这个分支",
+        "新分支",
+        "过去",
+    ]
+    .iter()
+    .any(|words| lower.contains(words))
 }
 
 /// Gives what is missing in `choice` the values that earlier steps have.

@@ -164,7 +164,9 @@ fn same_day(text: &str, moments: &mut [Mention]) {
     for at in 1..moments.len() {
         let (before, rest) = moments.split_at_mut(at);
         let (Some(first), Some(second)) = (before.last(), rest.first_mut()) else { continue };
-        let (Value::When(begin), Value::When(Moment::Time(end))) = (&first.value, &second.value) else { continue };
+        let (Value::When(begin), Value::When(Moment::Time(end))) = (&first.value, &second.value) else {
+            continue;
+        };
         let between = text.get(first.end..second.start).unwrap_or_default().trim().to_lowercase();
         if !["to", "-", "–", "—", "~", "until", "till", "到", "至", "and"].contains(&between.as_str()) {
             continue;
@@ -176,7 +178,9 @@ fn same_day(text: &str, moments: &mut [Mention]) {
         };
         let later = jiff::Span::new().hours(12);
         let end = match *end {
-            end if end <= begins && end.hour() < 12 => end.checked_add(later).ok().filter(|end| *end > begins).unwrap_or(end),
+            end if end <= begins && end.hour() < 12 => {
+                end.checked_add(later).ok().filter(|end| *end > begins).unwrap_or(end)
+            }
             end => end,
         };
         second.value = Value::When(match begin {

@@ -32,7 +32,8 @@ static ZONES: LazyLock<HashMap<String, Option<&'static str>>> = LazyLock::new(||
     for row in TABLES.iter().flat_map(|table| table.lines()).filter(|line| !line.starts_with('#')) {
         let columns: Vec<&'static str> = row.split('\t').collect();
         let zone = columns.get(2).copied().filter(|zone| !zone.contains('|') && !zone.is_empty());
-        for name in columns.iter().take(2).flat_map(|names| names.split('|')).filter(|name| !name.is_empty()) {
+        for name in columns.iter().take(2).flat_map(|names| names.split('|')).filter(|name| !name.is_empty())
+        {
             zones
                 .entry(name.to_lowercase())
                 .and_modify(|known| *known = known.filter(|known| Some(*known) == zone))

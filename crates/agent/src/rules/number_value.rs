@@ -17,8 +17,8 @@ const UNIT: f32 = 1.5;
 const COUNTED: [&str; 9] = ["item", "row", "column", "line", "page", "time", "step", "person", "ticket"];
 /// Words before a number of things that are first in some order: `top 3`, `the latest seven`, 前 12 条, 最多 5 封.
 const LEADS: [&str; 16] = [
-    "top", "first", "max", "last", "latest", "recent", "newest", "most", "next", "past", "maximum", "前", "近", "新",
-    "多", "后",
+    "top", "first", "max", "last", "latest", "recent", "newest", "most", "next", "past", "maximum", "前",
+    "近", "新", "多", "后",
 ];
 /// What speaks against a number.
 const AGAINST: f32 = 0.7;
@@ -195,8 +195,7 @@ fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
         let side_by_side = matches!(said(1), "行" | "列")
             && ["和", "与", "、"].contains(&said(2))
             && ordinal(said(3 + usize::from(said(3) == "第"))) == Some(first + 1);
-        let named_twice =
-            side_by_side || matches!(said(1), "行" | "列") && ["到", "至"].contains(&said(2));
+        let named_twice = side_by_side || matches!(said(1), "行" | "列") && ["到", "至"].contains(&said(2));
         let skip =
             usize::from(said(2) == "第") + if named_twice { 1 + usize::from(said(3) == "第") } else { 0 };
         let last = ordinal(said(2 + skip)).filter(|_| joint || named_twice);
@@ -231,9 +230,12 @@ fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
         let right = if is_column { column || (is_letter && !row) } else { !column };
         // `insert a row after row 5`, B 列后面插一列: the place behind it is meant.
         if last.is_none() && right && scene.tool_words.iter().any(|word| word == "insert") {
-            let before = [back(1), back(2)].iter().position(|word| ["after", "below", "beneath"].contains(&word.to_lowercase().as_str()));
+            let before = [back(1), back(2)]
+                .iter()
+                .position(|word| ["after", "below", "beneath"].contains(&word.to_lowercase().as_str()));
             let behind = ["后面", "之后", "后边", "右边", "右侧", "右面", "下面", "下方", "后", "下边"];
-            let rest = tokens.get(at + 1).and_then(|unit| scene.reading.text.get(unit.end..)).unwrap_or_default();
+            let rest =
+                tokens.get(at + 1).and_then(|unit| scene.reading.text.get(unit.end..)).unwrap_or_default();
             let said_behind = matches!(said(1), "行" | "列")
                 .then(|| behind.iter().find(|word| rest.trim_start().starts_with(**word)))
                 .flatten();

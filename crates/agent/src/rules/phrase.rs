@@ -439,7 +439,8 @@ pub(super) fn searched<'a>(rest: &Phrase<'a>, tool_words: &[String]) -> Option<(
             || tool_words.contains(&super::labels::stem(word))
     };
     let english = [" for ", " about ", " mentioning ", " containing ", " regarding ", " with "];
-    let joints = english.iter().flat_map(|joint| rest.text.match_indices(joint).map(|(at, _)| (at, at + joint.len())));
+    let joints =
+        english.iter().flat_map(|joint| rest.text.match_indices(joint).map(|(at, _)| (at, at + joint.len())));
     let told = |(at, _): &(usize, usize)| rest.text[..*at].split_whitespace().all(known);
     let own = |(at, _): &(usize, usize)| {
         rest.text[..*at].split_whitespace().any(|word| tool_words.contains(&super::labels::stem(word)))
@@ -460,12 +461,23 @@ pub(super) fn searched<'a>(rest: &Phrase<'a>, tool_words: &[String]) -> Option<(
     let text = text.strip_prefix("the ").or_else(|| text.strip_prefix("一下")).unwrap_or(text).trim_start();
     let end = text.find([',', '，', '。', '?', '？']).unwrap_or(text.len());
     // `… and send it`: what comes next is no part of it.
-    let next = text.match_indices(" and ").find(|(at, _)| {
-        text[at + 5..].split_whitespace().next().is_some_and(super::split::is_verb)
-    });
+    let next = text
+        .match_indices(" and ")
+        .find(|(at, _)| text[at + 5..].split_whitespace().next().is_some_and(super::split::is_verb));
     let end = next.map_or(end, |(at, _)| end.min(at));
     let mut text = text[..end].trim_end();
-    for ending in ["相关的邮件", "有关的邮件", "的邮件", "相关的", "相关", "的节点", "的实体", "的日程", "的记录", "的内容"] {
+    for ending in [
+        "相关的邮件",
+        "有关的邮件",
+        "的邮件",
+        "相关的",
+        "相关",
+        "的节点",
+        "的实体",
+        "的日程",
+        "的记录",
+        "的内容",
+    ] {
         text = text.strip_suffix(ending).unwrap_or(text).trim_end();
     }
     (!text.is_empty()).then_some((start, text))

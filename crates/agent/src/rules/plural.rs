@@ -90,6 +90,13 @@ pub(super) fn lists(
         }
         let base = match values.len() {
             _ if parameter.role == Role::Mail => GOOD,
+            _ if parameter.role == Role::Path
+                && members
+                    .iter()
+                    .all(|mention| matches!(mention.value, Value::Literal(Literal::Path(_)))) =>
+            {
+                GOOD
+            }
             1 if matches!(members[0].value, Value::Literal(Literal::Quoted(_))) => FAIR,
             1 => FAIR - 0.2,
             2 => FAIR + 0.4,
@@ -203,6 +210,11 @@ fn rows(scene: &Scene<'_>) -> Vec<Candidate> {
 }
 
 pub(super) fn cell(text: &str) -> Json {
+    // `007` is no number: a leading zero is meant.
+    let padded = text.len() > 1 && text.starts_with('0') && !text.starts_with("0.");
+    if padded {
+        return Json::from(text);
+    }
     text.parse::<f64>().ok().and_then(number_value::json).unwrap_or_else(|| Json::from(text))
 }
 
@@ -221,7 +233,9 @@ fn fits(item: &Parameter, value: &Json) -> bool {
 fn suits(role: Role, value: &Value) -> bool {
     match (role, value) {
         (Role::Mail, Value::Literal(Literal::Mail(_) | Literal::Quoted(_)) | Value::Name) => true,
-        (Role::Mail, _) | (Role::Path | Role::Folder, Value::Literal(Literal::Mail(_) | Literal::Url(_))) => false,
+        (Role::Mail, _) | (Role::Path | Role::Folder, Value::Literal(Literal::Mail(_) | Literal::Url(_))) => {
+            false
+        }
         (Role::Path | Role::Folder, Value::Literal(_)) => true,
         (Role::Path | Role::Folder, _) => false,
         (_, Value::Literal(Literal::Mail(_))) => false,
@@ -237,7 +251,9 @@ fn named(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     let reading = scene.reading;
     let literal = |token: &super::token::Token<'_>| {
         reading.mentions.iter().any(|mention| {
-            matches!(mention.value, Value::Literal(_)) && mention.start < token.end && token.start < mention.end
+            matches!(mention.value, Value::Literal(_))
+                && mention.start < token.end
+                && token.start < mention.end
         })
     };
     let own = scene.tool_words.join(" ");
@@ -256,15 +272,25 @@ fn named(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
         loop {
             let rest = reading.text.get(last.1..).unwrap_or_default();
             let bare = rest.trim_start_matches(|c: char| c.is_whitespace() || "\"'”’」』`".contains(c));
-            let joint = ["、", "和", "与", ", and ", "and ", ", ", "，"].iter().find(|joint| bare.starts_with(**joint));
+            let joint = ["、", "和", "与", ", and ", "and ", ", ", "，"]
+                .iter()
+                .find(|joint| bare.starts_with(**joint));
             let Some(joint) = joint else { break };
-            let Some(next) = record_value::thing_at(reading, reading.text.len() - bare.len() + joint.len()) else { break };
+            let Some(next) = record_value::thing_at(reading, reading.text.len() - bare.len() + joint.len())
+            else {
+                break;
+            };
             names.push(next);
             last = next;
         }
         let values: Vec<Json> =
             names.iter().filter_map(|(start, end)| reading.text.get(*start..*end)).map(Json::from).collect();
-        found.push(Candidate { value: Given::Said(Json::Array(values)), start: first.0, end: last.1, score: GOOD + 0.5 });
+        found.push(Candidate {
+            value: Given::Said(Json::Array(values)),
+            start: first.0,
+            end: last.1,
+            score: GOOD + 0.5,
+        });
     }
     found
 }
@@ -276,11 +302,25 @@ fn excluded(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
     }
     let text = scene.reading.text;
     let lower = text.to_ascii_lowercase();
-    let words = ["without ", "excluding ", "except ", "ignoring ", "skipping ", "ignore ", "exclude ", "skip ", "排除", "忽略", "不含", "跳过"];
+    let words = [
+        "without ",
+        "excluding ",
+        "except ",
+        "ignoring ",
+        "skipping ",
+        "ignore ",
+        "exclude ",
+        "skip ",
+        "排除",
+        "忽略",
+        "不含",
+        "跳过",
+    ];
     let start = words.iter().filter_map(|word| lower.find(word).map(|at| at + word.len())).min()?;
     let rest = &text[start..];
     let end = rest.find([',', '，', '。', '?', '？']).unwrap_or(rest.len());
-    let listed: Vec<Json> = series::members(rest[..end].trim_end_matches('.')).into_iter().map(Json::from).collect();
+    let listed: Vec<Json> =
+        series::members(rest[..end].trim_end_matches('.')).into_iter().map(Json::from).collect();
     (!listed.is_empty()).then(|| Candidate {
         value: Given::Said(Json::Array(listed)),
         start,

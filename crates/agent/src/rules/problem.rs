@@ -8,7 +8,9 @@ use super::role::Role;
 /// Says that a request forbids or asks something, and does not order it.
 pub(super) fn no_order(request: &str) -> Text {
     Text::new(
-        format!("nothing was run: `{request}` says what not to do, or asks about it; say only what is to be done"),
+        format!(
+            "nothing was run: `{request}` says what not to do, or asks about it; say only what is to be done"
+        ),
         format!("没有执行：“{request}”说的是不要做的事，或是在询问；请只说要做的事"),
     )
 }

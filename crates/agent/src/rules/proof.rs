@@ -217,7 +217,9 @@ impl Claim<'_> {
         let named = |choice: &Choice| rows(&words(choice.tool.name().as_str()).join(" "));
         let literal = |token: &Token<'_>| {
             self.reading.mentions.iter().any(|mention| {
-                matches!(mention.value, Value::Literal(_)) && mention.start < token.end && token.start < mention.end
+                matches!(mention.value, Value::Literal(_))
+                    && mention.start < token.end
+                    && token.start < mention.end
             })
         };
         let spots = lexicon::spots(self.reading.text, &self.reading.tokens, &literal);
@@ -236,7 +238,9 @@ impl Claim<'_> {
     fn implied(&self) -> Vec<usize> {
         let kinds = self.reading.mentions.iter().filter_map(|mention| match &mention.value {
             Value::Literal(Literal::Path(path)) => Some(super::deed::of_file(path)),
-            Value::Literal(Literal::Quoted(text)) if text.contains(['/', '\\']) => Some(super::deed::of_file(text)),
+            Value::Literal(Literal::Quoted(text)) if text.contains(['/', '\\']) => {
+                Some(super::deed::of_file(text))
+            }
             Value::Literal(Literal::Cells(_)) => Some("cell"),
             Value::Literal(Literal::Formula(_)) => Some("formula"),
             _ => None,
@@ -277,13 +281,18 @@ impl Claim<'_> {
         let head: Vec<&Token<'_>> = self.reading.tokens[first..].iter().take(3).collect();
         let known = |token: &&Token<'_>| {
             let lower = token.text.to_lowercase();
-            VERBS.english.contains_key(&lower) && !["chart", "graph", "plot", "bold", "format", "style"].contains(&lower.as_str())
+            VERBS.english.contains_key(&lower)
+                && !["chart", "graph", "plot", "bold", "format", "style"].contains(&lower.as_str())
         };
-        let verbs = self.reading.tokens.iter().filter(|token| token.kind == Kind::Word).any(|token| known(&token));
-        let asks = self.reading.text.contains(['?', '？']) || self.reading.tokens.iter().any(|token| {
-            token.is_any(&["is", "are", "was", "were", "has", "have", "did", "does", "if", "what", "which", "why", "should"])
-                || token.kind == Kind::Han
-        });
+        let verbs =
+            self.reading.tokens.iter().filter(|token| token.kind == Kind::Word).any(|token| known(&token));
+        let asks = self.reading.text.contains(['?', '？'])
+            || self.reading.tokens.iter().any(|token| {
+                token.is_any(&[
+                    "is", "are", "was", "were", "has", "have", "did", "does", "if", "what", "which", "why",
+                    "should",
+                ]) || token.kind == Kind::Han
+            });
         if verbs || asks {
             return false;
         }
@@ -360,7 +369,8 @@ impl Claim<'_> {
         let mut at = 0;
         while let Some(token) = reading.tokens.get(at) {
             at += 1;
-            let ends = token.text == "!" && !reading.text[token.end..].starts_with(|c: char| c.is_alphanumeric() || c == '=');
+            let ends = token.text == "!"
+                && !reading.text[token.end..].starts_with(|c: char| c.is_alphanumeric() || c == '=');
             if covered(token) || ends || (token.kind == Kind::Mark && !is_telling(token.text)) {
                 continue;
             }
@@ -426,7 +436,8 @@ impl Claim<'_> {
         });
         ranges
             .filter(|(mention, count)| {
-                values == Some(*count) && choice.filling.slots.iter().flatten().any(|slot| slot.start == mention.start)
+                values == Some(*count)
+                    && choice.filling.slots.iter().flatten().any(|slot| slot.start == mention.start)
             })
             .map(|(mention, _)| (mention.start, mention.end))
             .collect()
@@ -466,14 +477,17 @@ impl Claim<'_> {
 
     /// Whether a word says how many calls there are.
     fn counts(&self, text: &str) -> bool {
-        let rows = self.calls.iter().flat_map(|call| call.filling.slots.iter().flatten()).find_map(|slot| {
-            match &slot.value {
-                Given::Said(serde_json::Value::Array(rows)) if rows.iter().all(serde_json::Value::is_array) => {
-                    Some(rows.len())
-                }
-                _ => None,
-            }
-        });
+        let rows =
+            self.calls.iter().flat_map(|call| call.filling.slots.iter().flatten()).find_map(
+                |slot| match &slot.value {
+                    Given::Said(serde_json::Value::Array(rows))
+                        if rows.iter().all(serde_json::Value::is_array) =>
+                    {
+                        Some(rows.len())
+                    }
+                    _ => None,
+                },
+            );
         let number = |text: &str| COUNTS.iter().find(|(word, _)| *word == text).map(|(_, count)| *count);
         let (head, unit) = text.rsplit_once(' ').unwrap_or(match text.strip_suffix('行') {
             Some(head) => (head, "行"),
@@ -492,6 +506,13 @@ impl Claim<'_> {
                 || other.end <= other.start
         };
         let others = |place: usize| choice.filling.others.get(place).into_iter().flatten();
+        if self.leaves_sum(choice) {
+            let sum = choice
+                .parameters
+                .iter()
+                .find(|parameter| parameter.has_word(&["agg", "aggregation", "aggregate"]));
+            return sum.map(|parameter| parameter.name.clone());
+        }
         for (place, parameter) in choice.parameters.iter().enumerate() {
             let Some(slot) = &choice.filling.slots[place] else { continue };
             if slot.end <= slot.start {
@@ -499,8 +520,9 @@ impl Claim<'_> {
             }
             let said = self.reading.text.get(slot.start..slot.end).unwrap_or_default();
             let short = said.chars().nth(1).is_none();
-            let small = SMALL.always.contains(said) && (short || parameter.role != Role::Sheet || slot.score < PLAINLY);
-            if slot.score < least(parameter) || small {
+            let small = SMALL.always.contains(said)
+                && (short || parameter.role != Role::Sheet || slot.score < PLAINLY);
+            if slot.score < least(parameter) || small || self.is_torn(parameter, slot) {
                 return Some(parameter.name.clone());
             }
             let near = |other: &Candidate| !used(other) && other.score + CLEARLY > slot.score;
@@ -514,10 +536,7 @@ impl Claim<'_> {
             // What is needed comes before what may be left out, unless that fits better.
             let before = |other: usize| {
                 let other = &choice.parameters[other];
-                // `to sheet X` names where something goes.
-                let of_sheet = parameter.role != Role::Sheet
-                    || other.role == Role::Sheet && !self.goes_to(slot.start);
-                parameter.required && !other.required && of_sheet
+                parameter.required && parameter.role != Role::Sheet && !other.required
             };
             // `called X` is a name, and not how something looks.
             let titled = parameter.has_word(&["name", "title"]) && self.is_called(slot.start);
@@ -535,18 +554,47 @@ impl Claim<'_> {
         None
     }
 
-    /// Whether one of the few words before a place says that something goes there.
-    fn goes_to(&self, start: usize) -> bool {
-        let at = self.reading.token_at(start);
-        let before = self.reading.tokens.get(at.saturating_sub(4)..at).unwrap_or_default();
-        before.iter().any(|token| token.is_any(&["to", "into", "onto", "到", "进", "往", "至"]))
+    /// Whether a list was cut where its members may not end: at an `and` among commas, inside a number, or with the words of
+    /// another part of the request.
+    fn is_torn(&self, parameter: &Parameter, slot: &Candidate) -> bool {
+        let Given::Said(value @ serde_json::Value::Array(_)) = &slot.value else { return false };
+        let said = self.reading.text.get(slot.start..slot.end).unwrap_or_default();
+        if !matches!(parameter.shape, Shape::List(_)) || said.starts_with(['[', '{', '(']) {
+            return false;
+        }
+        let is_quoted = said.contains(['"', '“', '「', '\'', '‘', '『']);
+        let digits = said.as_bytes().windows(5).any(|part| {
+            part[0].is_ascii_digit() && part[1] == b',' && part[2..].iter().all(u8::is_ascii_digit)
+        });
+        let mixed = said.find(" and ").is_some_and(|at| said[at..].contains(',') && said[..at].contains(','))
+            || said.find('和').is_some_and(|at| said[at..].contains('、'));
+        let strange = ["in", "on", "to", "of", "with", "then", "into", "from", "at", "sheet", "cell"];
+        let foreign =
+            |text: &String| text.split(' ').any(|word| strange.contains(&word.to_lowercase().as_str()));
+        digits || mixed || !is_quoted && texts_in(value).iter().any(foreign)
+    }
+
+    /// Whether a request says how values are summed up, and the call does not.
+    fn leaves_sum(&self, choice: &Choice) -> bool {
+        let unsaid = choice.parameters.iter().zip(&choice.filling.slots).any(|(parameter, slot)| {
+            parameter.has_word(&["agg", "aggregation", "aggregate"]) && slot.is_none()
+        });
+        let lower = self.reading.text.to_lowercase();
+        let words = [
+            "sum", "total", "average", "mean", "count", "max", "min", "汇总", "求", "合计", "总", "平均",
+            "计数", "统计",
+        ];
+        unsaid && words.iter().any(|word| lower.contains(word))
     }
 
     /// Whether the word before a place says that a name follows.
     fn is_called(&self, start: usize) -> bool {
         let before = self.reading.text.get(..start).unwrap_or_default();
-        let before = before.trim_end_matches(|c: char| c.is_whitespace() || "\"'“‘「".contains(c)).to_lowercase();
-        ["called", "named", "叫", "叫做", "名为", "命名为", "名字是", "名称为"].iter().any(|word| before.ends_with(word))
+        let before =
+            before.trim_end_matches(|c: char| c.is_whitespace() || "\"'“‘「".contains(c)).to_lowercase();
+        ["called", "named", "叫", "叫做", "名为", "命名为", "名字是", "名称为"]
+            .iter()
+            .any(|word| before.ends_with(word))
     }
 
     /// Words for the kinds of things that the tool's name and its arguments are about.
@@ -571,7 +619,8 @@ impl Claim<'_> {
         about.extend(self.implied());
         // What the tool works in is said in passing: `in the knowledge graph`, `from my calendar`.
         let described = choice.tool.definition.description();
-        let head = described.split(['.', '\n', '。']).find(|part| !part.trim().is_empty()).unwrap_or_default();
+        let head =
+            described.split(['.', '\n', '。']).find(|part| !part.trim().is_empty()).unwrap_or_default();
         let all = super::token::tokens(head);
         let inside: Vec<usize> =
             lexicon::spots(head, &all, &|_| false).into_iter().flat_map(|spot| spot.meaning.things).collect();
@@ -589,7 +638,11 @@ impl Claim<'_> {
         let before = self.reading.text.get(..spot.start).unwrap_or_default().trim_end().to_lowercase();
         let mut words = before.rsplit(' ');
         let last = words.next().unwrap_or_default();
-        let lead = if ["the", "my", "our", "this"].contains(&last) { words.next().unwrap_or_default() } else { last };
+        let lead = if ["the", "my", "our", "this"].contains(&last) {
+            words.next().unwrap_or_default()
+        } else {
+            last
+        };
         let after = self.reading.text.get(spot.end..).unwrap_or_default().trim_start();
         ["in", "from", "to", "into", "on"].contains(&lead)
             || before.ends_with(['在', '从', '往'])
@@ -674,7 +727,9 @@ fn described(choice: &Choice, verb: &str) -> BTreeSet<&'static str> {
     let plain = |word: Option<&str>| word.map(labels::stem).unwrap_or_default();
     let (first, joint, second) = (plain(words.next()), words.next(), plain(words.next()));
     match joint {
-        Some("or") if first == labels::stem(verb) => VERBS.tools.get(second.as_str()).cloned().unwrap_or_default(),
+        Some("or") if first == labels::stem(verb) => {
+            VERBS.tools.get(second.as_str()).cloned().unwrap_or_default()
+        }
         _ => BTreeSet::new(),
     }
 }
@@ -743,7 +798,8 @@ fn verbs(reading: &Reading<'_>, tool: &Verb, taken: &[(usize, usize)]) -> Vec<(u
 /// 取消 C2 到 C5 的合并, `undo the merge of …`: a verb whose parts stand apart.
 fn apart(reading: &Reading<'_>) -> Vec<(usize, usize)> {
     let lower = reading.text.to_lowercase();
-    let pairs = [("取消", "合并"), ("解除", "合并"), ("撤销", "合并"), ("undo", "merge"), ("remove", "merge")];
+    let pairs =
+        [("取消", "合并"), ("解除", "合并"), ("撤销", "合并"), ("undo", "merge"), ("remove", "merge")];
     pairs
         .iter()
         .find_map(|(first, second)| {
@@ -769,7 +825,8 @@ fn texts_in(value: &serde_json::Value) -> Vec<String> {
 fn least(parameter: &Parameter) -> f32 {
     match (&parameter.shape, parameter.role) {
         // A list or an object is as good as what is in it.
-        (Shape::List(_) | Shape::Object(_), _) => 1.0,
+        (Shape::List(_), _) => 1.5,
+        (Shape::Object(_), _) => 1.0,
         (Shape::Integer | Shape::Number, _) => 1.2,
         (_, Role::Name | Role::Id | Role::Revision | Role::Other) => 1.5,
         _ => BY_ROLE,

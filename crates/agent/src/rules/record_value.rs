@@ -106,19 +106,24 @@ fn replacement(reading: &Reading<'_>) -> Option<(Span, Span)> {
         let Some(at) = lower.match_indices(verb).map(|(at, _)| at).find(|at| free(*at)) else { continue };
         let start = at + verb.len();
         let joint = joints.iter().find_map(|joint| {
-            lower[start..].match_indices(joint).map(|(at, _)| (start + at, joint.len())).find(|(at, _)| free(at + 1))
+            lower[start..]
+                .match_indices(joint)
+                .map(|(at, _)| (start + at, joint.len()))
+                .find(|(at, _)| free(at + 1))
         });
         let Some((middle, length)) = joint else { continue };
         return Some((bare(reading, start, middle)?, until_end(reading, middle + length)?));
     }
-    let chinese = [
-        "替换成", "替换为", "改成", "改为", "换成", "换为", "修改为", "修改成", "更新为", "替换", "变成",
-    ];
+    let chinese =
+        ["替换成", "替换为", "改成", "改为", "换成", "换为", "修改为", "修改成", "更新为", "替换", "变成"];
     let (middle, verb) = chinese
         .iter()
-        .filter_map(|verb| text.match_indices(verb).map(|(at, _)| at).find(|at| free(*at)).map(|at| (at, *verb)))
+        .filter_map(|verb| {
+            text.match_indices(verb).map(|(at, _)| at).find(|at| free(*at)).map(|at| (at, *verb))
+        })
         .min_by_key(|(at, verb)| (*at, std::cmp::Reverse(verb.len())))?;
-    let start = ["把", "将"].iter().filter_map(|word| text[..middle].rfind(word).map(|at| at + word.len())).max()?;
+    let start =
+        ["把", "将"].iter().filter_map(|word| text[..middle].rfind(word).map(|at| at + word.len())).max()?;
     // 把 a.ini 里的 A 改成 B: where it stands is no part of it.
     let inside = ["里面的", "中的", "里的", "里", "中"];
     let from = inside
@@ -134,7 +139,20 @@ fn replacement(reading: &Reading<'_>) -> Option<(Span, Span)> {
 fn bare(reading: &Reading<'_>, start: usize, end: usize) -> Option<Span> {
     let text = reading.text.get(start..end)?;
     let mut rest = text.trim_start();
-    for word in ["every ", "all ", "the text ", "the word ", "the string ", "the line ", "text ", "the ", "文本", "文字", "所有的", "所有"] {
+    for word in [
+        "every ",
+        "all ",
+        "the text ",
+        "the word ",
+        "the string ",
+        "the line ",
+        "text ",
+        "the ",
+        "文本",
+        "文字",
+        "所有的",
+        "所有",
+    ] {
         // What is bounded or meant more than once is not one exact text.
         let bounds = matches!(word, "every " | "all " | "所有的" | "所有");
         match rest.strip_prefix(word) {
@@ -147,11 +165,15 @@ fn bare(reading: &Reading<'_>, start: usize, end: usize) -> Option<Span> {
     let inner = quoted_at(reading, start);
     if let Some(inner) = inner {
         // Nothing may stand between the quotes and what comes after.
-        let after = reading.text.get(inner.1..end)?.trim_matches(|c: char| c.is_whitespace() || "\"'”’」』`》".contains(c));
+        let after = reading
+            .text
+            .get(inner.1..end)?
+            .trim_matches(|c: char| c.is_whitespace() || "\"'”’」』`》".contains(c));
         return after.is_empty().then_some(inner);
     }
     let kept = rest.trim_end();
-    let path = |literal: &Literal| matches!(literal, Literal::Path(_) | Literal::Quoted(_) | Literal::Cells(_));
+    let path =
+        |literal: &Literal| matches!(literal, Literal::Path(_) | Literal::Quoted(_) | Literal::Cells(_));
     let other = reading.mentions.iter().any(|mention| {
         matches!(&mention.value, Value::Literal(literal) if path(literal))
             && mention.start < start + kept.len()
@@ -176,8 +198,18 @@ fn until_end(reading: &Reading<'_>, start: usize) -> Option<Span> {
 
 const TYPES: [&str; 8] = ["of type", "as type", "type", "类型为", "类型是", "类型：", "类型:", "类型"];
 const NAMES: [&str; 12] = [
-    "entity named", "entity called", "the entity", "entity", "node", "实体名为", "实体叫", "实体：", "实体", "节点",
-    "名为", "对象",
+    "entity named",
+    "entity called",
+    "the entity",
+    "entity",
+    "node",
+    "实体名为",
+    "实体叫",
+    "实体：",
+    "实体",
+    "节点",
+    "名为",
+    "对象",
 ];
 const OWNERS: [&str; 6] = ["observations of", "observation of", "to", "about", "给", "为"];
 
@@ -205,12 +237,14 @@ fn after_any(reading: &Reading<'_>, words: &[&str]) -> Option<Span> {
 /// The name that begins at a byte, past what only announces it.
 pub(super) fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
     let mut at = reading.token_at(from);
-    let announces = ["named", "called", ":", "：", "the", "a", "an", "叫", "名", "为", "是", "=", "entity", "node"];
+    let announces =
+        ["named", "called", ":", "：", "the", "a", "an", "叫", "名", "为", "是", "=", "entity", "node"];
     while reading.tokens.get(at).is_some_and(|token| token.is_any(&announces)) {
         at += 1;
     }
     let token = reading.tokens.get(at)?;
-    let mention = reading.mentions.iter().find(|mention| mention.start <= token.start && token.start < mention.end);
+    let mention =
+        reading.mentions.iter().find(|mention| mention.start <= token.start && token.start < mention.end);
     match mention.map(|mention| (&mention.value, mention)) {
         Some((Value::Literal(Literal::Quoted(_)), _)) => return quoted_at(reading, token.start),
         Some((Value::Literal(Literal::Code(_)) | Value::Name | Value::Place, mention)) => {
@@ -265,8 +299,17 @@ fn ends(reading: &Reading<'_>) -> Option<(Span, Span)> {
 }
 
 const RELATIONS: [&str; 11] = [
-    "relation type", "relation of type", "of type", "as type", "relationship", "关系类型为", "关系类型是", "关系类型",
-    "关系为", "关系是", "类型",
+    "relation type",
+    "relation of type",
+    "of type",
+    "as type",
+    "relationship",
+    "关系类型为",
+    "关系类型是",
+    "关系类型",
+    "关系为",
+    "关系是",
+    "类型",
 ];
 
 /// The type of a relation: after its label, else the one code or quoted text that is no end of it.
@@ -328,7 +371,10 @@ mod tests {
     fn replacements_are_read() {
         let edit = |text: &str| read(&[("oldText", false), ("newText", false)], text);
         let expect = |old: &str, new: &str| Some(json!({"oldText": old, "newText": new}));
-        assert_eq!(edit("in a.yaml replace 'debug: true' with 'debug: false'"), expect("debug: true", "debug: false"));
+        assert_eq!(
+            edit("in a.yaml replace 'debug: true' with 'debug: false'"),
+            expect("debug: true", "debug: false")
+        );
         assert_eq!(edit("把 a.ini 里的 port=8080 改成 port=9090"), expect("port=8080", "port=9090"));
         assert_eq!(edit("in notes.txt change \"old\" to \"new\""), expect("old", "new"));
         assert_eq!(edit("replace all tabs with blanks in a.txt"), None);

@@ -11,8 +11,8 @@ use super::token::{Kind, Token};
 
 /// Words right before a name.
 const LEADS: [&str; 22] = [
-    "branch", "to", "into", "against", "with", "vs", "commit", "revision", "tag", "at", "ref", "分支", "到", "回",
-    "和", "与", "跟", "比", "提交", "标签", "版本", "成",
+    "branch", "to", "into", "against", "with", "vs", "commit", "revision", "tag", "at", "ref", "分支", "到",
+    "回", "和", "与", "跟", "比", "提交", "标签", "版本", "成",
 ];
 /// Words right before the name of what something new begins at.
 const BASES: [&str; 8] = ["from", "off", "on", "从", "基于", "于", "base", "of"];
@@ -23,8 +23,22 @@ const BETWEEN: [&str; 14] =
 const AFTER: [&str; 2] = ["branch", "分"];
 /// Words that stand where a name would, and are none.
 const NO_NAMES: [&str; 16] = [
-    "branch", "branches", "commit", "commits", "repo", "repository", "git", "it", "there", "changes", "message",
-    "staged", "remote", "local", "lines", "context",
+    "branch",
+    "branches",
+    "commit",
+    "commits",
+    "repo",
+    "repository",
+    "git",
+    "it",
+    "there",
+    "changes",
+    "message",
+    "staged",
+    "remote",
+    "local",
+    "lines",
+    "context",
 ];
 
 /// Every name of a branch, a tag or a commit that a parameter could mean.
@@ -35,11 +49,14 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
     for (at, token) in reading.tokens.iter().enumerate() {
         let Some(end) = name_end(reading, token) else { continue };
         let name = reading.text.get(token.start..end).unwrap_or_default();
-        if found.iter().any(|other| token.start < other.end) || NO_NAMES.contains(&name.to_lowercase().as_str()) {
+        if found.iter().any(|other| token.start < other.end)
+            || NO_NAMES.contains(&name.to_lowercase().as_str())
+        {
             continue;
         }
         let lead = lead(reading, at);
-        let follows = |leads: &[&str]| lead.is_some_and(|lead| lead.is_any(leads)) || ends_with(reading, at, leads);
+        let follows =
+            |leads: &[&str]| lead.is_some_and(|lead| lead.is_any(leads)) || ends_with(reading, at, leads);
         let next = reading.tokens.get(reading.token_at(end)).filter(|next| next.start >= end);
         let named = next.is_some_and(|next| next.is_any(&AFTER));
         let coded = is_code(name);
@@ -79,7 +96,8 @@ fn name_end(reading: &Reading<'_>, token: &Token<'_>) -> Option<usize> {
 /// With what goes on without a blank: `HEAD~2`, `v1.4^`.
 fn extended(reading: &Reading<'_>, end: usize) -> usize {
     let rest = reading.text.get(end..).unwrap_or_default();
-    let more = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "~^-_/.".contains(c))).unwrap_or(rest.len());
+    let more =
+        rest.find(|c: char| !(c.is_ascii_alphanumeric() || "~^-_/.".contains(c))).unwrap_or(rest.len());
     end + rest[..more].trim_end_matches(['.', '-', '/']).len()
 }
 

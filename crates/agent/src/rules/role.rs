@@ -226,7 +226,14 @@ impl Role {
             Some(role) => role,
             None if has(&["start", "end", "cell"]) && says(&["cell", "单元格"]) => Self::Cell,
             None if has(&["to", "cc", "bcc", "from"]) && says(&["mail", "邮"]) => Self::Mail,
-            None if says(&["email address", "e-mail address", "addresses of the recipients", "addresses that get", "邮箱地址"]) => {
+            None if says(&[
+                "email address",
+                "e-mail address",
+                "addresses of the recipients",
+                "addresses that get",
+                "邮箱地址",
+            ]) =>
+            {
                 Self::Mail
             }
             None if has(&TEXTS) => Self::Text,

@@ -322,7 +322,8 @@ fn after_on(reading: &Reading<'_>) -> Vec<(usize, usize)> {
 /// 三班 的 G2: whether a name stands right before a cell of it.
 fn before_cell(reading: &Reading<'_>, at: usize) -> bool {
     let Some(token) = reading.tokens.get(at).filter(|token| token.kind == Kind::Han) else { return false };
-    let run = reading.tokens[at..].iter().take_while(|next| next.kind == Kind::Han && next.text != "的").count();
+    let run =
+        reading.tokens[at..].iter().take_while(|next| next.kind == Kind::Han && next.text != "的").count();
     let end = reading.tokens[at + run - 1].end;
     let glued = reading.text.get(token.start..end).is_some_and(|text| !text.contains(' '));
     let after = at + run + usize::from(reading.tokens.get(at + run).is_some_and(|next| next.text == "的"));

@@ -104,7 +104,8 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
     Some(match (&mention.value, role) {
         (Value::Literal(Literal::Path(text)), Role::Pattern) if text.contains('*') => (text.clone(), GOOD),
         (Value::Literal(Literal::Path(text)), Role::Path | Role::Folder) if !text.contains('*') => {
-            let is_file = text.rsplit('/').next().is_some_and(|name| name.trim_start_matches('.').contains('.'));
+            let is_file =
+                text.rsplit('/').next().is_some_and(|name| name.trim_start_matches('.').contains('.'));
             let of_folder = role == Role::Folder || parameter.has_word(&["repo", "repository", "project"]);
             let base = if of_folder && is_file { POOR } else { GOOD };
             (text.clone(), if transfer_value::is_target(parameter) { base - FAIR } else { base })
@@ -301,12 +302,10 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
         }
         Role::Language => spoken(&choice::LANGUAGES, parameter, scene, places),
         Role::Currency => spoken(&choice::CURRENCIES, parameter, scene, places),
-        Role::Folder => {
-            match file_value::is_mail(scene) {
-                true => file_value::mail_folders(scene),
-                false => file_value::folders(scene),
-            }
-        }
+        Role::Folder => match file_value::is_mail(scene) {
+            true => file_value::mail_folders(scene),
+            false => file_value::folders(scene),
+        },
         Role::Revision => revision_value::candidates(parameter, scene),
         _ => Vec::new(),
     }
@@ -437,7 +436,9 @@ fn assigned(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<C
         let rest = text.get(place.end..).unwrap_or_default();
         let lower = rest.to_ascii_lowercase();
         let joints = [" to ", "改成", "改为", "改到", "设为", "设成", "换成", "更新为"];
-        let Some((at, joint)) = joints.iter().filter_map(|joint| lower.find(joint).map(|at| (at, joint))).min() else {
+        let Some((at, joint)) =
+            joints.iter().filter_map(|joint| lower.find(joint).map(|at| (at, joint))).min()
+        else {
             continue;
         };
         let between = &rest[..at];

@@ -97,7 +97,8 @@ fn transfers<'a>(reading: &'a Reading<'_>) -> Vec<Transfer<'a>> {
         let between = reading.text.get(source.end..target.start).unwrap_or_default().trim().to_lowercase();
         let after = reading.text.get(target.end..).unwrap_or_default().trim_start();
         let plain = between.trim_start_matches("over ").trim_start_matches("file ").trim();
-        let english = ["to", "into", "as", "->", "→", "to the folder", "into the folder", "to folder", "into folder"];
+        let english =
+            ["to", "into", "as", "->", "→", "to the folder", "into the folder", "to folder", "into folder"];
         let chinese = ["到", "为", "成", "至", "进", "入", "叫", "去"];
         let short = between.chars().count() <= 10 && !between.contains(['，', '。', ',', '、', '和']);
         if !english.contains(&plain) && !(short && chinese.iter().any(|word| between.ends_with(word))) {
@@ -106,7 +107,9 @@ fn transfers<'a>(reading: &'a Reading<'_>) -> Vec<Transfer<'a>> {
         let into = plain.starts_with("into")
             || plain.contains("folder")
             || between.ends_with(['进', '入'])
-            || ["里", "下", "目录", "文件夹", "中", "folder", "directory"].iter().any(|word| after.starts_with(word));
+            || ["里", "下", "目录", "文件夹", "中", "folder", "directory"]
+                .iter()
+                .any(|word| after.starts_with(word));
         found.push(Transfer { source, target, into });
     }
     found
@@ -124,13 +127,17 @@ mod tests {
     #[test]
     fn both_ends_are_read() {
         let check = |text: &str, expect: &[&str], proven: bool| {
-            let schema = json!({"properties": {"source": {"type": "string"}, "destination": {"type": "string"}}});
+            let schema =
+                json!({"properties": {"source": {"type": "string"}, "destination": {"type": "string"}}});
             let reading = Reading::of(text, Date::constant(2026, 1, 15));
             let tool_words = ["fail", "destination"].map(str::to_owned).to_vec();
             let scene = Scene { reading: &reading, stems: labels::stems(&reading), tool_words };
             let read = parameters(&schema, "Moves a file");
-            let found: Vec<Candidate> =
-                read.iter().filter_map(|one| candidates(one, &scene)).filter_map(|all| all.into_iter().next()).collect();
+            let found: Vec<Candidate> = read
+                .iter()
+                .filter_map(|one| candidates(one, &scene))
+                .filter_map(|all| all.into_iter().next())
+                .collect();
             let values: Vec<&str> = found
                 .iter()
                 .filter_map(|one| match &one.value {

@@ -138,7 +138,7 @@ const LOOKS_UP: [&str; 9] =
 /// Words after which a word is a noun.
 const NOUN_LEADS: [&str; 17] = [
     "the", "a", "an", "this", "that", "my", "of", "in", "on", "its", "each", "no", "by", "with", "next",
-    "last",
+    "last", "one",
 ];
 
 const DONE_BY_NAME: f32 = 0.45;

@@ -8,7 +8,19 @@ const MOST_STEPS: usize = 40;
 /// What rules read of a request, in bytes.
 pub(crate) const LONGEST: usize = 8 << 10;
 
-const NEGATIONS: [&str; 12] = [
+const NEGATIONS: [&str; 24] = [
+    "never mind",
+    "must not",
+    "should not",
+    "shouldn't",
+    "not to",
+    "不需要",
+    "没必要",
+    "不准",
+    "不许",
+    "no need to",
+    "先不",
+    "不必",
     "don't",
     "don’t",
     "do not",
@@ -22,8 +34,20 @@ const NEGATIONS: [&str; 12] = [
     "不用",
     "无需",
 ];
-const HOW: [&str; 9] =
-    ["how do", "how can i", "how to", "how would", "how should", "怎么", "如何", "怎样", "what happens if"];
+const HOW: [&str; 12] = [
+    "what would happen",
+    "what command",
+    "is it possible to",
+    "how do",
+    "how can i",
+    "how to",
+    "how would",
+    "how should",
+    "怎么",
+    "如何",
+    "怎样",
+    "what happens if",
+];
 
 /// Words of a question whether something should be done, of a condition, and of a choice.
 const OPEN: [&str; 22] = [
@@ -50,6 +74,62 @@ const OPEN: [&str; 22] = [
     "除了",
     "或者",
 ];
+
+/// Words that begin a question about what was done.
+const PAST: [&str; 12] = [
+    "did ",
+    "was ",
+    "were ",
+    "has ",
+    "have ",
+    "who ",
+    "why did ",
+    "when did ",
+    "why was ",
+    "when was ",
+    "hasn't ",
+    "didn't ",
+];
+/// The same in Chinese, anywhere.
+const PAST_HAN: [&str; 13] = [
+    "了没有",
+    "了没？",
+    "了吗",
+    "是谁",
+    "是不是被",
+    "有没有被",
+    "是否被",
+    "是不是已经",
+    "谁把",
+    "谁删",
+    "谁改",
+    "为什么被",
+    "什么时候被",
+];
+
+/// Whether a request asks whether or by whom something was done.
+pub(crate) fn asks_of_the_past(request: &str) -> bool {
+    let own = own_words(&request.to_lowercase());
+    PAST.iter().any(|word| own.trim_start().starts_with(word))
+        || PAST_HAN.iter().any(|word| own.contains(word))
+}
+
+/// Whether a request says that something is not to be done, or asks how it is done.
+pub(crate) fn forbids(request: &str) -> bool {
+    let own = own_words(&request.to_lowercase());
+    let negated = NEGATIONS.iter().filter(|word| !["without", "avoid", "instead of"].contains(*word));
+    let how = HOW.iter();
+    negated.chain(how).any(|word| match word.is_ascii() {
+        true => has_word(&own, word),
+        false => plain_han(&own).contains(*word),
+    })
+}
+
+/// A text without the words in which 别 negates nothing.
+fn plain_han(text: &str) -> String {
+    let words = ["区别", "分别", "类别", "级别", "特别", "别名", "识别", "性别"];
+    words.iter().fold(text.to_owned(), |text, word| text.replace(word, ""))
+}
 
 /// The request without what stands in quotes or in formulas: that is only handed on.
 fn own_words(request: &str) -> String {
@@ -85,15 +165,7 @@ pub(crate) fn against(request: &str) -> Option<Text> {
         false => request.contains(**word),
     };
     // 别 is a part of many words that negate nothing.
-    let plain = request
-        .replace("区别", "")
-        .replace("分别", "")
-        .replace("类别", "")
-        .replace("级别", "")
-        .replace("特别", "")
-        .replace("别名", "")
-        .replace("识别", "")
-        .replace("性别", "");
+    let plain = plain_han(&request);
     if let Some(word) =
         NEGATIONS.iter().find(|word| if word.is_ascii() { has(word) } else { plain.contains(**word) })
     {

@@ -121,7 +121,7 @@ fn nothing_is_changed_by_a_guess() {
         ("tools", "more", 0),
         ("tools", "fresh", 0),
         ("tools", "held", 1),
-        ("servers_tools", "servers_a", 1),
+        ("servers_tools", "servers_a", 0),
         ("servers_tools", "servers_b", 1),
     ];
     for (tools, requests, allowed) in sets {
@@ -149,6 +149,9 @@ fn formats_and_parts_that_no_tool_serves_change_nothing() {
         "delete row 3 in sheet Plan of F.xlsx and order a pizza",
         "if the total is wrong, delete row 3 in sheet Plan of F.xlsx",
         "did you delete row 3 in sheet Plan of F.xlsx?",
+        "F.xlsx 的 计划 表第 3 行是不是被删了？",
+        "F.xlsx 的 计划 表不用删了",
+        "copy A1:B2 of F.xlsx to sheet Plan at D1",
     ]
     .iter()
     .map(|request| json!({"id": request, "request": request, "expected": []}))

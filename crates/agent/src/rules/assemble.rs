@@ -13,6 +13,9 @@ use super::split::{self, Clause};
 use super::{choose, fan, inherit, probe, problem, unserved};
 use crate::plan::{Complexity, Plan, Slot, Step, StepId, Unfinished, Unproven};
 
+/// How much less may speak for a tool that the words prove than for one that they do not.
+const LESS: f32 = 1.0;
+
 /// A step while the plan is put together.
 struct Draft {
     choice: Choice,
@@ -49,6 +52,7 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
             }
         }
     }
+    prefer_proven(&mut drafts, &mut unfinished, text, today);
     let mut plan = Plan::default();
     for draft in &drafts {
         add(&mut plan, draft, text, today);
@@ -83,12 +87,46 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
     plan
 }
 
+/// Takes the one other tool that the words prove, where the chosen one changes something and is not proven by them, or lacks
+/// something.
+fn prefer_proven(drafts: &mut Vec<Draft>, unfinished: &mut Vec<Draft>, text: &str, today: Date) {
+    let proven = |draft: &Draft| -> Option<Choice> {
+        let reading = Reading::of(&text[draft.clause.start..draft.clause.end], today);
+        let doubts = |choice: &Choice| {
+            let calls = fan::out(choice, &reading);
+            Claim { reading: &reading, calls: &calls }.doubts()
+        };
+        if proof::is_harmless(&draft.choice) || (draft.choice.is_whole() && doubts(&draft.choice).is_empty())
+        {
+            return None;
+        }
+        let near = |rival: &&Choice| {
+            rival.is_whole() && !proof::is_harmless(rival) && rival.score + LESS >= draft.choice.score
+        };
+        let mut others = draft.choice.rivals.iter().filter(near).filter(|rival| doubts(rival).is_empty());
+        let rival = others.next()?;
+        others.next().is_none().then(|| rival.clone())
+    };
+    for draft in drafts.iter_mut() {
+        if let Some(choice) = proven(draft) {
+            draft.choice = choice;
+        }
+    }
+    if drafts.is_empty()
+        && let [draft] = unfinished.as_slice()
+        && let Some(choice) = proven(draft)
+    {
+        drafts.push(Draft { choice, clause: draft.clause });
+        unfinished.clear();
+    }
+}
+
 /// How often plans are right that leave so much unused, by measurement.
 fn confidence(unused: &Unused) -> f64 {
     match unused.words() {
         words if words < 0.75 => 0.9,
-        words if words < 2.0 => 0.75,
-        _ => 0.5,
+        words if words < 2.0 => 0.7,
+        _ => 0.4,
     }
 }
 

@@ -60,9 +60,17 @@ pub(super) fn read(text: &str, at: usize) -> Option<(Literal, usize)> {
     for word in rest[end..].split(' ').skip(1).take(MOST_WORDS) {
         let bare = word.trim_end_matches(['.', ',', ';', '?', '!', ')', ':', '，', '。', '；', '？', '！']);
         let cut = bare.find(is_han).filter(|_| !first.contains(is_han)).map_or(bare, |cut| &bare[..cut]);
-        if ends_file(cut) && (rooted || is_plain(cut.rsplit_once('.').map_or(cut, |(stem, _)| stem))) {
+        if ends_file(cut)
+            && !cut.contains('*')
+            && (rooted || is_plain(cut.rsplit_once('.').map_or(cut, |(stem, _)| stem)))
+        {
             end += 1 + cut.len();
             return Some((Literal::Path(rest[..end].to_owned()), end));
+        }
+        // 里的, 移到: what is said of a path is no part of it.
+        let said = ["里", "中", "下", "的", "目录", "文件夹", "和", "与", "到", "移", "重", "改", "上"];
+        if bare.contains('*') || said.iter().any(|word| bare.starts_with(word)) {
+            return None;
         }
         let goes_on = if rooted { !bare.is_empty() && bare == word && is_part(bare) } else { is_plain(word) };
         if !goes_on {

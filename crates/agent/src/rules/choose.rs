@@ -15,11 +15,12 @@ use super::fill::{Filling, fill};
 use super::inherit;
 use super::labels;
 use super::literal::Literal;
-use super::mention::{Reading, Value};
+use super::mention::{Mention, Reading, Value};
 use super::parameter::{Parameter, Shape, parameters};
 use super::phrase::is_stop;
 use super::probe;
 use super::skeleton;
+use super::token::{Kind, Token};
 
 /// Tools whose score is a smaller share of the best one's are not looked at.
 const NEAR: f64 = 0.35;
@@ -47,8 +48,18 @@ const BEYOND_DOUBT: f64 = 0.7;
 const BY_NAME: f32 = 0.55;
 /// How much less may speak for a tool that lacks something than for one that takes nothing of what was said.
 const NEARLY: f32 = 0.5;
+/// How much less may speak for a tool that does in one call what another does in several.
+const IN_ONE_CALL: f32 = 0.6;
 /// How much less may speak for a tool that is compared with the chosen one.
 const RIVALRY: f32 = 1.0;
+/// What speaks for a tool whose own words know all content words of the request.
+const KNOWN_WORDS: f32 = 0.8;
+/// What speaks against a tool that takes nothing, where something is named.
+const NAMELESS: f32 = 0.5;
+/// How much a word counts that only the description knows.
+const BY_DESCRIPTION: f32 = 0.8;
+/// How well one counts as found that only the request without its particulars finds, where its own words find something.
+const BY_SKELETON: f32 = 0.75;
 /// How well one counts as found that only the words of the tables find.
 const REPHRASED: f32 = 0.7;
 /// How well a tool counts as found that the contents of a text suggest.
@@ -67,6 +78,8 @@ pub(super) struct Choice {
     does: Agreement,
     /// What its own words say for it, or against.
     stands: f32,
+    /// Which share of the request's content words its own words know.
+    known: f32,
     /// How sure the search was that some tool fits.
     pub(super) confidence: f64,
     /// The other tools that nearly were chosen.
@@ -143,7 +156,12 @@ impl Chooser<'_> {
         let fits = searches.iter().any(|search| search.fits);
         let confidence = searches.iter().map(|search| search.confidence).fold(0.0, f64::max);
         let mut looked: Vec<Considered<'_>> = Vec::new();
-        for considered in searches.iter().flat_map(|search| near(search)) {
+        let own = self.candidates.of(part.trim()).is_some_and(|search| search.fits);
+        let ranked = searches.iter().enumerate().flat_map(|(place, search)| {
+            let worth = if own && place > 0 { BY_SKELETON } else { 1.0 };
+            near(search).into_iter().map(move |one| Considered { rank: one.rank * worth, ..one })
+        });
+        for considered in ranked {
             match looked.iter_mut().find(|other| other.hit.tool.name() == considered.hit.tool.name()) {
                 Some(known) => known.rank = known.rank.max(considered.rank),
                 None => looked.push(considered),
@@ -191,7 +209,12 @@ impl Chooser<'_> {
                     && self.schemas.profile(&choice.tool).searches
                     && choice.does == Agreement::Does
                     && choice.stands > 0.0)
-                || follows(&choice, confidence, earlier);
+                || follows(&choice, confidence, earlier)
+                || (choice.known > 0.79
+                    && choice.does == Agreement::Does
+                    && choice.stands > 0.0
+                    && choice.is_whole()
+                    && used(&choice.filling, reading) > 0.99);
             if sure {
                 let confidence = if considered.suggested { 1.0 } else { confidence };
                 choices.push(Choice { confidence, ..choice });
@@ -219,6 +242,23 @@ impl Chooser<'_> {
             let instead = choices.iter().filter(near).max_by(|a, b| a.score.total_cmp(&b.score));
             best = instead.or(Some(empty)).cloned();
         }
+        // `read a.md, b.md and c.md`: one call with a list is meant where a tool takes one.
+        if let Some(one) = best.clone() {
+            let calls = super::fan::out(&one, reading).len();
+            let takes = |choice: &&Choice| {
+                choice.is_whole()
+                    && choice.does == Agreement::Does
+                    && choice.score + IN_ONE_CALL >= one.score
+                    && choice.filling.slots.iter().flatten().any(|slot| {
+                        matches!(&slot.value, Given::Said(serde_json::Value::Array(all)) if all.len() == calls)
+                    })
+            };
+            if calls > 1
+                && let Some(list) = choices.iter().filter(takes).max_by(|a, b| a.score.total_cmp(&b.score))
+            {
+                best = Some(list.clone());
+            }
+        }
         // A tool that takes nothing of what was said must be meant beyond doubt.
         let mut best = best.filter(|best| {
             !best.is_empty() || best.parameters.is_empty() || best.confidence >= BEYOND_DOUBT
@@ -241,6 +281,7 @@ impl Chooser<'_> {
             score: considered.rank,
             does: Agreement::Unknown,
             stands: 0.0,
+            known: 0.0,
             confidence: 1.0,
             rivals: Rc::default(),
         };
@@ -250,12 +291,14 @@ impl Chooser<'_> {
             + CERTAIN * filling.certainty(&choice.parameters)
             + USED * used(filling, reading)
             + EXTRA * filling.extras(&choice.parameters).min(MOST_EXTRAS) as f32;
+        let profile = self.schemas.profile(tool);
+        choice.known = known_words(&choice, &profile, asked);
+        score += KNOWN_WORDS * choice.known;
         // Nothing lacks where nothing is needed: that says nothing, unless nothing could be given.
         let fits = !choice.is_empty() || choice.parameters.is_empty() || considered.suggested;
         if choice.is_whole() && fits {
             score += WHOLE;
         }
-        let profile = self.schemas.profile(tool);
         let standing = wish.standing(&profile);
         score += standing.score;
         choice.stands = standing.score;
@@ -272,6 +315,11 @@ impl Chooser<'_> {
         // `clear B2:C4 of sheet S` deletes no sheet: what is changed is what was pointed at.
         if profile.changes && points_elsewhere(&choice, asked) {
             return None;
+        }
+        // What takes nothing is not asked for by name.
+        let names = |mention: &&Mention| matches!(mention.value, Value::Name | Value::Literal(_));
+        if choice.parameters.is_empty() && asked.mentions.iter().any(|mention| names(&mention)) {
+            score -= NAMELESS;
         }
         // What can be worked out is not searched for, unless that is asked.
         if profile.searches && !asked.expressions.is_empty() && !wish.searches() {
@@ -444,6 +492,40 @@ fn scene<'a>(tool: &Tool, parameters: &[Parameter], reading: &'a Reading<'a>) ->
     words.push(tool.name().as_str().to_owned());
     let tool_words = words.iter().map(|word| labels::stem(word)).collect();
     Scene { reading, stems: labels::stems(reading), tool_words }
+}
+
+/// Which share of the request's content words the tool's own words know: its name, its description and its parameters. Words
+/// that are arguments say nothing of the tool.
+fn known_words(choice: &Choice, profile: &Profile, asked: &Reading<'_>) -> f32 {
+    let mut own: Vec<String> = super::coverage::words_of(choice);
+    let described = choice.parameters.iter().flat_map(|parameter| {
+        parameter.description.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2)
+    });
+    own.extend(described.map(labels::stem));
+    let taken = |token: &Token<'_>| {
+        asked.mentions.iter().any(|mention| mention.start < token.end && token.start < mention.end)
+    };
+    let named: Vec<String> =
+        super::parameter::words(choice.tool.name().as_str()).iter().map(|word| labels::stem(word)).collect();
+    let (mut all, mut known) = (0usize, 0.0);
+    for token in &asked.tokens {
+        if token.kind != Kind::Word || taken(token) || super::coverage::is_small(token) {
+            continue;
+        }
+        all += 1;
+        let stem = labels::stem(token.text);
+        known += match named.contains(&stem) {
+            true => 1.0,
+            false if own.contains(&stem) => BY_DESCRIPTION,
+            false => 0.0,
+        };
+    }
+    let spots = super::lexicon::spots(asked.text, &asked.tokens, &taken);
+    for spot in spots.iter().filter(|spot| super::name::has_han(&asked.text[spot.start..spot.end])) {
+        all += 1;
+        known += if profile.knows(&spot.meaning) { 1.0 } else { 0.0 };
+    }
+    if all == 0 { 0.5 } else { known / all as f32 }
 }
 
 /// Which share of what could be an argument is one.

@@ -23,7 +23,7 @@ const SHOWN: usize = 8;
 /// Words of politeness and of asking, which no argument takes.
 const SMALL: &str = " please thanks thank hello hi hey ok okay kindly quickly quick now currently right exactly only whole entire \
 new name named called much long many everything something anything content contents value values data number numbers one two \
-first second finally later again back says say put set add use using work out look take go going left rest remaining afterwards afterward same starting begin completely permanently immediately thru want wanna gonna pls plz \
+full complete first second finally later again back says say put set add use using work out look take go going left rest remaining afterwards afterward same starting begin completely permanently immediately thru want wanna gonna pls plz \
 current today day days date time it's what's that's there's i'm word words text line lines inside within so well ";
 /// The same in Chinese, by characters.
 const SMALL_HAN: &str = "的了吗呢吧啊呀哦嘛我你您他她它们咱请帮下一个这那是有在把将给用和与及或就都也还再先后到从里中上面内为成做要想能可以\

@@ -38,8 +38,14 @@ pub(super) struct Profile {
     /// Whether its name says that something is gone afterwards.
     pub(super) destroys: bool,
     pub(super) searches: bool,
+    /// Whether it searches with filters that may all be left out.
+    filters: bool,
     /// Whether it searches among tools.
     finds_tools: bool,
+    /// Kinds of things that one word of its name may stand for.
+    siblings: Vec<Vec<usize>>,
+    /// Whether it leaves everything as it is, by its hint or by its name.
+    pub(super) harmless: bool,
     /// Whether it reads files as text, of which workbooks and pictures have none.
     pub(super) reads_text: bool,
 }
@@ -61,6 +67,10 @@ pub(super) struct Wish {
     asks_which_tool: bool,
     /// What it speaks of in words.
     things: Vec<usize>,
+    /// Whether it has a verb of reading that is not denied and does not merely ask.
+    reads: bool,
+    /// Whether it has a verb of changing.
+    changes: bool,
     /// What its particulars are: a file that is a workbook, a cell.
     implied: Vec<usize>,
 }
@@ -74,9 +84,29 @@ pub(super) struct Standing {
 }
 
 /// Deeds after which something is not as it was before.
-const CHANGING: [&str; 13] = [
-    "write", "create", "delete", "insert", "rename", "copy", "move", "merge", "unmerge", "format", "apply",
-    "send", "replace",
+const CHANGING: [&str; 22] = [
+    "reschedule",
+    "write",
+    "create",
+    "delete",
+    "insert",
+    "rename",
+    "copy",
+    "move",
+    "merge",
+    "unmerge",
+    "format",
+    "apply",
+    "send",
+    "replace",
+    "edit",
+    "commit",
+    "stage",
+    "unstage",
+    "checkout",
+    "mark",
+    "book",
+    "discard",
 ];
 /// Deeds that leave everything as it is.
 const HARMLESS: [&str; 4] = ["read", "search", "validate", "calculate"];
@@ -104,6 +134,12 @@ const ASKING: [&str; 16] = [
 /// Words after which something is looked up that no tool at hand need know of.
 const LOOKS_UP: [&str; 9] =
     ["look up", "lookup", "look for", "look into", "research", "查一下", "查下", "查查", "检索"];
+
+/// Words after which a word is a noun.
+const NOUN_LEADS: [&str; 17] = [
+    "the", "a", "an", "this", "that", "my", "of", "in", "on", "its", "each", "no", "by", "with", "next",
+    "last", "one",
+];
 
 const DONE_BY_NAME: f32 = 0.45;
 const DONE_LATER: f32 = 0.1;
@@ -142,14 +178,23 @@ impl Profile {
                 add(&mut profile.deeds, &spot.meaning.deeds);
             }
             // What `merge` is about it says by what it does.
-            let about =
-                if spot.meaning.deeds.is_empty() { &mut profile.things } else { &mut profile.all_things };
+            let looks = |deed: &usize| HARMLESS.contains(&lexicon::deed(*deed).name);
+            let about = match spot.meaning.deeds.iter().all(looks) {
+                true => &mut profile.things,
+                false => &mut profile.all_things,
+            };
             add(about, &spot.meaning.things);
+            if spot.meaning.things.len() > 1 {
+                profile.siblings.push(spot.meaning.things.clone());
+            }
         }
         profile.all_deeds.clone_from(&profile.deeds);
         for spot in read(head) {
             // `is properly formatted` tells how something is, not what is done to it.
-            if !head[spot.start..spot.end].ends_with("ed") {
+            // `by name` tells what with.
+            let before = head[..spot.start].trim_end().rsplit(' ').next().unwrap_or_default().to_lowercase();
+            let noun = NOUN_LEADS.contains(&before.as_str());
+            if !head[spot.start..spot.end].ends_with("ed") && !noun {
                 add(&mut profile.all_deeds, &spot.meaning.deeds);
             }
         }
@@ -164,15 +209,31 @@ impl Profile {
             }
         }
         let has = |names: &[&str]| profile.deeds.iter().any(|row| names.contains(&lexicon::deed(*row).name));
-        profile.changes = has(&CHANGING) && !has(&HARMLESS);
+        let read_only = tool.hints().read_only;
+        profile.changes = match read_only {
+            Some(true) => false,
+            Some(false) => !has(&HARMLESS),
+            None => has(&CHANGING) && !has(&HARMLESS),
+        };
+        profile.harmless = match read_only {
+            Some(read_only) => read_only,
+            None => !profile.changes && !profile.deeds.is_empty(),
+        };
         profile.destroys = has(&["delete"]);
         profile.reads_text =
             has(&["read"]) && ["text file", "文本文件"].iter().any(|words| description.contains(words));
         let of_tools = |row: &usize| lexicon::thing(*row).name == "tool";
         profile.finds_tools = has(&["search"]) && profile.things.iter().any(of_tools);
-        profile.searches = has(&["search"])
-            && parameters.iter().any(|parameter| parameter.role == Role::Query && parameter.required);
+        profile.searches =
+            has(&["search"]) && parameters.iter().any(|parameter| parameter.role == Role::Query);
+        profile.filters = profile.searches && parameters.iter().all(|parameter| !parameter.required);
         profile
+    }
+
+    /// Whether the tool's own words know what a word of a request stands for.
+    pub(super) fn knows(&self, meaning: &lexicon::Meaning) -> bool {
+        meaning.deeds.iter().any(|deed| self.all_deeds.contains(deed))
+            || meaning.things.iter().any(|thing| self.all_things.contains(thing))
     }
 }
 
@@ -194,6 +255,12 @@ impl Wish {
         for spot in &spots {
             add(&mut wish.things, &spot.meaning.things);
             let deeds = &spot.meaning.deeds;
+            let is = |names: &[&str]| deeds.iter().any(|deed| names.contains(&lexicon::deed(*deed).name));
+            let asking = ASKING.contains(
+                &reading.text.get(spot.start..spot.end).unwrap_or_default().to_lowercase().as_str(),
+            );
+            wish.changes = wish.changes || is(&CHANGING) && !is(&HARMLESS);
+            wish.reads = wish.reads || is(&HARMLESS) && !asking && !is_denied(reading, spot);
             if deeds.is_empty() || is_denied(reading, spot) || !is_verb(reading, spot, wish.deeds.is_empty())
             {
                 continue;
@@ -232,6 +299,9 @@ impl Wish {
         for mention in &reading.mentions {
             let Value::Literal(literal) = &mention.value else { continue };
             let implied = match literal {
+                // What a path without an ending leads to is not told.
+                Literal::Path(path) if is_bare(path) => continue,
+                Literal::Path(path) if path.contains('*') => "file",
                 Literal::Path(path) => of_file(path),
                 Literal::Cells(_) => "cell",
                 Literal::Formula(_) => "formula",
@@ -257,6 +327,16 @@ impl Wish {
         })
     }
 
+    /// Whether it asks to look at something, in a verb that is not denied.
+    pub(super) fn reads(&self) -> bool {
+        self.reads
+    }
+
+    /// Whether one of its verbs changes something.
+    pub(super) fn changes(&self) -> bool {
+        self.changes
+    }
+
     /// Whether it has a verb.
     pub(super) fn asks(&self) -> bool {
         !self.deeds.is_empty()
@@ -265,7 +345,9 @@ impl Wish {
     /// The same in the words of the tables: a text to search for where the request's own words find nothing.
     pub(super) fn query(&self) -> Option<String> {
         // A verb alone finds every tool that does such a thing to anything.
-        if self.things.is_empty() && self.implied.is_empty() && !self.searches() {
+        let special = |deeds: &Vec<usize>| deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
+        let certain = self.deeds.first().is_some_and(special);
+        if self.things.is_empty() && self.implied.is_empty() && !self.searches() && !certain {
             return None;
         }
         let mut rows: Vec<&str> = Vec::new();
@@ -317,7 +399,7 @@ impl Wish {
             return Standing { does: Agreement::Does, score: score.max(0.0) + DONE_BY_NAME + SAME_THING };
         }
         // Something is asked for that nothing else does, and this tool does not.
-        let harmless = !profile.changes && !profile.deeds.is_empty();
+        let harmless = profile.harmless;
         if self.certain.iter().any(|deeds| !does(deeds, &profile.all_deeds))
             && !profile.searches
             && agreement != Agreement::DoesNot
@@ -326,13 +408,14 @@ impl Wish {
         }
         // Who wants something changed is not served by looking at it.
         let changing = |deed: &usize| CHANGING.contains(&lexicon::deed(*deed).name);
-        let about = !self.implied.is_empty() || !self.things.is_empty();
-        if agreement == Agreement::Doubtful && harmless && about && first.iter().all(changing) {
+        if agreement == Agreement::Doubtful && harmless && first.iter().all(changing) {
             agreement = Agreement::DoesNot;
         }
         // Any words can be searched for: that is done only where it is asked for.
         if profile.searches && agreement == Agreement::Doubtful {
-            agreement = Agreement::DoesNot;
+            // Where nothing need be searched for, listing is searching with filters.
+            let lists = first.iter().any(|deed| lexicon::deed(*deed).name == "read") && profile.filters;
+            agreement = if lists { Agreement::Does } else { Agreement::DoesNot };
         }
         if agreement == Agreement::Doubtful {
             score -= OTHER_DEED;
@@ -386,7 +469,9 @@ impl Wish {
             agreement = Agreement::DoesNot;
         }
         for thing in &profile.things {
-            let said = self.things.contains(thing) || self.implied.contains(thing);
+            let means = |thing: &usize| self.things.contains(thing) || self.implied.contains(thing);
+            let said = means(thing)
+                || profile.siblings.iter().any(|kinds| kinds.contains(thing) && kinds.iter().any(means));
             if !said && !self.questions && lexicon::thing(*thing).mark == Some('?') {
                 score -= UNSAID * 0.5;
             }
@@ -399,6 +484,12 @@ impl Wish {
         }
         Standing { does: agreement, score }
     }
+}
+
+/// Whether a path has neither an ending nor the mark of a folder.
+fn is_bare(path: &str) -> bool {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
+    !name.is_empty() && !name.contains('.')
 }
 
 pub(super) fn of_file(path: &str) -> &'static str {
@@ -451,12 +542,18 @@ fn is_own_name(reading: &Reading<'_>, token: &Token<'_>) -> bool {
 fn is_verb(reading: &Reading<'_>, spot: &Spot, is_first: bool) -> bool {
     let word = reading.text.get(spot.start..spot.end).unwrap_or_default();
     if has_han(word) {
+        // 最近一次提交, 之间的提交: what is counted or owned is a noun.
+        let before = reading.text[..spot.start].trim_end();
+        let counted =
+            ["的", "次", "条", "笔", "些", "最近", "最新"].iter().any(|word| before.ends_with(word));
+        if counted && !spot.meaning.things.is_empty() {
+            return false;
+        }
         let single = word.chars().nth(1).is_none();
         let alone = spot.meaning.deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
         return is_first || !(single && alone) || word == "删";
     }
     let before = reading.text[..spot.start].trim_end().to_lowercase();
     let last = before.rsplit(|c: char| !c.is_alphanumeric() && c != '\'').next().unwrap_or_default();
-    let noun = ["the", "a", "an", "this", "that", "my", "of", "in", "on", "its", "each", "no", "by", "with"];
-    !noun.contains(&last) || ["what", "which", "how"].contains(&word.to_lowercase().as_str())
+    !NOUN_LEADS.contains(&last) || ["what", "which", "how"].contains(&word.to_lowercase().as_str())
 }

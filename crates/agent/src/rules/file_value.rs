@@ -33,6 +33,69 @@ pub(super) fn patterns(scene: &Scene<'_>) -> Vec<Candidate> {
     found
 }
 
+/// `files named X`, 叫 X 的文件: one name that is looked for.
+pub(super) fn named(scene: &Scene<'_>) -> Vec<Candidate> {
+    let tokens = &scene.reading.tokens;
+    let mut found = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let plain = token.kind == Kind::Word && token.text.is_ascii() && !phrase::is_stop(token.text);
+        let before =
+            |step: usize| at.checked_sub(step).and_then(|at| tokens.get(at)).map_or("", |token| token.text);
+        let called =
+            ["named", "called", "叫", "为", "做"].iter().any(|word| before(1).eq_ignore_ascii_case(word));
+        let rest = &scene.reading.text[token.end..];
+        let file = rest.trim_start().starts_with("的文件")
+            || ["file", "files"].contains(&before(2).to_lowercase().as_str());
+        if plain && called && file {
+            let value = Given::Said(Json::from(token.text));
+            found.push(Candidate { value, start: token.start, end: token.end, score: GOOD + 0.2 });
+        }
+    }
+    found
+}
+
+/// Whether a tool is about mail, whose folders have names and no paths.
+pub(super) fn is_mail(scene: &Scene<'_>) -> bool {
+    scene.tool_words.iter().any(|word| word == "email" || word == "mail" || word == "mailbox")
+}
+
+/// The name of a mail folder: `to the Receipts folder`, `to Done`, 移到 归档 文件夹.
+pub(super) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
+    let reading = scene.reading;
+    let mut found = Vec::new();
+    let mut add = |start: usize, end: usize| {
+        if let Some(text) = reading.text.get(start..end).filter(|text| !text.is_empty()) {
+            found.push(Candidate { value: Given::Said(Json::from(text)), start, end, score: GOOD + 0.2 });
+        }
+    };
+    for (at, _) in reading.text.match_indices("文件夹") {
+        let head = reading.text[..at].trim_end_matches(|c: char| c.is_whitespace() || "”\"」".contains(c));
+        let start = head
+            .char_indices()
+            .rev()
+            .take_while(|(_, c)| c.is_alphanumeric() && !"到在进入至从把移去".contains(*c));
+        if let Some((start, _)) = start.last() {
+            add(start, head.len());
+        }
+    }
+    for pair in reading.tokens.windows(2) {
+        let [lead, name] = pair else { continue };
+        if name.is("folder")
+            && lead.kind == Kind::Word
+            && !phrase::is_stop(lead.text)
+            && lead.text != "another"
+        {
+            add(lead.start, lead.end);
+        }
+        let named = reading.tokens.iter().any(|token| token.start > name.start && token.is("folder"));
+        let folder = lead.is_any(&["folder"]) && name.kind == Kind::Word && !phrase::is_stop(name.text);
+        if lead.is_any(&["to", "into"]) && name.is_capital() && !named || folder {
+            add(name.start, name.end);
+        }
+    }
+    found
+}
+
 /// A word beside `folder` or 目录.
 pub(super) fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
     let labels: Vec<Label> =

@@ -56,7 +56,9 @@ const AGAINST: [&str; 20] = [
 ];
 
 /// What people say for flags that schemas have often.
-const SAID: [(&str, &[&str]); 14] = [
+const SAID: [(&str, &[&str]); 16] = [
+    ("unread", &["unread", "未读"]),
+    ("permanent", &["permanently", "for_good", "永久", "彻底"]),
     ("recursive", &["subfolders", "subdirectories", "recursively", "子文件夹", "子目录", "递归", "所有层级"]),
     ("bold", &["bold", "加粗", "粗体"]),
     ("italic", &["italic", "italics", "斜体"]),

@@ -33,6 +33,23 @@ fn speaks_of_that(text: &str) -> bool {
     speaks_of_result(text) || THAT.iter().any(|words| lower.contains(words))
 }
 
+fn points_back(text: &str) -> bool {
+    let lower = format!(" {} ", text.to_lowercase());
+    [
+        " it ",
+        " that branch ",
+        " the new branch ",
+        " this branch ",
+        "它",
+        "该分支",
+        "这个分支",
+        "新分支",
+        "过去",
+    ]
+    .iter()
+    .any(|words| lower.contains(words))
+}
+
 /// Gives what is missing in `choice` the values that earlier steps have.
 pub(super) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
     if earlier.is_empty() {
@@ -51,7 +68,9 @@ pub(super) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
             let at = other.parameters.iter().position(|parameter| parameter.name == wanted.name)?;
             other.filling.slots.get(at)?.clone()
         });
-        let found = by_role(wanted, earlier).or(by_name).or_else(|| {
+        // `switch to it`: a branch goes on being meant where it is pointed at.
+        let pointed = wanted.role != Role::Revision || points_back(text);
+        let found = by_role(wanted, earlier).filter(|_| pointed).or(by_name).or_else(|| {
             let own_cells =
                 choice.filling.others.iter().flatten().any(|other| other.end > other.start && is_cell(other));
             let harmless =
@@ -97,7 +116,7 @@ fn same_cell(wanted: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
 
 /// What goes on being meant from step to step.
 fn by_role(wanted: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
-    if !matches!(wanted.role, Role::Path | Role::Sheet | Role::Url | Role::Place | Role::Id)
+    if !matches!(wanted.role, Role::Path | Role::Sheet | Role::Url | Role::Place | Role::Id | Role::Revision)
         || wanted.has_word(&["target", "destination", "new", "output", "to"])
     {
         return None;

@@ -208,6 +208,7 @@ fn english(tokens: &[Token<'_>], at: usize, is_taken: &dyn Fn(&Token<'_>) -> boo
 /// A word as it is written, and without what `merging`, `inserted` and `deletes` have at their ends.
 fn forms(word: &str) -> Vec<String> {
     let lower = word.to_lowercase();
+    let lower = lower.trim_end_matches("'s").trim_end_matches("’s").to_owned();
     let mut found = vec![lower.clone(), labels::stem(&lower)];
     for ending in ["ing", "ed"] {
         if let Some(root) = lower.strip_suffix(ending).filter(|root| root.len() > 2) {

@@ -176,9 +176,7 @@ fn run(text: &str, at: usize) -> Option<(Literal, usize)> {
     }
     let rest = &text[at..];
     if rest.starts_with("http://") || rest.starts_with("https://") || rest.starts_with("www.") {
-        let end =
-            rest.find(|c: char| c.is_whitespace() || is_han(c) || "，。；！？、）」』》\"”'`<>".contains(c));
-        let address = rest[..end.unwrap_or(rest.len())].trim_end_matches(['.', ',', ';', ')', '?', '!']);
+        let address = rest[..url_length(rest)].trim_end_matches(['.', ',', ';', ')', '?', '!']);
         return Some((Literal::Url(address.to_owned()), address.len()));
     }
     let fits = |c: char| (c.is_alphanumeric() && !is_han(c)) || "._-/\\@~+*:$#%".contains(c);
@@ -202,6 +200,28 @@ fn run(text: &str, at: usize) -> Option<(Literal, usize)> {
         return Some((Literal::Code(word.to_owned()), word.len()));
     }
     code(word).then(|| (Literal::Code(word.trim_start_matches('#').to_owned()), word.len()))
+}
+
+/// How long an address is. Chinese characters belong to it after a slash, up to the end of that part.
+fn url_length(text: &str) -> usize {
+    let mut in_han = false;
+    let mut before = ' ';
+    for (at, c) in text.char_indices() {
+        if c.is_whitespace() || "，。；！？、）」』》\"”'`<>".contains(c) {
+            return at;
+        }
+        if is_han(c) {
+            let particle = matches!(c, '的' | '里' | '上' | '中');
+            if !in_han && (before != '/' || particle) || in_han && particle {
+                return at;
+            }
+            in_han = true;
+        } else {
+            in_han = in_han && c.is_alphanumeric();
+        }
+        before = c;
+    }
+    text.len()
 }
 
 /// `feature/login-form`, `origin/main`: a name in parts, such as that of a branch.

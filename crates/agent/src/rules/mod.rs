@@ -41,6 +41,8 @@ mod plural;
 mod probe;
 mod problem;
 mod proof;
+mod record_value;
+mod revision_value;
 mod role;
 mod series;
 mod shares;
@@ -52,6 +54,7 @@ mod spelled;
 mod split;
 mod text_value;
 mod token;
+mod transfer_value;
 mod units;
 mod unserved;
 mod word_problem;
@@ -62,7 +65,7 @@ pub use follow_up::{Exchange, in_context, placed};
 use jiff::civil::Date;
 use toolhub_core::finder::ToolFinder;
 
-use crate::caution::against;
+use crate::caution::{against, asks_of_the_past, forbids};
 use crate::plan::{Plan, Unproven};
 
 /// Requests past this size are cut: what is longer is a document, not a request.
@@ -77,6 +80,12 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     let request = plain(request);
     let mut plan = assemble::assemble(&request, candidates, today);
     // A negation, a question or a condition is no order, whatever else is said.
+    let reading = mention::Reading::of(&request, today);
+    let wish = choose::wish(&reading);
+    let past = asks_of_the_past(&request) && wish.changes();
+    if (past || forbids(&request)) && !wish.reads() && !plan.steps.is_empty() {
+        return Plan { problems: vec![problem::no_order(request.trim())], ..Plan::default() };
+    }
     if let Some(reason) = against(&request) {
         for step in &plan.changing {
             match plan.unproven.iter_mut().find(|unproven| unproven.step == *step) {

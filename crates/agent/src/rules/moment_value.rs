@@ -186,6 +186,8 @@ fn text(parameter: &Parameter, moment: Moment, written: &str) -> Option<(String,
         (Role::Time, Moment::Time(time)) => (clock(time), GOOD),
         (Role::Time, Moment::DateTime(moment)) => (clock(moment.time()), GOOD),
         (Role::DateTime, Moment::DateTime(moment)) => (whole(moment), GOOD + 0.3),
+        // A day alone is a moment where the schema shows days.
+        (Role::DateTime, Moment::Date(day)) if shows_day(parameter) => (date(day), GOOD),
         (Role::DateTime, Moment::Date(day)) => (date(day), FAIR),
         (Role::DateTime, Moment::Time(_)) => (written.to_owned(), FAIR),
         _ => return None,
@@ -198,6 +200,14 @@ fn spoken(time: Time, written: &str) -> String {
     } else {
         format!("{:02}:{:02}", time.hour(), time.minute())
     }
+}
+
+/// Whether an example is a day without a time.
+fn shows_day(parameter: &Parameter) -> bool {
+    parameter.examples.iter().any(|example| {
+        let digits = example.bytes().filter(u8::is_ascii_digit).count();
+        digits == 8 && example.len() == 10 && example.matches('-').count() == 2
+    })
 }
 
 /// Whether an example has a place after its time: `15:00 New York`.

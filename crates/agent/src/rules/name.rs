@@ -1,6 +1,6 @@
 //! Proper names in a request: capitalised words in English, and places in both languages by a table.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::token::{Kind, Token, is_han};
@@ -25,6 +25,31 @@ static COUNTRIES: LazyLock<HashSet<String>> = LazyLock::new(|| {
     let names = rows.flat_map(|row| row.split('\t').take(2)).flat_map(|names| names.split('|'));
     names.filter(|name| !name.is_empty()).map(str::to_lowercase).collect()
 });
+
+/// The zone of each place that is in one zone alone.
+static ZONES: LazyLock<HashMap<String, Option<&'static str>>> = LazyLock::new(|| {
+    let mut zones: HashMap<String, Option<&'static str>> = HashMap::new();
+    for row in TABLES.iter().flat_map(|table| table.lines()).filter(|line| !line.starts_with('#')) {
+        let columns: Vec<&'static str> = row.split('\t').collect();
+        let zone = columns.get(2).copied().filter(|zone| !zone.contains('|') && !zone.is_empty());
+        for name in columns.iter().take(2).flat_map(|names| names.split('|')).filter(|name| !name.is_empty())
+        {
+            zones
+                .entry(name.to_lowercase())
+                .and_modify(|known| *known = known.filter(|known| Some(*known) == zone))
+                .or_insert(zone);
+        }
+    }
+    zones
+});
+
+/// The IANA zone of a place, where the tables leave no doubt.
+pub(super) fn zone_of(name: &str) -> Option<&'static str> {
+    let name = name.trim().to_lowercase();
+    let bare = name.trim_end_matches(['市', '省', '州']);
+    let first = name.split([',', '，']).next().unwrap_or_default().trim();
+    [name.as_str(), bare, first].iter().find_map(|name| ZONES.get(*name).copied().flatten())
+}
 
 /// Whether a name is that of a country.
 pub(super) fn is_country(name: &str) -> bool {

@@ -15,6 +15,11 @@ const BARE: f32 = 0.95;
 const UNIT: f32 = 1.5;
 /// Units that count.
 const COUNTED: [&str; 9] = ["item", "row", "column", "line", "page", "time", "step", "person", "ticket"];
+/// Words before a number of things that are first in some order: `top 3`, `the latest seven`, 前 12 条, 最多 5 封.
+const LEADS: [&str; 16] = [
+    "top", "first", "max", "last", "latest", "recent", "newest", "most", "next", "past", "maximum", "前",
+    "近", "新", "多", "后",
+];
 /// What speaks against a number.
 const AGAINST: f32 = 0.7;
 
@@ -39,11 +44,22 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         // `top 3`, 前 3 条: so many, of what comes first.
         let before = scene.reading.token_at(mention.start).checked_sub(1);
         let leads = before.and_then(|at| scene.reading.tokens.get(at));
-        if leads.is_some_and(|token| token.is_any(&["top", "first", "前", "max"]))
-            && counts(parameter)
-            && number.unit.is_none()
-        {
+        // 最新的 10 封: 的 says nothing.
+        let leads = match leads.filter(|token| token.text == "的") {
+            Some(_) => before.and_then(|at| at.checked_sub(1)).and_then(|at| scene.reading.tokens.get(at)),
+            None => leads,
+        };
+        let counted = number.unit.is_none_or(|unit| COUNTED.contains(&unit.name()));
+        if leads.is_some_and(|token| token.is_any(&LEADS)) && counts(parameter) && counted {
             score += UNIT;
+        }
+        // `the first 5 lines`, 最后 20 行: which end of a text is read.
+        let said = |words: &[&str]| leads.is_some_and(|token| token.is_any(words));
+        let (first, last) = (said(&["first", "top", "前", "头"]), said(&["last", "final", "后", "末", "尾"]));
+        if parameter.has_word(&["head"]) && first || parameter.has_word(&["tail"]) && last {
+            score += UNIT * 1.5;
+        } else if parameter.has_word(&["head", "tail"]) {
+            score -= AGAINST;
         }
         found.push(Candidate { value: Given::Said(value), start: mention.start, end: mention.end, score });
     }
@@ -176,7 +192,10 @@ fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
         let beside = ["and", "和", "、"].contains(&said(1)) && ordinal(said(2)) == Some(first + 1);
         let joint = beside || ["to", "through", "thru", "-", "–", "到", "至", "~"].contains(&said(1));
         // 第 5 行到第 15 行: what is counted may be said twice.
-        let named_twice = matches!(said(1), "行" | "列") && ["到", "至"].contains(&said(2));
+        let side_by_side = matches!(said(1), "行" | "列")
+            && ["和", "与", "、"].contains(&said(2))
+            && ordinal(said(3 + usize::from(said(3) == "第"))) == Some(first + 1);
+        let named_twice = side_by_side || matches!(said(1), "行" | "列") && ["到", "至"].contains(&said(2));
         let skip =
             usize::from(said(2) == "第") + if named_twice { 1 + usize::from(said(3) == "第") } else { 0 };
         let last = ordinal(said(2 + skip)).filter(|_| joint || named_twice);
@@ -209,6 +228,30 @@ fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
             _ => first,
         };
         let right = if is_column { column || (is_letter && !row) } else { !column };
+        // `insert a row after row 5`, B 列后面插一列: the place behind it is meant.
+        if last.is_none() && right && scene.tool_words.iter().any(|word| word == "insert") {
+            let before = [back(1), back(2)]
+                .iter()
+                .position(|word| ["after", "below", "beneath"].contains(&word.to_lowercase().as_str()));
+            let behind = ["后面", "之后", "后边", "右边", "右侧", "右面", "下面", "下方", "后", "下边"];
+            let rest =
+                tokens.get(at + 1).and_then(|unit| scene.reading.text.get(unit.end..)).unwrap_or_default();
+            let said_behind = matches!(said(1), "行" | "列")
+                .then(|| behind.iter().find(|word| rest.trim_start().starts_with(**word)))
+                .flatten();
+            let span = match (before, said_behind) {
+                (Some(step), _) => Some((tokens[at - step - 1].start, token.end)),
+                (None, Some(word)) => {
+                    let from = scene.reading.text.len() - rest.trim_start().len();
+                    Some((token.start, from + word.len()))
+                }
+                (None, None) => None,
+            };
+            if let Some((start, end)) = span {
+                found.push(Candidate { value: Given::Said(Json::from(value + 1)), start, end, score: 5.0 });
+                continue;
+            }
+        }
         if right && (last.is_some() || is_letter) {
             found.push(Candidate { value: Given::Said(Json::from(value)), start, end, score: 4.0 });
         }

@@ -117,7 +117,8 @@ impl Parameter {
                 .find(|kind| kind.get("type").and_then(Value::as_str) != Some("null"))
         });
         let kind = inner.unwrap_or(schema);
-        let choices = choices(kind).or_else(|| choices(schema)).unwrap_or_default();
+        let listed = choices(kind).or_else(|| choices(schema));
+        let choices = listed.unwrap_or_else(|| described_choices(&words, &description));
         let shape = shape(name, kind, about, depth);
         let format = kind.get("format").and_then(Value::as_str).unwrap_or_default();
         let examples = examples(&description, kind);
@@ -194,6 +195,26 @@ pub(super) fn words(name: &str) -> Vec<String> {
 fn choices(schema: &Map<String, Value>) -> Option<Vec<Value>> {
     let listed = schema.get("enum").and_then(Value::as_array)?;
     Some(listed.iter().filter(|value| !value.is_null()).cloned().collect())
+}
+
+/// `Which branches: 'local', 'remote' or 'all'`: values that a description lists for a parameter that says of which kind.
+fn described_choices(words: &[String], description: &str) -> Vec<Value> {
+    let kinds = ["type", "kind", "mode", "order", "sort"];
+    if !words.last().is_some_and(|word| kinds.contains(&word.as_str())) || description.contains("e.g") {
+        return Vec::new();
+    }
+    let mut found: Vec<Value> = Vec::new();
+    let mut rest = description;
+    while let Some((_, after)) = rest.split_once('\'')
+        && let Some((inner, after)) = after.split_once('\'')
+    {
+        if inner.is_empty() || !inner.bytes().all(|byte| byte.is_ascii_lowercase()) {
+            return Vec::new();
+        }
+        found.push(Value::from(inner));
+        rest = after;
+    }
+    if found.len() > 1 { found } else { Vec::new() }
 }
 
 fn shape(name: &str, schema: &Map<String, Value>, about: &str, depth: usize) -> Shape {

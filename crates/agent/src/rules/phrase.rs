@@ -429,6 +429,60 @@ pub(super) fn without_searching(text: &str) -> &str {
     }
 }
 
+/// What is searched for where the rest first says where: `the knowledge graph for X`, 在 X 文件夹里搜 Y. With its place.
+pub(super) fn searched<'a>(rest: &Phrase<'a>, tool_words: &[String]) -> Option<(usize, &'a str)> {
+    let known = |word: &str| {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+        word.is_empty()
+            || is_stop(word)
+            || SEARCHING.contains(&format!(" {} ", word.to_lowercase()))
+            || tool_words.contains(&super::labels::stem(word))
+    };
+    let english = [" for ", " about ", " mentioning ", " containing ", " regarding ", " with "];
+    let joints =
+        english.iter().flat_map(|joint| rest.text.match_indices(joint).map(|(at, _)| (at, at + joint.len())));
+    let told = |(at, _): &(usize, usize)| rest.text[..*at].split_whitespace().all(known);
+    let own = |(at, _): &(usize, usize)| {
+        rest.text[..*at].split_whitespace().any(|word| tool_words.contains(&super::labels::stem(word)))
+    };
+    let after = joints.filter(told).filter(own).map(|(_, end)| end).max();
+    let after = after.or_else(|| {
+        let verbs = ["搜索", "搜一下", "搜", "查找", "查一下", "找一下", "检索", "关于"];
+        let inside = ["里", "中", "上", "内"];
+        verbs.iter().find_map(|verb| {
+            let at = rest.text.find(verb)?;
+            let led = inside.iter().any(|word| rest.text[..at].trim_end().ends_with(word));
+            led.then_some(at + verb.len())
+        })
+    })?;
+    let text = &rest.text[after..];
+    let start = rest.start + after + text.len() - text.trim_start().len();
+    let text = text.trim();
+    let text = text.strip_prefix("the ").or_else(|| text.strip_prefix("一下")).unwrap_or(text).trim_start();
+    let end = text.find([',', '，', '。', '?', '？']).unwrap_or(text.len());
+    // `… and send it`: what comes next is no part of it.
+    let next = text
+        .match_indices(" and ")
+        .find(|(at, _)| text[at + 5..].split_whitespace().next().is_some_and(super::split::is_verb));
+    let end = next.map_or(end, |(at, _)| end.min(at));
+    let mut text = text[..end].trim_end();
+    for ending in [
+        "相关的邮件",
+        "有关的邮件",
+        "的邮件",
+        "相关的",
+        "相关",
+        "的节点",
+        "的实体",
+        "的日程",
+        "的记录",
+        "的内容",
+    ] {
+        text = text.strip_suffix(ending).unwrap_or(text).trim_end();
+    }
+    (!text.is_empty()).then_some((start, text))
+}
+
 /// What is left of a request without the words around what to search for.
 pub(super) fn remainder<'a>(reading: &Reading<'a>) -> Option<Phrase<'a>> {
     let mut text = reading.text.trim();

@@ -2,7 +2,7 @@
 
 use super::candidate::Scene;
 use super::mention::Mention;
-use super::name::is_country;
+use super::name::{is_country, zone_of};
 use super::parameter::Parameter;
 use super::phrase;
 use super::token::{Kind, is_han};
@@ -18,6 +18,13 @@ pub(super) fn part(parameter: &Parameter, written: &str) -> Option<String> {
             .or_else(|| (is_country || parameter.has_word(&["state", "province"])).then(|| city.to_owned()));
     }
     Some(if parameter.has_word(&["city", "town"]) { city.to_owned() } else { written.to_owned() })
+}
+
+/// A place for a parameter that wants a time zone: its IANA name where the parameter knows no other.
+pub(super) fn zone(parameter: &Parameter, written: &str) -> String {
+    let described = parameter.description.to_lowercase();
+    let only_zones = described.contains("iana") && !described.contains("city") && !described.contains("城市");
+    only_zones.then(|| zone_of(written)).flatten().unwrap_or(written).to_owned()
 }
 
 /// Whether a name stands where a place does: `in Gotham`.

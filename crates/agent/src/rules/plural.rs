@@ -7,11 +7,14 @@ use super::choice;
 use super::entry;
 use super::group;
 use super::labels::{self, Place};
+use super::lexicon;
 use super::literal::Literal;
 use super::mention::{Mention, Value};
 use super::number_value;
 use super::parameter::{Parameter, Shape};
 use super::phrase::{self, Phrase};
+use super::record_value;
+use super::role::Role;
 use super::series;
 use super::token::is_han;
 
@@ -35,6 +38,9 @@ pub(super) fn lists(
             });
         }
         return found;
+    }
+    if let Shape::Object(members) = &item.shape {
+        found.extend(record_value::candidates(members, scene));
     }
     if let Shape::List(inner) = &item.shape {
         // A table of one row, or of rows between semicolons.
@@ -68,7 +74,9 @@ pub(super) fn lists(
             continue;
         }
         let members = &scene.reading.mentions[range];
-        let values: Option<Vec<Json>> = members.iter().map(|mention| member(item, scene, mention)).collect();
+        let fits = |mention: &Mention| suits(parameter.role, &mention.value);
+        let values: Option<Vec<Json>> =
+            members.iter().map(|mention| member(item, scene, mention).filter(|_| fits(mention))).collect();
         let Some(values) = values else { continue };
         // `two points`: how many there are is none of them.
         if matches!(members, [Mention { value: Value::Number(number), .. }] if number.weak) {
@@ -76,7 +84,19 @@ pub(super) fn lists(
         }
         let (start, end) = (members[0].start, members[members.len() - 1].end);
         let label = scene.labelled(places, start, end);
+        // Who gets a copy is said so.
+        if parameter.has_word(&["cc", "bcc"]) && label < 1.0 {
+            continue;
+        }
         let base = match values.len() {
+            _ if parameter.role == Role::Mail => GOOD,
+            _ if parameter.role == Role::Path
+                && members
+                    .iter()
+                    .all(|mention| matches!(mention.value, Value::Literal(Literal::Path(_)))) =>
+            {
+                GOOD
+            }
             1 if matches!(members[0].value, Value::Literal(Literal::Quoted(_))) => FAIR,
             1 => FAIR - 0.2,
             2 => FAIR + 0.4,
@@ -86,6 +106,8 @@ pub(super) fn lists(
     }
     if matches!(item.shape, Shape::Text | Shape::Any) {
         found.extend(group::candidates(parameter, scene));
+        found.extend(named(parameter, scene));
+        found.extend(excluded(parameter, scene));
         found.extend(spoken(scene, places));
         found.extend(chunked(parameter, scene, places));
     }
@@ -188,6 +210,11 @@ fn rows(scene: &Scene<'_>) -> Vec<Candidate> {
 }
 
 pub(super) fn cell(text: &str) -> Json {
+    // `007` is no number: a leading zero is meant.
+    let padded = text.len() > 1 && text.starts_with('0') && !text.starts_with("0.");
+    if padded {
+        return Json::from(text);
+    }
     text.parse::<f64>().ok().and_then(number_value::json).unwrap_or_else(|| Json::from(text))
 }
 
@@ -200,6 +227,106 @@ fn fits(item: &Parameter, value: &Json) -> bool {
         Shape::Object(_) => value.is_object(),
         Shape::List(_) | Shape::Any => true,
     }
+}
+
+/// Whether a list of a role can have a value of this kind.
+fn suits(role: Role, value: &Value) -> bool {
+    match (role, value) {
+        (Role::Mail, Value::Literal(Literal::Mail(_) | Literal::Quoted(_)) | Value::Name) => true,
+        (Role::Mail, _) | (Role::Path | Role::Folder, Value::Literal(Literal::Mail(_) | Literal::Url(_))) => {
+            false
+        }
+        (Role::Path | Role::Folder, Value::Literal(_)) => true,
+        (Role::Path | Role::Folder, _) => false,
+        (_, Value::Literal(Literal::Mail(_))) => false,
+        _ => true,
+    }
+}
+
+/// `nodes X and Y`, 实体 甲、乙: names after the word for what they name, where the tool speaks of it, too.
+fn named(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+    if !parameter.has_word(&["names", "nodes", "entities", "ids", "items"]) {
+        return Vec::new();
+    }
+    let reading = scene.reading;
+    let literal = |token: &super::token::Token<'_>| {
+        reading.mentions.iter().any(|mention| {
+            matches!(mention.value, Value::Literal(_))
+                && mention.start < token.end
+                && token.start < mention.end
+        })
+    };
+    let own = scene.tool_words.join(" ");
+    let rows: Vec<usize> = lexicon::spots(&own, &super::token::tokens(&own), &|_| false)
+        .into_iter()
+        .flat_map(|spot| spot.meaning.things)
+        .collect();
+    let spots = lexicon::spots(reading.text, &reading.tokens, &literal);
+    let markers = spots.iter().filter(|spot| spot.meaning.things.iter().any(|thing| rows.contains(thing)));
+    let mut found = Vec::new();
+    for marker in markers {
+        let mut names = Vec::new();
+        let Some(first) = record_value::thing_at(reading, marker.end) else { continue };
+        let mut last = first;
+        names.push(first);
+        loop {
+            let rest = reading.text.get(last.1..).unwrap_or_default();
+            let bare = rest.trim_start_matches(|c: char| c.is_whitespace() || "\"'”’」』`".contains(c));
+            let joint = ["、", "和", "与", ", and ", "and ", ", ", "，"]
+                .iter()
+                .find(|joint| bare.starts_with(**joint));
+            let Some(joint) = joint else { break };
+            let Some(next) = record_value::thing_at(reading, reading.text.len() - bare.len() + joint.len())
+            else {
+                break;
+            };
+            names.push(next);
+            last = next;
+        }
+        let values: Vec<Json> =
+            names.iter().filter_map(|(start, end)| reading.text.get(*start..*end)).map(Json::from).collect();
+        found.push(Candidate {
+            value: Given::Said(Json::Array(values)),
+            start: first.0,
+            end: last.1,
+            score: GOOD + 0.5,
+        });
+    }
+    found
+}
+
+/// `without node_modules`, 排除 dist: what is left out.
+fn excluded(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
+    if !parameter.has_word(&["exclude", "excluded", "ignore", "skip"]) {
+        return None;
+    }
+    let text = scene.reading.text;
+    let lower = text.to_ascii_lowercase();
+    let words = [
+        "without ",
+        "excluding ",
+        "except ",
+        "ignoring ",
+        "skipping ",
+        "ignore ",
+        "exclude ",
+        "skip ",
+        "排除",
+        "忽略",
+        "不含",
+        "跳过",
+    ];
+    let start = words.iter().filter_map(|word| lower.find(word).map(|at| at + word.len())).min()?;
+    let rest = &text[start..];
+    let end = rest.find([',', '，', '。', '?', '？']).unwrap_or(rest.len());
+    let listed: Vec<Json> =
+        series::members(rest[..end].trim_end_matches('.')).into_iter().map(Json::from).collect();
+    (!listed.is_empty()).then(|| Candidate {
+        value: Given::Said(Json::Array(listed)),
+        start,
+        end: start + end,
+        score: GOOD + 0.5,
+    })
 }
 
 fn member(item: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Option<Json> {

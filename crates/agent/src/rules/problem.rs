@@ -5,6 +5,16 @@ use toolhub_core::lang::Text;
 use super::parameter::{Parameter, Shape};
 use super::role::Role;
 
+/// Says that a request forbids or asks something, and does not order it.
+pub(super) fn no_order(request: &str) -> Text {
+    Text::new(
+        format!(
+            "nothing was run: `{request}` says what not to do, or asks about it; say only what is to be done"
+        ),
+        format!("没有执行：“{request}”说的是不要做的事，或是在询问；请只说要做的事"),
+    )
+}
+
 /// Nothing can do it.
 pub(super) fn no_tool(part: &str) -> Text {
     Text::new(

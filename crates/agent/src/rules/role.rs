@@ -33,6 +33,8 @@ pub(super) enum Role {
     Currency,
     Unit,
     Id,
+    /// A branch, a tag or a commit of a repository.
+    Revision,
     Other,
 }
 
@@ -61,7 +63,7 @@ const BY_NAME: [Row; 20] = [
     (Role::Range, &["range"]),
     (Role::Cell, &["cell", "cells"]),
     (Role::Folder, &["folder", "directory", "dir"]),
-    (Role::Path, &["path", "file", "filepath", "filename", "workbook"]),
+    (Role::Path, &["path", "file", "files", "paths", "filepath", "filename", "workbook"]),
     (Role::DateTime, &["datetime", "timestamp"]),
     (Role::Date, &["date", "birthday", "day", "deadline", "dates", "dob"]),
     (Role::Time, &["time", "hour"]),
@@ -87,6 +89,11 @@ const BY_NAME: [Row; 20] = [
     (Role::Unit, &["unit", "units"]),
     (Role::Id, &["id", "code", "symbol", "ticker", "number", "handle", "identifier", "isbn", "sku"]),
 ];
+
+/// Words of names whose values are identifiers, whatever they identify: an `email_id` is no address.
+const IDS: [&str; 6] = ["id", "ids", "uuid", "guid", "uid", "identifier"];
+/// Words of names that say where something is and where it goes.
+const ENDS: [&str; 6] = ["source", "destination", "src", "dst", "dest", "target"];
 
 const TEXTS: [&str; 12] = [
     "text",
@@ -144,6 +151,22 @@ impl Role {
         let lower = description.to_lowercase();
         let has = |listed: &[&str]| words.iter().any(|word| listed.contains(&word.as_str()));
         let says = |listed: &[&str]| listed.iter().any(|text| lower.contains(text));
+        if words.last().is_some_and(|word| IDS.contains(&word.as_str())) {
+            return Self::Id;
+        }
+        let about_lower = about.to_lowercase();
+        let tells = |listed: &[&str]| listed.iter().any(|text| about_lower.contains(text));
+        let kind_of = has(&["type", "count", "kind", "number", "message", "path"]);
+        if has(&["branch", "revision", "commit", "sha", "ref"]) && !kind_of
+            || says(&["commit (its sha)", "commit sha", "commit hash"])
+            || has(&["target", "base"]) && words.len() == 1 && tells(&["branch", "commit"])
+        {
+            return Self::Revision;
+        }
+        // What a tool for files moves or copies is a path, whatever its ends are called.
+        if words.len() == 1 && has(&ENDS) && tells(&["file", "director", "folder", "文件", "目录"]) {
+            return Self::Path;
+        }
         let is_shift = |example: &String| {
             example.ends_with("ago")
                 || example.ends_with("天后")
@@ -203,6 +226,16 @@ impl Role {
             Some(role) => role,
             None if has(&["start", "end", "cell"]) && says(&["cell", "单元格"]) => Self::Cell,
             None if has(&["to", "cc", "bcc", "from"]) && says(&["mail", "邮"]) => Self::Mail,
+            None if says(&[
+                "email address",
+                "e-mail address",
+                "addresses of the recipients",
+                "addresses that get",
+                "邮箱地址",
+            ]) =>
+            {
+                Self::Mail
+            }
             None if has(&TEXTS) => Self::Text,
             None if has(&NAMES) => Self::Name,
             None if says(&["city", "location", "城市", "地点", "place"])
@@ -237,5 +270,12 @@ mod tests {
         check("path", "The folder: relative to an allowed folder", Role::Folder);
         check("expression", "", Role::Expression);
         check("body", "", Role::Text);
+        check("email_id", "", Role::Id);
+        check("branch_name", "", Role::Revision);
+        check("branch_type", "", Role::Other);
+        let told = Told { about: "Moves or renames a file", ..Told::default() };
+        assert_eq!(Role::of(&["destination".to_owned()], &told), Role::Path);
+        let told = Told { about: "Books a flight", ..Told::default() };
+        assert_eq!(Role::of(&["destination".to_owned()], &told), Role::Place);
     }
 }

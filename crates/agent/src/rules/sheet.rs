@@ -59,6 +59,7 @@ pub(super) fn find<'a>(scene: &Scene<'a>) -> Vec<Phrase<'a>> {
         add(beside(reading, place.start, place.end));
     }
     add(after_files(reading));
+    add(after_on(reading));
     add(sheet_renamed::olds(reading));
     let into: Vec<(usize, usize)> =
         found.iter().filter_map(|(_, end)| sheet_renamed::new_name(reading, *end)).collect();
@@ -228,7 +229,8 @@ pub(super) fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Opti
                 ["的", "里", "中", "表", "吧", "这", "然后", "并", "和", "与", "上", "吗", "从", "把"]
             {
                 if let Some(at) = rest[..length].find(ending).filter(|at| *at > 0) {
-                    length = at;
+                    let single = ending == "表" && rest[..at].chars().count() == 1;
+                    length = if single { at + ending.len() } else { at };
                 }
             }
             // After a marker alone only what stands by itself is a name, not a sentence that goes on.
@@ -284,7 +286,7 @@ fn after_files(reading: &Reading<'_>) -> Vec<(usize, usize)> {
         let at = reading.token_at(mention.end);
         let between = reading.tokens[at..].iter().take_while(|token| token.is_any(&BETWEEN)).count();
         if let Some(next) = reading.tokens.get(at + between)
-            && let Some(name) = name_at(reading, at + between, false)
+            && let Some(name) = name_at(reading, at + between, before_cell(reading, at + between))
             && (next.kind != Kind::Han || stands_alone(reading, name))
         {
             found.push(name);
@@ -301,6 +303,36 @@ fn after_files(reading: &Reading<'_>) -> Vec<(usize, usize)> {
         }
     }
     found
+}
+
+/// `B2 on Payroll, file hr.xlsx`: what something is on, where a workbook is named.
+fn after_on(reading: &Reading<'_>) -> Vec<(usize, usize)> {
+    let is_workbook = |mention: &Mention| {
+        matches!(&mention.value, Value::Literal(Literal::Path(path))
+            if [".xlsx", ".xls", ".xlsm"].iter().any(|ending| path.to_lowercase().ends_with(ending)))
+    };
+    if !reading.mentions.iter().any(is_workbook) {
+        return Vec::new();
+    }
+    let pairs = reading.tokens.windows(2).enumerate();
+    let named = pairs.filter(|(_, pair)| pair[0].is("on") && pair[1].is_capital() && is_name(&pair[1]));
+    named.filter_map(|(at, _)| name_at(reading, at + 1, false)).collect()
+}
+
+/// 三班 的 G2: whether a name stands right before a cell of it.
+fn before_cell(reading: &Reading<'_>, at: usize) -> bool {
+    let Some(token) = reading.tokens.get(at).filter(|token| token.kind == Kind::Han) else { return false };
+    let run =
+        reading.tokens[at..].iter().take_while(|next| next.kind == Kind::Han && next.text != "的").count();
+    let end = reading.tokens[at + run - 1].end;
+    let glued = reading.text.get(token.start..end).is_some_and(|text| !text.contains(' '));
+    let after = at + run + usize::from(reading.tokens.get(at + run).is_some_and(|next| next.text == "的"));
+    let cell = reading.tokens.get(after).is_some_and(|next| {
+        reading.mentions.iter().any(|mention| {
+            matches!(mention.value, Value::Literal(Literal::Cells(_))) && mention.start == next.start
+        })
+    });
+    (2..=6).contains(&run) && glued && cell
 }
 
 /// Whether a name has blanks or marks around it, and more of the request after it.
@@ -492,5 +524,8 @@ pub(super) fn run_before(before: &str) -> Option<(usize, usize)> {
         .find(|spot| spot.start == 0 && !spot.meaning.deeds.is_empty() && spot.end > 3)
         .map_or(0, |spot| spot.end);
     let lead = if lead < run.len() { lead } else { 0 };
-    (!run.is_empty() && !verb).then_some((start + lead, before.len()))
+    // 总表: one character and 表 are a word.
+    let single = run[lead..].chars().count() == 1 && run[lead..].starts_with(is_han);
+    let end = if single { before.len() + "表".len() } else { before.len() };
+    (!run.is_empty() && !verb).then_some((start + lead, end))
 }

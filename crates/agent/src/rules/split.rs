@@ -271,6 +271,12 @@ fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
             // 放在 E2 tells where, and is no deed of its own.
             let spots = lexicon::spots(rest, &super::token::tokens(rest), &|_| false);
             let first = spots.first().filter(|spot| spot.start == 0 && !rest.starts_with('放'));
+            // ，求和 alone tells how something is summed up.
+            let sums = ["求和", "求平均", "取平均", "求平均值", "计数", "求总和", "求最大值", "求最小值"];
+            let end = rest.find(|c: char| !super::token::is_han(c)).unwrap_or(rest.len());
+            if sums.contains(&&rest[..end]) {
+                return false;
+            }
             begins_plainly(reading, at) || first.is_some_and(|spot| !spot.meaning.deeds.is_empty())
         }
         Kind::Number => {

@@ -13,9 +13,11 @@ use super::moment_value;
 use super::parameter::Parameter;
 use super::phrase;
 use super::place_value;
+use super::revision_value;
 use super::role::Role;
 use super::sheet;
 use super::shift_value;
+use super::transfer_value;
 
 /// What a value scores that is taken only where nothing else wants it.
 const LAST_RESORT: f32 = 0.9;
@@ -41,6 +43,9 @@ pub(super) fn chosen(parameter: &Parameter, scene: &Scene<'_>, places: &[Place])
 }
 
 pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    if let Some(found) = transfer_value::candidates(parameter, scene) {
+        return found;
+    }
     let mut found = by_role(parameter, scene, places);
     let kinds = choice::kinds(&parameter.words);
     if !kinds.is_empty() {
@@ -64,6 +69,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
     }
     if is_free(parameter.role) {
         found.extend(examples(parameter, scene));
+        found.extend(assigned(parameter, scene, places));
         found.extend(labelled(parameter, scene, places));
         found.extend(chunks(parameter, scene));
     }
@@ -98,8 +104,16 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
     Some(match (&mention.value, role) {
         (Value::Literal(Literal::Path(text)), Role::Pattern) if text.contains('*') => (text.clone(), GOOD),
         (Value::Literal(Literal::Path(text)), Role::Path | Role::Folder) if !text.contains('*') => {
-            let is_file = text.rsplit('/').next().is_some_and(|name| name.contains('.'));
-            (text.clone(), if role == Role::Folder && is_file { POOR } else { GOOD })
+            let is_file =
+                text.rsplit('/').next().is_some_and(|name| name.trim_start_matches('.').contains('.'));
+            let of_folder = role == Role::Folder || parameter.has_word(&["repo", "repository", "project"]);
+            let base = if of_folder && is_file { POOR } else { GOOD };
+            (text.clone(), if transfer_value::is_target(parameter) { base - FAIR } else { base })
+        }
+        (Value::Literal(Literal::Code(text)), Role::Path)
+            if text.contains('/') && !parameter.has_word(&["repo", "repository", "project"]) =>
+        {
+            (text.clone(), if transfer_value::is_target(parameter) { FAIR } else { GOOD })
         }
         (Value::Literal(Literal::Path(text)), Role::Name | Role::Other | Role::Id) => {
             (text.clone(), POOR * 0.5)
@@ -128,19 +142,21 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
                 Role::Name if is_cell && !names_sheet(scene, mention) && !is_called(scene, mention) => {
                     return None;
                 }
-                Role::Id if !text.to_lowercase().starts_with("sheet") => GOOD,
+                Role::Id if !text.to_lowercase().starts_with("sheet") => GOOD + of_kind(parameter, text),
                 Role::Sheet => LAST_RESORT,
                 _ => FAIR,
             };
             (text.clone(), base)
         }
+        // What identifies something is one word.
+        (Value::Literal(Literal::Quoted(text)), Role::Id) if text.contains([' ', '/', '\\']) => return None,
         (Value::Literal(Literal::Quoted(text)), _) => {
             let base = match role {
                 Role::Text | Role::Query | Role::Name => GOOD,
                 Role::Expression if !text.contains(|c: char| c.is_ascii_digit() || "()^*+/=".contains(c)) => {
                     return None;
                 }
-                Role::Other | Role::Id | Role::Expression | Role::Place => FAIR + 0.5,
+                Role::Other | Role::Id | Role::Expression | Role::Place | Role::Revision => FAIR + 0.5,
                 Role::Sheet => LAST_RESORT,
                 Role::Path | Role::Folder if is_rooted(text) => GOOD,
                 Role::Path | Role::Folder | Role::Pattern if text.contains(['.', '/', '\\']) => FAIR,
@@ -152,7 +168,11 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             (text.clone(), base)
         }
         (Value::Place, Role::Place) => (place_value::part(parameter, &written())?, GOOD + 0.2),
-        (Value::Place, Role::Zone) => (written(), GOOD + 0.2),
+        (Value::Place, Role::Zone) => (place_value::zone(parameter, &written()), GOOD + 0.2),
+        (Value::Literal(Literal::Code(text)), Role::Zone) if text.contains('/') => (text.clone(), GOOD + 0.2),
+        (Value::Name, Role::Zone) if ["UTC", "GMT"].contains(&scene.reading.written(mention)) => {
+            (written(), GOOD + 0.2)
+        }
         // `King of France` is not where, and France is.
         (Value::Name | Value::Holiday, Role::Place) => match written().rsplit_once(" of ") {
             Some((_, place)) if super::name::is_place(place) => (place.to_owned(), FAIR + 0.5),
@@ -170,6 +190,25 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(scene, mention)?, POOR * 0.6),
         _ => return None,
     })
+}
+
+/// `evt_310` is an event's: what its letters say for the parameter, or against.
+fn of_kind(parameter: &Parameter, code: &str) -> f32 {
+    let prefix: String = code.chars().take_while(char::is_ascii_lowercase).collect();
+    if prefix.len() < 2 || prefix.len() == code.len() || !parameter.has_word(&["id"]) {
+        return 0.0;
+    }
+    let abbreviates = |word: &str| {
+        let mut letters = prefix.chars().peekable();
+        word.chars().for_each(|c| {
+            letters.next_if_eq(&c);
+        });
+        letters.peek().is_none() && word.starts_with(&prefix[..1])
+    };
+    let described = parameter.description.to_lowercase();
+    let mut words =
+        parameter.words.iter().map(String::as_str).chain(described.split(|c: char| !c.is_alphabetic()));
+    if words.any(abbreviates) { 0.4 } else { -0.4 }
 }
 
 fn is_rooted(text: &str) -> bool {
@@ -244,6 +283,9 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
         // What others take out of it is taken off later: it keeps nothing from them.
         Role::Query => phrase::remainder(reading)
             .map(|rest| {
+                if let Some((start, text)) = phrase::searched(&rest, &scene.tool_words) {
+                    return said(text, start, start, GOOD + 0.2);
+                }
                 let spoken = reading.text[..rest.start].to_lowercase();
                 let about = ["about ", "mention", "discuss", "聊过", "说过", "提过", "谈过", "聊到", "提到"];
                 let asked = !parameter.required && about.iter().any(|word| spoken.contains(word));
@@ -253,10 +295,18 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
             .collect(),
         Role::Shift => shift_value::shifts(scene, places),
         Role::Until => moment_value::until(scene),
-        Role::Pattern => file_value::patterns(scene),
+        Role::Pattern => {
+            let mut found = file_value::patterns(scene);
+            found.extend(file_value::named(scene));
+            found
+        }
         Role::Language => spoken(&choice::LANGUAGES, parameter, scene, places),
         Role::Currency => spoken(&choice::CURRENCIES, parameter, scene, places),
-        Role::Folder => file_value::folders(scene),
+        Role::Folder => match file_value::is_mail(scene) {
+            true => file_value::mail_folders(scene),
+            false => file_value::folders(scene),
+        },
+        Role::Revision => revision_value::candidates(parameter, scene),
         _ => Vec::new(),
     }
 }
@@ -370,6 +420,47 @@ fn examples(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
             let score = if own { POOR } else { GOOD };
             let value = Given::Said(Json::from(example.as_str()));
             found.push(Candidate { value, start: place.start, end: place.end, score });
+        }
+    }
+    found
+}
+
+/// `change the location of X to Y`, 把 X 的地点改成 Y: what a labelled part of something becomes.
+fn assigned(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    if !matches!(parameter.role, Role::Text | Role::Name | Role::Other | Role::Place) {
+        return Vec::new();
+    }
+    let text = scene.reading.text;
+    let mut found = Vec::new();
+    for place in places.iter().filter(|place| place.strength >= 1.9) {
+        let rest = text.get(place.end..).unwrap_or_default();
+        let lower = rest.to_ascii_lowercase();
+        let joints = [" to ", "改成", "改为", "改到", "设为", "设成", "换成", "更新为"];
+        let Some((at, joint)) =
+            joints.iter().filter_map(|joint| lower.find(joint).map(|at| (at, joint))).min()
+        else {
+            continue;
+        };
+        let between = &rest[..at];
+        let of = between.trim();
+        let plain = of.is_empty() || of.starts_with("of ") || of.starts_with("for ");
+        if !plain || between.contains([',', '，', '。', ';']) || between.split_whitespace().count() > 5 {
+            continue;
+        }
+        let start = place.end + at + joint.len();
+        let start = start + text[start..].len() - text[start..].trim_start().len();
+        let (from, to) = match sheet::quoted_at(scene.reading, Some(start), None) {
+            Some(inner) => inner,
+            None => {
+                let rest = &text[start..];
+                let ends = [", ", "，", "。", "; ", "；", " and ", " then ", "\n"];
+                let end = ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
+                (start, start + rest[..end].trim_end_matches(['.', '!', '?', ' ']).len())
+            }
+        };
+        if let Some(value) = text.get(from..to).filter(|value| !value.is_empty()) {
+            let value = Given::Said(Json::from(value));
+            found.push(Candidate { value, start: from, end: to, score: GOOD + 0.8 });
         }
     }
     found

@@ -24,7 +24,9 @@ pub(super) fn parts(text: &str, clauses: &[Clause], calls: &[(usize, Choice)]) -
     }
     let serves = |clause: &&Clause| {
         let said = &text[clause.start..clause.end];
-        let touched = used.iter().any(|(from, to)| *from < clause.end && clause.start < *to);
+        // What a call was read from serves it, though all it needs may have been said before.
+        let read = calls.iter().any(|(start, _)| clause.start <= *start && *start < clause.end);
+        let touched = read || used.iter().any(|(from, to)| *from < clause.end && clause.start < *to);
         // What nothing else does must be done by one of the calls.
         let all = tokens(said);
         let spots = lexicon::spots(said, &all, &|_| false);

@@ -1,0 +1,406 @@
+//! Lists of objects in words: texts that replace others, things with a type and what is known of them, relations.
+
+use serde_json::{Map, Value as Json};
+
+use super::candidate::{Candidate, GOOD, Given, Scene};
+use super::literal::Literal;
+use super::mention::{Reading, Value};
+use super::parameter::{Parameter, Shape};
+use super::phrase::is_stop;
+use super::token::{Kind, is_han};
+
+/// A piece of the request.
+type Span = (usize, usize);
+
+/// What a member of an object is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Old,
+    New,
+    From,
+    To,
+    Type,
+    Name,
+    Texts,
+}
+
+fn part_of(member: &Parameter) -> Option<Part> {
+    if matches!(&member.shape, Shape::List(item) if item.shape == Shape::Text) {
+        return member
+            .has_word(&["observations", "contents", "notes", "facts", "texts", "observation"])
+            .then_some(Part::Texts);
+    }
+    let has = |words: &[&str]| member.has_word(words);
+    match member.shape {
+        Shape::Text if has(&["old", "find", "search", "before"]) => Some(Part::Old),
+        Shape::Text if has(&["new", "replace", "replacement", "after"]) => Some(Part::New),
+        Shape::Text if has(&["type", "kind"]) => Some(Part::Type),
+        Shape::Text if has(&["from", "source"]) => Some(Part::From),
+        Shape::Text if has(&["to", "target"]) => Some(Part::To),
+        Shape::Text if has(&["name", "entity"]) => Some(Part::Name),
+        _ => None,
+    }
+}
+
+/// A list with the one object that a text tells.
+pub(super) fn candidates(members: &[Parameter], scene: &Scene<'_>) -> Option<Candidate> {
+    let reading = scene.reading;
+    let needed = || members.iter().filter(|member| member.required);
+    let parts: Vec<Part> = needed().map(part_of).collect::<Option<_>>()?;
+    let has = |part: Part| parts.contains(&part);
+    let mut found: Vec<(Part, Vec<Span>)> = Vec::new();
+    if has(Part::Old) && has(Part::New) {
+        let (old, new) = replacement(reading)?;
+        found.extend([(Part::Old, vec![old]), (Part::New, vec![new])]);
+    } else if has(Part::From) && has(Part::To) {
+        let (from, to) = ends(reading)?;
+        found.extend([(Part::From, vec![from]), (Part::To, vec![to])]);
+    } else {
+        found.push((Part::Name, vec![name(reading)?]));
+    }
+    if has(Part::Type) {
+        let relation = has(Part::From);
+        let span = if relation { relation_type(reading, &found) } else { after_any(reading, &TYPES) };
+        found.push((Part::Type, vec![span?]));
+    }
+    if has(Part::Texts) {
+        let texts = texts(reading, &found);
+        // Of a thing that is told with its type nothing need be known.
+        if texts.is_empty() && !has(Part::Type) {
+            return None;
+        }
+        found.push((Part::Texts, texts));
+    }
+    let mut object = Map::new();
+    for member in needed() {
+        let (_, spans) = found.iter().find(|(part, _)| Some(*part) == part_of(member))?;
+        let said = |span: &Span| reading.text.get(span.0..span.1).map(|text| Json::from(text.trim()));
+        let value = match member.shape {
+            Shape::List(_) => Json::Array(spans.iter().filter_map(said).collect()),
+            _ => spans.first().and_then(said)?,
+        };
+        object.insert(member.name.clone(), value);
+    }
+    let (start, end) = *found.first()?.1.first()?;
+    let value = Given::Said(Json::Array(vec![Json::Object(object)]));
+    Some(Candidate { value, start, end, score: GOOD + 1.0 })
+}
+
+/// The inside of the quotes that begin at a byte.
+fn quoted_at(reading: &Reading<'_>, start: usize) -> Option<Span> {
+    super::sheet::quoted_at(reading, Some(start), None)
+}
+
+/// `replace A with B`, 把 A 改成 B: what is replaced, and by what.
+fn replacement(reading: &Reading<'_>) -> Option<(Span, Span)> {
+    let text = reading.text;
+    let free = |at: usize| !reading.mentions.iter().any(|mention| mention.start < at && at < mention.end);
+    let lower = text.to_ascii_lowercase();
+    let english = [
+        ("replace ", &[" with ", " by "][..]),
+        ("substitute ", &[" with ", " by "][..]),
+        ("change ", &[" to ", " into "][..]),
+        ("edit ", &[" to ", " into "][..]),
+    ];
+    for (verb, joints) in english {
+        let Some(at) = lower.match_indices(verb).map(|(at, _)| at).find(|at| free(*at)) else { continue };
+        let start = at + verb.len();
+        let joint = joints.iter().find_map(|joint| {
+            lower[start..]
+                .match_indices(joint)
+                .map(|(at, _)| (start + at, joint.len()))
+                .find(|(at, _)| free(at + 1))
+        });
+        let Some((middle, length)) = joint else { continue };
+        return Some((bare(reading, start, middle)?, until_end(reading, middle + length)?));
+    }
+    let chinese =
+        ["替换成", "替换为", "改成", "改为", "换成", "换为", "修改为", "修改成", "更新为", "替换", "变成"];
+    let (middle, verb) = chinese
+        .iter()
+        .filter_map(|verb| {
+            text.match_indices(verb).map(|(at, _)| at).find(|at| free(*at)).map(|at| (at, *verb))
+        })
+        .min_by_key(|(at, verb)| (*at, std::cmp::Reverse(verb.len())))?;
+    let start =
+        ["把", "将"].iter().filter_map(|word| text[..middle].rfind(word).map(|at| at + word.len())).max()?;
+    // 把 a.ini 里的 A 改成 B: where it stands is no part of it.
+    let inside = ["里面的", "中的", "里的", "里", "中"];
+    let from = inside
+        .iter()
+        .filter_map(|word| text[start..middle].find(word).map(|at| start + at + word.len()))
+        .filter(|at| free(*at))
+        .max()
+        .unwrap_or(start);
+    Some((bare(reading, from, middle)?, until_end(reading, middle + verb.len())?))
+}
+
+/// A span without blanks, quotes and the words before it that say what it is.
+fn bare(reading: &Reading<'_>, start: usize, end: usize) -> Option<Span> {
+    let text = reading.text.get(start..end)?;
+    let mut rest = text.trim_start();
+    for word in [
+        "every ",
+        "all ",
+        "the text ",
+        "the word ",
+        "the string ",
+        "the line ",
+        "text ",
+        "the ",
+        "文本",
+        "文字",
+        "所有的",
+        "所有",
+    ] {
+        // What is bounded or meant more than once is not one exact text.
+        let bounds = matches!(word, "every " | "all " | "所有的" | "所有");
+        match rest.strip_prefix(word) {
+            Some(_) if bounds => return None,
+            Some(shorter) => rest = shorter,
+            None => {}
+        }
+    }
+    let start = end - rest.len();
+    let inner = quoted_at(reading, start);
+    if let Some(inner) = inner {
+        // Nothing may stand between the quotes and what comes after.
+        let after = reading
+            .text
+            .get(inner.1..end)?
+            .trim_matches(|c: char| c.is_whitespace() || "\"'”’」』`》".contains(c));
+        return after.is_empty().then_some(inner);
+    }
+    let kept = rest.trim_end();
+    let path =
+        |literal: &Literal| matches!(literal, Literal::Path(_) | Literal::Quoted(_) | Literal::Cells(_));
+    let other = reading.mentions.iter().any(|mention| {
+        matches!(&mention.value, Value::Literal(literal) if path(literal))
+            && mention.start < start + kept.len()
+            && start < mention.end
+    });
+    (!kept.is_empty() && !other).then_some((start, start + kept.len()))
+}
+
+/// What a text is replaced by: quoted, or up to a mark or to where it is done.
+fn until_end(reading: &Reading<'_>, start: usize) -> Option<Span> {
+    let rest = reading.text.get(start..)?;
+    let start = start + rest.len() - rest.trim_start().len();
+    if let Some(inner) = quoted_at(reading, start) {
+        return Some(inner);
+    }
+    let rest = reading.text.get(start..)?;
+    let ends = [" in ", " within ", " inside ", " of ", "，", "。", ", ", "；", "; ", " on ", "\n"];
+    let end = ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
+    let end = rest[..end].trim_end_matches(['.', '!', '?', ' ']).len();
+    (end > 0).then_some((start, start + end))
+}
+
+const TYPES: [&str; 8] = ["of type", "as type", "type", "类型为", "类型是", "类型：", "类型:", "类型"];
+const NAMES: [&str; 12] = [
+    "entity named",
+    "entity called",
+    "the entity",
+    "entity",
+    "node",
+    "实体名为",
+    "实体叫",
+    "实体：",
+    "实体",
+    "节点",
+    "名为",
+    "对象",
+];
+const OWNERS: [&str; 6] = ["observations of", "observation of", "to", "about", "给", "为"];
+
+/// The name of the thing that is spoken of.
+fn name(reading: &Reading<'_>) -> Option<Span> {
+    after_any(reading, &NAMES).or_else(|| after_any(reading, &OWNERS))
+}
+
+/// What follows one of some words, which do not stand in a literal.
+fn after_any(reading: &Reading<'_>, words: &[&str]) -> Option<Span> {
+    let lower = reading.text.to_ascii_lowercase();
+    words.iter().find_map(|word| {
+        lower.match_indices(word).find_map(|(at, _)| {
+            let whole = !word.is_ascii()
+                || !lower[..at].ends_with(|c: char| c.is_ascii_alphanumeric())
+                    && !lower[at + word.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+            let inside = reading.mentions.iter().any(|mention| {
+                matches!(mention.value, Value::Literal(_)) && mention.start <= at && at < mention.end
+            });
+            (whole && !inside).then(|| thing_at(reading, at + word.len())).flatten()
+        })
+    })
+}
+
+/// The name that begins at a byte, past what only announces it.
+pub(super) fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
+    let mut at = reading.token_at(from);
+    let announces =
+        ["named", "called", ":", "：", "the", "a", "an", "叫", "名", "为", "是", "=", "entity", "node"];
+    while reading.tokens.get(at).is_some_and(|token| token.is_any(&announces)) {
+        at += 1;
+    }
+    let token = reading.tokens.get(at)?;
+    let mention =
+        reading.mentions.iter().find(|mention| mention.start <= token.start && token.start < mention.end);
+    match mention.map(|mention| (&mention.value, mention)) {
+        Some((Value::Literal(Literal::Quoted(_)), _)) => return quoted_at(reading, token.start),
+        Some((Value::Literal(Literal::Code(_)) | Value::Name | Value::Place, mention)) => {
+            let end = with_han(reading, mention.end);
+            return (mention.start == token.start).then_some((mention.start, end));
+        }
+        Some((Value::Literal(_) | Value::When(_), _)) => return None,
+        Some((Value::Number(_) | Value::Holiday, _)) | None => {}
+    }
+    match token.kind {
+        Kind::Word if !is_stop(token.text) => Some((token.start, with_han(reading, token.end))),
+        Kind::Han => {
+            let end = with_han(reading, token.start);
+            (end > token.start).then_some((token.start, end))
+        }
+        _ => None,
+    }
+}
+
+/// Where Chinese characters end that go on from a byte: at a blank, a mark, or a small word.
+fn with_han(reading: &Reading<'_>, from: usize) -> usize {
+    let rest = reading.text.get(from..).unwrap_or_default();
+    let stop = |c: char| !(is_han(c) || c.is_ascii_alphanumeric()) || "的和与加添是到在里给把".contains(c);
+    from + rest.find(stop).unwrap_or(rest.len())
+}
+
+/// `relate A to B`, `from A to B`, `between A and B`, 从 A 到 B, A 和 B 之间: both ends of a relation.
+fn ends(reading: &Reading<'_>) -> Option<(Span, Span)> {
+    let lower = reading.text.to_ascii_lowercase();
+    let frames = [
+        ("relate ", " to "),
+        ("link ", " to "),
+        ("connect ", " to "),
+        ("from ", " to "),
+        ("between ", " and "),
+        ("从", "到"),
+        ("把", "和"),
+        ("将", "和"),
+        ("在", "和"),
+        ("在", "与"),
+        ("建立", "到"),
+    ];
+    frames.iter().find_map(|(before, joint)| {
+        let start = lower.find(before)? + before.len();
+        let first = thing_at(reading, start)?;
+        let rest = lower.get(first.1..)?;
+        let quote = rest.len() - rest.trim_start_matches(|c: char| "\"'”’」』`".contains(c)).len();
+        let second = rest[quote..].trim_start().strip_prefix(joint.trim())?;
+        let second = thing_at(reading, reading.text.len() - second.len())?;
+        (first != second).then_some((first, second))
+    })
+}
+
+const RELATIONS: [&str; 11] = [
+    "relation type",
+    "relation of type",
+    "of type",
+    "as type",
+    "relationship",
+    "关系类型为",
+    "关系类型是",
+    "关系类型",
+    "关系为",
+    "关系是",
+    "类型",
+];
+
+/// The type of a relation: after its label, else the one code or quoted text that is no end of it.
+fn relation_type(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Option<Span> {
+    let taken = |span: &Span| {
+        found.iter().flat_map(|(_, spans)| spans).any(|other| other.0 < span.1 && span.0 < other.1)
+    };
+    if let Some(span) = after_any(reading, &RELATIONS).filter(|span| !taken(span)) {
+        return Some(span);
+    }
+    let mut others = reading.mentions.iter().filter_map(|mention| match &mention.value {
+        Value::Literal(Literal::Code(_)) => Some((mention.start, mention.end)),
+        Value::Literal(Literal::Quoted(_)) => quoted_at(reading, mention.start),
+        _ => None,
+    });
+    let first = others.by_ref().find(|span| !taken(span))?;
+    others.all(|span| taken(&span)).then_some(first)
+}
+
+/// The quoted texts that are nothing else.
+fn texts(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Vec<Span> {
+    let taken = |span: &Span| {
+        found.iter().flat_map(|(_, spans)| spans).any(|other| other.0 < span.1 && span.0 < other.1)
+    };
+    let quoted = reading.mentions.iter().filter_map(|mention| match &mention.value {
+        Value::Literal(Literal::Quoted(_)) => quoted_at(reading, mention.start),
+        _ => None,
+    });
+    quoted.filter(|span| !taken(span)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::Date;
+    use serde_json::json;
+
+    use super::super::labels;
+    use super::super::parameter::parameters;
+    use super::*;
+
+    fn read(members: &[(&str, bool)], text: &str) -> Option<Json> {
+        let property = |list: bool| match list {
+            true => json!({"type": "array", "items": {"type": "string"}}),
+            false => json!({"type": "string"}),
+        };
+        let properties: Map<String, Json> =
+            members.iter().map(|(name, list)| ((*name).to_owned(), property(*list))).collect();
+        let required: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
+        let members = parameters(&json!({"properties": properties, "required": required}), "");
+        let reading = Reading::of(text, Date::constant(2026, 1, 15));
+        let scene = Scene { reading: &reading, stems: labels::stems(&reading), tool_words: Vec::new() };
+        match candidates(&members, &scene)?.value {
+            Given::Said(value) => Some(value[0].clone()),
+            Given::Result => None,
+        }
+    }
+
+    #[test]
+    fn replacements_are_read() {
+        let edit = |text: &str| read(&[("oldText", false), ("newText", false)], text);
+        let expect = |old: &str, new: &str| Some(json!({"oldText": old, "newText": new}));
+        assert_eq!(
+            edit("in a.yaml replace 'debug: true' with 'debug: false'"),
+            expect("debug: true", "debug: false")
+        );
+        assert_eq!(edit("把 a.ini 里的 port=8080 改成 port=9090"), expect("port=8080", "port=9090"));
+        assert_eq!(edit("in notes.txt change \"old\" to \"new\""), expect("old", "new"));
+        assert_eq!(edit("replace all tabs with blanks in a.txt"), None);
+        assert_eq!(edit("replace it"), None);
+    }
+
+    #[test]
+    fn things_and_relations_are_read() {
+        assert_eq!(
+            read(
+                &[("name", false), ("entityType", false), ("observations", true)],
+                "Create an entity Mara Lindt of type person with the observation 'works in Basel'"
+            ),
+            Some(json!({"name": "Mara Lindt", "entityType": "person", "observations": ["works in Basel"]}))
+        );
+        assert_eq!(
+            read(&[("entityName", false), ("contents", true)], "给实体 李静 加一条观察“周五远程办公”"),
+            Some(json!({"entityName": "李静", "contents": ["周五远程办公"]}))
+        );
+        assert_eq!(
+            read(
+                &[("from", false), ("to", false), ("relationType", false)],
+                "relate Tom Reyes to Nordwind Ltd with relation type works_at"
+            ),
+            Some(json!({"from": "Tom Reyes", "to": "Nordwind Ltd", "relationType": "works_at"}))
+        );
+        assert_eq!(read(&[("entityName", false), ("contents", true)], "add an observation"), None);
+    }
+}

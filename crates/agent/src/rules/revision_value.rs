@@ -1,0 +1,162 @@
+//! Names of branches, tags and commits: what stands beside `branch` or 分支, and what `to`, `from` and `against` lead to.
+
+use serde_json::Value as Json;
+
+use super::candidate::{Candidate, GOOD, Given, Scene};
+use super::literal::Literal;
+use super::mention::{Reading, Value};
+use super::parameter::Parameter;
+use super::phrase::is_stop;
+use super::token::{Kind, Token};
+
+/// Words right before a name.
+const LEADS: [&str; 22] = [
+    "branch", "to", "into", "against", "with", "vs", "commit", "revision", "tag", "at", "ref", "分支", "到",
+    "回", "和", "与", "跟", "比", "提交", "标签", "版本", "成",
+];
+/// Words right before the name of what something new begins at.
+const BASES: [&str; 8] = ["from", "off", "on", "从", "基于", "于", "base", "of"];
+/// Words between a lead and the name.
+const BETWEEN: [&str; 14] =
+    ["called", "named", "the", "a", "new", ":", "：", "叫", "名", "为", "做", "是", "=", "branch"];
+/// Words right after a name.
+const AFTER: [&str; 2] = ["branch", "分"];
+/// Words that stand where a name would, and are none.
+const NO_NAMES: [&str; 16] = [
+    "branch",
+    "branches",
+    "commit",
+    "commits",
+    "repo",
+    "repository",
+    "git",
+    "it",
+    "there",
+    "changes",
+    "message",
+    "staged",
+    "remote",
+    "local",
+    "lines",
+    "context",
+];
+
+/// Every name of a branch, a tag or a commit that a parameter could mean.
+pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+    let reading = scene.reading;
+    let is_base = parameter.has_word(&["base", "from", "source", "start"]);
+    let mut found: Vec<Candidate> = Vec::new();
+    for (at, token) in reading.tokens.iter().enumerate() {
+        let Some(end) = name_end(reading, token) else { continue };
+        let name = reading.text.get(token.start..end).unwrap_or_default();
+        if found.iter().any(|other| token.start < other.end)
+            || NO_NAMES.contains(&name.to_lowercase().as_str())
+        {
+            continue;
+        }
+        let lead = lead(reading, at);
+        let follows =
+            |leads: &[&str]| lead.is_some_and(|lead| lead.is_any(leads)) || ends_with(reading, at, leads);
+        let next = reading.tokens.get(reading.token_at(end)).filter(|next| next.start >= end);
+        let named = next.is_some_and(|next| next.is_any(&AFTER));
+        let coded = is_code(name);
+        let score = match (is_base, follows(&BASES)) {
+            (true, true) => GOOD + 0.5,
+            (true, false) => continue,
+            (false, true) if !coded || has_new_name(reading, at) => continue,
+            (false, _) if follows(&LEADS) || named => GOOD + 0.3,
+            (false, _) if coded => GOOD,
+            (false, _) => continue,
+        };
+        let value = Given::Said(Json::from(name));
+        found.push(Candidate { value, start: token.start, end, score });
+    }
+    found
+}
+
+/// `create branch X from Y`: whether another name is told that begins here.
+fn has_new_name(reading: &Reading<'_>, at: usize) -> bool {
+    reading.tokens[..at].iter().any(|token| token.is("branch"))
+        || reading.tokens[at..].windows(2).any(|pair| pair[0].text == "分" && pair[1].text == "支")
+}
+
+/// Where a name ends that begins at a token; none where no name can begin.
+fn name_end(reading: &Reading<'_>, token: &Token<'_>) -> Option<usize> {
+    let literal = reading.mentions.iter().find(|mention| {
+        matches!(mention.value, Value::Literal(_)) && mention.start < token.end && token.start < mention.end
+    });
+    if let Some(mention) = literal {
+        let code = matches!(mention.value, Value::Literal(Literal::Code(_))) && mention.start == token.start;
+        return code.then(|| extended(reading, mention.end));
+    }
+    (token.kind == Kind::Word && token.text.is_ascii() && !is_stop(token.text))
+        .then(|| extended(reading, token.end))
+}
+
+/// With what goes on without a blank: `HEAD~2`, `v1.4^`.
+fn extended(reading: &Reading<'_>, end: usize) -> usize {
+    let rest = reading.text.get(end..).unwrap_or_default();
+    let more =
+        rest.find(|c: char| !(c.is_ascii_alphanumeric() || "~^-_/.".contains(c))).unwrap_or(rest.len());
+    end + rest[..more].trim_end_matches(['.', '-', '/']).len()
+}
+
+/// Whether a name can be nothing but one: it has a slash, it is a hash, a version or `HEAD`.
+fn is_code(name: &str) -> bool {
+    let hash = (7..=40).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && name.bytes().any(|byte| byte.is_ascii_digit());
+    let version = name.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    name.contains('/') || hash || version || name.starts_with("HEAD")
+}
+
+/// The word that leads to the name at a token.
+fn lead<'a>(reading: &'a Reading<'_>, at: usize) -> Option<&'a Token<'a>> {
+    let mut at = at.checked_sub(1)?;
+    // `branch called X`: what stands between says nothing, but `branch` leads itself.
+    while reading.tokens.get(at)?.is_any(&BETWEEN) && !reading.tokens[at].is("branch") {
+        at = at.checked_sub(1)?;
+    }
+    reading.tokens.get(at)
+}
+
+/// Whether a Chinese word stands right before a name.
+fn ends_with(reading: &Reading<'_>, at: usize, leads: &[&str]) -> bool {
+    let before = reading.tokens.get(at).and_then(|token| reading.text.get(..token.start)).unwrap_or_default();
+    let before = before.trim_end().trim_end_matches(['：', ':', '叫', '为', '是']).trim_end();
+    leads.iter().any(|lead| !lead.is_ascii() && before.ends_with(lead))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::Date;
+    use serde_json::json;
+
+    use super::super::labels;
+    use super::super::parameter::parameters;
+    use super::*;
+
+    #[test]
+    fn names_of_branches_are_read() {
+        let check = |name: &str, text: &str, expect: Option<&str>| {
+            let schema = json!({"properties": {name: {"type": "string"}}});
+            let reading = Reading::of(text, Date::constant(2026, 1, 15));
+            let scene = Scene { reading: &reading, stems: labels::stems(&reading), tool_words: Vec::new() };
+            let found = candidates(&parameters(&schema, "")[0], &scene);
+            let best = found.iter().max_by(|a, b| a.score.total_cmp(&b.score));
+            let best = best.map(|best| match &best.value {
+                Given::Said(value) => value.as_str().unwrap_or_default().to_owned(),
+                Given::Result => String::new(),
+            });
+            assert_eq!(best.as_deref(), expect, "{text}");
+        };
+        check("branch_name", "switch /repos/shop to develop", Some("develop"));
+        check("branch_name", "/srv/shop 切到 release/1.8", Some("release/1.8"));
+        check("branch_name", "create a branch called fix-7 from main in /srv/shop", Some("fix-7"));
+        check("base_branch", "create a branch called fix-7 from main in /srv/shop", Some("main"));
+        check("base_branch", "从 release/3.0 拉一个新分支 hotfix/3.0.2", Some("release/3.0"));
+        check("branch_name", "从 release/3.0 拉一个新分支 hotfix/3.0.2", Some("hotfix/3.0.2"));
+        check("revision", "show commit HEAD~2 of /srv/shop", Some("HEAD~2"));
+        check("revision", "show the changes", None);
+    }
+}

@@ -109,7 +109,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/ask model" | "/chat model" => "模型，按其在已配置端点上的名称",
         "/ask no_llm" | "/chat no_llm" => "不用模型：按规则规划",
         "/ask way" | "/chat way" => "模型如何工作：talk（边说边调用工具）或 plan（先制定计划）",
-        "/ask yes" | "/chat yes" => "事先同意运行可能造成破坏的工具",
+        "/ask yes" | "/chat yes" => "事先同意运行会更改或删除数据的工具",
         "/ask stream" | "/chat stream" => "模型边说边输出，写入管道时也是",
         "/call" => "调用工具",
         "/call tool" => "工具名；使用 `--capability` 时为第一个参数",

@@ -58,6 +58,7 @@ mod start;
 mod stats;
 mod status;
 mod table;
+mod terminal_input;
 mod tools;
 mod tools_approve;
 mod tools_diff;
@@ -109,7 +110,7 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Recommend(args)) => recommend::run(app, args).await,
         Some(Command::Result(args)) => result::run(app, args).await,
         Some(Command::Run(args)) => run::run(app, &args).await,
-        Some(Command::Parse(args)) => parse::run(app, &args),
+        Some(Command::Parse(args)) => parse::run(app, &args).await,
         Some(Command::Explain(args)) => explain::run(app, args).await,
         Some(Command::Tools(args)) => tools::run(app, args).await,
         Some(Command::Servers(args)) => servers::run(app, args).await,

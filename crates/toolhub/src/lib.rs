@@ -34,6 +34,7 @@ mod login;
 mod memory;
 mod model;
 mod progress;
+mod resources;
 pub mod settings;
 mod skills;
 pub mod trust;

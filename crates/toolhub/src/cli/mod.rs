@@ -49,6 +49,8 @@ mod serve_outlook;
 mod serve_stdio;
 mod server_edit;
 mod server_list;
+mod server_read;
+mod server_show;
 mod servers;
 mod skills;
 mod skills_approve;

@@ -21,6 +21,8 @@ use super::options::{ServersArgs, ServersCommand, TestArgs};
 use super::screen::{BAD, DIM, GOOD, NAME};
 use super::server_edit;
 use super::server_list;
+use super::server_read;
+use super::server_show;
 
 pub(crate) async fn run(app: &App, args: ServersArgs) -> anyhow::Result<Exit> {
     match args.command {
@@ -29,6 +31,9 @@ pub(crate) async fn run(app: &App, args: ServersArgs) -> anyhow::Result<Exit> {
         Some(ServersCommand::Remove(args)) => server_edit::remove(app, args).await,
         Some(ServersCommand::Test(args)) => test(app, args).await,
         Some(ServersCommand::Refresh(args)) => refresh(app, args).await,
+        Some(ServersCommand::Show(args)) => server_show::run(app, &args.id).await,
+        Some(ServersCommand::Read(args)) => server_read::read(app, &args).await,
+        Some(ServersCommand::Prompt(args)) => server_read::prompt(app, &args).await,
         Some(ServersCommand::Offers(args)) => offers::run(app, &args.id).await,
         Some(ServersCommand::Logs(args)) => logs(app, &args.id).await,
         Some(ServersCommand::Enable(args)) => server_edit::enable(app, &args.id, true).await,

@@ -296,3 +296,26 @@ fn servers_show_read_and_prompt() {
         assert!(ran.code == Some(2) && ran.stderr.contains("there is no server `none`"), "{ran:?}");
     }
 }
+
+#[test]
+fn tools_that_require_a_task_can_be_called() {
+    let mut cli = cli();
+    let journal = cli.folder().join("journal");
+    let tool =
+        json!({"name": "long", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}});
+    let script = Script::legacy()
+        .tool(tool)
+        .on("tools/call:long", json!([{"reply": {"task": {"taskId": "t1", "status": "working"}}}]))
+        .on(
+            "tasks/result",
+            json!([{"delay_ms": 100}, {"reply": {"content": [{"type": "text", "text": "finished"}]}}]),
+        )
+        .journal(&journal);
+    cli.server("s", &script);
+    let ran = cli.run(&["call", "long"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "finished\n"), "{ran:?}");
+    let journal = toolhub_testkit::scripted::Journal::read(&journal);
+    let sent =
+        journal.messages().into_iter().find(|message| message["method"] == "tools/call").unwrap().clone();
+    assert!(sent["params"]["task"].is_object(), "{sent}");
+}

@@ -14,6 +14,7 @@ use toolhub_core::lang::Text;
 use toolhub_core::{Lang, RawJson, RawObject, Say};
 use toolhub_engine::suspicion::visible;
 
+use super::elicitation::TerminalHandler;
 use super::exit::{Exit, Interrupted, UsageError};
 use super::live::Live;
 use super::options::Global;
@@ -108,7 +109,8 @@ impl App {
                     builder = builder.listen(Arc::new(Status::new(Arc::clone(&self.screen))));
                     builder = builder.listen(Arc::<Live>::clone(&self.live));
                 }
-                let hub = builder.build().await?;
+                let handler = TerminalHandler::new(Arc::clone(&self.screen), Arc::clone(&self.live));
+                let hub = builder.handler(Arc::new(handler)).build().await?;
                 for note in hub.notes() {
                     self.screen.warn(&note.say(self.lang()));
                 }

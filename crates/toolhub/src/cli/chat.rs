@@ -9,6 +9,7 @@ use toolhub_core::{RawJson, RawObject};
 use super::app::App;
 use super::ask::{answer, options, show};
 use super::exit::{Exit, Interrupted, UsageError};
+use super::line_editor::LineEditor;
 use super::options_ask::ChatArgs;
 use super::screen::{BOLD, DIM, NAME};
 use super::table::{Cell, lines};
@@ -38,11 +39,17 @@ pub(crate) async fn run(app: &App, args: ChatArgs) -> anyhow::Result<Exit> {
         ));
     }
     let mut last = Exit::Done;
+    let mut editor = if talks { LineEditor::open(&hub.places().home) } else { None };
     loop {
-        if talks {
-            app.screen.prompt(&format!("{BOLD}>{BOLD:#} "));
-        }
-        let line = app.interruptible(read_line()).await?;
+        let line = match &mut editor {
+            Some(editor) => editor.read(app).await?,
+            None => {
+                if talks {
+                    app.screen.prompt(&format!("{BOLD}>{BOLD:#} "));
+                }
+                app.interruptible(read_line()).await?
+            }
+        };
         let Some(line) = line else { break };
         let request = line.trim();
         match request {

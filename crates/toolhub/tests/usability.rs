@@ -319,3 +319,17 @@ fn tools_that_require_a_task_can_be_called() {
         journal.messages().into_iter().find(|message| message["method"] == "tools/call").unwrap().clone();
     assert!(sent["params"]["task"].is_object(), "{sent}");
 }
+
+#[test]
+fn doctor_tests_the_data_folder_and_says_each_thing_once() {
+    let cli = cli();
+    let ran = cli.run(&["doctor"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let data: Vec<&str> = ran.stdout.lines().filter(|line| line.contains("data:")).collect();
+    assert_eq!(data.len(), 1, "{ran:?}");
+    let mut lines: Vec<&str> = ran.stdout.lines().collect();
+    let all = lines.len();
+    lines.sort_unstable();
+    lines.dedup();
+    assert_eq!(lines.len(), all, "{ran:?}");
+}

@@ -13,6 +13,7 @@ use super::app::App;
 use super::arguments::{self, PairError};
 use super::exit::{Exit, UsageError};
 use super::options::CallArgs;
+use super::record_table::record_table;
 
 /// What is called, and with which `key=value` pairs.
 struct Wanted<'a> {
@@ -169,7 +170,13 @@ pub(super) fn show(app: &App, outcome: &Outcome) {
         app.screen.note(&mended.say(lang));
     }
     match &outcome.result {
-        Ok(output) => app.screen.verbatim(&text_of(app, output)),
+        Ok(output) => {
+            let text = text_of(app, output);
+            match app.screen.width().and_then(|width| record_table(&text, width)) {
+                Some(table) => table.iter().for_each(|line| app.screen.line(line)),
+                None => app.screen.verbatim(&text),
+            }
+        }
         Err(error) => app.screen.error(&error.say(lang)),
     }
     if let Some(synthesis) = &outcome.synthesis {

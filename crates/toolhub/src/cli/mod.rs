@@ -43,6 +43,7 @@ mod options_trust;
 mod parse;
 mod prompt;
 mod recommend;
+mod record_table;
 mod result;
 mod run;
 mod screen;

@@ -23,6 +23,7 @@ use super::server_edit;
 use super::server_list;
 use super::server_read;
 use super::server_show;
+use super::tools::plural;
 
 pub(crate) async fn run(app: &App, args: ServersArgs) -> anyhow::Result<Exit> {
     match args.command {
@@ -193,7 +194,7 @@ impl Tested {
             Ok(list) => {
                 let (tools, era, peer) = (list.tools.len(), &list.era, &list.peer);
                 let text = lang.pick(
-                    format!("{tools} tools ({peer}, {era}, {millis} ms)"),
+                    format!("{} ({peer}, {era}, {millis} ms)", plural(tools, "tool")),
                     format!("{tools} 个工具（{peer}，{era}，{millis} 毫秒）"),
                 );
                 app.screen.line(&format!("{GOOD}✓{GOOD:#} {NAME}{id}{NAME:#}  {text}"));

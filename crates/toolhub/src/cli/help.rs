@@ -215,7 +215,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/eval/search tools" => "工具，每行一个 JSON 定义",
         "/eval/search queries" => "请求，每行一个：{\"query\", \"relevant\": [id 或名称]}",
         "/eval/search compare" => "另一组设置（JSON），与当前设置并排衡量",
-        "/eval/plan all" => "显示每个请求的计划",
+        "/eval/plan all" => "显示每个计划，包括正确的",
         "/eval/plan" => "衡量规划请求的效果，不调用任何工具",
         "/eval/plan model" => "由该模型（按其在已配置端点上的名称）制定计划，而不用规则",
         "/eval/plan tools" => "工具，每行一个 JSON 定义",

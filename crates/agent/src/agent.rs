@@ -14,8 +14,10 @@ use crate::answer::{Answer, as_data, check_words, composed, verified};
 use crate::caution::too_much;
 use crate::desk::Desk;
 use crate::execute::{Thinker, execute};
+use crate::greeting;
 use crate::model_plan::{self, NoPlan};
 use crate::model_talk::ModelTalk;
+use crate::named_call;
 use crate::plan::{Plan, Slot, Step, StepId};
 use crate::prompt::{Purpose, Wanted, prompt};
 use crate::rounds::{Talked, talk};
@@ -88,6 +90,9 @@ impl Agent<'_> {
 
     /// What rules plan, with the tools that the agent may use. What leans on what was said before is read with it.
     async fn planned(&self, asked: Asked<'_>) -> Plan {
+        if let Some(plan) = named_call::plan(asked.request, &self.desk.catalog, &self.desk.allowed) {
+            return plan;
+        }
         let finder = AllowedFinder { finder: self.desk.finder, allowed: &self.desk.allowed };
         let before = exchanges(asked.before);
         let meant = rules::in_context(asked.request, &before);
@@ -224,6 +229,21 @@ impl Agent<'_> {
     }
 
     async fn by_rules(&self, asked: Asked<'_>, notes: Vec<Text>) -> Answer {
+        // A request in Chinese is answered in Chinese.
+        let lang = if is_chinese(asked.request) { Lang::Zh } else { self.desk.lang };
+        if let Some(text) = greeting::answer(asked.request, &self.desk.catalog, &self.desk.allowed, lang) {
+            let verification = Verification { verified: true, confidence: 1.0, issues: Vec::new() };
+            return Answer {
+                text,
+                steps: Vec::new(),
+                verification,
+                success: true,
+                failures: Vec::new(),
+                model: None,
+                usage: Usage::default(),
+                notes,
+            };
+        }
         let plan = match too_much(asked.request, 0) {
             Some(problem) => Plan { problems: vec![problem], ..Plan::default() },
             None => self.planned(asked).await,
@@ -232,8 +252,6 @@ impl Agent<'_> {
         self.tell_plan(&plan);
         let steps = execute(&plan, asked.request, &self.desk, None).await;
         let nothing = plan.steps.is_empty() && !plan.holds_back();
-        // Who asks in Chinese is answered so.
-        let lang = if is_chinese(asked.request) { Lang::Zh } else { self.desk.lang };
         let mut failures = Vec::new();
         let text = match nothing {
             true => lang

@@ -3,10 +3,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use toolhub_core::finder::ToolFinder;
-use toolhub_core::lang::{Lang, Text};
+use toolhub_core::lang::{Lang, Say as _, Text};
 use toolhub_core::ports::ToolCaller;
 use toolhub_core::text::cut;
 use toolhub_core::{
@@ -18,6 +19,7 @@ use toolhub_engine::{Catalog, Entry};
 use crate::absolute::absolute;
 use crate::allowed::Allowed;
 use crate::call_tool;
+use crate::change_summary::ChangeSummary;
 
 /// How much of a request is remembered with its calls, in characters.
 const REMEMBERED: usize = 1_000;
@@ -102,6 +104,8 @@ pub struct Desk<'a> {
     pub folder: PathBuf,
     /// The language for people.
     pub lang: Lang,
+    /// Milliseconds that the user took to answer questions.
+    pub waited: Arc<AtomicU64>,
 }
 
 impl std::fmt::Debug for Desk<'_> {
@@ -124,17 +128,29 @@ impl Desk<'_> {
         self.catalog.named(name).next().cloned()
     }
 
-    /// Runs a call that serves `request`: only what may be used, and only what somebody agreed to where it destroys.
-    pub(crate) async fn call(&self, call: ToolCall, request: &str) -> Outcome {
+    /// Runs a call that serves `request`, if the agent may use the tool and, for a destructive one, the user agrees.
+    /// Also returns how long the user took to answer: that is no time of the call.
+    pub(crate) async fn call(&self, call: ToolCall, request: &str) -> (Outcome, Duration) {
         let mut call = call_tool::resolved(call);
-        if let Err(error) = self.permitted(&call).await {
-            return Outcome::refused(call.id, call.tool, error);
-        }
+        let asked = Instant::now();
+        let permitted = self.permitted(&call).await;
+        let waited = asked.elapsed();
+        self.waited.fetch_add(u64::try_from(waited.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let outcome = match permitted {
+            Ok(()) => self.run(&mut call, request).await,
+            Err(error) => Outcome::refused(call.id, call.tool, error),
+        };
+        (outcome, waited)
+    }
+
+    async fn run(&self, call: &mut ToolCall, request: &str) -> Outcome {
         call.conversation.clone_from(&self.conversation);
         call.request = Some(cut(request, REMEMBERED).unwrap_or_else(|| request.to_owned()));
         let outcome = self.caller.call(call.clone()).await;
         match absolute(&outcome, &call.arguments, &self.folder) {
-            Some(arguments) => self.caller.call(ToolCall { id: CallId::fresh(), arguments, ..call }).await,
+            Some(arguments) => {
+                self.caller.call(ToolCall { id: CallId::fresh(), arguments, ..call.clone() }).await
+            }
             None => outcome,
         }
     }
@@ -151,15 +167,19 @@ impl Desk<'_> {
         if !self.catalog.named(name.as_str()).any(destroys) {
             return Ok(());
         }
+        let change = ChangeSummary::new(name, &call.arguments).text();
+        let said = |en: fn(String) -> String, zh: fn(String) -> String| {
+            Text::new(en(change.say(Lang::En)), zh(change.say(Lang::Zh)))
+        };
         match self.permission.allow(name, &call.arguments).await {
             Consent::Given => Ok(()),
-            Consent::Refused => Err(ToolError::failed(Text::new(
-                format!("the user did not agree to `{name}`, which may destroy something"),
-                format!("用户没有同意执行 `{name}`，它可能造成破坏"),
+            Consent::Refused => Err(ToolError::failed(said(
+                |change| format!("not run: {change}, and you did not agree"),
+                |change| format!("没有执行：{change}，而你没有同意"),
             ))),
-            Consent::Nobody => Err(ToolError::failed(Text::new(
-                format!("`{name}` may destroy something and nobody can be asked: agree with `--yes`"),
-                format!("`{name}` 可能造成破坏，而这里无法询问：请用 `--yes` 表示同意"),
+            Consent::Nobody => Err(ToolError::failed(said(
+                |change| format!("not run: {change}, and there is no terminal to ask at; agree with `--yes`"),
+                |change| format!("没有执行：{change}，而这里没有可询问的终端；请用 `--yes` 表示同意"),
             ))),
         }
     }

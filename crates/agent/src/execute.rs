@@ -129,18 +129,19 @@ async fn with_tool(
         Err(why) => return failed(step, why, started),
     };
     let call = ToolCall::new(name.as_str(), arguments.clone()).mending();
-    let mut outcome = desk.call(call.clone(), request).await;
+    let (mut outcome, mut waited) = desk.call(call.clone(), request).await;
     if let (Err(error), Some(capability)) = (&outcome.result, &step.capability)
         && may_fall_back(error)
     {
-        let again = desk
+        let (again, more) = desk
             .call(ToolCall::by_capability(capability.as_str(), arguments.clone()).mending(), request)
             .await;
+        waited += more;
         if again.success() {
             outcome = again;
         }
     }
-    finished(step, desk, (call, outcome), started).await
+    finished(step, desk, (call, outcome), started + waited).await
 }
 
 /// Whether somebody else may be asked: the tool could not be used at all, and certainly did nothing.

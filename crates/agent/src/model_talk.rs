@@ -1,7 +1,7 @@
 //! Asking a model within a budget: how often, how long, how many tokens. What it says is told as it says it.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use toolhub_core::lang::{Lang, Say as _, Text};
@@ -38,6 +38,8 @@ pub(crate) struct ModelTalk<'a> {
     events: &'a dyn EventSink,
     budget: Budget,
     until: Instant,
+    /// Milliseconds that the user took to answer questions: they are not counted.
+    waited: Arc<AtomicU64>,
     spent: Mutex<Spent>,
 }
 
@@ -55,6 +57,7 @@ impl<'a> ModelTalk<'a> {
             events: desk.events,
             budget: desk.budget,
             until: Instant::now() + desk.budget.time,
+            waited: Arc::clone(&desk.waited),
             spent: Mutex::default(),
         }
     }
@@ -92,7 +95,8 @@ impl<'a> ModelTalk<'a> {
         mut request: ChatRequest,
         (purpose, heard): (Text, Listener<'_>),
     ) -> Result<ChatReply, NoReply> {
-        let left = self.until.saturating_duration_since(Instant::now());
+        let waited = Duration::from_millis(self.waited.load(Ordering::Relaxed));
+        let left = (self.until + waited).saturating_duration_since(Instant::now());
         let spent = self.spent();
         let over = |en: &str, zh: &str| Err(NoReply::Budget(Text::new(en, zh)));
         if left < LEAST {

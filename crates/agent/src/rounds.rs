@@ -210,8 +210,8 @@ async fn run(desk: &Desk<'_>, (step, call): (Step, ToolCall), request: &str) -> 
         description: step.description.clone(),
         tool: step.tool.clone(),
     });
-    let outcome = desk.call(call.clone(), request).await;
-    let result = finished(&step, desk, (call, outcome), started).await;
+    let (outcome, waited) = desk.call(call.clone(), request).await;
+    let result = finished(&step, desk, (call, outcome), started + waited).await;
     desk.tell(EventKind::StepFinished {
         step: step.id.to_string(),
         took: result.took,

@@ -65,7 +65,7 @@ pub enum ToolError {
     ConnectionFailed {
         /// Which server.
         server: ServerId,
-        /// Why.
+        /// Why; with an unknown effect, what the server did, as a predicate: "stopped during the call (exit 3)".
         cause: Text,
         /// The last lines it wrote to its standard error.
         stderr: Vec<String>,
@@ -229,6 +229,10 @@ impl ToolError {
     /// What went wrong, without what to do about it.
     pub fn brief(&self, lang: Lang) -> String {
         match self {
+            Self::ConnectionFailed { server, cause, effect: Effect::Unknown, .. } => {
+                let cause = cause.say(lang);
+                lang.pick(format!("server `{server}` {cause}"), format!("服务器 `{server}` {cause}"))
+            }
             Self::ConnectionFailed { server, cause, .. } => {
                 let cause = cause.say(lang);
                 lang.pick(
@@ -329,8 +333,8 @@ impl Say for ToolError {
                 let mut text = self.brief(lang);
                 if *effect == Effect::Unknown {
                     text += lang.pick(
-                        "; the call was under way, so whether it took effect is unknown",
-                        "；调用已经发出，是否生效未知",
+                        "; whether it took effect is unknown",
+                        "；是否生效未知",
                     );
                 }
                 text += &lang.pick(
@@ -338,7 +342,7 @@ impl Say for ToolError {
                     format!("；用 `toolhub servers test {server}` 检查"),
                 );
                 if !stderr.is_empty() {
-                    text += lang.pick("\nits last words on stderr:", "\n它在 stderr 上最后的输出：");
+                    text += lang.pick("\nlast stderr output:", "\nstderr 的最后输出：");
                     for line in stderr {
                         text += "\n  ";
                         text += line;
@@ -389,8 +393,8 @@ impl Say for ToolError {
                 )
             }
             Self::NotRecorded { cause } => lang.pick(
-                format!("not run: it may change something, and that could not be written down first ({cause}); mend the store, see `toolhub doctor`"),
-                format!("未执行：该工具可能有副作用，而事先的记录无法写入（{cause}）；请先修复存储，见 `toolhub doctor`"),
+                format!("not executed: the call log is unavailable ({cause}). Fix the store (`toolhub doctor` tests it) or set `[store] required = false`"),
+                format!("未执行：调用日志不可用（{cause}）。请修复存储（可用 `toolhub doctor` 检查），或设置 `[store] required = false`"),
             ),
             Self::Quarantined { tool, place: Source::Skill } => lang.pick(
                 format!("`{tool}` is held back until you approve its skill as it is now: read it with `toolhub skills show {tool}`, then `toolhub skills approve {tool}`"),

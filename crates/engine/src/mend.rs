@@ -99,11 +99,11 @@ impl<'s> Mender<'s> {
         for (name, value) in given.iter() {
             match meant.iter().find(|(strange, parameter)| *strange == name && only(parameter)) {
                 Some((_, parameter)) => {
-                    self.note(
-                        &join(path, name),
-                        &format!("taken as `{parameter}`"),
-                        &format!("视为 `{parameter}`"),
-                    );
+                    let given = join(path, name);
+                    self.notes.push(Text::new(
+                        format!("read `{given}` as `{parameter}`"),
+                        format!("将 `{given}` 按 `{parameter}` 处理"),
+                    ));
                     renamed.set((*parameter).to_owned(), value.clone());
                 }
                 None => renamed.set(name.to_owned(), value.clone()),
@@ -213,7 +213,7 @@ impl<'s> Mender<'s> {
         // The gateway refuses ambiguous keys in a message; text that becomes JSON here passes the same check.
         let plain = |inner: &RawJson| inner.too_deep().is_none() && inner.key_problem().is_none();
         let inner = RawJson::parse(text).ok().filter(plain)?;
-        self.note(path, "JSON written as a text was taken as JSON", "写成文本的 JSON 已按 JSON 处理");
+        self.note(path, "read the text as JSON", "将文本按 JSON 处理");
         Some(inner)
     }
 
@@ -234,8 +234,8 @@ impl<'s> Mender<'s> {
             (Some(option), None) => {
                 self.note(
                     path,
-                    &format!("`{text}` taken as `{option}`"),
-                    &format!("`{text}` 视为 `{option}`"),
+                    &format!("read `{text}` as `{option}`"),
+                    &format!("将 `{text}` 按 `{option}` 处理"),
                 );
                 RawJson::from(*option)
             }

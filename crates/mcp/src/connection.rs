@@ -14,6 +14,7 @@ use crate::era::Era;
 use crate::error::McpError;
 use crate::headers;
 use crate::request_state::StateTarget;
+use crate::task_call::requires_task;
 use crate::transport::{Listener, OutgoingRequest, Repeat, StderrRing, Transport};
 use crate::wire::{self, Meta, Modern, Said};
 
@@ -245,7 +246,7 @@ impl Connection {
             }
             Era::Legacy | Era::Modern => Vec::new(),
         };
-        self.ask(Ask {
+        let ask = Ask {
             method: "tools/call".into(),
             params: RawObject::default(),
             name: Some(tool.wire_name().shared()),
@@ -254,8 +255,12 @@ impl Connection {
             listener: Some(Arc::clone(&heard.listener)),
             asker: heard.asker.clone(),
             repeat: heard.repeat,
-        })
-        .await
+        };
+        // A client of the gateway creates and follows tasks itself.
+        match heard.asker.is_none() && requires_task(tool) {
+            true => Box::pin(self.call_as_task(ask)).await,
+            false => self.ask(ask).await,
+        }
     }
 }
 

@@ -25,6 +25,8 @@ pub enum McpError {
         cause: Text,
         /// The last lines of its standard error.
         stderr: Vec<String>,
+        /// The exit code, where its process has ended.
+        exit: Option<i32>,
     },
     /// It answered with an HTTP error status.
     Http {
@@ -147,7 +149,17 @@ impl McpError {
             Self::Connect { cause, stderr, lasting } => {
                 ToolError::ConnectionFailed { server, cause, stderr, effect: Effect::None, lasting }
             }
-            Self::Lost { cause, stderr } => {
+            Self::Lost { cause, stderr, exit } => {
+                let cause = match exit {
+                    Some(code) => Text::new(
+                        format!("stopped during the call (exit {code})"),
+                        format!("在调用过程中停止（退出码 {code}）"),
+                    ),
+                    None => Text::new(
+                        format!("broke the connection during the call ({})", cause.say(Lang::En)),
+                        format!("在调用过程中断开连接（{}）", cause.say(Lang::Zh)),
+                    ),
+                };
                 ToolError::ConnectionFailed { server, cause, stderr, effect: Effect::Unknown, lasting: false }
             }
             Self::LeftAlone { cause, stderr } => {
@@ -166,9 +178,12 @@ impl McpError {
             Self::LoginNeeded { .. } => ToolError::LoginNeeded { server },
             Self::Rpc { code, message, data } => ToolError::Protocol { server, code, message, data },
             Self::Unreadable { detail } => ToolError::Unreadable { server, detail },
-            Self::TimedOut(_) => ToolError::ConnectionFailed {
+            Self::TimedOut(timeout) => ToolError::ConnectionFailed {
                 server,
-                cause: self.text(),
+                cause: Text::new(
+                    format!("gave no answer within {} s", timeout.as_secs_f32()),
+                    format!("在 {} 秒内没有回答", timeout.as_secs_f32()),
+                ),
                 stderr: Vec::new(),
                 effect: Effect::Unknown,
                 lasting: false,
@@ -179,7 +194,7 @@ impl McpError {
     /// The failure of an attempt to connect: whatever happened, no call was sent.
     pub(crate) fn while_connecting(self, stderr: Vec<String>) -> Self {
         match self {
-            Self::Lost { cause, stderr } => Self::Connect { cause, stderr, lasting: false },
+            Self::Lost { cause, stderr, .. } => Self::Connect { cause, stderr, lasting: false },
             Self::Http { status, body, retry_after, .. } => {
                 Self::Http { status, body, retry_after, effect: Effect::None }
             }
@@ -198,7 +213,7 @@ impl McpError {
     /// The failure of a request that had left: it may have been processed.
     pub(crate) fn after_sending(self) -> Self {
         match self {
-            Self::Connect { cause, stderr, .. } => Self::Lost { cause, stderr },
+            Self::Connect { cause, stderr, .. } => Self::Lost { cause, stderr, exit: None },
             other => other,
         }
     }

@@ -29,6 +29,7 @@ mod scan;
 pub mod skills;
 mod standing;
 mod supervisor;
+mod task_call;
 mod transport;
 mod wire;
 

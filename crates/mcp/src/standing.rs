@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn of_those_that_fail_together_the_first_counts() {
         let (mut standing, lost) =
-            (Standing::default(), McpError::Lost { cause: "x".into(), stderr: Vec::new() });
+            (Standing::default(), McpError::Lost { cause: "x".into(), stderr: Vec::new(), exit: None });
         let check = |standing: &Standing, failures: u32| assert_eq!(standing.breaker.failures(), failures);
         let (one, other) = (standing.mark(), standing.mark());
         standing.note(one, Some(&lost));

@@ -74,7 +74,7 @@ fn failed(ended: &Ended) -> ToolError {
         let why = ended.stopped.as_ref().unwrap_or(&ended.how).say(lang);
         let mut text = lang.pick(format!("the script failed: {why}"), format!("脚本失败：{why}"));
         if !words.is_empty() {
-            text += lang.pick("\nits last words on stderr:", "\n它在 stderr 上最后的输出：");
+            text += lang.pick("\nlast stderr output:", "\nstderr 的最后输出：");
             words.iter().for_each(|line| text += &format!("\n  {line}"));
         }
         text

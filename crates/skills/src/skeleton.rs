@@ -44,7 +44,7 @@ pub fn make(place: &Path, name: &str, (kind, lang): (Kind, Lang)) -> Result<Path
             format!("`{shown}` 已存在：请换个名称，或先删除"),
         )));
     }
-    write(&folder, name, (kind, lang)).map_err(|error| {
+    create(place, name, (kind, lang)).map_err(|error| {
         let shown = folder.display();
         NotMade(Text::new(
             format!("`{shown}` cannot be written: {error}"),
@@ -52,6 +52,15 @@ pub fn make(place: &Path, name: &str, (kind, lang): (Kind, Lang)) -> Result<Path
         ))
     })?;
     Ok(folder)
+}
+
+/// Writes the skill beside its place and moves it there, so that an interruption or an error leaves no half of one.
+fn create(place: &Path, name: &str, kind: (Kind, Lang)) -> std::io::Result<()> {
+    std::fs::create_dir_all(place)?;
+    let temporary = tempfile::Builder::new().prefix(".toolhub-new-").tempdir_in(place)?;
+    let folder = temporary.path().join(name);
+    write(&folder, name, kind)?;
+    std::fs::rename(&folder, place.join(name))
 }
 
 fn write(folder: &Path, name: &str, (kind, lang): (Kind, Lang)) -> std::io::Result<()> {
@@ -156,3 +165,21 @@ arguments = json.load(sys.stdin)
 words = arguments["text"].split()
 json.dump({"words": len(words), "characters": len(arguments["text"])}, sys.stdout)
 "#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaves_the_skill_and_nothing_else() {
+        let place = tempfile::tempdir().unwrap();
+        let skills = place.path().join("skills");
+        let folder = make(&skills, "pdf-forms", (Kind::WithTool, Lang::En)).unwrap();
+        assert!(folder.join("scripts/pdf_forms.py").is_file());
+        let names: Vec<_> =
+            std::fs::read_dir(&skills).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["pdf-forms"]);
+        assert!(make(&skills, "pdf-forms", (Kind::Instructions, Lang::En)).is_err());
+        assert_eq!(std::fs::read_dir(&skills).unwrap().count(), 1);
+    }
+}

@@ -161,7 +161,7 @@ async fn failures_say_why() {
     .await;
     assert_eq!(
         bench.fails("three").await,
-        "the script failed: it ended with exit code 3\nits last words on stderr:\n  no paper"
+        "the script failed: it ended with exit code 3\nlast stderr output:\n  no paper"
     );
     assert!(bench.fails("raises").await.ends_with("ValueError: too small"));
     assert!(bench.fails("binary").await.contains("is not UTF-8"));

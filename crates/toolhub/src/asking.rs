@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use toolhub_agent::{Agent, Answer, Asked, Desk, Permission, Way};
 use toolhub_core::conversation::{ConversationSummary, Role, Turn, TurnQuery};
-use toolhub_core::lang::{Lang, Text};
+use toolhub_core::lang::{Lang, Say as _, Text};
 use toolhub_core::memory::{CallQuery, RecordId, Status};
 use toolhub_core::model::{LanguageModel, Listener, Message, Spoken};
 use toolhub_core::ports::StoreError;
@@ -74,7 +74,7 @@ impl Hub {
         heard: &(dyn Fn(Spoken) + Send + Sync),
     ) -> Result<Answer, AskError> {
         let settings = self.agent_settings(options.agent.as_deref())?;
-        let model = self.model_for(options, &settings).await?;
+        let (model, unreachable) = self.model_for(options, &settings).await?;
         // Tools of servers that were never met can be found only once they are listed.
         self.list_missing().await;
         self.learn_server_skills().await;
@@ -90,7 +90,17 @@ impl Hub {
         };
         let asked = Asked { request, before: &before, today: toolhub_agent::today() };
         let heard: Listener<'_> = heard;
-        let answer = agent.ask(asked, heard).await;
+        let mut answer = agent.ask(asked, heard).await;
+        if let Some(why) = unreachable {
+            let (en, zh) = (why.say(Lang::En), why.say(Lang::Zh));
+            answer.notes.insert(
+                0,
+                Text::new(
+                    format!("planned by rules, without a model: {en}"),
+                    format!("未用模型，按规则制定计划：{zh}"),
+                ),
+            );
+        }
         self.remember(request, &answer, options.conversation.as_deref()).await;
         Ok(answer)
     }
@@ -113,6 +123,7 @@ impl Hub {
             conversation: options.conversation.as_deref().map(Arc::from),
             folder: std::env::current_dir().unwrap_or_default(),
             lang: options.lang,
+            waited: Default::default(),
         }
     }
 
@@ -134,13 +145,14 @@ impl Hub {
         }
     }
 
+    /// The model to use, or why the endpoint that is set up cannot be used for now.
     async fn model_for(
         &self,
         options: &AskOptions,
         settings: &AgentSettings,
-    ) -> Result<Option<Arc<dyn LanguageModel>>, AskError> {
+    ) -> Result<(Option<Arc<dyn LanguageModel>>, Option<Text>), AskError> {
         let name = match &options.model {
-            WhichModel::None => return Ok(None),
+            WhichModel::None => return Ok((None, None)),
             WhichModel::Named(name) => Some(name),
             WhichModel::Usual => settings.model.as_ref(),
         };
@@ -149,9 +161,10 @@ impl Hub {
             None => self.chosen_model().await.map(|chosen| Arc::clone(&chosen.model)),
         };
         match found {
-            Ok(model) => Ok(Some(model)),
-            // Without a model rules plan; but who asked for one by name wants that one, and a wrong setting is told.
-            Err(NoModel::NotSetUp { .. }) if name.is_none() => Ok(None),
+            Ok(model) => Ok((Some(model), None)),
+            // Without a model rules plan. A model that was asked for by name must be had, and a wrong setting is an error.
+            Err(NoModel::NotSetUp { .. }) if name.is_none() => Ok((None, None)),
+            Err(NoModel::Unreachable { why }) if name.is_none() => Ok((None, Some(why))),
             Err(none) => Err(AskError::NoModel(none.why().clone())),
         }
     }

@@ -342,6 +342,13 @@ impl Hub {
     /// Forgets what is known of a server that was removed.
     pub async fn forget_server(&self, id: &str) {
         let id = ServerId::new(id);
+        let _ = std::fs::remove_file(self.places.log_of(id.as_str()));
+        let source = Source::Server(id.clone());
+        for approval in self.approvals().into_iter().filter(|approval| approval.source == source) {
+            if let Err(error) = self.revoke(&source, &approval.tool).await {
+                self.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
+            }
+        }
         let Some(list) = self.lists().remove(&id) else { return };
         if let Some(store) = &self.store
             && let Err(error) = store.forget(&id, &list.fingerprint).await

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::join_all;
 use tokio::sync::watch;
@@ -34,6 +34,9 @@ use crate::skills::ServerSkills;
 
 /// How long servers may take to go when the hub is shut down.
 const SHUTDOWN: Duration = Duration::from_secs(5);
+
+/// What a call has at least once its servers are listed.
+const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
 /// Every tool in one place.
 pub struct Hub {
@@ -103,6 +106,7 @@ impl Hub {
 
     /// The same for whoever keeps the call.
     pub(crate) async fn run_call(&self, call: &ToolCall) -> Outcome {
+        let started = Instant::now();
         self.ask_for(call.source.as_deref());
         // What is seldom needed stands in boxes of its own, so that what always is stays small.
         let all_known = self.all_known();
@@ -117,6 +121,13 @@ impl Hub {
         if !one_has_it && self.may_choose((call.by, call.tool.as_str())) {
             Box::pin(self.recall((call.by, call.tool.as_str()))).await;
         }
+        // The deadline includes the time for listing servers.
+        let listed = started.elapsed();
+        let shortened = call.timeout.filter(|_| !all_known).map(|timeout| ToolCall {
+            timeout: Some(timeout.saturating_sub(listed).max(MIN_TIMEOUT)),
+            ..call.clone()
+        });
+        let (whole, call) = (call, shortened.as_ref().unwrap_or(call));
         let mut outcome = match all_known {
             true => self.engine.run_call(call).await,
             false => Box::pin(self.beside_listings(self.engine.run_call(call))).await,
@@ -132,6 +143,10 @@ impl Hub {
         }
         if matches!(outcome.result, Err(ToolError::UnknownTool(_))) {
             outcome.result = outcome.result.map_err(|error| self.name_unlisted(error));
+        }
+        if let (Err(ToolError::TimedOut { after, .. }), Some(timeout)) = (&mut outcome.result, whole.timeout)
+        {
+            *after = (*after).max(timeout);
         }
         outcome
     }
@@ -187,6 +202,17 @@ impl Hub {
     /// was asked, that it could not be reached is the whole story.
     fn name_unlisted(&self, error: ToolError) -> ToolError {
         let ToolError::UnknownTool(unknown) = error else { return error };
+        if let Some(id) = self.disabled_owner(&unknown) {
+            let tool = &unknown.tool;
+            return ToolError::NotStarted {
+                why: Text::new(
+                    format!(
+                        "`{tool}` is a tool of server `{id}`, which is disabled: enable it with `toolhub servers enable {id}`"
+                    ),
+                    format!("`{tool}` 属于已停用的服务器 `{id}`：可用 `toolhub servers enable {id}` 启用"),
+                ),
+            };
+        }
         let unlisted = self.unlisted();
         let named = unlisted.iter().find(|(server, _)| Some(server.id()) == unknown.server.as_ref());
         if let Some((server, cause)) = named {
@@ -198,6 +224,24 @@ impl Hub {
             None => unlisted.into_iter().map(|(server, cause)| (server.id().clone(), cause)).collect(),
         };
         ToolError::UnknownTool(Box::new(UnknownTool { unlisted, ..*unknown }))
+    }
+
+    /// The disabled server that has the tool, as far as its kept list tells; none where the tool exists elsewhere.
+    fn disabled_owner(&self, unknown: &UnknownTool) -> Option<ServerId> {
+        let lists = self.lists();
+        let has = |id: &ServerId| {
+            let tools = lists.get(id).map(|list| list.tools.as_slice()).unwrap_or_default();
+            tools.iter().any(|raw| {
+                ToolDefinition::parse(raw.clone()).is_ok_and(|tool| tool.name().as_str() == unknown.tool)
+            })
+        };
+        let mut disabled =
+            self.servers.iter().filter(|server| !server.spec().enabled).map(|server| server.id());
+        match &unknown.server {
+            Some(named) => disabled.find(|id| *id == named).cloned(),
+            None if !unknown.elsewhere.is_empty() => None,
+            None => disabled.find(|id| has(id)).cloned(),
+        }
     }
 
     /// The catalog as it is now.
@@ -282,6 +326,14 @@ impl Hub {
         self.keep_failures().await;
         join_all(self.servers.iter().map(|server| server.stop(SHUTDOWN))).await;
         self.settle(SHUTDOWN).await;
+    }
+
+    /// Ends the hub for good, after [`Hub::shutdown`]: the native tools that refer to it are dropped, so that dropping the
+    /// hub closes its store.
+    pub fn retire(&self) {
+        for tool in self.native.tools() {
+            self.native.remove(tool.name().as_str());
+        }
     }
 
     /// Tasks that still run for connections; none after [`Hub::shutdown`].

@@ -34,6 +34,7 @@ mod login;
 mod memory;
 mod model;
 mod progress;
+mod resources;
 pub mod settings;
 mod skills;
 pub mod trust;
@@ -48,7 +49,9 @@ pub use login::LoginError;
 pub use model::ChosenModel;
 pub use progress::Progress;
 pub use skills::SkillChange;
-pub use toolhub_agent::{AgreedBefore, Answer, Consent, NobodyThere, Permission, StepResult, Way};
+pub use toolhub_agent::{
+    AgreedBefore, Answer, ChangeSummary, Consent, NobodyThere, Permission, StepResult, Way,
+};
 pub use toolhub_core::model::{LanguageModel, Spoken};
 pub use toolhub_core::{
     CallContext, CallId, Event, EventKind, EventSink, IntoOutput, Lang, Mending, NativeTool, Outcome,

@@ -155,7 +155,12 @@ fn a_call_that_fails_says_why_once() {
     check(&["call", "broken"], 1, "tool_failed", "no such sheet `甲`");
     check(&["call", "refused"], 1, "mcp_error", "server `sheets` answered with MCP error -32001: not today");
     check(&["call", "garbled"], 1, "unreadable_answer", "the answer of server `sheets` could not be read");
-    check(&["call", "dies"], 3, "connection_failed", "its process ended with exit code 7");
+    check(
+        &["call", "dies"],
+        3,
+        "connection_failed",
+        "stopped during the call (exit 7); whether it took effect is unknown",
+    );
     check(&["call", "dies"], 3, "connection_failed", "  out of paper");
     check(
         &["call", "slow", "--timeout", "300ms"],

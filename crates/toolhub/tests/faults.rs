@@ -48,7 +48,7 @@ async fn a_child_that_dies_in_a_call_is_not_replayed_unless_safe() {
         let outcome = call(&hub, "t").await;
         let error = outcome.result.unwrap_err();
         assert!(
-            error.to_string().contains("ended with exit code 7")
+            error.to_string().contains("stopped during the call (exit 7)")
                 && error.to_string().contains("out of paper")
         );
         assert_eq!((error.effect(), lines(&count)), (Effect::Unknown, times));

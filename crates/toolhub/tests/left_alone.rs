@@ -157,7 +157,7 @@ async fn a_server_that_breaks_off_in_calls_is_left_alone_by_the_next_run() {
     cli.entry("s", until_healthy(cli.folder(), &dies));
     for failures in 1..=5 {
         let died = cli.run(&["call", "t"]);
-        assert!(died.code == Some(3) && died.stderr.contains("ended with exit code 1"), "{died:?}");
+        assert!(died.code == Some(3) && died.stderr.contains("stopped during the call (exit 1)"), "{died:?}");
         assert_eq!(shown(&cli)["failures"], failures);
     }
     let started = starts(&journal);
@@ -171,7 +171,7 @@ async fn a_server_that_breaks_off_in_calls_is_left_alone_by_the_next_run() {
     assert_eq!(starts(&journal), started);
     let forced = cli.run(&["call", "t", "--source", "s"]);
     assert!(
-        forced.stderr.contains("ended with exit code 1") && starts(&journal) == started + 1,
+        forced.stderr.contains("stopped during the call (exit 1)") && starts(&journal) == started + 1,
         "{forced:?}"
     );
     std::fs::write(cli.folder().join("healthy"), "").unwrap();

@@ -124,7 +124,7 @@ fn the_command_line_is_mended_too() {
     ] {
         let ran = cli.run(args);
         assert_eq!((ran.code, ran.stdout.trim()), (Some(0), r#"{"filepath":"a.xlsx"}"#), "{ran:?}");
-        assert!(ran.stderr.contains("taken as `filepath`"), "{ran:?}");
+        assert!(ran.stderr.contains("read `file") && ran.stderr.contains("` as `filepath`"), "{ran:?}");
     }
 }
 

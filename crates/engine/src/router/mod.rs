@@ -346,8 +346,8 @@ fn only_server<'a>(
         )
     } else {
         Text::new(
-            format!("warning: there is no source `{source}`, so it is taken as absent"),
-            format!("警告：没有来源 `{source}`，按未指定处理"),
+            format!("warning: there is no source `{source}`, so the option is ignored"),
+            format!("警告：没有来源 `{source}`，已忽略该选项"),
         )
     });
     None

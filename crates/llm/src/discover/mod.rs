@@ -6,7 +6,7 @@ mod local;
 
 use std::time::Duration;
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::{Lang, Say as _, Text};
 
 use crate::client::ModelClient;
 use crate::endpoint::{Api, Endpoint, ToolCalls};
@@ -80,6 +80,11 @@ pub enum NoModel {
         /// Where it was looked for, and how to have one.
         why: Text,
     },
+    /// The endpoint that is set up does not answer, and no model is named.
+    Unreachable {
+        /// Which endpoint, and why not.
+        why: Text,
+    },
     /// One is set up and cannot be used.
     Wrong {
         /// What is wrong, and what to do.
@@ -91,7 +96,7 @@ impl NoModel {
     /// Why there is none.
     pub fn why(&self) -> &Text {
         match self {
-            Self::NotSetUp { why } | Self::Wrong { why } => why,
+            Self::NotSetUp { why } | Self::Unreachable { why } | Self::Wrong { why } => why,
         }
     }
 }
@@ -116,11 +121,15 @@ pub async fn discover(
 async fn named(found: Found) -> Result<Found, NoModel> {
     let client = ModelClient::new(found.endpoint.clone());
     let place = found.endpoint.place();
-    let listed = client.models(LISTING).await.map_err(|error| NoModel::Wrong {
-        why: Text::new(
-            format!("no model is named, and {place} does not list its own: {error}; write `model = \"…\"` in `[llm]`"),
-            format!("没有指定模型，而 {place} 没有列出它的模型：{error}；请在 `[llm]` 中写 `model = \"…\"`"),
-        ),
+    let listed = client.models(LISTING).await.map_err(|error| {
+        let (source, source_zh) = (found.why.say(Lang::En), found.why.say(Lang::Zh));
+        let (en, zh) = (error.say(Lang::En), error.say(Lang::Zh));
+        NoModel::Unreachable {
+            why: Text::new(
+                format!("the models of {place} ({source}) could not be listed: {en}; start it, or name one with `model = \"…\"` in `[llm]`"),
+                format!("无法列出 {place}（{source_zh}）的模型：{zh}；请启动它，或在 `[llm]` 中写 `model = \"…\"` 指定模型"),
+            ),
+        }
     })?;
     let Some(model) = local::pick(&listed, None) else {
         return Err(NoModel::Wrong {

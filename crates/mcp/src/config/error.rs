@@ -29,7 +29,21 @@ impl ConfigError {
 
     /// A file that cannot be read or written.
     pub fn io(file: &Path, error: &std::io::Error) -> Self {
-        Self::whole(file, Text::new(error.to_string(), error.to_string()))
+        Self::whole(file, io_text(error))
+    }
+}
+
+/// Why a file cannot be read or written, with the next step where there is one.
+fn io_text(error: &std::io::Error) -> Text {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => {
+            Text::new("the disk is full: free some space and try again", "磁盘已满：请释放空间后重试")
+        }
+        std::io::ErrorKind::ReadOnlyFilesystem => Text::new(
+            "the file system is read-only: use `--home` or `--config` to choose another place",
+            "文件系统只读：请用 `--home` 或 `--config` 指定其他位置",
+        ),
+        _ => Text::new(error.to_string(), error.to_string()),
     }
 }
 

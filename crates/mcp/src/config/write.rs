@@ -1,21 +1,58 @@
 //! Writing a file whole or not at all.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 use super::error::ConfigError;
 
+/// Holds an advisory lock; removes its file when dropped.
+#[derive(Debug)]
+pub(in crate::config) struct FileLock {
+    file: std::fs::File,
+    path: PathBuf,
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // Removed while the lock is held: a process that waits for it sees that the path no longer is this file, and
+        // opens the path again. Elsewhere than on Unix that cannot be told, so the file stays.
+        if cfg!(unix) && is_at(&self.file, &self.path) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Whether `path` still names the open file.
+fn is_at(file: &std::fs::File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let id = |found: std::fs::Metadata| (found.dev(), found.ino());
+        file.metadata().ok().map(id).is_some_and(|open| std::fs::metadata(path).ok().map(id) == Some(open))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (file, path);
+        true
+    }
+}
+
 /// Keeps other hubs from changing a file while it is read, edited and written; until the guard is dropped.
-pub(super) fn lock(file: &Path) -> Result<std::fs::File, ConfigError> {
+pub(in crate::config) fn lock(file: &Path) -> Result<FileLock, ConfigError> {
     let target = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     let digest = Sha256::digest(target.as_os_str().as_encoded_bytes());
     let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let path = std::env::temp_dir().join(format!("toolhub-{name}.lock"));
-    let open = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-    let guard = open.and_then(|guard| guard.lock().map(|()| guard));
-    guard.map_err(|error| ConfigError::io(&path, &error))
+    loop {
+        let open = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let locked = open.and_then(|file| file.lock().map(|()| file));
+        let file = locked.map_err(|error| ConfigError::io(&path, &error))?;
+        if is_at(&file, &path) {
+            return Ok(FileLock { file, path });
+        }
+    }
 }
 
 /// Replaces a file's text in one step; a crash leaves the old or the new one. Its permissions stay as they
@@ -49,6 +86,30 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     use super::*;
+
+    #[test]
+    fn locks_exclude_one_another_and_leave_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("mcp.json");
+        let inside = std::sync::atomic::AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let guard = lock(&config).unwrap();
+                        assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
+                        inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                        drop(guard);
+                    }
+                });
+            }
+        });
+        let guard = lock(&config).unwrap();
+        let path = guard.path.clone();
+        assert!(path.exists());
+        drop(guard);
+        assert!(!path.exists(), "{}", path.display());
+    }
 
     #[test]
     fn what_is_no_file_is_not_replaced_by_one() {

@@ -436,7 +436,7 @@ mod tests {
         };
         let failing = async {
             tokio::task::yield_now().await;
-            mux.fail_all(&McpError::Lost { cause: "lost".into(), stderr: Vec::new() });
+            mux.fail_all(&McpError::Lost { cause: "lost".into(), stderr: Vec::new(), exit: None });
         };
         let (before, full, after, ()) = tokio::join!(biased; before, full, after, failing);
         assert!(matches!(before, Err(McpError::Lost { .. })), "{before:?}");

@@ -163,7 +163,7 @@ impl Sender {
                     format!("it did not take a message for {seconds} s"),
                     format!("它有 {seconds} 秒没有接收消息"),
                 );
-                Some((body, McpError::Lost { cause, stderr: Vec::new() }))
+                Some((body, McpError::Lost { cause, stderr: Vec::new(), exit: None }))
             }
         }
     }
@@ -196,7 +196,7 @@ impl Actor {
                         let _ = self.mux.receive(&event.data.into());
                     }
                     Ok(Some(_)) => {}
-                    Ok(None) => break Some(McpError::Lost { cause: Text::new("its stream ended", "它的事件流结束了"), stderr: Vec::new() }),
+                    Ok(None) => break Some(McpError::Lost { cause: Text::new("its stream ended", "它的事件流结束了"), stderr: Vec::new(), exit: None }),
                     Err(error) => break Some(error),
                 },
             }

@@ -144,7 +144,7 @@ impl Actor {
             };
             let stderr = ending.stderr.tail();
             let cause = ending.process.explain(cause, status, &stderr.join("\n"));
-            let error = McpError::Lost { cause, stderr };
+            let error = McpError::Lost { cause, stderr, exit: status.and_then(|status| status.code()) };
             self.mux.fail_all(&error);
         }
         // After what is queued.

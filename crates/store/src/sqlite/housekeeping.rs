@@ -98,6 +98,7 @@ impl Housekeeping {
         for dead in dead {
             owner::forget(&self.folder, OwnerId(dead));
         }
+        owner::sweep(&self.folder);
         Ok(progress)
     }
 }

@@ -3,12 +3,15 @@
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::owner::OwnerId;
 use crate::private;
 
 /// The folder of the locked files, beside the database.
 const FOLDER: &str = "running";
+/// How old a lock file is at least when it is removed as left behind.
+const MIN_AGE: Duration = Duration::from_secs(60);
 
 fn path(folder: &Path, owner: OwnerId) -> PathBuf {
     folder.join(FOLDER).join(format!("{:016x}.lock", owner.0))
@@ -77,7 +80,51 @@ pub(super) fn is_dead(folder: &Path, owner: OwnerId) -> bool {
     }
 }
 
+/// Removes the files of stores whose program ended without removing them. Files younger than `MIN_AGE` are left: their
+/// owners may be about to lock them.
+pub(super) fn sweep(folder: &Path) {
+    let Ok(files) = std::fs::read_dir(folder.join(FOLDER)) else { return };
+    for file in files.filter_map(Result::ok) {
+        let path = file.path();
+        let is_lock = path.extension().is_some_and(|extension| extension == "lock");
+        let age = file.metadata().and_then(|found| found.modified()).ok().and_then(|at| at.elapsed().ok());
+        if !is_lock || age.is_none_or(|age| age < MIN_AGE) {
+            continue;
+        }
+        // A journal is read before the lock of its owner goes: without the file its owner counts as dead just the same.
+        if File::open(&path).is_ok_and(|open| open.try_lock().is_ok()) {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+}
+
 /// Removes the file of a dead store.
 pub(super) fn forget(folder: &Path, owner: OwnerId) {
     let _ = std::fs::remove_file(path(folder, owner));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removes_lock_files_of_dead_owners_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock_of = |number: i64| path(folder.path(), OwnerId(number));
+        let mut alive = Life::new(folder.path(), OwnerId(1));
+        alive.show().unwrap();
+        let old = std::time::SystemTime::now() - 2 * MIN_AGE;
+        for number in [2, 3] {
+            File::create(lock_of(number)).unwrap();
+        }
+        for number in [1, 2] {
+            File::options().write(true).open(lock_of(number)).unwrap().set_modified(old).unwrap();
+        }
+        sweep(folder.path());
+        assert!(lock_of(1).exists(), "its owner lives");
+        assert!(!lock_of(2).exists(), "its owner is dead");
+        assert!(lock_of(3).exists(), "too young to tell");
+        drop(alive);
+        assert!(!lock_of(1).exists(), "removed by its owner");
+    }
 }

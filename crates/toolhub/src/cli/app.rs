@@ -1,11 +1,11 @@
 //! What every command shares: the screen, the hub once it is needed, and the user's Ctrl-C.
 
-use std::io::BufRead as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use tokio::sync::{OnceCell, oneshot};
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use toolhub::settings::{ConfigError, Places};
 use toolhub::trust::RunTrust;
@@ -14,11 +14,13 @@ use toolhub_core::lang::Text;
 use toolhub_core::{Lang, RawJson, RawObject, Say};
 use toolhub_engine::suspicion::visible;
 
+use super::elicitation::TerminalHandler;
 use super::exit::{Exit, Interrupted, UsageError};
 use super::live::Live;
 use super::options::Global;
 use super::screen::{ODD, Screen};
 use super::status::Status;
+use super::terminal_input::read_line;
 use super::trace::Trace;
 
 pub(crate) struct App {
@@ -31,7 +33,14 @@ pub(crate) struct App {
     noticed: AtomicBool,
     /// Whether servers are only listed.
     lists: AtomicBool,
+    /// When the command began: `--timeout` counts from here.
+    pub(crate) started: Instant,
+    /// Whether the time of the command is over, so that servers are not given time to end by themselves.
+    pub(crate) overdue: AtomicBool,
 }
+
+/// How long servers may take to end once the time of a command is over.
+const OVERDUE_GRACE: Duration = Duration::from_millis(200);
 
 impl App {
     pub(crate) fn new(global: Global, lang: Lang) -> Self {
@@ -46,6 +55,8 @@ impl App {
             interrupt,
             noticed: AtomicBool::new(false),
             lists: AtomicBool::new(false),
+            started: Instant::now(),
+            overdue: AtomicBool::new(false),
         }
     }
 
@@ -111,7 +122,8 @@ impl App {
                     builder = builder.listen(Arc::new(Status::new(Arc::clone(&self.screen))));
                     builder = builder.listen(Arc::<Live>::clone(&self.live));
                 }
-                let hub = builder.build().await?;
+                let handler = TerminalHandler::new(Arc::clone(&self.screen), Arc::clone(&self.live));
+                let hub = builder.handler(Arc::new(handler)).build().await?;
                 for note in hub.notes() {
                     self.screen.warn(&note.say(self.lang()));
                 }
@@ -134,24 +146,20 @@ impl App {
     /// Asks whoever sits there whether something should be done.
     pub(crate) async fn agrees(&self, question: &str) -> anyhow::Result<bool> {
         self.screen.prompt(question);
-        let (tell, answer) = oneshot::channel();
-        // A thread of its own: nothing can end a read from a terminal, and the program must be able to end without it.
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            let _ = std::io::stdin().lock().read_line(&mut line);
-            let _ = tell.send(line);
-        });
-        let line = self.interruptible(answer).await?.unwrap_or_default();
+        let line = self.interruptible(read_line()).await?.unwrap_or_default();
         Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes" | "是" | "好" | "同意"))
     }
 
     /// Ends what the hub started. A second Ctrl-C does not wait for good manners: dropping kills.
     pub(crate) async fn close(&self) {
         if let Some(hub) = self.hub.get() {
+            let overdue = self.overdue.load(Ordering::Relaxed);
             tokio::select! {
                 () = hub.shutdown() => {}
+                () = tokio::time::sleep(OVERDUE_GRACE), if overdue => {}
                 () = stop_signal() => {}
             }
+            hub.retire();
         }
     }
 

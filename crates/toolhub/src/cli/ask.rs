@@ -1,13 +1,14 @@
 //! `toolhub ask`: a request in words, and the answer; what `chat` does for each turn.
 
-use std::io::{BufRead as _, IsTerminal as _, Read as _};
+use std::io::{IsTerminal as _, Read as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use anstream::adapter::strip_str;
 use toolhub::{
-    AgreedBefore, Answer, AskError, AskOptions, Consent, Hub, NobodyThere, Permission, RawJson, Spoken,
-    ToolError, Way, WhichModel,
+    AgreedBefore, Answer, AskError, AskOptions, ChangeSummary, Consent, Hub, NoModel, NobodyThere,
+    Permission, RawJson, Spoken, ToolError, Way, WhichModel,
 };
 use toolhub_core::{BoxFuture, Say as _, ToolName};
 use toolhub_engine::suspicion::visible;
@@ -17,7 +18,8 @@ use super::ask_interrupted;
 use super::exit::{Exit, Interrupted, UsageError};
 use super::live::TURN;
 use super::options_ask::{AgentArgs, AskArgs, WayArg};
-use super::screen::DIM;
+use super::screen::{BAD, DIM, ODD};
+use super::terminal_input::read_line;
 
 pub(crate) async fn run(app: &App, args: AskArgs) -> anyhow::Result<Exit> {
     let request = match args.request.as_slice() {
@@ -105,7 +107,7 @@ pub(super) async fn answer(
     if options.model == WhichModel::Usual {
         say_once_that_there_is_no_model(app, hub).await;
     }
-    let asking = Asking { app };
+    let asking = Asking { app, all: AtomicBool::new(false) };
     let permission: &dyn Permission = match (args.yes, can_ask(app)) {
         (true, _) => &AgreedBefore,
         (false, true) => &asking,
@@ -149,7 +151,7 @@ pub(super) async fn answer(
 /// On a fresh machine rules plan; that is said once.
 async fn say_once_that_there_is_no_model(app: &App, hub: &Hub) {
     let told = hub.places().home.join("no-model.told");
-    if hub.chosen_model().await.is_ok() || told.exists() {
+    if told.exists() || !matches!(hub.chosen_model().await, Err(NoModel::NotSetUp { .. })) {
         return;
     }
     app.screen.note(app.lang().pick(
@@ -163,27 +165,40 @@ fn can_ask(app: &App) -> bool {
     !app.screen.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Asks at the terminal before something is destroyed.
+/// Asks at the terminal before something is changed or deleted.
 struct Asking<'a> {
     app: &'a App,
+    /// Whether the user agreed to everything else of this request.
+    all: AtomicBool,
 }
 
 impl Permission for Asking<'_> {
     fn allow<'a>(&'a self, tool: &'a ToolName, arguments: &'a RawJson) -> BoxFuture<'a, Consent> {
         Box::pin(async move {
+            if self.all.load(Ordering::Relaxed) {
+                return Consent::Given;
+            }
             self.app.live.speaking();
-            let (tool, arguments) = (visible(tool.as_str()), visible(arguments.get()));
-            self.app.screen.to_stderr(&self.app.lang().pick(
-                format!("`{tool}` may destroy something. Run it with {arguments}? [y/N]"),
-                format!("`{tool}` 可能造成破坏。是否以 {arguments} 执行？[y/N]"),
+            let lang = self.app.lang();
+            let change = ChangeSummary::new(tool, arguments);
+            let text = change.text().say(lang);
+            let text = visible(&text);
+            let style = if change.deletes { BAD } else { ODD };
+            self.app.screen.to_stderr(&format!("{style}!{style:#} {text}{}", lang.pick(".", "。")));
+            if self.app.global.verbose > 0 {
+                self.app.screen.to_stderr(&format!("  {DIM}{}{DIM:#}", visible(arguments.get())));
+            }
+            self.app.screen.prompt(lang.pick(
+                "Run it? [y/N/a] (a: this and all others of this request) ",
+                "是否执行？[y/N/a]（a：执行本次请求的全部操作）",
             ));
-            let read = tokio::task::spawn_blocking(|| {
-                let mut line = String::new();
-                std::io::stdin().lock().read_line(&mut line).map(|_| line)
-            });
-            let line = read.await.ok().and_then(Result::ok).unwrap_or_default();
+            let line = read_line().await.unwrap_or_default();
             match line.trim().to_lowercase().as_str() {
                 "y" | "yes" | "是" | "好" => Consent::Given,
+                "a" | "all" | "全部" => {
+                    self.all.store(true, Ordering::Relaxed);
+                    Consent::Given
+                }
                 _ => Consent::Refused,
             }
         })

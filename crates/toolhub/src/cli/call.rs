@@ -1,8 +1,10 @@
 //! `toolhub call`: one call through the router, by a tool's name or by what is wanted of it.
 
-use std::time::Instant;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use toolhub::{Hub, Outcome, Request, Route, ToolCall, ToolError, ToolOutput};
+use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::tool::Trust;
 use toolhub_core::{CallBy, CallId, RawJson, Say as _, ToolName, json};
 use toolhub_engine::suspicion::visible;
@@ -11,6 +13,7 @@ use super::app::App;
 use super::arguments::{self, PairError};
 use super::exit::{Exit, UsageError};
 use super::options::CallArgs;
+use super::record_table::record_table;
 
 /// What is called, and with which `key=value` pairs.
 struct Wanted<'a> {
@@ -54,6 +57,9 @@ pub(crate) async fn run(app: &App, args: CallArgs) -> anyhow::Result<Exit> {
         Ok(outcome) => outcome?,
         Err(_) => failed(wanted.tool, ToolError::Cancelled, started),
     };
+    if matches!(outcome.result, Err(ToolError::TimedOut { .. })) && args.timeout.is_some() {
+        app.overdue.store(true, Ordering::Relaxed);
+    }
     warn_of_changes(app, hub, &outcome);
     show(app, &outcome);
     Ok(outcome.result.as_ref().err().map_or(Exit::Done, Exit::from))
@@ -69,8 +75,8 @@ async fn call(
     let source = args.source.as_deref();
     if let Some(source) = source.filter(|source| !hub.knows_source(source)) {
         app.screen.warn(&app.lang().pick(
-            format!("there is no source `{source}`, so it is taken as absent"),
-            format!("没有来源 `{source}`，按未指定处理"),
+            format!("there is no source `{source}`, so the option is ignored"),
+            format!("没有来源 `{source}`，已忽略该选项"),
         ));
     }
     // Only the schema knows what `5` means, so the tool is looked up before the pairs are read.
@@ -78,7 +84,7 @@ async fn call(
         RawJson::empty_object()
     } else {
         let request = Request { by: wanted.by, source, ..Request::named(wanted.tool) };
-        match hub.explain_within(request, args.timeout.map(|span| span.0)).await {
+        match hub.explain_within(request, time_left(app, args)).await {
             Ok(route) => schema_for(&route, &wanted.pairs),
             Err(error) => return Ok(failed(wanted.tool, error, started)),
         }
@@ -95,9 +101,12 @@ async fn call(
     let mut call = ToolCall::new(wanted.tool, arguments).mending();
     call.by = wanted.by;
     call.source = args.source.clone();
-    call.timeout = args.timeout.map(|span| span.0);
+    call.timeout = time_left(app, args);
     call.request.clone_from(&args.request);
     let mut outcome = hub.call(call.clone()).await;
+    if let (Err(ToolError::TimedOut { after, .. }), Some(span)) = (&mut outcome.result, &args.timeout) {
+        *after = span.0;
+    }
     if args.verify {
         outcome.verification = hub.verify(&call, &outcome).await;
     }
@@ -105,6 +114,12 @@ async fn call(
         outcome = hub.shorten(outcome);
     }
     Ok(outcome)
+}
+
+/// What is left of `--timeout`, which counts from the start of the command.
+fn time_left(app: &App, args: &CallArgs) -> Option<Duration> {
+    let timeout = args.timeout.as_ref()?.0;
+    Some(timeout.saturating_sub(app.started.elapsed()).max(Duration::from_millis(1)))
 }
 
 /// The schema that the pairs are read by: of the first candidate that knows them all, else of the first.
@@ -150,16 +165,18 @@ pub(super) fn show(app: &App, outcome: &Outcome) {
     }
     // What was tried before the last word is worth knowing: a fallback should not go unseen.
     let last = outcome.attempts.len().saturating_sub(usize::from(outcome.result.is_err()));
-    for attempt in &outcome.attempts[..last] {
-        if let Some(error) = attempt.error() {
-            app.screen.warn(&format!("{}: {}", attempt.source, error.say(lang)));
-        }
-    }
+    warn_of_attempts(app, &outcome.attempts[..last]);
     for mended in &outcome.repaired {
         app.screen.note(&mended.say(lang));
     }
     match &outcome.result {
-        Ok(output) => app.screen.verbatim(&text_of(app, output)),
+        Ok(output) => {
+            let text = text_of(app, output);
+            match app.screen.width().and_then(|width| record_table(&text, width)) {
+                Some(table) => table.iter().for_each(|line| app.screen.line(line)),
+                None => app.screen.verbatim(&text),
+            }
+        }
         Err(error) => app.screen.error(&error.say(lang)),
     }
     if let Some(synthesis) = &outcome.synthesis {
@@ -176,18 +193,39 @@ pub(super) fn show(app: &App, outcome: &Outcome) {
         for issue in &found.issues {
             app.screen.warn(&issue.say(lang));
         }
-        let percent = (found.confidence * 100.0).round();
+        let confidence = (found.confidence * 100.0).round() / 100.0;
         let verdict = if found.verified {
-            lang.pick("nothing speaks against it", "未发现问题")
+            lang.pick("no problems found", "未发现问题")
         } else {
             lang.pick("not verified", "未通过检查")
         };
-        app.screen.note(
-            &lang.pick(
-                format!("{verdict} (confidence {percent}%)"),
-                format!("{verdict}（置信度 {percent}%）"),
+        app.screen.note(&lang.pick(
+            format!("{verdict} (confidence {confidence})"),
+            format!("{verdict}（置信度 {confidence}）"),
+        ));
+    }
+}
+
+/// Says of each source that failed before the result, once, how often it was tried.
+fn warn_of_attempts(app: &App, attempts: &[AttemptRecord]) {
+    let lang = app.lang();
+    let mut rest = attempts;
+    while let Some(first) = rest.first() {
+        let same = rest.iter().take_while(|attempt| attempt.source == first.source).count();
+        let (group, others) = rest.split_at(same);
+        rest = others;
+        let Some(error) = group.iter().rev().find_map(AttemptRecord::error) else { continue };
+        let (source, error) = (&first.source, error.brief(lang));
+        app.screen.warn(&match same {
+            1 => lang.pick(
+                format!("retried after {source} failed: {error}"),
+                format!("{source} 失败后重试：{error}"),
             ),
-        );
+            times => lang.pick(
+                format!("retried after {source} failed {times} times, last with: {error}"),
+                format!("{source} 失败 {times} 次后重试，最近一次：{error}"),
+            ),
+        });
     }
 }
 

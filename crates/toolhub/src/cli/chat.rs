@@ -1,6 +1,6 @@
 //! `toolhub chat`: a conversation, kept, that can be gone on with.
 
-use std::io::{BufRead as _, IsTerminal as _};
+use std::io::IsTerminal as _;
 use std::time::SystemTime;
 
 use toolhub::Hub;
@@ -9,9 +9,11 @@ use toolhub_core::{RawJson, RawObject};
 use super::app::App;
 use super::ask::{answer, options, show};
 use super::exit::{Exit, Interrupted, UsageError};
+use super::line_editor::LineEditor;
 use super::options_ask::ChatArgs;
 use super::screen::{BOLD, DIM, NAME};
 use super::table::{Cell, lines};
+use super::terminal_input::read_line;
 
 /// Conversations that are listed.
 const LISTED: usize = 30;
@@ -32,26 +34,31 @@ pub(crate) async fn run(app: &App, args: ChatArgs) -> anyhow::Result<Exit> {
     if talks {
         let lang = app.lang();
         app.screen.note(&lang.pick(
-            format!("{DIM}conversation {conversation}; an empty line or Ctrl-D ends it{DIM:#}"),
-            format!("{DIM}对话 {conversation}；空行或 Ctrl-D 结束{DIM:#}"),
+            format!("{DIM}conversation {conversation}; `/quit` or Ctrl-D ends it{DIM:#}"),
+            format!("{DIM}对话 {conversation}；`/quit` 或 Ctrl-D 结束{DIM:#}"),
         ));
     }
     let mut last = Exit::Done;
+    let mut editor = if talks { LineEditor::open(&hub.places().home) } else { None };
     loop {
-        if talks {
-            app.screen.prompt(&format!("{BOLD}>{BOLD:#} "));
-        }
-        let line = app.interruptible(read_line()).await?;
+        let line = match &mut editor {
+            Some(editor) => editor.read(app).await?,
+            None => {
+                if talks {
+                    app.screen.prompt(&format!("{BOLD}>{BOLD:#} "));
+                }
+                app.interruptible(read_line()).await?
+            }
+        };
         let Some(line) = line else { break };
         let request = line.trim();
         match request {
-            "" if talks => break,
             "" => continue,
             "/quit" | "/exit" | "exit" | "quit" | "退出" => break,
             "/help" | "/帮助" | "help" | "帮助" | "?" | "？" => {
                 app.screen.note(app.lang().pick(
-                    "say what you want in your own words; /quit, an empty line or Ctrl-D ends the talk",
-                    "用自己的话说明想做什么；/quit、空行或 Ctrl-D 结束对话",
+                    "say what you want in your own words; `/quit` or Ctrl-D ends the conversation",
+                    "用自己的话说明想做什么；`/quit` 或 Ctrl-D 结束对话",
                 ));
                 continue;
             }
@@ -73,17 +80,6 @@ pub(crate) async fn run(app: &App, args: ChatArgs) -> anyhow::Result<Exit> {
         ));
     }
     Ok(last)
-}
-
-async fn read_line() -> Option<String> {
-    let read = tokio::task::spawn_blocking(|| {
-        let mut line = String::new();
-        match std::io::stdin().lock().read_line(&mut line) {
-            Ok(0) | Err(_) => None,
-            Ok(_) => Some(line),
-        }
-    });
-    read.await.ok().flatten()
 }
 
 async fn resumed(app: &App, hub: &Hub, id: &str) -> anyhow::Result<String> {

@@ -1,5 +1,9 @@
 //! `toolhub doctor`: looks at everything that can be wrong, and says what to do.
 
+use std::collections::HashSet;
+use std::io::Write as _;
+use std::path::Path;
+
 use toolhub::Hub;
 use toolhub_core::tool::Trust;
 use toolhub_core::{RawJson, RawObject, Say as _, Source};
@@ -14,6 +18,7 @@ use super::findings;
 use super::options::DoctorArgs;
 use super::screen::{BAD, GOOD, ODD};
 use super::servers::{exit_of, test_all};
+use super::tools::plural;
 
 /// What one look found.
 #[derive(Clone, Copy)]
@@ -27,8 +32,12 @@ pub(super) enum Finding {
 pub(super) struct Report<'a> {
     app: &'a App,
     checks: Vec<RawObject>,
+    told: HashSet<String>,
     worst: Exit,
 }
+
+/// Room that the data folder should have.
+const MIN_FREE_BYTES: u64 = 64 << 20;
 
 impl Report<'_> {
     pub(super) fn add(&mut self, what: &str, finding: Finding, text: &str) {
@@ -37,6 +46,10 @@ impl Report<'_> {
             Finding::Odd => ("warning", "!", ODD),
             Finding::Bad => ("problem", "✗", BAD),
         };
+        // One problem may be seen by several checks.
+        if !self.told.insert(text.to_owned()) {
+            return;
+        }
         let check = RawObject::default().with("check", what).with("status", word).with("text", text);
         self.checks.push(check);
         if !self.app.screen.json {
@@ -53,7 +66,7 @@ impl Report<'_> {
 }
 
 pub(crate) async fn run(app: &App, args: &DoctorArgs) -> anyhow::Result<Exit> {
-    let mut report = Report { app, checks: Vec::new(), worst: Exit::Done };
+    let mut report = Report { app, checks: Vec::new(), told: HashSet::new(), worst: Exit::Done };
     look(app, args, &mut report).await?;
     if app.screen.json {
         let shown = RawObject::default()
@@ -91,14 +104,27 @@ async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::
         None => {}
     }
     let home = places.home.display();
-    if hub.has_store() {
-        report.add("store", Finding::Good, &lang.pick(format!("data: `{home}`"), format!("数据：`{home}`")));
-    } else {
+    if !hub.has_store() {
         let text = lang.pick(
             format!("data: nothing can be kept in `{home}`; choose another folder with `--home`"),
             format!("数据：无法保存到 `{home}`；请用 `--home` 换一个文件夹"),
         );
         report.problem("store", &text, Exit::Failed);
+    } else if let Err(error) = try_writing(&places.home) {
+        let text = lang.pick(
+            format!("data: `{home}` cannot be written ({error}); free some space, or choose another folder with `--home`"),
+            format!("数据：无法写入 `{home}`（{error}）；请释放空间，或用 `--home` 换一个文件夹"),
+        );
+        report.problem("store", &text, Exit::Failed);
+    } else if let Some(free) = free_bytes(&places.home).filter(|free| *free < MIN_FREE_BYTES) {
+        let mib = free >> 20;
+        let text = lang.pick(
+            format!("data: `{home}` has only {mib} MiB left; free some space"),
+            format!("数据：`{home}` 只剩 {mib} MiB；请释放空间"),
+        );
+        report.add("store", Finding::Odd, &text);
+    } else {
+        report.add("store", Finding::Good, &lang.pick(format!("data: `{home}`"), format!("数据：`{home}`")));
     }
     for note in hub.notes() {
         report.add("note", Finding::Odd, &note.say(lang));
@@ -110,7 +136,7 @@ async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::
         .filter(|folder| !folder.is_dir())
         .map(|folder| format!("`{}`", folder.display()))
         .collect();
-    let native = lang.pick(format!("native: {native} tools"), format!("内置：{native} 个工具"));
+    let native = lang.pick(format!("native: {}", plural(native, "tool")), format!("内置：{native} 个工具"));
     report.add("native", Finding::Good, &native);
     if !missing.is_empty() {
         let missing = missing.join(", ");
@@ -138,7 +164,7 @@ async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::
     for test in tested {
         // Already on the screen; here it is kept for `--json`.
         let (status, text) = match &test.result {
-            Ok(list) => ("ok", format!("{}: {} tools", test.id, list.tools.len())),
+            Ok(list) => ("ok", format!("{}: {}", test.id, plural(list.tools.len(), "tool"))),
             Err(error) => ("problem", error.brief(lang)),
         };
         let check = RawObject::default().with("check", "server").with("id", test.id.as_str());
@@ -150,6 +176,27 @@ async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::
         report.add("profiles", Finding::Odd, &trouble.say(lang));
     }
     doctor_model::look(app, hub, args, report).await
+}
+
+/// Writes a file to a folder and removes it.
+fn try_writing(folder: &Path) -> std::io::Result<()> {
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(&[0; 4096])?;
+    file.as_file().sync_all()
+}
+
+/// The bytes that are free where a folder is, as far as the system tells.
+fn free_bytes(folder: &Path) -> Option<u64> {
+    #[cfg(unix)]
+    {
+        let found = rustix::fs::statvfs(folder).ok()?;
+        Some(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = folder;
+        None
+    }
 }
 
 /// Agents whose lists name tools that nobody has.
@@ -188,7 +235,8 @@ fn approvals(app: &App, hub: &Hub, report: &mut Report<'_>) {
     };
     let count = hub.approvals().len();
     if count > 0 {
-        let text = lang.pick(format!("approvals: {count} tools"), format!("批准：{count} 个工具"));
+        let text =
+            lang.pick(format!("approvals: {}", plural(count, "tool")), format!("批准：{count} 个工具"));
         report.add("approvals", Finding::Good, &text);
     }
     if let Some(names) = those(|entry| entry.tool.trust == Trust::Changed) {

@@ -35,7 +35,7 @@ pub(super) async fn look(
             report.add(CHECK, Finding::Good, &text);
             return Ok(());
         }
-        Err(NoModel::Wrong { why }) => {
+        Err(NoModel::Wrong { why } | NoModel::Unreachable { why }) => {
             let why = why.say(lang);
             report.problem(CHECK, &lang.pick(format!("model: {why}"), format!("模型：{why}")), Exit::Usage);
             return Ok(());

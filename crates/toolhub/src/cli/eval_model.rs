@@ -41,6 +41,7 @@ impl ModelPlanner {
             conversation: None,
             folder: std::env::current_dir().unwrap_or_default(),
             lang: Lang::En,
+            waited: Default::default(),
         };
         let agent = Agent {
             desk,

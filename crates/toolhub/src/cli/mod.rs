@@ -12,6 +12,7 @@ mod doctor;
 mod doctor_model;
 mod doctor_sandbox;
 mod doctor_skills;
+mod elicitation;
 mod eval_files;
 mod eval_model;
 mod eval_plan;
@@ -26,6 +27,7 @@ mod help;
 mod history;
 mod import;
 mod import_files;
+mod line_editor;
 mod listing_progress;
 mod live;
 mod login;
@@ -41,6 +43,7 @@ mod options_trust;
 mod parse;
 mod prompt;
 mod recommend;
+mod record_table;
 mod result;
 mod run;
 mod screen;
@@ -49,6 +52,8 @@ mod serve_outlook;
 mod serve_stdio;
 mod server_edit;
 mod server_list;
+mod server_read;
+mod server_show;
 mod servers;
 mod skills;
 mod skills_approve;
@@ -58,6 +63,7 @@ mod start;
 mod stats;
 mod status;
 mod table;
+mod terminal_input;
 mod tools;
 mod tools_approve;
 mod tools_diff;
@@ -112,7 +118,7 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Recommend(args)) => recommend::run(app, args).await,
         Some(Command::Result(args)) => result::run(app, args).await,
         Some(Command::Run(args)) => run::run(app, &args).await,
-        Some(Command::Parse(args)) => parse::run(app, &args),
+        Some(Command::Parse(args)) => parse::run(app, &args).await,
         Some(Command::Explain(args)) => explain::run(app, args).await,
         Some(Command::Tools(args)) => tools::run(app, args).await,
         Some(Command::Servers(args)) => servers::run(app, args).await,

@@ -280,8 +280,14 @@ pub(crate) enum ServersCommand {
     Refresh(TestArgs),
     /// Show what a server last wrote to its standard error
     Logs(RemoveArgs),
+    /// Show what is known of a server, connecting to none
+    Show(RemoveArgs),
     /// List a server's resources, resource templates and prompts
     Offers(RemoveArgs),
+    /// Read a resource of a server
+    Read(ReadArgs),
+    /// Get a prompt of a server
+    Prompt(PromptGetArgs),
     /// Use a server again
     Enable(RemoveArgs),
     /// Keep a server in the config, but do not use it
@@ -298,7 +304,7 @@ pub(crate) enum ServersCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
-    /// What to call it
+    /// What to call it; `-` reads `{"mcpServers": …}` from standard input
     pub(crate) id: String,
     /// The address of an HTTP server
     #[arg(long, value_name = "URL", conflicts_with_all = ["command", "env", "cwd"])]
@@ -321,9 +327,34 @@ pub(crate) struct AddArgs {
     /// Do not try to connect
     #[arg(long)]
     pub(crate) no_test: bool,
-    /// The program and its arguments, after `--`
-    #[arg(last = true, value_name = "COMMAND")]
+    /// The program and its arguments; `-` reads the server's JSON from standard input
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReadArgs {
+    /// Which server
+    pub(crate) id: String,
+    /// The resource's URI
+    pub(crate) uri: String,
+    /// Save it to this file instead of printing it
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PromptGetArgs {
+    /// Which server
+    pub(crate) id: String,
+    /// The prompt's name
+    pub(crate) name: String,
+    /// Its arguments
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) pairs: Vec<String>,
+    /// Save its contents to this file instead of printing them
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -25,7 +25,7 @@ pub(crate) struct AgentArgs {
     /// How the model works: talk (it calls tools as it goes) or plan (it plans first)
     #[arg(long, value_name = "WAY", hide_possible_values = true)]
     pub(crate) way: Option<WayArg>,
-    /// Agree beforehand to tools that may destroy something
+    /// Agree beforehand to tools that change or delete data
     #[arg(short, long)]
     pub(crate) yes: bool,
     /// Print the answer as the model says it, also into a pipe

@@ -13,17 +13,26 @@ use super::app::App;
 use super::exit::Exit;
 use super::foreign::harmless_json;
 use super::options_text::ParseArgs;
+use super::run::{known_tools, read_calls};
 
-pub(crate) fn run(app: &App, args: &ParseArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(app: &App, args: &ParseArgs) -> anyhow::Result<Exit> {
     if args.jsonl {
         return many(app.lang());
     }
     let mut bytes = Vec::new();
     std::io::stdin().lock().read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    let reading = read(&text, &KnownTools::default());
+    // The tools that `run` reads with. Nothing is connected to: only lists that are kept count.
+    let known = match app.hub().await {
+        Ok(hub) => known_tools(hub),
+        Err(error) => {
+            app.screen.warn(&error.say(app.lang()));
+            KnownTools::default()
+        }
+    };
+    let reading = read_calls(&text, &known);
     if app.screen.json {
-        let shown = shown(&text, &reading, &KnownTools::default(), app.lang());
+        let shown = shown(&text, &reading, &known, app.lang());
         app.screen.json(&shown.into_raw());
     } else {
         show(app, &text, &reading);

@@ -19,7 +19,7 @@ const LONGEST: u64 = 16 << 20;
 pub(crate) async fn run(app: &App, args: &RunArgs) -> anyhow::Result<Exit> {
     let text = input(app)?;
     let hub = app.hub().await?;
-    let reading = read(&text, &known(hub));
+    let reading = read_calls(&text, &known_tools(hub));
     let mut outcomes = Vec::new();
     let work = app.interruptible(run_all(app, (hub, args), &reading, &mut outcomes)).await;
     if work.is_err() {
@@ -66,8 +66,18 @@ fn input(app: &App) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// The calls in a text. A text that is one call of a tool nobody knows is read as that: its writer should hear that there
+/// is no such tool.
+pub(super) fn read_calls(text: &str, known: &KnownTools) -> Reading {
+    let reading = read(text, known);
+    if !reading.calls.is_empty() || !reading.unreadable.is_empty() || reading.holds_result {
+        return reading;
+    }
+    read(text, &KnownTools::default())
+}
+
 /// The tools of the catalog, as far as reading a text needs them.
-fn known(hub: &Hub) -> KnownTools {
+pub(super) fn known_tools(hub: &Hub) -> KnownTools {
     let catalog = hub.catalog();
     KnownTools::new(catalog.iter().map(|entry| {
         let definition = &entry.tool.definition;

@@ -5,57 +5,125 @@ use std::path::{Path, PathBuf};
 use toolhub::settings::{Settings, load_servers};
 use toolhub_core::{RawJson, RawObject, ServerId};
 use toolhub_mcp::config::{
-    HttpSpec, ServerEntry, StdioSpec, TransportSpec, add_server, remove_server, set_enabled,
+    HttpSpec, ServerEntry, ServerSpec, StdioSpec, TransportSpec, add_server, remove_server, servers_in,
+    set_enabled,
 };
 
 use super::app::App;
 use super::exit::{Exit, UsageError};
 use super::findings;
 use super::options::{AddArgs, RemoveArgs};
+use super::server_show::show_tools;
 use super::servers::{exit_of, test_all, unknown};
 
 pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    let id = args.id.as_str();
-    if ServerId::RESERVED.contains(&id) || id.trim().is_empty() {
+    let from_stdin = args.id == "-" || args.command == ["-"];
+    let entries = match from_stdin {
+        true => entries_from_stdin(app, Some(args.id.as_str()).filter(|id| *id != "-"))?,
+        false => vec![ServerEntry { id: args.id.clone(), transport: transport(app, &args)? }],
+    };
+    let reserved = |id: &str| ServerId::RESERVED.contains(&id) || id.trim().is_empty();
+    if let Some(ServerEntry { id, .. }) = entries.iter().find(|entry| reserved(&entry.id)) {
         return Err(UsageError(lang.pick(
             format!("`{id}` cannot be a server's name, as it means something else in a call's source: choose another"),
             format!("`{id}` 在调用的 source 中另有含义，不能用作服务器名：请换一个"),
         ))
         .into());
     }
-    let entry = ServerEntry { id: id.to_owned(), transport: transport(app, &args)? };
     let places = app.places()?;
     // A config that cannot be read as it is must not be written to.
     let (servers, _) = load_servers(&places, &Settings::read(&places)?)?;
-    let existed = servers.iter().any(|spec| spec.id.as_str() == id && spec.origin == places.servers);
-    add_server(&places.servers, &entry, args.replace)?;
+    let mut actions = Vec::new();
+    for entry in &entries {
+        let id = entry.id.as_str();
+        let existed = servers.iter().any(|spec| spec.id.as_str() == id && spec.origin == places.servers);
+        add_server(&places.servers, entry, args.replace)?;
+        actions.push(if existed { "replaced" } else { "added" });
+    }
     app.keep_trust(&places, &[&places.servers]);
-    let action = if existed { "replaced" } else { "added" };
+    let added = || actions.iter().zip(entries.iter().map(|entry| entry.id.as_str()));
     if args.no_test || !app.screen.json {
-        tell(app, action, id, &places.servers);
+        added().for_each(|(action, id)| tell(app, action, id, &places.servers));
     }
     if args.no_test {
         return Ok(Exit::Done);
     }
     let hub = app.hub().await?;
-    let tested = app.interruptible(test_all(app, hub, vec![id.to_owned()])).await?;
+    let ids: Vec<String> = entries.iter().map(|entry| entry.id.clone()).collect();
+    let tested = app.interruptible(test_all(app, hub, ids)).await?;
     let exit = exit_of(&tested);
-    if app.screen.json {
-        let catalog = hub.catalog();
+    let catalog = hub.catalog();
+    for (action, id) in added() {
         let own = catalog.iter().filter(|entry| entry.tool.source.to_string() == id);
+        if !app.screen.json {
+            show_tools(app, own.map(AsRef::as_ref));
+            continue;
+        }
         let tools: Vec<RawObject> = own.map(|entry| findings::described(entry, lang)).collect();
         let told = change(action, id, &places.servers).with("tools", RawJson::of(&tools));
-        let tested: Vec<RawObject> = tested.iter().map(|test| test.as_json(app)).collect();
-        app.screen.json(&told.with("test", RawJson::of(&tested.first())).into_raw());
+        let test = tested.iter().find(|test| test.id == id).map(|test| test.as_json(app));
+        app.screen.json(&told.with("test", RawJson::of(&test)).into_raw());
     }
-    if exit != Exit::Done {
+    for test in tested.iter().filter(|test| test.result.is_err()) {
+        let id = &test.id;
         app.screen.warn(&lang.pick(
             format!("it stays in the config; try again with `toolhub servers test {id}`"),
             format!("配置已保留；可用 `toolhub servers test {id}` 再试"),
         ));
     }
     Ok(exit)
+}
+
+/// The servers that standard input describes: `{"mcpServers": {…}}`, `{NAME: {…}}`, or one server where its name is given.
+fn entries_from_stdin(app: &App, name: Option<&str>) -> anyhow::Result<Vec<ServerEntry>> {
+    let lang = app.lang();
+    let wrong = |why: String| {
+        UsageError(lang.pick(
+            format!("standard input holds no server: {why}; write {{\"command\": …}}, {{\"url\": …}} or {{\"mcpServers\": {{…}}}}"),
+            format!("标准输入中没有服务器：{why}；请写 {{\"command\": …}}、{{\"url\": …}} 或 {{\"mcpServers\": {{…}}}}"),
+        ))
+    };
+    let text = std::io::read_to_string(std::io::stdin())?;
+    let object = RawJson::parse(text.trim().to_owned()).map_err(|error| wrong(error.to_string()))?;
+    let members =
+        object.object().ok_or_else(|| wrong(lang.pick("it is no object", "不是对象").to_owned()))?;
+    let one = members.contains("command") || members.contains("url");
+    let whole = ["mcpServers", "servers"].iter().find_map(|key| members.get(key).and_then(RawJson::object));
+    let servers = match (one, name, whole) {
+        (true, Some(name), _) => RawObject::default().with(name.to_owned(), members.into_raw()),
+        (true, None, _) => {
+            let why = lang.pick(
+                "it has no name: `toolhub servers add NAME -`",
+                "缺少名称：`toolhub servers add 名称 -`",
+            );
+            return Err(UsageError(why.to_owned()).into());
+        }
+        (false, _, Some(servers)) => servers,
+        (false, _, None) => members,
+    };
+    let text = RawObject::default().with("mcpServers", servers.into_raw()).into_raw();
+    let specs = servers_in(Path::new("-"), text.get())?;
+    match (specs.as_slice(), name) {
+        ([], _) => Err(wrong(lang.pick("it is empty", "内容为空").to_owned()).into()),
+        ([spec], Some(name)) => {
+            Ok(vec![ServerEntry { id: name.to_owned(), transport: spec.transport.clone() }])
+        }
+        (_, Some(name)) => {
+            let why = lang.pick(
+                format!("it holds several servers, so leave out the name `{name}`: `toolhub servers add -`"),
+                format!("其中有多个服务器，请不要写名称 `{name}`：`toolhub servers add -`"),
+            );
+            Err(UsageError(why).into())
+        }
+        (_, None) => {
+            let entry = |spec: &ServerSpec| ServerEntry {
+                id: spec.id.as_str().to_owned(),
+                transport: spec.transport.clone(),
+            };
+            Ok(specs.iter().map(entry).collect())
+        }
+    }
 }
 
 pub(crate) async fn remove(app: &App, args: RemoveArgs) -> anyhow::Result<Exit> {

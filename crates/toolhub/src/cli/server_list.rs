@@ -11,6 +11,7 @@ use toolhub_mcp::last_lines;
 
 use super::app::App;
 use super::exit::Exit;
+use super::foreign::Style;
 use super::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
 use super::table::{Cell, lines};
 
@@ -47,8 +48,18 @@ pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn row(server: &ServerView, lang: Lang) -> Vec<Cell> {
-    let (word, style) = match state(server) {
+/// The state of a server in words, with what is wrong.
+pub(super) fn state_line(server: &ServerView, lang: Lang) -> String {
+    let (word, style) = state_word(server, lang);
+    let remark = remark(server, lang);
+    match remark.is_empty() {
+        true => format!("{style}{word}{style:#}"),
+        false => format!("{style}{word}{style:#}  {remark}"),
+    }
+}
+
+fn state_word(server: &ServerView, lang: Lang) -> (&'static str, Style) {
+    match state(server) {
         "connected" => (lang.pick("connected", "已连接"), GOOD),
         "ready" => (lang.pick("ready", "就绪"), GOOD),
         "failed" => (lang.pick("failed", "失败"), BAD),
@@ -56,7 +67,11 @@ fn row(server: &ServerView, lang: Lang) -> Vec<Cell> {
         "slow" => (lang.pick("slow", "响应慢"), ODD),
         "disabled" => (lang.pick("disabled", "停用"), DIM),
         _ => (lang.pick("new", "未连接过"), ODD),
-    };
+    }
+}
+
+fn row(server: &ServerView, lang: Lang) -> Vec<Cell> {
+    let (word, style) = state_word(server, lang);
     let dash = || "-".to_owned();
     vec![
         Cell::new(server.spec.id.as_str(), NAME),
@@ -145,7 +160,7 @@ fn listed_at(server: &ServerView) -> Option<SystemTime> {
     server.list.as_ref()?.listed_at
 }
 
-fn details(hub: &Hub, server: &ServerView, lang: Lang) -> Vec<String> {
+pub(super) fn details(hub: &Hub, server: &ServerView, lang: Lang) -> Vec<String> {
     let mut facts: Vec<String> = peer(server).map(str::to_owned).into_iter().collect();
     if let ServerState::Connected { version, .. } = &server.state {
         facts.push(format!("MCP {version}"));
@@ -174,7 +189,7 @@ pub(super) fn ago(at: SystemTime, lang: Lang) -> String {
     }
 }
 
-fn as_json(hub: &Hub, server: &ServerView, lang: Lang) -> RawObject {
+pub(super) fn as_json(hub: &Hub, server: &ServerView, lang: Lang) -> RawObject {
     let millis = |at: SystemTime| at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
     let (failures, left_alone_until) = failures(server);
     RawObject::default()

@@ -21,6 +21,9 @@ use super::options::{ServersArgs, ServersCommand, TestArgs};
 use super::screen::{BAD, DIM, GOOD, NAME};
 use super::server_edit;
 use super::server_list;
+use super::server_read;
+use super::server_show;
+use super::tools::plural;
 
 pub(crate) async fn run(app: &App, args: ServersArgs) -> anyhow::Result<Exit> {
     match args.command {
@@ -29,6 +32,9 @@ pub(crate) async fn run(app: &App, args: ServersArgs) -> anyhow::Result<Exit> {
         Some(ServersCommand::Remove(args)) => server_edit::remove(app, args).await,
         Some(ServersCommand::Test(args)) => test(app, args).await,
         Some(ServersCommand::Refresh(args)) => refresh(app, args).await,
+        Some(ServersCommand::Show(args)) => server_show::run(app, &args.id).await,
+        Some(ServersCommand::Read(args)) => server_read::read(app, &args).await,
+        Some(ServersCommand::Prompt(args)) => server_read::prompt(app, &args).await,
         Some(ServersCommand::Offers(args)) => offers::run(app, &args.id).await,
         Some(ServersCommand::Logs(args)) => logs(app, &args.id).await,
         Some(ServersCommand::Enable(args)) => server_edit::enable(app, &args.id, true).await,
@@ -188,7 +194,7 @@ impl Tested {
             Ok(list) => {
                 let (tools, era, peer) = (list.tools.len(), &list.era, &list.peer);
                 let text = lang.pick(
-                    format!("{tools} tools ({peer}, {era}, {millis} ms)"),
+                    format!("{} ({peer}, {era}, {millis} ms)", plural(tools, "tool")),
                     format!("{tools} 个工具（{peer}，{era}，{millis} 毫秒）"),
                 );
                 app.screen.line(&format!("{GOOD}✓{GOOD:#} {NAME}{id}{NAME:#}  {text}"));

@@ -56,11 +56,11 @@ fn table(app: &App, all: &[ToolStatistics]) {
     let percent = 100.0 * good as f64 / total.max(1) as f64;
     app.screen.note(&lang.pick(
         format!(
-            "{total} tries of {} tools, {percent:.1}% succeeded (a call that tried two sources counts for both; times are right to a fifth)",
+            "{total} tries of {} tools, {percent:.1}% succeeded (a call that tried two sources counts for both; times within ±20 %)",
             all.len()
         ),
         format!(
-            "{} 个工具，共尝试 {total} 次，成功 {percent:.1}%（一次调用试了两个来源则各计一次；用时误差不超过五分之一）",
+            "{} 个工具，共尝试 {total} 次，成功 {percent:.1}%（一次调用试了两个来源则各计一次；用时误差在 ±20 % 以内）",
             all.len()
         ),
     ));

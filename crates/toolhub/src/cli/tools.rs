@@ -181,7 +181,7 @@ fn warn_of_changes(app: &App, tools: &[&Entry]) {
     }
 }
 
-fn plural(count: usize, thing: &str) -> String {
+pub(super) fn plural(count: usize, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 

@@ -160,8 +160,9 @@ fn odd(number: usize) -> impl Strategy<Value = Odd> {
     let definition = (any_json(), checked_json(), string(), any_json(), any::<bool>()).prop_map(
         move |(vendor, keyword, description, meta, first)| {
             let name = format!(r#""name":"odd_{number}""#);
-            let schema =
-                format!(r#""inputSchema" : {{"x-vendor":{keyword},"type":"object","$comment":"c","properties":{{}}}}"#);
+            let schema = format!(
+                r#""inputSchema" : {{"x-vendor":{keyword},"type":"object","$comment":"c","properties":{{}}}}"#
+            );
             let rest = format!(
                 r#""x-vendor":{vendor},"description":{description},"_meta":{{"z":{meta},"a":1.0}},"icons":[]"#
             );

@@ -1,17 +1,16 @@
 //! A file that is read, edited and written while no other hub does so.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::super::error::ConfigError;
-use super::super::write::{lock, write_whole};
+use super::super::write::{FileLock, lock, write_whole};
 
 /// A file held against other hubs until this is dropped.
 #[derive(Debug)]
 pub struct Held {
     file: PathBuf,
     text: String,
-    _lock: File,
+    _lock: FileLock,
 }
 
 impl Held {

@@ -118,14 +118,14 @@ impl Inner {
                 Err(error) => return Err(error),
             };
             let Some(last) = cursor.id.clone().filter(|_| !self.is_modern()) else {
-                return Err(McpError::Lost { cause: broken.into(), stderr: Vec::new() });
+                return Err(McpError::Lost { cause: broken.into(), stderr: Vec::new(), exit: None });
             };
             self.inbox.oddity(format!("a stream that broke off ({broken}); taking it up after `{last}`"));
             tokio::time::sleep(cursor.pause).await;
             reading = self.resume(&last).await;
         }
         let cause = format!("the stream broke off {} times before the answer", MAX_RESUMPTIONS + 1);
-        Err(McpError::Lost { cause: cause.into(), stderr: Vec::new() })
+        Err(McpError::Lost { cause: cause.into(), stderr: Vec::new(), exit: None })
     }
 
     /// Reads events until the answer comes or the stream ends.
@@ -262,6 +262,7 @@ impl Inner {
                 cause: format!("the stream broke off and cannot be taken up again (HTTP status {status})")
                     .into(),
                 stderr: Vec::new(),
+                exit: None,
             }),
         }
         .map_err(|error| match error {

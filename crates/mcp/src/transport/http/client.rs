@@ -118,16 +118,23 @@ pub(crate) fn send_error(error: &reqwest::Error, url: &Url) -> McpError {
     let place = url.host_str().unwrap_or_default();
     let port = url.port_or_known_default().unwrap_or_default();
     let cause = format!("{} ({place}:{port})", root_cause(error));
+    if url.scheme() == "https" && cause.contains("InvalidContentType") {
+        // What rustls says of an answer that is no TLS record.
+        return McpError::hopeless(Text::new(
+            format!("{place}:{port} answers without TLS: write `http://` instead of `https://` in its url"),
+            format!("{place}:{port} 不使用 TLS：请把 url 中的 `https://` 改为 `http://`"),
+        ));
+    }
     if error.is_connect() || error.is_builder() {
         McpError::connect(cause)
     } else {
-        McpError::Lost { cause: cause.into(), stderr: Vec::new() }
+        McpError::Lost { cause: cause.into(), stderr: Vec::new(), exit: None }
     }
 }
 
 /// An answer that broke off.
 pub(crate) fn lost(error: &reqwest::Error) -> McpError {
-    McpError::Lost { cause: root_cause(error).into(), stderr: Vec::new() }
+    McpError::Lost { cause: root_cause(error).into(), stderr: Vec::new(), exit: None }
 }
 
 /// The innermost reason: `connection refused` rather than the layers around it. Never the url, which may hold secrets.

@@ -423,9 +423,9 @@ impl Near {
     /// The same error, with the place where it happened.
     fn placed(&self, error: McpError) -> McpError {
         match error {
-            McpError::Lost { cause, stderr } => {
+            McpError::Lost { cause, stderr, .. } => {
                 let cause = Text::from(format!("{cause} ({}:{})", self.host, self.port));
-                McpError::Lost { cause, stderr }
+                McpError::Lost { cause, stderr, exit: None }
             }
             other => other,
         }
@@ -437,7 +437,7 @@ fn broken_off() -> io::Error {
 }
 
 fn lost(error: &io::Error) -> McpError {
-    McpError::Lost { cause: Text::from(root_cause(error)), stderr: Vec::new() }
+    McpError::Lost { cause: Text::from(root_cause(error)), stderr: Vec::new(), exit: None }
 }
 
 fn unreadable(Garbled(why): Garbled) -> McpError {

@@ -1,0 +1,172 @@
+//! What a call will change, read from the tool's name and its arguments: for confirmations and refusals.
+
+use serde_json::Value;
+use toolhub_core::lang::Text;
+use toolhub_core::{RawJson, ToolName};
+
+/// Longest value that is shown, in characters.
+const MAX_VALUE_CHARS: usize = 120;
+
+const DELETING: [&str; 14] = [
+    "delete",
+    "remove",
+    "drop",
+    "clear",
+    "truncate",
+    "purge",
+    "erase",
+    "unlink",
+    "wipe",
+    "destroy",
+    "uninstall",
+    "rm",
+    "删除",
+    "清空",
+];
+const FILE: [&str; 9] =
+    ["file", "path", "filename", "filepath", "uri", "url", "document", "workbook", "文件"];
+const CONTAINER: [&str; 4] = ["sheet", "worksheet", "table", "工作表"];
+
+/// What a call will change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeSummary {
+    tool: String,
+    /// Whether the tool deletes by its name.
+    pub deletes: bool,
+    /// The file, sheet and range, or the other plain arguments; `None` where there are none.
+    pub target: Option<String>,
+}
+
+impl ChangeSummary {
+    /// Reads a call.
+    pub fn new(tool: &ToolName, arguments: &RawJson) -> Self {
+        let name = tool.as_str();
+        let deletes = words(name).iter().any(|word| DELETING.contains(&word.as_str()));
+        Self { tool: name.to_owned(), deletes, target: target(&arguments.value()) }
+    }
+
+    /// What will happen, as the beginning of a sentence about the tool: "`apply_formula` will change a.xlsx, Sheet1!B5".
+    pub fn text(&self) -> Text {
+        let tool = &self.tool;
+        match (&self.target, self.deletes) {
+            (Some(target), true) => Text::new(
+                format!("`{tool}` will DELETE data: {target}. This may be impossible to undo"),
+                format!("`{tool}` 将删除数据：{target}。删除后可能无法恢复"),
+            ),
+            (Some(target), false) => {
+                Text::new(format!("`{tool}` will change {target}"), format!("`{tool}` 将更改 {target}"))
+            }
+            (None, true) => Text::new(
+                format!("`{tool}` will DELETE data. This may be impossible to undo"),
+                format!("`{tool}` 将删除数据。删除后可能无法恢复"),
+            ),
+            (None, false) => Text::new(format!("`{tool}` may delete data"), format!("`{tool}` 可能删除数据")),
+        }
+    }
+}
+
+/// The words of a name in lower case: `deleteSheet_rows` has `delete`, `sheet` and `rows`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut after_lowercase = false;
+    for letter in name.chars() {
+        if !letter.is_alphanumeric() || (letter.is_uppercase() && after_lowercase) {
+            words.push(String::new());
+        }
+        after_lowercase = letter.is_lowercase();
+        if let Some(word) = words.last_mut().filter(|_| letter.is_alphanumeric()) {
+            word.extend(letter.to_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// The file, the sheet and the range that the arguments name; else every plain argument as `name=value`.
+fn target(arguments: &Value) -> Option<String> {
+    let members = arguments.as_object()?;
+    let plain = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    };
+    let find = |wanted: &dyn Fn(&[String]) -> bool| {
+        members.iter().find(|(name, _)| wanted(&words(name))).and_then(|(_, value)| plain(value))
+    };
+    let has = |words: &[String], list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+    let file = find(&|words| has(words, &FILE));
+    let sheet = find(&|words| has(words, &CONTAINER) && !has(words, &FILE));
+    let first = find(&|words| has(words, &["cell", "range"]) && !has(words, &["end", "to", "target"]));
+    let last = find(&|words| has(words, &["cell", "range"]) && has(words, &["end", "to"]));
+    let range = match (first, last) {
+        (Some(first), Some(last)) => Some(format!("{first}:{last}")),
+        (first, _) => first,
+    };
+    let place = match (sheet, range) {
+        (Some(sheet), Some(range)) => Some(format!("{sheet}!{range}")),
+        (sheet, range) => sheet.or(range),
+    };
+    let used =
+        |words: &[String]| has(words, &FILE) || has(words, &CONTAINER) || has(words, &["cell", "range"]);
+    let shown: Vec<String> = match &file {
+        // What else decides where something changes: rows, columns, names; not what is written there.
+        Some(_) => members
+            .iter()
+            .filter(|(name, _)| {
+                let words = words(name);
+                !used(&words)
+                    && has(&words, &["row", "rows", "column", "columns", "col", "start", "count", "line"])
+            })
+            .filter_map(|(name, value)| Some(format!("{name}={}", cut(&plain(value)?))))
+            .collect(),
+        None if place.is_some() => Vec::new(),
+        None => members
+            .iter()
+            .filter_map(|(name, value)| Some(format!("{name}={}", cut(&plain(value)?))))
+            .collect(),
+    };
+    let parts: Vec<String> = file.iter().chain(&place).map(|part| cut(part)).chain(shown).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn cut(text: &str) -> String {
+    toolhub_core::text::cut(text, MAX_VALUE_CHARS).unwrap_or_else(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use toolhub_core::{Lang, Say as _};
+
+    use super::*;
+
+    #[test]
+    fn names_what_changes_and_where() {
+        let check = |tool: &str, arguments: &str, expect: &str| {
+            let summary = ChangeSummary::new(&ToolName::new(tool), &RawJson::parse(arguments).unwrap());
+            assert_eq!(summary.text().say(Lang::En), expect, "{tool} {arguments}");
+        };
+        check(
+            "apply_formula",
+            r#"{"filepath": "sales.xlsx", "sheet_name": "Sheet1", "cell": "B5", "formula": "=A1"}"#,
+            "`apply_formula` will change sales.xlsx, Sheet1!B5",
+        );
+        check(
+            "delete_rows",
+            r#"{"filepath": "a.xlsx", "sheet_name": "S", "start_row": 3, "count": 2}"#,
+            "`delete_rows` will DELETE data: a.xlsx, S, start_row=3, count=2. This may be impossible to undo",
+        );
+        check(
+            "write_range",
+            r#"{"path": "a.xlsx", "start_cell": "A1", "end_cell": "B2", "data": [[1]]}"#,
+            "`write_range` will change a.xlsx, A1:B2",
+        );
+        check(
+            "wipe_disk",
+            r#"{"disk": "sda"}"#,
+            "`wipe_disk` will DELETE data: disk=sda. This may be impossible to undo",
+        );
+        check("reset", "{}", "`reset` may delete data");
+        check("sendMail", r#"{"to": "a@b.c"}"#, "`sendMail` will change to=a@b.c");
+    }
+}

@@ -1,0 +1,80 @@
+//! `toolhub servers show`: everything that is known of one server, without connecting to it.
+
+use toolhub_core::{RawJson, RawObject};
+use toolhub_mcp::config::TransportSpec;
+
+use super::app::App;
+use super::exit::Exit;
+use super::findings;
+use super::screen::{BOLD, DIM, NAME};
+use super::server_list::{as_json, details, state_line};
+use super::servers::unknown;
+use super::table::{Cell, lines};
+
+pub(crate) async fn run(app: &App, id: &str) -> anyhow::Result<Exit> {
+    let lang = app.lang();
+    let hub = app.hub().await?;
+    let view = hub.servers().into_iter().find(|server| server.spec.id.as_str() == id);
+    let view = view.ok_or_else(|| unknown(app, hub, id))?;
+    let catalog = hub.catalog();
+    let own = || catalog.iter().filter(|entry| entry.tool.source.to_string() == id);
+    if app.screen.json {
+        let tools: Vec<RawObject> = own().map(|entry| findings::described(entry, lang)).collect();
+        let shown = as_json(hub, &view, lang)
+            .with("enabled", view.spec.enabled)
+            .with("reached_by", reached_by(&view.spec.transport))
+            .with("definitions", RawJson::of(&tools));
+        app.screen.json(&shown.into_raw());
+        return Ok(Exit::Done);
+    }
+    app.screen.line(&format!("{NAME}{id}{NAME:#}  {}", state_line(&view, lang)));
+    let facts = [
+        (lang.pick("reached by", "连接方式"), reached_by(&view.spec.transport)),
+        (lang.pick("config", "配置文件"), view.spec.origin.display().to_string()),
+    ];
+    let rows: Vec<Vec<Cell>> =
+        facts.iter().map(|(name, value)| vec![Cell::new(*name, DIM), Cell::from(value.as_str())]).collect();
+    for line in lines(&rows, "  ", app.screen.width()) {
+        app.screen.line(&line);
+    }
+    for detail in details(hub, &view, lang) {
+        app.screen.line(&format!("  {DIM}{detail}{DIM:#}"));
+    }
+    show_tools(app, own().map(AsRef::as_ref));
+    Ok(Exit::Done)
+}
+
+/// The tools in a table, with what is suspicious about them.
+pub(super) fn show_tools<'a>(app: &App, entries: impl Iterator<Item = &'a toolhub_engine::Entry>) {
+    let lang = app.lang();
+    let entries: Vec<_> = entries.collect();
+    if entries.is_empty() {
+        return;
+    }
+    app.screen.line(&format!("{BOLD}{}{BOLD:#} {DIM}({}){DIM:#}", lang.pick("tools", "工具"), entries.len()));
+    for entry in entries {
+        let about = entry.tool.definition.description();
+        let row = vec![
+            Cell::new(entry.tool.name().as_str(), NAME),
+            findings::mark(entry, lang),
+            Cell::from(about.lines().next().unwrap_or_default()),
+        ];
+        let row: Vec<Cell> = row.into_iter().filter(|cell| !cell.is_empty()).collect();
+        for line in lines(&[row], "  ", app.screen.width()) {
+            app.screen.line(&line);
+        }
+        findings::show(app, entry.findings(), "    ");
+    }
+}
+
+/// The command line or the address. Values of variables and headers may be secrets, and are not shown.
+fn reached_by(transport: &TransportSpec) -> String {
+    match transport {
+        TransportSpec::Stdio(spec) => {
+            std::iter::once(&spec.command).chain(&spec.args).cloned().collect::<Vec<_>>().join(" ")
+        }
+        TransportSpec::Http(spec) | TransportSpec::Sse(spec) => {
+            spec.url.split(['?', '#']).next().unwrap_or_default().to_owned()
+        }
+    }
+}

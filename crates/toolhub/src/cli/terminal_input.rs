@@ -1,0 +1,65 @@
+//! Lines from standard input that a cancelled reader does not consume.
+
+use std::io::BufRead as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::oneshot;
+
+/// Reads one line; `None` at the end of the input. Dropped before a line was typed at a terminal, it takes nothing: the
+/// next reader gets that line.
+pub(crate) async fn read_line() -> Option<String> {
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let _guard = CancelOnDrop(Arc::clone(&cancelled));
+    let (sender, line) = oneshot::channel();
+    // A thread of its own, which the end of the program does not wait for.
+    std::thread::spawn(move || {
+        let line = if wait_for_input(&cancelled) { read() } else { None };
+        let _ = sender.send(line);
+    });
+    line.await.ok().flatten()
+}
+
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+fn read() -> Option<String> {
+    let mut line = String::new();
+    match std::io::stdin().lock().read_line(&mut line) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(line),
+    }
+}
+
+/// Waits until a terminal has a line, or the reader went away; whether there is something to read.
+#[cfg(unix)]
+fn wait_for_input(cancelled: &AtomicBool) -> bool {
+    use std::io::IsTerminal as _;
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    let stdin = std::io::stdin();
+    // A terminal gives one line per read, so nothing waits in the buffer; a pipe has no other reader.
+    if !stdin.is_terminal() {
+        return true;
+    }
+    while !cancelled.load(Ordering::Acquire) {
+        let mut files = [PollFd::new(&stdin, PollFlags::IN)];
+        match poll(&mut files, Some(&INTERVAL)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) | Err(_) => return !cancelled.load(Ordering::Acquire),
+        }
+    }
+    false
+}
+
+#[cfg(not(unix))]
+fn wait_for_input(_: &AtomicBool) -> bool {
+    true
+}

@@ -1,0 +1,218 @@
+//! Questions and conversations at a terminal: the real program under a pseudo-terminal, typed to.
+
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use toolhub_testkit::CommandLine;
+use toolhub_testkit::model::{ModelServer, ScriptedReply};
+use toolhub_testkit::scripted::{Journal, Script};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A program on a terminal of its own.
+struct Session {
+    child: Child,
+    master: File,
+    shown: Arc<(Mutex<String>, Condvar)>,
+}
+
+impl Session {
+    fn start(cli: &CommandLine, args: &[&str]) -> Self {
+        let master =
+            rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY).unwrap();
+        rustix::pty::grantpt(&master).unwrap();
+        rustix::pty::unlockpt(&master).unwrap();
+        let name = rustix::pty::ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+        let side = || File::options().read(true).write(true).open(Path::new(&name)).unwrap();
+        let mut command: Command = cli.command(args);
+        command.env("TERM", "xterm").env("COLUMNS", "120").stdin(side()).stdout(side()).stderr(side());
+        let child = command.spawn().unwrap();
+        let master = File::from(master);
+        let shown = Arc::new((Mutex::new(String::new()), Condvar::new()));
+        let (mut reader, heard) = (master.try_clone().unwrap(), Arc::clone(&shown));
+        std::thread::spawn(move || {
+            let mut some = [0; 4096];
+            while let Ok(many) = reader.read(&mut some) {
+                if many == 0 {
+                    break;
+                }
+                heard.0.lock().unwrap().push_str(&String::from_utf8_lossy(&some[..many]));
+                heard.1.notify_all();
+            }
+        });
+        Self { child, master, shown }
+    }
+
+    /// Waits until the terminal shows a text after the place `from`; the place where the text ends.
+    fn wait_for(&self, text: &str, from: usize) -> usize {
+        let end = Instant::now() + PATIENCE;
+        let mut shown = self.shown.0.lock().unwrap();
+        loop {
+            if let Some(at) = shown.get(from..).and_then(|rest| rest.find(text)) {
+                return from + at + text.len();
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "`{text}` was not shown: {shown:?}");
+            shown = self.shown.1.wait_timeout(shown, left).unwrap().0;
+        }
+    }
+
+    fn enter(&mut self, text: &str) {
+        self.master.write_all(text.as_bytes()).unwrap();
+    }
+
+    fn interrupt(&self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    }
+
+    fn end(mut self) -> (Option<i32>, String) {
+        let code = self.child.wait().unwrap().code();
+        std::thread::sleep(Duration::from_millis(50));
+        let shown = self.shown.0.lock().unwrap().clone();
+        (code, shown)
+    }
+}
+
+fn cli() -> CommandLine {
+    let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    std::fs::write(cli.folder().join("toolhub.toml"), "[llm]\nenabled = false\n").unwrap();
+    cli
+}
+
+fn editor(journal: &Path) -> Script {
+    let tool = json!({"name": "delete_entry", "description": "Deletes an entry of a file.",
+        "annotations": {"destructiveHint": true},
+        "inputSchema": {"type": "object", "required": ["path", "entry"],
+            "properties": {"path": {"type": "string"}, "entry": {"type": "string"}}}});
+    Script::legacy().tool(tool).journal(journal)
+}
+
+const REQUEST: &str = "delete_entry path=notes.txt entry=old";
+
+#[test]
+fn confirmation_says_what_will_be_deleted_where() {
+    let mut cli = cli();
+    let journal = cli.folder().join("journal");
+    cli.server("s", &editor(&journal));
+    for (answer, calls) in [("n\n", 0), ("\n", 0), ("y\n", 1)] {
+        let mut session = Session::start(&cli, &["ask", REQUEST]);
+        session.wait_for("`delete_entry` will DELETE data: notes.txt", 0);
+        session.wait_for("Run it? [y/N/a]", 0);
+        session.enter(answer);
+        let (code, shown) = session.end();
+        assert_eq!(code, Some(if calls == 1 { 0 } else { 1 }), "{shown}");
+        assert_eq!(Journal::read(&journal).count_method("tools/call"), calls, "{shown}");
+    }
+}
+
+#[test]
+fn all_agrees_to_the_rest_of_the_request() {
+    let call = |entry: &str| {
+        ScriptedReply::text("")
+            .call("delete_entry", &format!(r#"{{"path": "notes.txt", "entry": "{entry}"}}"#))
+            .act()
+    };
+    let server = ModelServer::start([call("a"), call("b"), ScriptedReply::text("Both are gone.").act()]);
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    let settings = format!("[llm]\nurl = \"{}/v1\"\nmodel = \"scripted\"\n", server.url);
+    std::fs::write(cli.folder().join("toolhub.toml"), settings).unwrap();
+    let journal = cli.folder().join("journal");
+    cli.server("s", &editor(&journal));
+    let mut session = Session::start(&cli, &["ask", "delete entries a and b of notes.txt"]);
+    session.wait_for("Run it? [y/N/a]", 0);
+    session.enter("a\n");
+    let (code, shown) = session.end();
+    assert_eq!(code, Some(0), "{shown}");
+    assert_eq!(shown.matches("Run it?").count(), 1, "{shown}");
+    assert_eq!(Journal::read(&journal).count_method("tools/call"), 2, "{shown}");
+}
+
+#[test]
+fn an_interrupted_question_takes_no_line_of_the_conversation() {
+    let mut cli = cli();
+    let journal = cli.folder().join("journal");
+    cli.server("s", &editor(&journal));
+    let mut session = Session::start(&cli, &["chat"]);
+    let at = session.wait_for("> ", 0);
+    session.enter(&format!("{REQUEST}\r"));
+    let at = session.wait_for("Run it? [y/N/a]", at);
+    session.interrupt();
+    let at = session.wait_for("interrupted", at);
+    let at = session.wait_for("> ", at);
+    session.enter("23*47\r");
+    let at = session.wait_for("1081", at);
+    // An empty line stays.
+    let at = session.wait_for("> ", at);
+    session.enter("\r");
+    let at = session.wait_for("> ", at);
+    // The line before is in the history.
+    session.enter("\u{1b}[A\r");
+    let at = session.wait_for("1081", at);
+    session.wait_for("> ", at);
+    session.enter("\u{4}");
+    let (code, shown) = session.end();
+    assert_eq!(code, Some(0), "{shown}");
+    assert_eq!(Journal::read(&journal).count_method("tools/call"), 0, "{shown}");
+}
+
+#[test]
+fn pasted_lines_are_one_request_and_history_is_kept() {
+    let cli = cli();
+    let mut session = Session::start(&cli, &["chat"]);
+    let at = session.wait_for("> ", 0);
+    session.enter("\u{1b}[200~what is\n23*47\u{1b}[201~\r");
+    let at = session.wait_for("1081", at);
+    session.wait_for("> ", at);
+    session.enter("/quit\r");
+    assert_eq!(session.end().0, Some(0));
+    let mut session = Session::start(&cli, &["chat"]);
+    let at = session.wait_for("> ", 0);
+    // Two up: `/quit` was the last.
+    session.enter("\u{1b}[A\u{1b}[A\r");
+    session.wait_for("1081", at);
+    session.enter("/quit\r");
+    assert_eq!(session.end().0, Some(0));
+}
+
+#[test]
+fn forms_and_addresses_of_servers_are_asked_at_the_terminal() {
+    let mut cli = cli();
+    let form = json!({"method": "elicitation/create", "params": {"message": "Who are you?",
+        "requestedSchema": {"type": "object", "required": ["name"], "properties": {
+            "name": {"type": "string", "title": "Your name"}, "age": {"type": "integer"}}}}});
+    let address = json!({"method": "elicitation/create", "params": {"mode": "url", "message": "Sign in.",
+        "url": "https://example.com/login", "elicitationId": "1"}});
+    let script = Script::legacy()
+        .plain_tool("form")
+        .plain_tool("visit")
+        .on("tools/call:form", json!([{"request": form}, {"answer": true}]))
+        .on("tools/call:visit", json!([{"request": address}, {"answer": true}]));
+    cli.server("s", &script);
+    let mut session = Session::start(&cli, &["call", "form"]);
+    session.wait_for("Who are you?", 0);
+    let at = session.wait_for("Your name", 0);
+    session.enter("Ann\n");
+    session.wait_for("age (integer, optional)", at);
+    session.enter("33\n");
+    let (code, shown) = session.end();
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains(r#""name":"Ann""#) && shown.contains(r#""age":33"#), "{shown}");
+    let mut session = Session::start(&cli, &["call", "visit"]);
+    session.wait_for("https://example.com/login", 0);
+    session.wait_for("Open this address? [y/N]", 0);
+    session.enter("n\n");
+    let (_, shown) = session.end();
+    assert!(shown.contains("decline"), "{shown}");
+    // Without a terminal the error says how to answer.
+    let ran = cli.run(&["call", "form"]);
+    assert!(ran.stderr.contains("run the command at a terminal to answer"), "{ran:?}");
+}

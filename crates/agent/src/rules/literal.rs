@@ -212,7 +212,7 @@ fn url_length(text: &str) -> usize {
         }
         if is_han(c) {
             let particle = matches!(c, '的' | '里' | '上' | '中');
-            if !in_han && (before != '/' || particle) || in_han && particle {
+            if particle || !in_han && before != '/' {
                 return at;
             }
             in_han = true;

@@ -101,7 +101,8 @@ fn transfers<'a>(reading: &'a Reading<'_>) -> Vec<Transfer<'a>> {
             ["to", "into", "as", "->", "→", "to the folder", "into the folder", "to folder", "into folder"];
         let chinese = ["到", "为", "成", "至", "进", "入", "叫", "去"];
         let short = between.chars().count() <= 10 && !between.contains(['，', '。', ',', '、', '和']);
-        if !english.contains(&plain) && !(short && chinese.iter().any(|word| between.ends_with(word))) {
+        let leads = english.contains(&plain) || short && chinese.iter().any(|word| between.ends_with(word));
+        if !leads {
             continue;
         }
         let into = plain.starts_with("into")

@@ -8,9 +8,9 @@ use super::candidates::Candidates;
 use super::choose::{Choice, Chooser, Schemas};
 use super::coverage::{self, Part, Unused};
 use super::mention::Reading;
-use super::proof::{self, Claim};
+use super::proof::Claim;
 use super::split::{self, Clause};
-use super::{choose, fan, inherit, probe, problem, unserved};
+use super::{choose, fan, inherit, probe, problem, unserved, verb_class};
 use crate::plan::{Complexity, Plan, Slot, Step, StepId, Unfinished, Unproven};
 
 /// How much less may speak for a tool that the words prove than for one that they do not.
@@ -96,12 +96,13 @@ fn prefer_proven(drafts: &mut Vec<Draft>, unfinished: &mut Vec<Draft>, text: &st
             let calls = fan::out(choice, &reading);
             Claim { reading: &reading, calls: &calls }.doubts()
         };
-        if proof::is_harmless(&draft.choice) || (draft.choice.is_whole() && doubts(&draft.choice).is_empty())
+        if verb_class::is_harmless(&draft.choice)
+            || (draft.choice.is_whole() && doubts(&draft.choice).is_empty())
         {
             return None;
         }
         let near = |rival: &&Choice| {
-            rival.is_whole() && !proof::is_harmless(rival) && rival.score + LESS >= draft.choice.score
+            rival.is_whole() && !verb_class::is_harmless(rival) && rival.score + LESS >= draft.choice.score
         };
         let mut others = draft.choice.rivals.iter().filter(near).filter(|rival| doubts(rival).is_empty());
         let rival = others.next()?;
@@ -238,7 +239,7 @@ fn add(plan: &mut Plan, draft: &Draft, text: &str, today: Date) {
     let before = plan.steps.last().map(|step| step.id.clone());
     let calls: Vec<Choice> = draft.calls(text, today).into_iter().map(|(_, call)| call).collect();
     let reading = Reading::of(said, today);
-    let harmless = proof::is_harmless(&draft.choice);
+    let harmless = verb_class::is_harmless(&draft.choice);
     let doubts = match harmless {
         true => Vec::new(),
         false => Claim { reading: &reading, calls: &calls }.doubts(),

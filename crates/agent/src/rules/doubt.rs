@@ -1,0 +1,45 @@
+//! Why a step that changes something is not proven, in words.
+
+use toolhub_core::lang::Text;
+
+/// Words that are shown.
+const SHOWN: usize = 8;
+
+/// Why a step is not proven.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// No verb of the request is of the class of the tool's.
+    Verb,
+    /// Words that the step does not use.
+    Unused(Vec<String>),
+    /// An argument that was taken because nothing else was left, or for which another value fits as well.
+    Guessed(String),
+    /// Another tool that the same words prove.
+    Rival(String),
+}
+
+impl Doubt {
+    pub(super) fn text(&self, tool: &str) -> Text {
+        match self {
+            Self::Verb => Text::new(
+                format!("the request has no verb for what `{tool}` does"),
+                format!("请求中没有与 `{tool}` 的操作相符的动词"),
+            ),
+            Self::Unused(words) => {
+                let shown: Vec<String> = words.iter().take(SHOWN).map(|word| format!("`{word}`")).collect();
+                Text::new(
+                    format!("not understood: {}", shown.join(", ")),
+                    format!("没有看懂：{}", shown.join("、")),
+                )
+            }
+            Self::Guessed(parameter) => Text::new(
+                format!("the value of `{parameter}` is a guess: say it as `{parameter} = …`"),
+                format!("`{parameter}` 的值是猜测的：请写成 `{parameter} = …`"),
+            ),
+            Self::Rival(other) => Text::new(
+                format!("`{other}` fits as well: name the tool that is meant"),
+                format!("`{other}` 同样适合：请写出要用的工具名"),
+            ),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Classes of verbs: which verbs of a request prove which verbs of a tool.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::LazyLock;
+
+use super::choose::Choice;
+use super::labels;
+use super::mention::Reading;
+use super::parameter::words;
+use super::token::{Kind, Token};
+
+const CLASSES: &str = include_str!("../../data/verb_classes.tsv");
+
+/// Verbs of requests and of tools.
+pub(super) struct Classes {
+    /// By a word of a tool's name.
+    pub(super) tools: HashMap<&'static str, BTreeSet<&'static str>>,
+    /// By an English verb; words joined by blanks.
+    pub(super) english: HashMap<String, BTreeSet<&'static str>>,
+    pub(super) chinese: HashMap<&'static str, BTreeSet<&'static str>>,
+    /// The longest English and Chinese verb, in words and in characters.
+    pub(super) longest: (usize, usize),
+}
+
+pub(super) static VERBS: LazyLock<Classes> = LazyLock::new(|| {
+    let (mut tools, mut english, mut chinese) = (HashMap::new(), HashMap::new(), HashMap::new());
+    for row in CLASSES.lines().filter(|line| !line.starts_with('#')) {
+        let mut columns = row.split('\t');
+        let mut next = || columns.next().unwrap_or_default().split_whitespace();
+        let Some(class) = next().next() else { continue };
+        let add = |set: &mut BTreeSet<&'static str>| {
+            set.insert(class);
+        };
+        next().for_each(|word| add(tools.entry(word).or_default()));
+        next().for_each(|word| add(english.entry(word.replace('_', " ")).or_default()));
+        next().for_each(|word| add(chinese.entry(word).or_default()));
+    }
+    let words = english.keys().map(|verb: &String| verb.split(' ').count()).max().unwrap_or(1);
+    let characters = chinese.keys().map(|verb: &&str| verb.chars().count()).max().unwrap_or(1);
+    Classes { tools, english, chinese, longest: (words, characters) }
+});
+
+/// Whether a tool leaves everything as it is: by its hint, else by its verb.
+pub(super) fn is_harmless(choice: &Choice) -> bool {
+    if let Some(read_only) = choice.tool.hints().read_only {
+        return read_only;
+    }
+    const READING: [&str; 32] = [
+        "read",
+        "get",
+        "list",
+        "search",
+        "find",
+        "show",
+        "describe",
+        "validate",
+        "fetch",
+        "query",
+        "count",
+        "check",
+        "calculate",
+        "compute",
+        "convert",
+        "status",
+        "log",
+        "diff",
+        "view",
+        "look",
+        "lookup",
+        "preview",
+        "inspect",
+        "explain",
+        "summarize",
+        "analyze",
+        "compare",
+        "translate",
+        "evaluate",
+        "verify",
+        "test",
+        "echo",
+    ];
+    let name = words(choice.tool.name().as_str());
+    // `git_log`: what stands first may be whose tool it is.
+    let verb = name
+        .iter()
+        .take(2)
+        .find(|word| READING.contains(&word.as_str()) || VERBS.tools.contains_key(word.as_str()));
+    verb.is_some_and(|verb| READING.contains(&verb.as_str()))
+}
+
+/// The classes of the verb in a tool's name.
+pub(super) fn classes_of(choice: &Choice) -> Verb {
+    let name = words(choice.tool.name().as_str());
+    let known = name.iter().take(3).find(|word| VERBS.tools.contains_key(word.as_str()));
+    match known {
+        Some(word) => {
+            let mut classes = VERBS.tools[word.as_str()].clone();
+            classes.extend(described(choice, word));
+            Verb { classes, word: word.clone() }
+        }
+        None => Verb { classes: BTreeSet::new(), word: name.first().cloned().unwrap_or_default() },
+    }
+}
+
+/// `Moves or renames a file`: the classes of the verb that a description names beside that of the name.
+fn described(choice: &Choice, verb: &str) -> BTreeSet<&'static str> {
+    let head = choice.tool.definition.description().trim_start().to_lowercase();
+    let mut words = head.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let plain = |word: Option<&str>| word.map(labels::stem).unwrap_or_default();
+    let (first, joint, second) = (plain(words.next()), words.next(), plain(words.next()));
+    match joint {
+        Some("or") if first == labels::stem(verb) => {
+            VERBS.tools.get(second.as_str()).cloned().unwrap_or_default()
+        }
+        _ => BTreeSet::new(),
+    }
+}
+
+pub(super) struct Verb {
+    pub(super) classes: BTreeSet<&'static str>,
+    pub(super) word: String,
+}
+
+impl Verb {
+    fn is_english(&self, verb: &str) -> bool {
+        verb == self.word
+            || VERBS.english.get(verb).is_some_and(|classes| !classes.is_disjoint(&self.classes))
+    }
+
+    fn is_chinese(&self, verb: &str) -> bool {
+        VERBS.chinese.get(verb).is_some_and(|classes| !classes.is_disjoint(&self.classes))
+    }
+}
+
+/// Where verbs of the tool's class stand in a request, outside of what is taken.
+pub(super) fn verbs(reading: &Reading<'_>, tool: &Verb, taken: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    let free = |token: &Token<'_>| !taken.iter().any(|(from, to)| *from < token.end && token.start < *to);
+    let tokens = &reading.tokens;
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let (longest, kind) = match token.kind {
+            Kind::Word => (VERBS.longest.0, Kind::Word),
+            Kind::Han => (VERBS.longest.1, Kind::Han),
+            _ => {
+                at += 1;
+                continue;
+            }
+        };
+        let run =
+            tokens[at..].iter().take(longest).take_while(|token| token.kind == kind && free(token)).count();
+        // The longest verb that stands here, of whatever class.
+        let known = (1..=run).rev().find_map(|length| {
+            let text = reading.text.get(token.start..tokens[at + length - 1].end)?.to_lowercase();
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let (known, fits) = match kind {
+                Kind::Word => {
+                    (VERBS.english.contains_key(&text) || text == tool.word, tool.is_english(&text))
+                }
+                _ => (VERBS.chinese.contains_key(text.as_str()), tool.is_chinese(&text)),
+            };
+            known.then_some((length, fits))
+        });
+        match known {
+            Some((length, fits)) => {
+                if fits {
+                    found.push((token.start, tokens[at + length - 1].end));
+                }
+                at += length;
+            }
+            None => at += 1,
+        }
+    }
+    if found.is_empty() && tool.classes.contains("unmerge") {
+        found.extend(apart(reading));
+    }
+    found
+}
+
+/// 取消 C2 到 C5 的合并, `undo the merge of …`: a verb whose parts stand apart.
+fn apart(reading: &Reading<'_>) -> Vec<(usize, usize)> {
+    let lower = reading.text.to_lowercase();
+    let pairs =
+        [("取消", "合并"), ("解除", "合并"), ("撤销", "合并"), ("undo", "merge"), ("remove", "merge")];
+    pairs
+        .iter()
+        .find_map(|(first, second)| {
+            let at = lower.find(first)?;
+            let next = lower.get(at + first.len()..)?.find(second)? + at + first.len();
+            Some(vec![(at, at + first.len()), (next, next + second.len())])
+        })
+        .unwrap_or_default()
+}

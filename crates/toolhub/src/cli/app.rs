@@ -112,9 +112,13 @@ impl App {
         self.hub
             .get_or_try_init(|| async {
                 let mut builder = Hub::builder().places(self.places()?).one_shot();
-                if self.lists.load(Ordering::Relaxed) {
-                    builder = builder.handler(Arc::new(Tidings::default()));
-                }
+                builder = match self.lists.load(Ordering::Relaxed) {
+                    true => builder.handler(Arc::new(Tidings::default())),
+                    false => {
+                        let handler = TerminalHandler::new(Arc::clone(&self.screen), Arc::clone(&self.live));
+                        builder.handler(Arc::new(handler))
+                    }
+                };
                 if self.global.trace || self.global.verbose > 0 {
                     builder =
                         builder.listen(Arc::new(Trace::new(Arc::clone(&self.screen), self.global.trace)));
@@ -122,8 +126,7 @@ impl App {
                     builder = builder.listen(Arc::new(Status::new(Arc::clone(&self.screen))));
                     builder = builder.listen(Arc::<Live>::clone(&self.live));
                 }
-                let handler = TerminalHandler::new(Arc::clone(&self.screen), Arc::clone(&self.live));
-                let hub = builder.handler(Arc::new(handler)).build().await?;
+                let hub = builder.build().await?;
                 for note in hub.notes() {
                     self.screen.warn(&note.say(self.lang()));
                 }

@@ -226,7 +226,7 @@ fn what_cannot_be_written_down_is_not_run() {
     let ran = limited(&["call", "send_mail"]);
     let told = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert_eq!(ran.status.code(), Some(1), "{told}");
-    assert!(told.contains("not run: it may change something"), "{told}");
+    assert!(told.contains("not executed: the call log is unavailable"), "{told}");
     let sent = Journal::read(&journal)
         .messages()
         .into_iter()
@@ -251,7 +251,7 @@ fn without_a_data_folder_what_may_change_something_is_not_run() {
     assert_eq!(cli.run(&["call", "look"]).code, Some(0));
     let refused = cli.run(&["call", "send_mail"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("not run: it may change something"), "{refused:?}");
+    assert!(refused.stderr.contains("not executed: the call log is unavailable"), "{refused:?}");
     std::fs::write(cli.folder().join("toolhub.toml"), "[store]\nrequired = false\n").unwrap();
     assert_eq!(cli.run(&["call", "send_mail"]).code, Some(0));
 }

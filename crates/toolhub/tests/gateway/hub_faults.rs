@@ -164,7 +164,7 @@ async fn on_a_full_disk_what_must_be_recorded_is_not_run() {
         assert_eq!(told(&client, "look").await, ("seen".to_owned(), false));
         assert_eq!(client.tools().await.iter().filter(|tool| *tool == "look").count(), 1);
         let (text, failed) = told(&client, "send_mail").await;
-        assert!(failed && text.contains("not run: it may change something"), "{text}");
+        assert!(failed && text.contains("not executed: the call log is unavailable"), "{text}");
     }
     let sent = |journal: &Path| {
         let seen = Journal::read(journal);

@@ -248,13 +248,18 @@ pub trait CallLog: Send + Sync {
     /// Writes what came of a call that was begun, and waits until that outlives a crash.
     fn finish(&self, end: CallEnd) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Writes a whole call some time soon, without making anybody wait; one that was begun has its end by that. Under
-    /// a flood of calls the statistics count all, and details may be left out.
+    /// Writes a finished call; one that was begun has its end by that. Returns once the call survives the end of the
+    /// process, where the log has a journal for that.
     fn note(&self, start: CallStart, end: CallEnd);
 
-    /// Whether the details of one more call would be kept just now.
-    fn has_room(&self) -> bool {
+    /// Whether the details of a call that changed nothing and succeeded are stored; if not, it is only counted.
+    fn wants_details(&self) -> bool {
         true
+    }
+
+    /// Waits while the log is behind by too much; `None` if it is not. Asked before a call runs.
+    fn wait_for_room(&self) -> Option<BoxFuture<'_, ()>> {
+        None
     }
 
     /// Counts what was tried in a call that began at that time and whose details are left out.

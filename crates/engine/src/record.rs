@@ -65,9 +65,16 @@ impl<'a> Record<'a> {
         self.route?.candidates.first()?.mended.as_ref()
     }
 
-    /// Writes that the call begins, where it may change something, and waits until that is safe.
+    /// Writes that the call begins, where it may change something, and waits until that is safe. Waits while the call
+    /// log is behind by too much.
     pub(crate) async fn begin(&mut self) -> Result<(), ToolError> {
-        let Some(log) = self.log.filter(|_| self.may_change) else { return Ok(()) };
+        let Some(log) = self.log else { return Ok(()) };
+        if let Some(room) = log.wait_for_room() {
+            room.await;
+        }
+        if !self.may_change {
+            return Ok(());
+        }
         match log.begin(self.start()).await {
             Ok(()) => {
                 self.begun = true;
@@ -109,9 +116,9 @@ impl<'a> Record<'a> {
     /// Notes a call where that was not done yet; returns what its output can be found by.
     fn noted(&mut self, log: &dyn CallLog, ran: &Ran, took: Duration) -> Option<RecordId> {
         if !self.begun {
-            // Of a flood of calls that succeeded, those there is no room for are counted: nothing is made ready for what
-            // would be thrown away. What failed, or was handed on in part, is told of as long as that is possible.
-            if !self.may_change && ran.result.is_ok() && ran.merged.is_none() && !log.has_room() {
+            // Where a sample is stored, the other calls that succeeded are only counted. A call that failed, or whose
+            // output was shortened, is stored in any case.
+            if !self.may_change && ran.result.is_ok() && ran.merged.is_none() && !log.wants_details() {
                 log.count(&ran.attempts, self.at);
                 return None;
             }

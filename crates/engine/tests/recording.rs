@@ -71,7 +71,7 @@ impl CallLog for Log {
         self.starts.lock().unwrap().push(start);
     }
 
-    fn has_room(&self) -> bool {
+    fn wants_details(&self) -> bool {
         self.room
     }
 

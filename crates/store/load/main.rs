@@ -38,5 +38,5 @@ async fn store(place: &str, options: StoreOptions) -> Arc<dyn HubStore> {
         Ok(url) => StorePlace::Postgres(url),
         Err(_) => StorePlace::Folder(PathBuf::from(place)),
     };
-    open(&place, options).await.unwrap()
+    open(&place, options, None).await.unwrap()
 }

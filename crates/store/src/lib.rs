@@ -1,7 +1,9 @@
 //! What must outlive a run, behind core's ports: SQLite in the user's data folder, or PostgreSQL by URL.
 
+mod blocks;
 mod counted;
 mod error;
+mod journal;
 mod options;
 mod owner;
 mod place;
@@ -9,12 +11,13 @@ mod postgres;
 pub mod private;
 mod query;
 mod queue;
+mod recorder;
 mod rows;
 mod sqlite;
 mod write;
 
 pub use error::OpenError;
-pub use options::{Durability, Retention, StoreOptions};
+pub use options::{Detail, Durability, Retention, StoreOptions};
 pub use place::{PgUrl, StorePlace, open};
 pub use postgres::PgStore;
 pub use sqlite::SqliteStore;

@@ -7,8 +7,20 @@ use std::time::Duration;
 pub struct StoreOptions {
     /// What an acknowledged write outlives, in SQLite. A PostgreSQL server has a setting of its own for that.
     pub durability: Durability,
+    /// Which calls are stored with their details.
+    pub detail: Detail,
     /// How long things are kept.
     pub retention: Retention,
+}
+
+/// Which calls are stored with their details: arguments, attempts and outputs. The statistics count every call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Detail {
+    /// Every call. Callers wait when the database cannot keep up.
+    #[default]
+    All,
+    /// Every call that may change something or fails, and up to 2,000 others a second.
+    Sample,
 }
 
 /// What an acknowledged write outlives.
@@ -30,6 +42,8 @@ pub struct Retention {
     pub results: Duration,
     /// All full results together, in bytes; the oldest go first.
     pub result_bytes: u64,
+    /// Calls and results together, in bytes; the oldest results go first, then the oldest calls.
+    pub max_bytes: u64,
     /// How often what is too old is looked for, by whichever hub comes to it.
     pub every: Duration,
 }
@@ -38,6 +52,6 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { calls: 90 * DAY, results: 30 * DAY, result_bytes: 1 << 30, every: Duration::from_secs(3600) }
+        Self { calls: 90 * DAY, results: 30 * DAY, result_bytes: 1 << 30, max_bytes: 4 << 30, every: Duration::from_secs(3600) }
     }
 }

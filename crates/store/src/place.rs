@@ -1,7 +1,7 @@
 //! Where a store is: a folder, or a PostgreSQL server by URL, whose password is never shown.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -24,11 +24,16 @@ pub enum StorePlace {
     Postgres(PgUrl),
 }
 
-/// Opens the store at `place`. PostgreSQL is connected to, for ten seconds at most.
-pub async fn open(place: &StorePlace, options: StoreOptions) -> Result<Arc<dyn HubStore>, OpenError> {
+/// Opens the store at `place`. PostgreSQL is connected to, for ten seconds at most; calls on their way there are kept in
+/// journals under `data`, if it is given, and survive the end of the process.
+pub async fn open(
+    place: &StorePlace,
+    options: StoreOptions,
+    data: Option<&Path>,
+) -> Result<Arc<dyn HubStore>, OpenError> {
     Ok(match place {
         StorePlace::Folder(folder) => Arc::new(SqliteStore::open_with(folder, options)?),
-        StorePlace::Postgres(url) => Arc::new(PgStore::connect(url, options).await?),
+        StorePlace::Postgres(url) => Arc::new(PgStore::connect(url, options, data).await?),
     })
 }
 

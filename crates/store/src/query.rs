@@ -2,10 +2,10 @@
 
 use toolhub_core::approval::Approval;
 use toolhub_core::conversation::{ConversationSummary, Role, Turn, TurnQuery};
-use toolhub_core::memory::{CallQuery, stored_arguments};
-use toolhub_core::{RawJson, Source, ToolName};
+use toolhub_core::memory::CallQuery;
+use toolhub_core::{Source, ToolName};
 
-use crate::rows::{COLUMNS, Columns, arguments_hash, from_micros, json, micros, place};
+use crate::rows::{COLUMNS, Columns, from_micros, json, micros, place, stored_hash};
 
 /// Whose SQL is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +80,25 @@ impl Conditions {
         }
     }
 
+    /// Adds a condition without values.
+    pub(crate) fn push(&mut self, condition: String) {
+        self.conditions.push(condition);
+    }
+
+    /// `column` contains a text, or is `NULL` and might contain any.
+    pub(crate) fn may_hold(&mut self, column: &str, text: String) {
+        let place = self.place(Value::Text(text));
+        let condition = self.dialect.holds(column, &place);
+        self.conditions.push(format!("({column} IS NULL OR {condition})"));
+    }
+
+    /// The row comes behind the row with these values, in descending order of the columns.
+    pub(crate) fn behind(&mut self, columns: [&str; 2], values: [Value; 2]) {
+        let places = values.map(|value| self.place(value));
+        let (columns, places) = (columns.join(", "), places.join(", "));
+        self.conditions.push(format!("({columns}) < ({places})"));
+    }
+
     /// The clause that holds them all, and the values.
     pub(crate) fn finish(self) -> (String, Vec<Value>) {
         let clause = match self.conditions.as_slice() {
@@ -114,12 +133,7 @@ pub(crate) fn calls(dialect: Dialect, query: &CallQuery, dead: &[i64]) -> (Strin
     wanted.compare("tool", "=", text(&query.tool));
     wanted.compare("conversation", "=", text(&query.conversation));
     wanted.compare(&status, "=", query.status.map(|status| Value::Text(status.name().to_owned())));
-    // Long arguments are kept in part; those that are looked for are cut in the same way.
-    let stored = |arguments: &str| match RawJson::parse(arguments) {
-        Ok(arguments) => arguments_hash(stored_arguments(&arguments).get()),
-        Err(_) => arguments_hash(arguments),
-    };
-    let hash = query.arguments.as_deref().map(stored);
+    let hash = query.arguments.as_deref().map(stored_hash);
     wanted.compare("arguments_hash", "=", hash.map(Value::Int));
     wanted.compare("began", ">=", query.since.map(|since| Value::Int(micros(since))));
     wanted.compare("record", ">", record(&query.after));

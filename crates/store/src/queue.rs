@@ -2,38 +2,27 @@
 //! group; what nobody waits for at leisure. How it is written is each database's own way.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
-use toolhub_core::lane::PerLane;
+use toolhub_core::BoxFuture;
+use toolhub_core::memory::{CallEnd, CallStart};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::StoreError;
 
-use crate::counted::Counted;
-use crate::write::{Note, Write};
+use crate::recorder::{Recorded, Recorder};
+use crate::write::Write;
 
 /// Writes that may wait; who comes later waits for room.
 const WRITES: usize = 1_024;
 /// Writes that are done in one group.
 const GROUP: usize = 256;
-/// Notes that may wait; what comes later is counted, and its details are left out.
-const NOTES: usize = 1_024;
-/// What the notes that wait may hold in memory.
-const NOTE_BYTES: usize = 16 << 20;
-/// Notes that are written in one group while nobody waits for it.
-const NOTES_AT_LEISURE: usize = 128;
-/// Notes that are written along with what somebody waits for.
-const NOTES_ALONG: usize = 32;
-/// How long notes are gathered before they are written.
-const GATHER: Duration = Duration::from_millis(20);
-/// After a group of notes, so many times as long as it took belongs to others: under a flood of calls the processor
-/// is theirs, and the details of some are left out.
-const REST: u32 = 9;
-/// The same while details are being left out anyway: what is kept then is a sample, and a smaller one is as good.
-const REST_IN_A_FLOOD: u32 = 29;
+/// How long finished calls are gathered before they are written.
+const GATHER: Duration = Duration::from_millis(50);
+/// How long after a failure finished calls are written again.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// A write with somebody who waits for it.
 #[derive(Debug)]
@@ -48,9 +37,7 @@ pub(crate) struct Urgent {
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     pub(crate) urgent: Vec<Urgent>,
-    pub(crate) notes: Vec<Note>,
-    /// Calls whose details were left out.
-    pub(crate) counted: Counted,
+    pub(crate) recorded: Recorded,
 }
 
 /// What the writer should do.
@@ -67,16 +54,9 @@ pub(crate) enum Next {
 #[derive(Debug, Default)]
 struct State {
     urgent: VecDeque<Urgent>,
-    notes: VecDeque<Note>,
-    note_bytes: usize,
-    counted: Counted,
-    /// When notes may be written; `None` while there are none.
+    /// When finished calls are written; `None` while there are none.
     due: Option<Instant>,
-    /// Until then the processor is left to others.
-    rest: Option<Instant>,
-    /// Details were left out before the last group was taken.
-    flooded: bool,
-    /// Notes were taken and are not yet written.
+    /// Finished calls were taken out and are not yet written.
     writing: bool,
     closed: bool,
 }
@@ -103,23 +83,12 @@ impl Bell {
     }
 }
 
-/// Calls of one lane whose details were left out before anything was made ready.
-#[derive(Debug, Default)]
-struct Passed {
-    calls: u64,
-    counted: Counted,
-}
-
 /// What waits to be written.
 #[derive(Debug)]
 pub(crate) struct Queue {
     state: Mutex<State>,
     room: Arc<Semaphore>,
-    /// No more notes fit; whoever sees this need not make one ready.
-    full: AtomicBool,
-    /// Not yet with the rest.
-    passed: PerLane<Mutex<Passed>>,
-    lost: AtomicU64,
+    recorder: Recorder,
     pub(crate) bell: Bell,
 }
 
@@ -129,10 +98,8 @@ pub(crate) fn closed() -> StoreError {
 }
 
 impl Queue {
-    pub(crate) fn new(bell: Bell) -> Self {
-        let room = Arc::new(Semaphore::new(WRITES));
-        let (full, lost) = (AtomicBool::new(false), AtomicU64::new(0));
-        Self { state: Mutex::default(), room, full, passed: PerLane::default(), lost, bell }
+    pub(crate) fn new(bell: Bell, recorder: Recorder) -> Self {
+        Self { state: Mutex::default(), room: Arc::new(Semaphore::new(WRITES)), recorder, bell }
     }
 
     /// Hands over a write and waits until it is done. The writer answers in time, or says why it cannot.
@@ -150,66 +117,46 @@ impl Queue {
         answer.await.map_err(|_| closed())?
     }
 
-    /// Hands over a call that nobody waits for.
-    pub(crate) fn note(&self, note: Note) {
-        let bytes = note.bytes();
-        let note = note.apart();
-        let mut state = self.state();
-        let first = state.due.is_none();
-        if state.notes.len() < NOTES && state.note_bytes + bytes <= NOTE_BYTES && !state.closed {
-            state.note_bytes += bytes;
-            state.notes.push_back(note);
-            if state.notes.len() == NOTES {
-                self.full.store(true, Ordering::Relaxed);
-            }
-        } else {
-            state.counted.count(&note.end.attempts, note.start.at);
-            self.lost.fetch_add(1, Ordering::Relaxed);
-        }
-        if first {
-            self.begin_gathering(state);
-        }
+    /// Records a finished call. It survives the end of the process from now on, if the store has a journal.
+    pub(crate) fn record(&self, start: &CallStart, end: &CallEnd) {
+        self.gather_if(self.recorder.add(start, end));
     }
 
-    /// Whether one more note would be kept, as far as can be told in passing.
-    pub(crate) fn has_room(&self) -> bool {
-        !self.full.load(Ordering::Relaxed)
+    /// Whether the details of a call that changed nothing and succeeded are stored.
+    pub(crate) fn wants_details(&self) -> bool {
+        self.recorder.wants_details()
+    }
+
+    /// Waits while the database is behind by too much; `None` if it is not.
+    pub(crate) fn wait_for_room(&self) -> Option<BoxFuture<'_, ()>> {
+        self.recorder.wait_for_room()
     }
 
     /// Counts a call whose details are left out.
     pub(crate) fn count(&self, attempts: &[AttemptRecord], at: SystemTime) {
-        let first = {
-            let mut passed = lock(self.passed.here());
-            let first = passed.calls == 0;
-            passed.calls += 1;
-            passed.counted.count_tried(attempts, at);
-            first
-        };
-        // Whoever writes takes all that was counted so; only the first has to see to it that somebody will.
-        if first {
-            let state = self.state();
-            if state.due.is_none() {
-                self.begin_gathering(state);
-            }
+        self.gather_if(self.recorder.count(attempts, at));
+    }
+
+    /// Counts a call whose details the database does not take.
+    pub(crate) fn count_lost(&self, start: &CallStart, end: &CallEnd) {
+        self.gather_if(self.recorder.count_lost(start, end));
+    }
+
+    /// Lets the writer know that calls are gathered, if `first` says that it may not know yet.
+    fn gather_if(&self, first: bool) {
+        if !first {
+            return;
+        }
+        let mut state = self.state();
+        // An earlier moment is kept: it may be that of a retry.
+        if state.due.is_none() {
+            state.due = Some(Instant::now() + GATHER);
+            drop(state);
+            self.bell.ring();
         }
     }
 
-    /// Takes over what was counted in passing.
-    fn gather_passed(&self, state: &mut State) {
-        for passed in self.passed.all() {
-            let Passed { calls, counted } = std::mem::take(&mut *lock(passed));
-            self.lost.fetch_add(calls, Ordering::Relaxed);
-            state.counted.add(counted);
-        }
-    }
-
-    fn begin_gathering(&self, mut state: MutexGuard<'_, State>) {
-        state.due = Some(Instant::now() + GATHER);
-        drop(state);
-        self.bell.ring();
-    }
-
-    /// Waits until the notes that were handed over are written, where there are any.
+    /// Waits until the calls that were recorded are written, where there are any.
     pub(crate) async fn settle(&self) -> Result<(), StoreError> {
         let nothing = {
             let state = self.state();
@@ -228,13 +175,13 @@ impl Queue {
 
     /// How many calls' details were left out.
     pub(crate) fn lost(&self) -> u64 {
-        let passed: u64 = self.passed.all().map(|passed| lock(passed).calls).sum();
-        self.lost.load(Ordering::Relaxed) + passed
+        self.recorder.left_out()
     }
 
     /// No more is taken in; what is there is still written.
     pub(crate) fn close(&self) {
         self.state().closed = true;
+        self.recorder.close();
         self.room.close();
         self.bell.ring();
     }
@@ -246,48 +193,62 @@ impl Queue {
 
     /// What the writer should do now.
     pub(crate) fn next(&self, now: Instant) -> Next {
-        let mut state = self.state();
-        let settle = state.urgent.iter().take(GROUP).any(|one| matches!(one.write, Write::Settle));
-        let due = state.due.map(|due| due.max(state.rest.unwrap_or(due)));
-        let is_due = due.is_some_and(|due| due <= now);
-        let notes = match (state.urgent.is_empty(), settle || state.closed) {
-            (_, true) => usize::MAX,
-            (false, false) if is_due => NOTES_ALONG,
-            (true, false) if is_due => NOTES_AT_LEISURE,
-            _ => 0,
+        let all = {
+            let mut state = self.state();
+            let settle = state.urgent.iter().take(GROUP).any(|one| matches!(one.write, Write::Settle));
+            let all = settle || state.closed;
+            if !all && state.due.is_none_or(|due| due > now) {
+                return match state.urgent.is_empty() {
+                    true => Next::Wait(state.due),
+                    false => Next::Write(Group { urgent: state.take(), ..Group::default() }),
+                };
+            }
+            // Before the workers are sealed: a call that is added to a sealed worker makes it due again.
+            (state.due, state.writing) = (None, true);
+            all
         };
-        if state.urgent.is_empty() && notes == 0 {
-            return Next::Wait(due);
+        self.recorder.seal();
+        let recorded = self.recorder.take(all);
+        let mut state = self.state();
+        if self.recorder.has_sealed() {
+            state.due.get_or_insert(now);
         }
-        if state.urgent.is_empty() && state.due.is_none() {
-            return Next::End;
+        state.writing = !recorded.is_empty();
+        let group = Group { urgent: state.take(), recorded };
+        match group.urgent.is_empty() && group.recorded.is_empty() {
+            false => Next::Write(group),
+            true if state.closed => Next::End,
+            true => Next::Wait(state.due),
         }
-        if notes > 0 {
-            self.gather_passed(&mut state);
-        }
-        let group = state.take(notes);
-        self.full.store(state.notes.len() >= NOTES, Ordering::Relaxed);
-        Next::Write(group)
     }
 
-    /// Says that a group with notes was written, and for how long the processor was used for it.
-    pub(crate) fn wrote_notes(&self, now: Instant, took: Duration) {
-        let mut state = self.state();
-        state.writing = false;
-        state.rest = Some(now + took * if state.flooded { REST_IN_A_FLOOD } else { REST });
+    /// The database has what was recorded.
+    pub(crate) fn written(&self, recorded: &Recorded) {
+        self.recorder.written(recorded);
+        self.state().writing = false;
     }
 
-    /// Takes calls back in that could not be written: their details are lost, but they will be counted.
-    pub(crate) fn only_count(&self, notes: &[Note], counted: Counted) {
+    /// Takes back what the database did not take now, to be written later. A store that is being closed tries no more.
+    pub(crate) fn put_back(&self, recorded: Recorded) {
+        self.recorder.put_back(recorded);
         let mut state = self.state();
         state.writing = false;
-        for note in notes {
-            state.counted.count(&note.end.attempts, note.start.at);
+        if state.closed {
+            self.recorder.leave();
+            self.recorder.take(true);
+        } else {
+            state.due = Some(Instant::now() + RETRY);
         }
-        state.counted.add(counted);
-        self.lost.fetch_add(notes.len() as u64, Ordering::Relaxed);
-        // Not at once: what failed now would fail again. A store that is being closed tries no more.
-        state.due = if state.closed { None } else { Some(Instant::now() + RETRY) };
+    }
+
+    /// Takes back what the database will never take: its details are lost, but it will be counted.
+    pub(crate) fn only_count(&self, recorded: Recorded) {
+        self.recorder.only_count(recorded);
+        let mut state = self.state();
+        state.writing = false;
+        if !state.closed {
+            state.due = Some(Instant::now() + RETRY);
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -300,24 +261,10 @@ fn lock<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {
     guarded.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How long after a failure statistics are written again.
-const RETRY: Duration = Duration::from_secs(1);
-
 impl State {
-    fn take(&mut self, notes: usize) -> Group {
-        let urgent = self.urgent.drain(..self.urgent.len().min(GROUP)).collect();
-        if notes == 0 {
-            return Group { urgent, ..Group::default() };
-        }
-        let notes: Vec<Note> = self.notes.drain(..self.notes.len().min(notes)).collect();
-        self.note_bytes -= notes.iter().map(Note::bytes).sum::<usize>();
-        if self.notes.is_empty() {
-            self.due = None;
-        }
-        let group = Group { urgent, notes, counted: std::mem::take(&mut self.counted) };
-        self.flooded = !group.counted.is_empty();
-        self.writing = group.has_notes();
-        group
+    fn take(&mut self) -> Vec<Urgent> {
+        let count = self.urgent.len().min(GROUP);
+        self.urgent.drain(..count).collect()
     }
 }
 
@@ -330,11 +277,6 @@ impl Group {
     /// Whether somebody in it counts on all that was handed over before being in the database.
     pub(crate) fn looks_back(&self) -> bool {
         self.urgent.iter().any(|one| matches!(one.write, Write::Settle | Write::Finish(_)))
-    }
-
-    /// Whether there is anything that nobody waits for.
-    pub(crate) fn has_notes(&self) -> bool {
-        !self.notes.is_empty() || !self.counted.is_empty()
     }
 }
 

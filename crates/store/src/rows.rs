@@ -5,7 +5,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sha2::{Digest as _, Sha256};
 use toolhub_core::json::canonical;
 use toolhub_core::lang::Text;
-use toolhub_core::memory::{AttemptNote, AttemptStatus, CallEnd, CallRecord, CallStart, RecordId, Status};
+use toolhub_core::memory::{
+    AttemptNote, AttemptStatus, CallEnd, CallRecord, CallStart, RecordId, Status, stored_arguments,
+};
 use toolhub_core::{CallId, RawJson, Source, ToolName};
 
 /// The columns that [`call_of`] reads, in its order; `status` stands for an expression, see `query`.
@@ -209,6 +211,14 @@ pub(crate) fn arguments_hash(arguments: &str) -> i64 {
     let canonical = canonical(arguments);
     let digest = Sha256::digest(canonical.as_deref().unwrap_or(arguments).as_bytes());
     digest.iter().take(8).fold(0, |hash, byte| (hash << 8) | i64::from(*byte))
+}
+
+/// The hash of arguments that are looked for. Long arguments are stored in part; these are cut in the same way.
+pub(crate) fn stored_hash(arguments: &str) -> i64 {
+    match RawJson::parse(arguments) {
+        Ok(arguments) => arguments_hash(stored_arguments(&arguments).get()),
+        Err(_) => arguments_hash(arguments),
+    }
 }
 
 /// The arguments as people read them, where they were given with escapes: `"\u4e2d"` is found by `中`.

@@ -23,29 +23,9 @@ pub(crate) enum Write {
     Settle,
 }
 
-/// A whole call that nobody waits for.
+/// A finished call.
 #[derive(Debug)]
 pub(crate) struct Note {
     pub(crate) start: CallStart,
     pub(crate) end: CallEnd,
-}
-
-/// An output that is longer is not copied while it waits: it is most of what it came in.
-const LONG: usize = 4 << 10;
-
-impl Note {
-    /// The same without what its parts came in: messages lie side by side, and one would keep the room of many.
-    pub(crate) fn apart(mut self) -> Self {
-        self.start.arguments = self.start.arguments.apart();
-        if let Some(output) = self.end.output.as_mut().filter(|output| output.get().len() <= LONG) {
-            *output = output.apart();
-        }
-        self
-    }
-
-    /// About how much memory it holds.
-    pub(crate) fn bytes(&self) -> usize {
-        let output = self.end.output.as_ref().map_or(0, |output| output.get().len());
-        output + self.start.arguments.get().len() + self.start.request.as_ref().map_or(0, String::len)
-    }
 }

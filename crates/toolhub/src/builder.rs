@@ -374,7 +374,7 @@ async fn open_store(
         Err(PrivateError::Io { .. }) => {}
         Err(error) => return Err(BuildError::Store(error.into())),
     }
-    match toolhub_store::open(&place, settings.store.options()).await {
+    match toolhub_store::open(&place, settings.store.options(), Some(&places.home)).await {
         Ok(store) => Ok(Some(store)),
         Err(error) if matches!(place, StorePlace::Postgres(_)) => Err(BuildError::Store(error)),
         Err(error) => {

@@ -21,7 +21,7 @@ impl CallLog for Unrecorded {
 
     fn note(&self, _: CallStart, _: CallEnd) {}
 
-    fn has_room(&self) -> bool {
+    fn wants_details(&self) -> bool {
         false
     }
 

@@ -27,11 +27,15 @@ impl CallLog for PgStore {
     }
 
     fn note(&self, start: CallStart, end: CallEnd) {
-        self.queue.note(Note { start, end });
+        self.queue.record(&start, &end);
     }
 
-    fn has_room(&self) -> bool {
-        self.queue.has_room()
+    fn wants_details(&self) -> bool {
+        self.queue.wants_details()
+    }
+
+    fn wait_for_room(&self) -> Option<BoxFuture<'_, ()>> {
+        self.queue.wait_for_room()
     }
 
     fn count(&self, attempts: &[AttemptRecord], at: SystemTime) {

@@ -7,7 +7,7 @@ use toolhub_core::statistics::ToolStatistics;
 use toolhub_core::{BoxFuture, RawJson};
 
 use super::session::Session;
-use super::{PgStore, query, statistics};
+use super::{PgStore, blocks, query, statistics};
 use crate::owner::OwnerId;
 use crate::query::{self as words, Dialect, Value};
 use crate::rows::{Columns as _, call_of, json};
@@ -27,7 +27,10 @@ impl CallHistory for PgStore {
             let _ = self.queue.settle().await;
             self.read(move |session| {
                 let query = query.clone();
-                async move { calls(&session, &query, &dead(&session, own).await?).await }
+                async move {
+                    let rows = calls(&session, &query, &dead(&session, own).await?).await?;
+                    blocks::merge(&session, query, rows).await
+                }
             })
             .await
         })
@@ -36,13 +39,18 @@ impl CallHistory for PgStore {
     fn output<'a>(&'a self, handle: &'a RecordId) -> BoxFuture<'a, Result<Option<RawJson>, StoreError>> {
         Box::pin(async move {
             let _ = self.queue.settle().await;
-            let handle = handle.as_str().to_owned();
+            let handle = handle.clone();
             self.read(move |session| {
-                let handle = vec![Value::Text(handle.clone())];
+                let handle = handle.clone();
                 async move {
+                    let record = vec![Value::Text(handle.as_str().to_owned())];
                     let rows =
-                        query(&session, "SELECT output FROM results WHERE record = $1", handle).await?;
-                    rows.first().map(|row| row.text(0).map(json)).transpose()
+                        query(&session, "SELECT output FROM results WHERE record = $1", record).await?;
+                    let found = match rows.first() {
+                        Some(row) => Some(row.text(0)?),
+                        None => blocks::output(&session, &handle).await?,
+                    };
+                    Ok(found.map(json))
                 }
             })
             .await

@@ -14,6 +14,8 @@ use crate::rows::{cutoff, micros};
 pub(super) const BETWEEN: Duration = Duration::from_millis(100);
 /// Rows that are taken in one bite, so that whoever comes in between waits for a moment only.
 const BITE: i64 = 200;
+/// Blocks that are taken in one bite.
+const BLOCKS_BITE: i64 = 10;
 
 /// Whether there is more to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,20 +42,37 @@ pub(super) async fn keep(
     let dead = history::dead(session.session(), owner).await?;
     let mark = "UPDATE calls SET status = 'unknown' WHERE status = 'running' AND owner = ANY($1::bigint[])";
     client.execute(mark, &[&dead]).await?;
-    let bytes = client.query_one("SELECT coalesce(sum(bytes), 0)::bigint FROM results", &[]).await?;
-    let too_many = bytes.try_get::<_, i64>(0)?.unsigned_abs() > retention.result_bytes;
+    let sizes = client.query_one(SIZES, &[]).await?;
+    let too_large = sizes.try_get::<_, i64>(1)?.unsigned_abs() > retention.max_bytes;
+    let too_many = too_large || sizes.try_get::<_, i64>(0)?.unsigned_abs() > retention.result_bytes;
     let before = if too_many { i64::MAX } else { cutoff(now, retention.results) };
     // Where they are too many, a few at a time: a bite of large ones would take more than it must.
     let bite = if too_many { BITE / 20 } else { BITE };
-    let prune = "DELETE FROM results WHERE began < $2 AND record IN (SELECT record FROM results ORDER BY record LIMIT $1)";
-    let mut gone = client.execute(prune, &[&bite, &before]).await?;
-    let prune =
-        "DELETE FROM calls WHERE began < $2 AND record IN (SELECT record FROM calls ORDER BY record LIMIT $1)
-        AND NOT EXISTS (SELECT 1 FROM results WHERE results.record = calls.record)";
-    gone += client.execute(prune, &[&BITE, &cutoff(now, retention.calls)]).await?;
+    let mut gone = client.execute(DELETE_OUTPUTS, &[&BLOCKS_BITE, &before]).await?;
+    gone += client.execute(DELETE_RESULTS, &[&bite, &before]).await?;
+    // Calls go for their size only when there is no result left that could go.
+    let before = if too_large && gone == 0 { i64::MAX } else { cutoff(now, retention.calls) };
+    gone += client.execute(DELETE_BLOCKS, &[&BLOCKS_BITE, &before]).await?;
+    gone += client.execute(DELETE_CALLS, &[&BITE, &before]).await?;
     if gone == 0 {
         return Ok(Progress::Done);
     }
     client.execute("DELETE FROM housekeeping WHERE name = 'kept_house_at'", &[]).await?;
     Ok(Progress::More)
 }
+
+/// The bytes of results, and of all that is stored of calls.
+const SIZES: &str = "SELECT results, results + calls FROM (SELECT
+        (SELECT coalesce(sum(bytes), 0)::bigint FROM results)
+            + (SELECT coalesce(sum(bytes), 0)::bigint FROM block_outputs) AS results,
+        pg_relation_size('calls') + (SELECT coalesce(sum(bytes), 0)::bigint FROM call_blocks) AS calls) AS sizes";
+const DELETE_OUTPUTS: &str =
+    "DELETE FROM block_outputs WHERE began < $2 AND id IN (SELECT id FROM block_outputs ORDER BY id LIMIT $1)";
+const DELETE_RESULTS: &str =
+    "DELETE FROM results WHERE began < $2 AND record IN (SELECT record FROM results ORDER BY record LIMIT $1)";
+const DELETE_BLOCKS: &str =
+    "DELETE FROM call_blocks WHERE began_last < $2 AND id IN (SELECT id FROM call_blocks ORDER BY id LIMIT $1)
+    AND NOT EXISTS (SELECT 1 FROM block_outputs WHERE block_outputs.id = call_blocks.id)";
+const DELETE_CALLS: &str =
+    "DELETE FROM calls WHERE began < $2 AND record IN (SELECT record FROM calls ORDER BY record LIMIT $1)
+    AND status <> 'running' AND NOT EXISTS (SELECT 1 FROM results WHERE results.record = calls.record)";

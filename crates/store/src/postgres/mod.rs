@@ -2,6 +2,7 @@
 //! that reads. So a wait for the server never depends on how the caller's runtime is set up.
 
 mod approvals;
+mod blocks;
 mod calls;
 mod conversations;
 mod history;
@@ -9,6 +10,7 @@ mod housekeeping;
 mod migrate;
 mod offers;
 mod reader;
+mod replay;
 pub(crate) mod security;
 mod session;
 mod statistics;
@@ -19,10 +21,12 @@ mod writer;
 
 use std::borrow::Cow;
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use sha2::{Digest as _, Sha256};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
@@ -31,14 +35,17 @@ use toolhub_core::BoxFuture;
 use toolhub_core::ports::{HubStore, StoreError};
 
 use crate::error::OpenError;
+use crate::journal::JournalFolder;
 use crate::options::StoreOptions;
 use crate::owner::OwnerId;
 use crate::place::PgUrl;
 use crate::query::Value;
 use crate::queue::{Bell, Queue, closed};
+use crate::recorder::Recorder;
 use crate::rows::Columns;
 use crate::write::Write;
 use reader::{Ask, Question};
+use replay::Journals;
 use session::{Address, Session};
 
 /// Reads that may wait.
@@ -57,13 +64,17 @@ pub struct PgStore {
 }
 
 impl PgStore {
-    /// Connects, and makes the tables where they are not there. Gives up after ten seconds.
-    pub async fn connect(url: &PgUrl, options: StoreOptions) -> Result<Self, OpenError> {
+    /// Connects, and makes the tables where they are not there. Gives up after ten seconds. With `data`, calls that are
+    /// not in the database yet are kept in journals in that folder.
+    pub async fn connect(url: &PgUrl, options: StoreOptions, data: Option<&Path>) -> Result<Self, OpenError> {
         let place = url.to_string();
         let failed = |cause: String| OpenError::Postgres { place: place.clone(), cause };
         let address = Address::new(url).map_err(failed)?;
-        let queue = Arc::new(Queue::new(Bell::Task(Notify::new())));
         let owner = OwnerId::fresh();
+        let folder = data.map(|data| journal_folder(data, &place));
+        let journals = folder.as_deref().map(|folder| Arc::new(JournalFolder::new(folder, owner)));
+        let recorder = Recorder::new(options.detail, journals.as_ref());
+        let queue = Arc::new(Queue::new(Bell::Task(Notify::new()), recorder));
         let (reads, asked) = mpsc::channel(READS);
         let again = reads.downgrade();
         let (opened, ready) = oneshot::channel();
@@ -80,7 +91,8 @@ impl PgStore {
                 if opened.send(Ok(())).is_err() {
                     return;
                 }
-                let writer = writer::Writer::new(queue, owner, address.clone(), options.retention);
+                let journals = Journals { folder, owner };
+                let writer = writer::Writer::new(queue, journals, address.clone(), options.retention);
                 let reader = reader::Reader::new(address, asked, again);
                 tokio::join!(writer.run(session), reader.run());
             }
@@ -114,6 +126,13 @@ impl PgStore {
         reads.send(question).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
+}
+
+/// The journals of stores that write into the database at `place`.
+fn journal_folder(data: &Path, place: &str) -> PathBuf {
+    let digest = Sha256::digest(place.as_bytes());
+    let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    data.join(format!("postgres-{name}"))
 }
 
 /// A thread with a runtime of its own.

@@ -3,15 +3,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use futures_util::future::{try_join, try_join3};
+use futures_util::future::{try_join, try_join3, try_join4};
 use tokio_postgres::{Client, Error};
 use toolhub_core::memory::{CallEnd, CallStart};
 use toolhub_core::ports::StoreError;
 
 use super::session::Session;
-use super::{approvals, calls, conversations, offers, plain, statistics, tool_lists};
+use super::{approvals, blocks, calls, conversations, offers, plain, statistics, tool_lists};
+use crate::blocks::{Block, MIN_BLOCK_CALLS};
 use crate::counted::Counted;
 use crate::owner::OwnerId;
+use crate::recorder::Recorded;
 use crate::rows::{from_micros, micros};
 use crate::write::{Note, Write};
 
@@ -19,15 +21,20 @@ use crate::write::{Note, Write};
 pub(super) struct WriteSession {
     session: Session,
     pub(super) calls: calls::Statements,
+    pub(super) blocks: blocks::Statements,
     pub(super) statistics: statistics::Statements,
 }
 
 impl WriteSession {
     pub(super) async fn prepare(session: Session) -> Result<Self, Error> {
         let client = &session.client;
-        let (calls, statistics) =
-            try_join(calls::Statements::prepare(client), statistics::Statements::prepare(client)).await?;
-        Ok(Self { session, calls, statistics })
+        let (calls, blocks, statistics) = try_join3(
+            calls::Statements::prepare(client),
+            blocks::Statements::prepare(client),
+            statistics::Statements::prepare(client),
+        )
+        .await?;
+        Ok(Self { session, calls, blocks, statistics })
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -45,9 +52,9 @@ pub(super) async fn transact(
     session: &WriteSession,
     owner: OwnerId,
     writes: &[&Write],
-    rest: (&[Note], &Counted),
+    recorded: &Recorded,
 ) -> Result<Vec<Result<bool, StoreError>>, Error> {
-    let done = inside(session, owner, writes, rest).await;
+    let done = inside(session, owner, writes, recorded).await;
     if done.is_err() && !session.client().is_closed() {
         // Where even this fails the connection is given up, and the server does it.
         let _ = session.client().batch_execute("ROLLBACK").await;
@@ -59,8 +66,11 @@ async fn inside(
     session: &WriteSession,
     owner: OwnerId,
     writes: &[&Write],
-    (notes, counted): (&[Note], &Counted),
+    recorded: &Recorded,
 ) -> Result<Vec<Result<bool, StoreError>>, Error> {
+    let (small, large): (Vec<&Block>, Vec<&Block>) =
+        recorded.blocks.iter().partition(|block| block.calls < MIN_BLOCK_CALLS);
+    let notes: Vec<Note> = small.into_iter().flat_map(Block::notes).collect();
     let begun: Vec<&CallStart> = writes
         .iter()
         .filter_map(|write| if let Write::Begin(start) = write { Some(start) } else { None })
@@ -69,10 +79,11 @@ async fn inside(
         .iter()
         .filter_map(|write| if let Write::Finish(end) = write { Some(end) } else { None })
         .collect();
-    let (_, new, began) = try_join3(
+    let (_, new, began, stored) = try_join4(
         session.client().batch_execute("BEGIN"),
-        calls::insert(session, &begun, notes, owner),
+        calls::insert(session, &begun, &notes, owner),
         calls::finish(session, &ended),
+        blocks::insert(session, &large, owner),
     )
     .await?;
 
@@ -104,9 +115,11 @@ async fn inside(
         });
     }
 
-    let (ended, sums) = newly_ended(&ended, notes, (&new, &began));
-    let mut all = counted.clone();
-    all.add(sums);
+    let (ended, mut all) = newly_ended(&ended, &notes, (&new, &began));
+    all.add(recorded.counted.clone());
+    for block in stored {
+        all.add(block.counted.clone());
+    }
     if all.is_empty() {
         try_join(calls::keep_outputs(session, &ended), session.client().batch_execute("COMMIT")).await?;
     } else {

@@ -7,14 +7,16 @@ use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 use toolhub_core::ports::StoreError;
 
+use super::blocks;
 use super::housekeeping::{self, Progress};
+use super::replay::{self, Journals};
 use super::session::{Address, Session, is_misled, is_passing, told};
 use super::transact::{WriteSession, transact};
-use crate::counted::Counted;
 use crate::options::Retention;
 use crate::owner::OwnerId;
 use crate::queue::{Bell, Group, Next, Queue, Urgent};
-use crate::write::{Note, Write};
+use crate::recorder::Recorded;
+use crate::write::Write;
 
 /// How long a write may wait for its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -33,6 +35,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(super) struct Writer {
     queue: Arc<Queue>,
     owner: OwnerId,
+    journals: Journals,
     address: Address,
     retention: Retention,
     session: Option<WriteSession>,
@@ -44,10 +47,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(queue: Arc<Queue>, owner: OwnerId, address: Address, retention: Retention) -> Self {
+    pub(super) fn new(queue: Arc<Queue>, journals: Journals, address: Address, retention: Retention) -> Self {
         Self {
             queue,
-            owner,
+            owner: journals.owner,
+            journals,
             address,
             retention,
             session: None,
@@ -61,6 +65,7 @@ impl Writer {
     /// Writes until the store is closed and everything is written.
     pub(super) async fn run(mut self, session: Session) {
         let _ = self.take(session).await;
+        self.replay().await;
         loop {
             match self.queue.next(Instant::now()) {
                 Next::Write(group) => self.write(group).await,
@@ -111,30 +116,26 @@ impl Writer {
         loop {
             group.drop_abandoned();
             let failure = match self.try_write(&group).await {
-                Ok(answers) => return self.wrote(group, answers, started),
+                Ok(answers) => return self.wrote(group, answers),
                 Err(Failure::Passing(why)) => why,
                 Err(Failure::Lasting(why)) => return self.write_singly(group, &why).await,
             };
             self.expire(&mut group, &failure);
             if self.queue.is_closed() && started.elapsed() > PATIENCE_AT_THE_END {
-                return;
+                return self.queue.put_back(group.recorded);
             }
-            if group.urgent.is_empty() && (!group.has_notes() || started.elapsed() > PATIENCE) {
-                if group.has_notes() {
-                    self.queue.only_count(&group.notes, group.counted);
-                }
-                return;
+            if group.urgent.is_empty() {
+                // Other writes must not wait behind what is recorded.
+                return self.queue.put_back(group.recorded);
             }
             sleep(self.pause).await;
             self.pause = (self.pause * 2).min(PAUSES.1);
         }
     }
 
-    fn wrote(&mut self, group: Group, answers: Vec<Result<bool, StoreError>>, started: Instant) {
+    fn wrote(&mut self, group: Group, answers: Vec<Result<bool, StoreError>>) {
         self.pause = PAUSES.0;
-        if group.has_notes() {
-            self.queue.wrote_notes(Instant::now(), started.elapsed());
-        }
+        self.queue.written(&group.recorded);
         for (one, answer) in group.urgent.into_iter().zip(answers) {
             let _ = one.reply.send(answer);
         }
@@ -155,7 +156,7 @@ impl Writer {
     async fn try_write(&mut self, group: &Group) -> Result<Vec<Result<bool, StoreError>>, Failure> {
         let late = std::mem::take(&mut self.late);
         let writes: Vec<&Write> = late.iter().chain(group.urgent.iter().map(|one| &one.write)).collect();
-        let done = self.transact(&writes, &group.notes, &group.counted).await;
+        let done = self.transact(&writes, &group.recorded).await;
         if done.is_err() {
             self.late = late;
         }
@@ -166,10 +167,10 @@ impl Writer {
     async fn write_singly(&mut self, group: Group, why: &str) {
         // What is late had its answer; it must not stand in the way of others.
         let late = std::mem::take(&mut self.late);
-        let has_notes = group.has_notes();
-        let alone = group.urgent.len() == 1 && !has_notes && late.is_empty();
+        let has_calls = !group.recorded.is_empty();
+        let alone = group.urgent.len() == 1 && !has_calls && late.is_empty();
         for write in &late {
-            let _ = self.transact(&[write], &[], &Counted::default()).await;
+            let _ = self.transact(&[write], &Recorded::default()).await;
         }
         let (settles, others): (Vec<_>, Vec<_>) =
             group.urgent.into_iter().partition(|one| matches!(one.write, Write::Settle));
@@ -177,39 +178,49 @@ impl Writer {
             let answer = if alone {
                 Err(StoreError(why.to_owned()))
             } else {
-                match self.transact(&[&one.write], &[], &Counted::default()).await {
+                match self.transact(&[&one.write], &Recorded::default()).await {
                     Ok(mut answers) => answers.pop().unwrap_or(Ok(true)),
                     Err(Failure::Passing(why) | Failure::Lasting(why)) => Err(StoreError(why)),
                 }
             };
             let _ = one.reply.send(answer);
         }
-        let notes =
-            if has_notes { self.transact(&[], &group.notes, &group.counted).await } else { Ok(Vec::new()) };
-        match &notes {
-            Ok(_) if has_notes => self.queue.wrote_notes(Instant::now(), Duration::ZERO),
-            Ok(_) => {}
-            Err(_) => self.queue.only_count(&group.notes, group.counted),
-        }
+        let recorded = self.record_singly(group.recorded).await;
         for one in settles {
-            let answer = match &notes {
-                Ok(_) => Ok(true),
-                Err(Failure::Passing(why) | Failure::Lasting(why)) => Err(StoreError(why.clone())),
-            };
-            let _ = one.reply.send(answer);
+            let _ = one.reply.send(recorded.as_ref().map(|()| true).map_err(|why| StoreError(why.clone())));
         }
+    }
+
+    /// Writes recorded calls block by block, so that one that the database never takes does not spoil the others.
+    async fn record_singly(&mut self, recorded: Recorded) -> Result<(), String> {
+        let counted = Recorded { blocks: Vec::new(), counted: recorded.counted };
+        let each = recorded.blocks.into_iter().map(|block| Recorded { blocks: vec![block], ..Recorded::default() });
+        let mut failed = Ok(());
+        for one in each.chain([counted]).filter(|one| !one.is_empty()).collect::<Vec<_>>() {
+            match self.transact(&[], &one).await {
+                Ok(_) => self.queue.written(&one),
+                Err(Failure::Passing(why)) => {
+                    self.queue.put_back(one);
+                    failed = Err(why);
+                }
+                Err(Failure::Lasting(why)) => {
+                    self.queue.only_count(one);
+                    failed = Err(why);
+                }
+            }
+        }
+        failed
     }
 
     /// One transaction. A connection that did not answer in time is given up: what it will do is not known.
     async fn transact(
         &mut self,
         writes: &[&Write],
-        notes: &[Note],
-        counted: &Counted,
+        recorded: &Recorded,
     ) -> Result<Vec<Result<bool, StoreError>>, Failure> {
         let owner = self.owner;
         let session = self.ready().await.map_err(Failure::Passing)?;
-        match timeout(TRANSACTION, transact(session, owner, writes, (notes, counted))).await {
+        match timeout(TRANSACTION, transact(session, owner, writes, recorded)).await {
             Ok(Ok(answers)) => Ok(answers),
             Ok(Err(error)) if is_passing(&error) => {
                 if is_misled(&error) {
@@ -225,7 +236,25 @@ impl Writer {
         }
     }
 
+    /// Moves what dead stores left in their journals. What cannot be moved now stays there.
+    async fn replay(&mut self) {
+        for file in self.journals.left_by_dead() {
+            let Ok(bytes) = std::fs::read(&file.path) else { continue };
+            let Some(session) = &self.session else { return };
+            let found = timeout(TRANSACTION, blocks::stored_ranges(session.session(), file.owner, file.number));
+            let Ok(Ok(stored)) = found.await else { return };
+            for recorded in replay::missing(&bytes, &stored, &self.retention) {
+                if self.transact(&[], &recorded).await.is_err() {
+                    return;
+                }
+            }
+            let _ = std::fs::remove_file(&file.path);
+        }
+        self.journals.sweep();
+    }
+
     async fn keep_house(&mut self) {
+        self.replay().await;
         let Some(session) = &self.session else { return };
         let kept = timeout(TRANSACTION, housekeeping::keep(session, self.owner, &self.retention)).await;
         let wait = match kept {

@@ -1,156 +1,93 @@
-//! What is written when, and what is only counted.
+//! When recorded calls are written, together with what, and what happens to those that cannot be.
 
 use super::*;
 
-use toolhub_core::memory::{AttemptNote, AttemptStatus, CallEnd, CallStart, RecordId, Status};
-use toolhub_core::outcome::AttemptEnd;
-use toolhub_core::{CallId, RawJson, Source, ToolName};
-
-fn note(output: usize) -> Note {
-    let (record, tool) = (RecordId::fresh(), ToolName::new("t"));
-    let took = Duration::from_millis(1);
-    let status = AttemptStatus::Succeeded;
-    let attempt = AttemptNote { source: Source::Native, tool: tool.clone(), status, took, error: None };
-    Note {
-        start: CallStart {
-            record: record.clone(),
-            call: CallId::fresh(),
-            tool,
-            arguments: RawJson::empty_object(),
-            conversation: None,
-            request: None,
-            strategy: String::new(),
-            candidates: Vec::new(),
-            may_change: false,
-            at: SystemTime::now(),
-        },
-        end: CallEnd {
-            record,
-            status: Status::Succeeded,
-            took,
-            error: None,
-            sources: Vec::new(),
-            attempts: vec![attempt],
-            output: Some(RawJson::from("x".repeat(output))),
-        },
-    }
-}
+use crate::blocks::tests::call;
+use crate::options::Detail;
 
 fn queue() -> Queue {
-    Queue::new(Bell::Task(Notify::new()))
+    Queue::new(Bell::Task(Notify::new()), Recorder::new(Detail::All, None))
+}
+
+fn record(queue: &Queue) {
+    let (start, end) = call("t");
+    queue.record(&start, &end);
 }
 
 fn sizes(next: &Next) -> (usize, usize, u64) {
     let Next::Write(group) = next else { panic!("{next:?}") };
-    let counted = group.counted.sorted().iter().map(|one| one.tally().total()).sum();
-    (group.urgent.len(), group.notes.len(), counted)
+    let counted = group.recorded.counted.sorted().iter().map(|one| one.tally().total()).sum();
+    (group.urgent.len(), group.recorded.blocks.iter().map(|block| block.calls).sum(), counted)
+}
+
+fn recorded(next: Next) -> Recorded {
+    let Next::Write(group) = next else { panic!("{next:?}") };
+    group.recorded
 }
 
 #[test]
-fn notes_are_gathered_written_at_leisure_and_then_rested() {
+fn recorded_calls_are_gathered_and_written_together() {
     let queue = queue();
     let now = Instant::now();
     assert!(matches!(queue.next(now), Next::Wait(None)));
-    for _ in 0..NOTES_AT_LEISURE + 10 {
-        queue.note(note(1));
+    for _ in 0..1_000 {
+        record(&queue);
     }
     let Next::Wait(Some(due)) = queue.next(now) else { panic!("not gathered") };
     assert!(due >= now && due <= Instant::now() + GATHER);
-    assert_eq!(sizes(&queue.next(due)), (0, NOTES_AT_LEISURE, 0));
-    let took = Duration::from_millis(7);
-    queue.wrote_notes(due, took);
-    let Next::Wait(Some(rested)) = queue.next(due) else { panic!("no rest") };
-    assert_eq!(rested, due + took * REST);
-    assert_eq!(sizes(&queue.next(rested)), (0, 10, 0));
-    assert!(matches!(queue.next(rested), Next::Wait(None)));
+    let next = queue.next(due);
+    assert_eq!(sizes(&next), (0, 1_000, 0));
+    queue.written(&recorded(next));
+    assert!(matches!(queue.next(due), Next::Wait(None)));
+    record(&queue);
+    assert!(matches!(queue.next(now), Next::Wait(Some(_))), "due again");
 }
 
 #[tokio::test]
-async fn who_waits_comes_at_once_and_takes_few_notes_along() {
+async fn an_urgent_write_does_not_wait_for_recorded_calls_and_a_settle_takes_them_all() {
     let queue = Arc::new(queue());
-    let later = Instant::now() + 2 * GATHER;
     let write = |what: Write| {
         let queue = Arc::clone(&queue);
         async move { queue.write(what).await.unwrap() }
     };
-    let mut waiting = Box::pin(write(Write::Begin(note(1).start)));
+    record(&queue);
+    let mut waiting = Box::pin(write(Write::Begin(call("t").0)));
     assert!(futures_util::poll!(&mut waiting).is_pending());
-    for _ in 0..100 {
-        queue.note(note(1));
-    }
     assert_eq!(sizes(&queue.next(Instant::now() - GATHER)), (1, 0, 0));
-    let mut waiting = Box::pin(write(Write::Begin(note(1).start)));
-    assert!(futures_util::poll!(&mut waiting).is_pending());
-    assert_eq!(sizes(&queue.next(later)), (1, NOTES_ALONG, 0));
     let mut waiting = Box::pin(write(Write::Settle));
     assert!(futures_util::poll!(&mut waiting).is_pending());
-    assert_eq!(sizes(&queue.next(Instant::now() - GATHER)), (1, 100 - NOTES_ALONG, 0));
+    assert_eq!(sizes(&queue.next(Instant::now() - GATHER)), (1, 1, 0));
 }
 
 #[test]
-fn what_does_not_fit_is_counted() {
+fn calls_that_were_not_taken_are_written_again_and_in_order() {
     let queue = queue();
-    for _ in 0..NOTES + 3 {
-        queue.note(note(1));
-    }
-    assert_eq!(queue.lost(), 3);
-    queue.close();
-    assert_eq!(sizes(&queue.next(Instant::now())), (0, NOTES, 3));
-    assert!(matches!(queue.next(Instant::now()), Next::End));
-
-    let queue = self::queue();
-    queue.note(note(NOTE_BYTES / 2));
-    queue.note(note(NOTE_BYTES / 2));
-    queue.note(note(10));
-    assert_eq!(queue.lost(), 1);
-}
-
-#[test]
-fn in_a_flood_nothing_is_made_ready_in_vain_and_the_writer_rests_longer() {
-    let queue = queue();
-    let attempt = AttemptRecord {
-        source: Source::Native,
-        tool: ToolName::new("t"),
-        took: Duration::from_millis(1),
-        end: AttemptEnd::Succeeded,
-    };
-    for _ in 0..NOTES {
-        assert!(queue.has_room());
-        queue.note(note(1));
-    }
-    assert!(!queue.has_room());
-    queue.count(std::slice::from_ref(&attempt), SystemTime::now());
-    assert_eq!(queue.lost(), 1);
-    let due = Instant::now() + 2 * GATHER;
-    assert_eq!(sizes(&queue.next(due)), (0, NOTES_AT_LEISURE, 1));
-    assert!(queue.has_room());
-    let took = Duration::from_millis(7);
-    queue.wrote_notes(due, took);
-    let Next::Wait(Some(rested)) = queue.next(due) else { panic!("no rest") };
-    assert_eq!(rested, due + took * REST_IN_A_FLOOD);
-    // The flood is over: no detail was left out since.
-    assert_eq!(sizes(&queue.next(rested)), (0, NOTES_AT_LEISURE, 0));
-    queue.wrote_notes(rested, took);
-    let Next::Wait(Some(again)) = queue.next(rested) else { panic!("no rest") };
-    assert_eq!(again, rested + took * REST);
-
-    // What is only counted is written too, with nothing else.
-    let queue = self::queue();
-    queue.count(&[attempt], SystemTime::now());
-    assert_eq!(sizes(&queue.next(Instant::now() + GATHER)), (0, 0, 1));
-}
-
-#[test]
-fn what_failed_is_counted_later_but_not_for_ever() {
-    let queue = queue();
-    queue.note(note(1));
+    record(&queue);
     let later = Instant::now() + 2 * GATHER;
-    let Next::Write(group) = queue.next(later) else { panic!("nothing due") };
-    queue.only_count(&group.notes, group.counted);
-    assert!(matches!(queue.next(Instant::now()), Next::Wait(Some(_))));
-    assert_eq!(sizes(&queue.next(Instant::now() + RETRY)), (0, 0, 1));
+    let first = recorded(queue.next(later));
+    let record_of = |recorded: &Recorded| recorded.blocks[0].summary.first.clone();
+    let oldest = record_of(&first);
+    record(&queue);
+    queue.put_back(first);
+    assert!(matches!(queue.next(Instant::now()), Next::Wait(Some(_))), "not at once");
+    let again = queue.next(Instant::now() + RETRY);
+    assert_eq!(sizes(&again), (0, 2, 0));
+    let again = recorded(again);
+    assert_eq!(record_of(&again), oldest);
+    assert_eq!(queue.lost(), 0);
+    queue.only_count(again);
+    assert_eq!(queue.lost(), 2);
+    assert_eq!(sizes(&queue.next(Instant::now() + RETRY)), (0, 0, 2));
+}
+
+#[test]
+fn a_closed_queue_writes_what_it_has_once_and_ends() {
+    let queue = queue();
+    record(&queue);
     queue.close();
-    queue.only_count(&[note(1)], Counted::default());
+    let next = queue.next(Instant::now());
+    assert_eq!(sizes(&next), (0, 1, 0));
+    queue.put_back(recorded(next));
     assert!(matches!(queue.next(Instant::now()), Next::End));
 }
 
@@ -159,6 +96,6 @@ async fn a_closed_queue_takes_nothing_in() {
     let queue = queue();
     queue.close();
     assert!(queue.write(Write::Settle).await.is_err());
-    queue.note(note(1));
+    record(&queue);
     assert_eq!(queue.lost(), 1);
 }

@@ -55,11 +55,15 @@ impl CallLog for SqliteStore {
                 Err(end) => *end,
             },
         };
-        self.write_later(Note { start, end });
+        self.record(&start, &end);
     }
 
-    fn has_room(&self) -> bool {
-        self.queue.has_room()
+    fn wants_details(&self) -> bool {
+        self.queue.wants_details()
+    }
+
+    fn wait_for_room(&self) -> Option<BoxFuture<'_, ()>> {
+        self.queue.wait_for_room()
     }
 
     fn count(&self, attempts: &[AttemptRecord], at: SystemTime) {
@@ -67,25 +71,13 @@ impl CallLog for SqliteStore {
     }
 }
 
-macro_rules! insert {
-    ($more:literal) => {
-        concat!(
-            "INSERT INTO calls (record, call, tool, arguments, arguments_hash, unescaped, conversation, request,
-                strategy, candidates, may_change, began, owner, status, took, error_kind, error, sources, attempts,
-                places)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
-            $more
-        )
-    };
-}
-
-const INSERT_NEW: &str = insert!("");
-const INSERT: &str = insert!(
-    " ON CONFLICT (record) DO UPDATE SET status = excluded.status, took = excluded.took,
+const INSERT: &str = "INSERT INTO calls (record, call, tool, arguments, arguments_hash, unescaped, conversation, request,
+        strategy, candidates, may_change, began, owner, status, took, error_kind, error, sources, attempts, places)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
+    ON CONFLICT (record) DO UPDATE SET status = excluded.status, took = excluded.took,
         error_kind = excluded.error_kind, error = excluded.error, sources = excluded.sources,
         attempts = excluded.attempts, places = excluded.places
-    WHERE calls.took IS NULL AND excluded.took IS NOT NULL RETURNING id"
-);
+    WHERE calls.took IS NULL AND excluded.took IS NOT NULL RETURNING id";
 
 /// What came of finishing a call.
 pub(super) enum Finished {
@@ -144,20 +136,6 @@ pub(super) fn note(connection: &Connection, note: &Note, owner: OwnerId) -> rusq
     let Some(id) = insert(connection, &note.start, &EndColumns::of(&note.end), owner)? else {
         return Ok(None);
     };
-    keep_output(connection, id, micros(note.start.at), &note.end).map(Some)
-}
-
-/// The same for a call that the database has nothing of, which is cheaper; an error where it has.
-pub(super) fn note_new(
-    connection: &Connection,
-    note: &Note,
-    owner: OwnerId,
-) -> rusqlite::Result<Option<i64>> {
-    let columns = EndColumns::of(&note.end);
-    with_values(&note.start, &columns, owner, |values| {
-        connection.prepare_cached(INSERT_NEW)?.execute(values)
-    })?;
-    let id = connection.last_insert_rowid();
     keep_output(connection, id, micros(note.start.at), &note.end).map(Some)
 }
 

@@ -9,7 +9,8 @@ use toolhub_core::ports::StoreError;
 use toolhub_core::statistics::ToolStatistics;
 use toolhub_core::{BoxFuture, RawJson};
 
-use super::{SqliteStore, journal, owner, statistics};
+use super::{SqliteStore, blocks, journal, statistics};
+use crate::journal::folder;
 use crate::owner::OwnerId;
 use crate::query::{self, Dialect, Value};
 use crate::rows::{call_of, json};
@@ -23,7 +24,8 @@ impl CallHistory for SqliteStore {
             self.run(move |connection| {
                 // Where another holds the database, what is there is told all the same.
                 let _ = journal::replay(connection, &folder, own, &retention);
-                calls(connection, &query, &dead(connection, &folder, own)?)
+                let rows = calls(connection, &query, &dead(connection, &folder, own)?)?;
+                blocks::merge(connection, query, rows)
             })
             .await
         })
@@ -36,7 +38,12 @@ impl CallHistory for SqliteStore {
             self.run(move |connection| {
                 let mut select = connection
                     .prepare_cached("SELECT output FROM results JOIN calls USING (id) WHERE record = ?1")?;
-                let found = select.query_row([handle.as_str()], |row| row.get(0)).optional()?;
+                let found: Option<String> =
+                    select.query_row([handle.as_str()], |row| row.get(0)).optional()?;
+                let found = match found {
+                    None => blocks::output(connection, &handle)?,
+                    found => found,
+                };
                 Ok(found.map(json))
             })
             .await
@@ -63,7 +70,7 @@ pub(super) fn dead(connection: &Connection, folder: &Path, own: OwnerId) -> rusq
     let mut select =
         connection.prepare_cached("SELECT DISTINCT owner FROM calls WHERE status = 'running'")?;
     let owners = select.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
-    Ok(owners.into_iter().filter(|id| *id != own.0 && owner::is_dead(folder, OwnerId(*id))).collect())
+    Ok(owners.into_iter().filter(|id| *id != own.0 && folder::is_dead(folder, OwnerId(*id))).collect())
 }
 
 impl ToSql for Value {

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
-use super::{history, journal, owner};
+use super::{history, journal};
+use crate::journal::folder;
 use crate::options::Retention;
 use crate::owner::OwnerId;
 use crate::rows::{cutoff, micros};
@@ -14,6 +15,8 @@ use crate::rows::{cutoff, micros};
 const BETWEEN: Duration = Duration::from_millis(100);
 /// Rows that are taken in one bite, so that whoever comes in between waits for a moment only.
 const BITE: i64 = 200;
+/// Blocks that are taken in one bite.
+const BLOCKS_BITE: i64 = 10;
 
 /// After so many bytes of results what is too much is looked for, whenever that was done last.
 const EARLY_BYTES: u64 = 64 << 20;
@@ -25,7 +28,7 @@ pub(super) struct Housekeeping {
     owner: OwnerId,
     retention: Retention,
     next: Instant,
-    /// Bytes of results that were written since results were last counted.
+    /// Bytes of results and blocks that were written since the last round.
     written: u64,
 }
 
@@ -39,7 +42,7 @@ impl Housekeeping {
         Self { folder: folder.to_owned(), owner, retention, next: Instant::now(), written: 0 }
     }
 
-    /// Notes that so many bytes of results were written. After very many of them it is time at once: within the hour they
+    /// Notes that so many bytes of results and blocks were written. After very many of them it is time at once: within the hour they
     /// could fill a disk.
     pub(super) fn wrote(&mut self, bytes: i64) {
         self.written = self.written.saturating_add(bytes.unsigned_abs());
@@ -86,8 +89,14 @@ impl Housekeeping {
                 )?
                 .execute([dead])?;
         }
-        let results = prune_results(&transaction, now, &self.retention)?;
-        let calls = prune_calls(&transaction, cutoff(now, self.retention.calls))?;
+        let too_large = is_too_large(&transaction, &self.retention)?;
+        let too_many = too_large
+            || value(&transaction, "result_bytes")?.unsigned_abs() > self.retention.result_bytes;
+        let before = if too_many { i64::MAX } else { cutoff(now, self.retention.results) };
+        let results = prune_results(&transaction, before, too_many)?;
+        // Calls go for their size only when there is no result left that could go.
+        let before = if too_large && results == 0 { i64::MAX } else { cutoff(now, self.retention.calls) };
+        let calls = prune_calls(&transaction, before)?;
         let progress = if results + calls > 0 { Progress::More } else { Progress::Done };
         if matches!(progress, Progress::Done) {
             transaction
@@ -96,24 +105,39 @@ impl Housekeeping {
         }
         transaction.commit()?;
         for dead in dead {
-            owner::forget(&self.folder, OwnerId(dead));
+            folder::forget(&self.folder, OwnerId(dead));
         }
-        owner::sweep(&self.folder);
+        folder::sweep(&self.folder);
         Ok(progress)
     }
 }
 
+/// Whether the database is larger than it may be. Pages that are free are used again and do not count.
+fn is_too_large(connection: &Connection, retention: &Retention) -> rusqlite::Result<bool> {
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let pages = pragma("page_count")? - pragma("freelist_count")?;
+    let bytes = pages.saturating_mul(pragma("page_size")?);
+    Ok(bytes.unsigned_abs() > retention.max_bytes)
+}
+
+/// The older of two moments is the first one; a table without rows has none.
+fn is_older(first: Option<i64>, second: Option<i64>) -> bool {
+    first.is_some_and(|first| second.is_none_or(|second| first <= second))
+}
+
+fn oldest(connection: &Connection, select: &str) -> rusqlite::Result<Option<i64>> {
+    connection.prepare_cached(select)?.query_row([], |row| row.get(0)).optional()
+}
+
 /// Deletes some results that are too old, or too many; how many. Rows are numbered in the order of time, so the oldest
 /// are found without an index of their own.
-fn prune_results(connection: &Connection, now: SystemTime, retention: &Retention) -> rusqlite::Result<usize> {
-    let too_many = value(connection, "result_bytes")?.unsigned_abs() > retention.result_bytes;
-    let before = if too_many { i64::MAX } else { cutoff(now, retention.results) };
-    let mut delete = connection.prepare_cached(
-        "DELETE FROM results WHERE id IN (SELECT id FROM results ORDER BY id LIMIT ?1) AND began < ?2
-         RETURNING bytes",
-    )?;
+fn prune_results(connection: &Connection, before: i64, too_many: bool) -> rusqlite::Result<usize> {
+    let single = oldest(connection, "SELECT began FROM results ORDER BY id LIMIT 1")?;
+    let block = oldest(connection, "SELECT began FROM block_outputs ORDER BY id LIMIT 1")?;
     // Where they are too many, a few at a time: a bite of large ones would take more than it must.
-    let bite = if too_many { BITE / 20 } else { BITE };
+    let results = (DELETE_RESULTS, if too_many { BITE / 20 } else { BITE });
+    let (sql, bite) = if is_older(single, block) { results } else { (DELETE_OUTPUTS, BLOCKS_BITE) };
+    let mut delete = connection.prepare_cached(sql)?;
     let bytes = delete
         .query_map([bite, before], |row| row.get::<_, i64>(0))?
         .collect::<rusqlite::Result<Vec<i64>>>()?;
@@ -121,13 +145,33 @@ fn prune_results(connection: &Connection, now: SystemTime, retention: &Retention
     Ok(bytes.len())
 }
 
+const DELETE_RESULTS: &str =
+    "DELETE FROM results WHERE id IN (SELECT id FROM results ORDER BY id LIMIT ?1) AND began < ?2 RETURNING bytes";
+const DELETE_OUTPUTS: &str = "DELETE FROM block_outputs
+    WHERE id IN (SELECT id FROM block_outputs ORDER BY id LIMIT ?1) AND began < ?2 RETURNING bytes";
+
+/// Deletes some calls that are too old and have no result any more; how many rows.
 fn prune_calls(connection: &Connection, before: i64) -> rusqlite::Result<usize> {
-    let mut delete = connection.prepare_cached(
-        "DELETE FROM calls WHERE id IN (SELECT id FROM calls ORDER BY id LIMIT ?1) AND began < ?2
-             AND id NOT IN (SELECT id FROM results)",
-    )?;
-    delete.execute([BITE, before])
+    let single = oldest(connection, "SELECT began FROM calls ORDER BY id LIMIT 1")?;
+    let block = oldest(connection, "SELECT began_last FROM call_blocks ORDER BY id LIMIT 1")?;
+    let mut order = [(DELETE_CALLS, BITE), (DELETE_BLOCKS, BLOCKS_BITE)];
+    if !is_older(single, block) {
+        order.reverse();
+    }
+    for (sql, bite) in order {
+        let deleted = connection.prepare_cached(sql)?.execute([bite, before])?;
+        if deleted > 0 {
+            return Ok(deleted);
+        }
+    }
+    Ok(0)
 }
+
+const DELETE_CALLS: &str = "DELETE FROM calls WHERE id IN (SELECT id FROM calls ORDER BY id LIMIT ?1) AND began < ?2
+    AND status <> 'running' AND id NOT IN (SELECT id FROM results)";
+const DELETE_BLOCKS: &str =
+    "DELETE FROM call_blocks WHERE id IN (SELECT id FROM call_blocks ORDER BY id LIMIT ?1) AND began_last < ?2
+    AND id NOT IN (SELECT id FROM block_outputs)";
 
 /// Notes that so many bytes of results came, or went.
 pub(super) fn add_result_bytes(connection: &Connection, bytes: i64) -> rusqlite::Result<()> {

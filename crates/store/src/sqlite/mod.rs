@@ -1,6 +1,7 @@
 //! The embedded database: one thread reads, and one, started with the first write, writes in groups.
 
 mod approvals;
+mod blocks;
 mod calls;
 mod conversations;
 mod history;
@@ -8,7 +9,6 @@ mod housekeeping;
 mod journal;
 mod migrate;
 mod offers;
-mod owner;
 mod statistics;
 mod tool_lists;
 mod versions;
@@ -25,16 +25,19 @@ use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 use tokio::sync::oneshot;
 use toolhub_core::BoxFuture;
+use toolhub_core::memory::{CallEnd, CallStart};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::{HubStore, StoreError};
 
 use crate::error::OpenError;
+use crate::journal::JournalFolder;
 use crate::options::{Durability, StoreOptions};
 use crate::owner::OwnerId;
 use crate::private::{self, PrivateError};
 use crate::queue::{Bell, Queue};
+use crate::recorder::Recorder;
 use crate::rows::Columns;
-use crate::write::{Note, Write};
+use crate::write::Write;
 
 /// Reads that may wait.
 const READS: usize = 256;
@@ -63,6 +66,8 @@ pub struct SqliteStore {
     journal: OnceLock<journal::Journal>,
     /// What the journal has and the database has not.
     waiting: Arc<journal::Waiting>,
+    /// Shows other stores that this one lives, until the database has all.
+    journals: Arc<JournalFolder>,
     owner: OwnerId,
     folder: PathBuf,
     file: PathBuf,
@@ -98,13 +103,16 @@ impl SqliteStore {
             }
         };
         let reader = spawn("store-reader", work).map_err(OpenError::Thread)?;
+        let journals = Arc::new(JournalFolder::new(folder, owner));
+        let recorder = Recorder::new(options.detail, Some(&journals));
         Ok(Self {
             reads: Some(reads),
             reader: Some(reader),
             writer: Mutex::default(),
-            queue: Arc::new(Queue::new(Bell::Thread(OnceLock::new()))),
+            queue: Arc::new(Queue::new(Bell::Thread(OnceLock::new()), recorder)),
             journal: OnceLock::new(),
             waiting: Arc::default(),
+            journals,
             owner,
             folder: folder.to_owned(),
             file,
@@ -138,11 +146,11 @@ impl SqliteStore {
         self.queue.write(write).await
     }
 
-    /// Writes some time soon.
-    pub(crate) fn write_later(&self, note: Note) {
-        // Without a writer nothing can be written; the queue counts what is lost.
+    /// Records a finished call.
+    pub(crate) fn record(&self, start: &CallStart, end: &CallEnd) {
+        // Without a writer nothing can be written; the journal is replayed by the next store.
         let _ = self.start_writer();
-        self.queue.note(note);
+        self.queue.record(start, end);
     }
 
     /// Counts some time soon.
@@ -205,8 +213,9 @@ impl HubStore for SqliteStore {
 impl Drop for SqliteStore {
     /// Finishes what is queued, so that nothing that was asked for is lost.
     fn drop(&mut self) {
-        // Others see this store live until the database has all.
-        let _life = self.journal.get_mut().and_then(journal::Journal::close);
+        if let Some(journal) = self.journal.get_mut() {
+            journal.close();
+        }
         self.queue.close();
         drop(self.reads.take());
         let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner);

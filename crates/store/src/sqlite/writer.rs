@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use toolhub_core::ports::StoreError;
 
+use super::blocks::{self, Sums};
 use super::calls::{self, Finished};
 use super::housekeeping::{self, Housekeeping};
 use super::journal::{Batch, Turn, Waiting, is_new};
@@ -14,16 +15,14 @@ use super::{
     SqliteStore, approvals, connect, conversations, offers, set_durability, statistics, store_error,
     tool_lists,
 };
-use crate::counted::Counted;
+use crate::blocks::BlockBuilder;
 use crate::error::OpenError;
 use crate::options::{Durability, StoreOptions};
 use crate::owner::OwnerId;
 use crate::queue::{Group, Next, Queue};
+use crate::recorder::Recorded;
 use crate::rows::from_micros;
-use crate::write::{Note, Write};
-
-/// Writes a whole call; the bytes of its output, where it had no end yet.
-type WriteNote = fn(&Connection, &Note, OwnerId) -> rusqlite::Result<Option<i64>>;
+use crate::write::Write;
 
 /// Owns the connection that writes.
 pub(super) struct Writer {
@@ -91,12 +90,7 @@ impl Writer {
 
     /// Moves what stands in the journal alone; whether that could be done.
     fn move_in(&mut self, batch: Batch) -> bool {
-        let moved = self.move_whole(&batch, calls::note_new).or_else(|error| match error {
-            // What should be new is there all the same: both cases are looked at then.
-            error if error.is_about_what_is_written() => self.move_whole(&batch, calls::note),
-            error => Err(error),
-        });
-        match moved {
+        match self.move_whole(&batch) {
             Ok(()) => {
                 self.waiting.moved();
                 true
@@ -107,8 +101,9 @@ impl Writer {
             }
             Err(_) if batch.len() == 1 => {
                 // It would never fit. It is counted, if it has ended, and told as lost.
-                let notes: Vec<Note> = batch.ended.into_iter().map(|(note, _)| note).collect();
-                self.queue.only_count(&notes, Counted::default());
+                for (note, _) in &batch.ended {
+                    self.queue.count_lost(&note.start, &note.end);
+                }
                 self.waiting.moved();
                 true
             }
@@ -116,25 +111,31 @@ impl Writer {
         }
     }
 
-    fn move_whole(&mut self, batch: &Batch, write_new: WriteNote) -> Result<(), WriteError> {
+    fn move_whole(&mut self, batch: &Batch) -> Result<(), WriteError> {
         let (owner, durability) = (self.owner, self.options.durability);
         let transaction = self.transaction(durability)?;
-        let mut sums = Counted::default();
-        let mut bytes = 0;
+        let mut sums = Sums::default();
         for (start, _) in &batch.begun {
             calls::begin(&transaction, start, owner)?;
         }
-        for (note, held) in &batch.ended {
-            let write = if is_new(held) { write_new } else { calls::note };
-            if let Some(kept) = write(&transaction, note, owner)? {
-                sums.count(&note.end.attempts, note.start.at);
-                bytes += kept;
+        let (new, known): (Vec<_>, Vec<_>) = batch.ended.iter().partition(|(_, held)| is_new(held));
+        let mut builder = BlockBuilder::default();
+        for (note, _) in new {
+            builder.add(&note.start, &note.end);
+        }
+        if let Some(block) = builder.seal() {
+            blocks::store(&transaction, &block, owner, &mut sums)?;
+        }
+        for (note, _) in known {
+            if let Some(kept) = calls::note(&transaction, note, owner)? {
+                sums.counted.count(&note.end.attempts, note.start.at);
+                sums.output_bytes += kept;
             }
         }
-        statistics::add(&transaction, &sums)?;
-        housekeeping::add_result_bytes(&transaction, bytes)?;
+        statistics::add(&transaction, &sums.counted)?;
+        housekeeping::add_result_bytes(&transaction, sums.output_bytes)?;
         transaction.commit()?;
-        self.housekeeping.wrote(bytes);
+        self.housekeeping.wrote(sums.output_bytes + sums.entry_bytes);
         Ok(())
     }
 
@@ -169,98 +170,99 @@ impl Writer {
     }
 
     fn write(&mut self, mut group: Group) {
-        let started = Instant::now();
         group.drop_abandoned();
         let writes: Vec<&Write> = group.urgent.iter().map(|one| &one.write).collect();
         let long = writes.iter().any(|write| matches!(write, Write::SaveList(..) | Write::SaveOffers(..)));
-        let done = self.transact(&writes, &group.notes, &group.counted);
+        let done = self.transact(&writes, &group.recorded);
         if let (true, Some(connection)) = (long, &self.connection) {
             // The pages of a list of tools are not needed again soon, and are most of what would be kept.
             let _ = connection.execute_batch("PRAGMA shrink_memory");
         }
         match done {
             Ok(answers) => {
-                if group.has_notes() {
-                    self.queue.wrote_notes(Instant::now(), started.elapsed());
-                }
+                self.queue.written(&group.recorded);
                 for (one, answer) in group.urgent.into_iter().zip(answers) {
                     let _ = one.reply.send(answer);
                 }
             }
-            Err(error) => self.write_singly(group, &error),
+            Err(error) => self.write_singly(group, error),
         }
     }
 
     /// Does a group that failed as a whole one by one, so that one bad write does not spoil the others.
-    fn write_singly(&mut self, group: Group, error: &WriteError) {
-        let has_notes = group.has_notes();
-        let alone = error.concerns_all() || (group.urgent.len() == 1 && !has_notes);
+    fn write_singly(&mut self, group: Group, error: WriteError) {
+        let has_calls = !group.recorded.is_empty();
+        let alone = error.concerns_all() || (group.urgent.len() == 1 && !has_calls);
         let (settles, others): (Vec<_>, Vec<_>) =
             group.urgent.into_iter().partition(|one| matches!(one.write, Write::Settle));
+        let only = others.is_empty() && settles.is_empty();
         for one in others {
             let answer = if alone {
                 Err(error.to_store())
             } else {
-                let answers = self.transact(&[&one.write], &[], &Counted::default());
+                let answers = self.transact(&[&one.write], &Recorded::default());
                 answers.map_or_else(|error| Err(error.to_store()), |mut all| all.pop().unwrap_or(Ok(true)))
             };
             let _ = one.reply.send(answer);
         }
-        let notes = match has_notes {
-            false => Ok(true),
-            true if error.concerns_all() => Err(error.to_store()),
-            true => self
-                .transact(&[], &group.notes, &group.counted)
-                .map(|_| true)
-                .map_err(|error| error.to_store()),
+        let recorded = match has_calls {
+            false => Ok(()),
+            true if only || error.concerns_all() => self.record_failed(group.recorded, error),
+            true => match self.transact(&[], &group.recorded) {
+                Ok(_) => {
+                    self.queue.written(&group.recorded);
+                    Ok(())
+                }
+                Err(error) => self.record_failed(group.recorded, error),
+            },
         };
-        match &notes {
-            Ok(_) if has_notes => self.queue.wrote_notes(Instant::now(), Duration::ZERO),
-            Ok(_) => {}
-            Err(_) => self.queue.only_count(&group.notes, group.counted),
-        }
         for one in settles {
-            let _ = one.reply.send(notes.as_ref().map_err(|why| StoreError(why.0.clone())).copied());
+            let _ = one.reply.send(recorded.as_ref().map(|()| true).map_err(|why| StoreError(why.0.clone())));
         }
+    }
+
+    /// Deals with recorded calls that the database did not take: a block that it never takes is found by trying each
+    /// alone.
+    fn record_failed(&mut self, recorded: Recorded, error: WriteError) -> Result<(), StoreError> {
+        let why = error.to_store();
+        if !error.is_about_what_is_written() {
+            self.queue.put_back(recorded);
+            return Err(why);
+        }
+        if recorded.blocks.len() <= 1 {
+            self.queue.only_count(recorded);
+            return Err(why);
+        }
+        let counted = Recorded { blocks: Vec::new(), counted: recorded.counted };
+        let each = recorded.blocks.into_iter().map(|block| Recorded { blocks: vec![block], ..Recorded::default() });
+        let mut failed = Ok(());
+        for one in each.chain([counted]) {
+            match self.transact(&[], &one) {
+                Ok(_) => self.queue.written(&one),
+                Err(error) => failed = self.record_failed(one, error),
+            }
+        }
+        failed
     }
 
     /// Writes all of it or nothing. The answers are those of the writes, in their order.
     fn transact(
         &mut self,
         writes: &[&Write],
-        notes: &[Note],
-        counted: &Counted,
+        recorded: &Recorded,
     ) -> Result<Vec<Result<bool, StoreError>>, WriteError> {
-        let (owner, wanted) =
-            (self.owner, if writes.is_empty() { Durability::Program } else { self.options.durability });
-        self.transact_by(calls::note_new, (writes, notes, counted), (owner, wanted)).or_else(|error| {
-            match error {
-                // A call that should be new is there all the same: both cases are looked at then.
-                error if !notes.is_empty() && error.is_about_what_is_written() => {
-                    self.transact_by(calls::note, (writes, notes, counted), (owner, wanted))
-                }
-                error => Err(error),
-            }
-        })
-    }
-
-    fn transact_by(
-        &mut self,
-        write_note: WriteNote,
-        (writes, notes, counted): (&[&Write], &[Note], &Counted),
-        (owner, wanted): (OwnerId, Durability),
-    ) -> Result<Vec<Result<bool, StoreError>>, WriteError> {
+        let wanted = if writes.is_empty() { Durability::Program } else { self.options.durability };
+        let owner = self.owner;
         let transaction = self.transaction(wanted)?;
-        let mut sums = Counted::default();
-        let mut bytes = 0;
+        let mut sums = Sums::default();
         let mut answers = Vec::with_capacity(writes.len());
         for write in writes {
             answers.push(match write {
                 Write::Begin(start) => Ok(calls::begin(&transaction, start, owner)?),
                 Write::Finish(end) => match calls::finish(&transaction, end)? {
                     Finished::Now { began, kept } => {
-                        sums.count(&end.attempts, from_micros(began));
-                        bytes += kept;
+                        sums.counted.count(&end.attempts, from_micros(began));
+                        sums.output_bytes += kept;
                         Ok(true)
                     }
                     Finished::Before => Ok(false),
@@ -283,17 +285,14 @@ impl Writer {
                 Write::Settle => Ok(true),
             });
         }
-        for note in notes {
-            if let Some(kept) = write_note(&transaction, note, owner)? {
-                sums.count(&note.end.attempts, note.start.at);
-                bytes += kept;
-            }
+        for block in &recorded.blocks {
+            blocks::store(&transaction, block, owner, &mut sums)?;
         }
-        statistics::add(&transaction, &sums)?;
-        statistics::add(&transaction, counted)?;
-        housekeeping::add_result_bytes(&transaction, bytes)?;
+        sums.counted.add(recorded.counted.clone());
+        statistics::add(&transaction, &sums.counted)?;
+        housekeeping::add_result_bytes(&transaction, sums.output_bytes)?;
         transaction.commit()?;
-        self.housekeeping.wrote(bytes);
+        self.housekeeping.wrote(sums.output_bytes + sums.entry_bytes);
         Ok(answers)
     }
 }

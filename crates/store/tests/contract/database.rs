@@ -37,7 +37,7 @@ impl Database {
             Self::Sqlite(folder) => StorePlace::Folder(folder.path().to_owned()),
             Self::Postgres(url) => StorePlace::Postgres(url.parse().unwrap()),
         };
-        open(&place, options).await.unwrap()
+        open(&place, options, None).await.unwrap()
     }
 }
 

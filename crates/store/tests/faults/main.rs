@@ -20,5 +20,5 @@ async fn open_at(place: &str) -> Result<Arc<dyn HubStore>, OpenError> {
         Ok(url) => StorePlace::Postgres(url),
         Err(_) => StorePlace::Folder(place.into()),
     };
-    open(&place, StoreOptions::default()).await
+    open(&place, StoreOptions::default(), None).await
 }

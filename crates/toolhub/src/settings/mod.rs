@@ -9,6 +9,7 @@ mod sandbox;
 mod search;
 mod serve;
 mod servers;
+mod size;
 mod skills;
 mod span;
 mod store;
@@ -26,9 +27,10 @@ pub use sandbox::{ProtectionName, SandboxSetting};
 pub use search::SearchSettings;
 pub use serve::{AuthSettings, DEFAULT_BIND, ServeSettings, TokenSettings};
 pub use servers::load_servers;
+pub use size::Size;
 pub use skills::SkillSettings;
 pub use span::Span;
-pub use store::{DurabilityName, StoreSettings};
+pub use store::{DetailName, DurabilityName, StoreSettings};
 pub use telemetry::TelemetrySettings;
 pub use toml::{
     ApprovalSettings, Limits, NativeSettings, ResultLimits, Routing, ServerExtras, Settings, StrategyName,

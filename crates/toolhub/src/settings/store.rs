@@ -2,9 +2,10 @@
 
 use serde::Deserialize;
 use toolhub_mcp::config::expand;
-use toolhub_store::{Durability, OpenError, Retention, StoreOptions, StorePlace};
+use toolhub_store::{Detail, Durability, OpenError, Retention, StoreOptions, StorePlace};
 
 use super::places::Places;
+use super::size::Size;
 use super::span::Span;
 
 /// `[store]`
@@ -23,6 +24,20 @@ pub struct StoreSettings {
     pub keep_results: Option<Span>,
     /// How many bytes of full results are kept.
     pub result_bytes: Option<u64>,
+    /// How large the database may become; the oldest results go first, then the oldest calls.
+    pub max_size: Option<Size>,
+    /// Which calls are kept with their details.
+    pub detail: Option<DetailName>,
+}
+
+/// Which calls are kept with their details, as the file names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DetailName {
+    /// Every call.
+    All,
+    /// A sample of the calls that change nothing and succeed.
+    Sample,
 }
 
 /// What an acknowledged write outlives, as the file names it.
@@ -64,8 +79,14 @@ impl StoreSettings {
             calls: self.keep_calls.map_or(usual.calls, |span| span.0),
             results: self.keep_results.map_or(usual.results, |span| span.0),
             result_bytes: self.result_bytes.unwrap_or(usual.result_bytes),
+            max_bytes: self.max_size.map_or(usual.max_bytes, |size| size.0),
             ..usual
         };
-        StoreOptions { durability, retention }
+        let detail = match self.detail {
+            None => Detail::default(),
+            Some(DetailName::All) => Detail::All,
+            Some(DetailName::Sample) => Detail::Sample,
+        };
+        StoreOptions { durability, detail, retention }
     }
 }

@@ -17,6 +17,16 @@ pub(super) enum Entry {
     Ended(CallEnd),
 }
 
+impl Entry {
+    /// The record of the call.
+    pub(super) fn record(&self) -> &RecordId {
+        match self {
+            Self::Begun(start) => &start.record,
+            Self::Ended(end) => &end.record,
+        }
+    }
+}
+
 #[derive(Serialize)]
 enum Written<'a> {
     #[serde(rename = "b")]

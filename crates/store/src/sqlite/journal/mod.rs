@@ -4,10 +4,9 @@
 
 mod line;
 mod replay;
-mod segment;
 mod waiting;
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -19,10 +18,9 @@ use toolhub_core::ports::StoreError;
 pub(super) use replay::replay;
 pub(super) use waiting::{Batch, Turn, Waiting, is_new};
 
-use self::segment::Tail;
 use self::waiting::Held;
 use super::SqliteStore;
-use super::owner::Life;
+use crate::journal::{Kind, Tail};
 use crate::options::Durability;
 use crate::queue::{Queue, closed};
 
@@ -70,14 +68,14 @@ impl Shared {
     }
 
     /// The work of the thread that appends, until the journal is closed and all is appended.
-    fn append_on(&self) -> Option<Life> {
+    fn append_on(&self) {
         let mut spare = Work::default();
         loop {
             let mut appender = {
                 let mut state = self.state();
                 loop {
                     if state.closed && state.work.jobs.is_empty() && state.appender.is_some() {
-                        return state.appender.take().map(|appender| appender.life);
+                        return drop(state.appender.take());
                     }
                     if !state.work.jobs.is_empty()
                         && let Some(appender) = state.appender.take()
@@ -121,7 +119,7 @@ pub(super) struct Journal {
     waiting: Arc<Waiting>,
     /// Whether callers append what they hand over.
     inline: bool,
-    thread: Option<JoinHandle<Option<Life>>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl std::fmt::Debug for Journal {
@@ -137,8 +135,7 @@ impl Journal {
         let appender = Appender {
             waiting: Arc::clone(&waiting),
             queue: Arc::clone(&store.queue),
-            tail: Tail::new(&store.folder, store.owner, store.options.durability),
-            life: Life::new(&store.folder, store.owner),
+            tail: Tail::new(Arc::clone(&store.journals), Kind::Intents, store.options.durability),
         };
         let state = State { work: Work::default(), appender: Some(appender), closed: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), bell: Condvar::new() });
@@ -222,17 +219,19 @@ impl Journal {
         Ok(())
     }
 
-    /// Takes no more in and waits until all is appended. What is given back shows that this store lives.
-    pub(super) fn close(&mut self) -> Option<Life> {
+    /// Takes no more in and waits until all is appended.
+    pub(super) fn close(&mut self) {
         self.shared.state().closed = true;
         self.shared.bell.notify_one();
-        self.thread.take().and_then(|thread| thread.join().ok()).flatten()
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        drop(self.close());
+        self.close();
     }
 }
 
@@ -241,7 +240,6 @@ struct Appender {
     waiting: Arc<Waiting>,
     queue: Arc<Queue>,
     tail: Tail,
-    life: Life,
 }
 
 impl Appender {
@@ -254,8 +252,11 @@ impl Appender {
     }
 
     fn append_lines(&mut self, lines: &[u8], jobs: &mut Vec<Job>) {
-        let segment = match self.life.show().and_then(|()| self.tail.append(lines)) {
-            Ok(segment) => segment,
+        if self.tail.is_long() {
+            self.tail.rotate();
+        }
+        let segment = match self.tail.append(&mut [IoSlice::new(lines)]) {
+            Ok(range) => range.segment,
             Err(error) => {
                 let why = told(&error);
                 for job in jobs.drain(..) {

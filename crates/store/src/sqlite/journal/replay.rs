@@ -1,61 +1,101 @@
-//! What a dead hub left in its journal is moved into the database by whoever comes next.
+//! Replays the journals that dead stores left: the store that is opened next moves their calls into the database.
 
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
+use std::path::Path;
 use std::time::SystemTime;
 
 use rusqlite::{Connection, TransactionBehavior};
+use toolhub_core::memory::RecordId;
 
 use super::line::{self, Entry};
-use crate::counted::Counted;
+use crate::blocks::frame;
+use crate::journal::Kind;
+use crate::journal::folder::{JournalFile, left_by_dead};
 use crate::options::Retention;
 use crate::owner::OwnerId;
 use crate::rows::{cutoff, from_micros, micros};
+use crate::sqlite::blocks::{self, Sums};
 use crate::sqlite::calls::{self, Finished};
-use crate::sqlite::{housekeeping, owner, statistics};
+use crate::sqlite::{housekeeping, statistics};
+use crate::write::Note;
 
-/// Moves what dead owners left; nothing where there is nothing. May be done by two at once, and twice.
+/// Moves what dead stores left. Two stores may do this at once, and one may do it twice: each call counts once.
 pub(in crate::sqlite) fn replay(
     connection: &mut Connection,
     folder: &Path,
     own: OwnerId,
     retention: &Retention,
 ) -> rusqlite::Result<()> {
-    let mut left: Vec<(OwnerId, u32, PathBuf)> = owner::journals(folder);
-    left.retain(|(id, ..)| *id != own);
-    left.retain(|(id, ..)| owner::is_dead(folder, *id));
-    left.sort_by_key(|(id, count, _)| (id.0, *count));
-    for (id, _, path) in left {
-        // What another has read and removed meanwhile is in the database.
-        let Ok(bytes) = std::fs::read(&path) else { continue };
-        take(connection, &String::from_utf8_lossy(&bytes), id, retention)?;
-        let _ = std::fs::remove_file(&path);
+    for kind in [Kind::Intents, Kind::Calls] {
+        for file in left_by_dead(folder, own, kind) {
+            // A file that is gone was replayed by another store.
+            let Ok(bytes) = std::fs::read(&file.path) else { continue };
+            match kind {
+                Kind::Intents => replay_intents(connection, &String::from_utf8_lossy(&bytes), &file, retention)?,
+                Kind::Calls => replay_calls(connection, &bytes, &file, retention)?,
+            }
+            let _ = std::fs::remove_file(&file.path);
+        }
     }
     Ok(())
 }
 
-fn take(
+fn replay_intents(
     connection: &mut Connection,
     text: &str,
-    owner: OwnerId,
+    file: &JournalFile,
     retention: &Retention,
 ) -> rusqlite::Result<()> {
-    // What is that old was in the database and has gone since; it must not be counted again.
+    // Calls that old were in the database and are deleted since; they must not be counted again.
     let too_old = cutoff(SystemTime::now(), retention.calls);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let (mut sums, mut bytes) = (Counted::default(), 0);
-    for entry in text.lines().filter_map(line::read) {
+    let entries: Vec<Entry> = text.lines().filter_map(line::read).collect();
+    let first = entries.iter().map(Entry::record).min();
+    let stored: HashSet<RecordId> = match first {
+        Some(first) => blocks::stored_intents(&transaction, file.owner, first)?,
+        None => HashSet::new(),
+    };
+    let mut sums = Sums::default();
+    for entry in entries {
         match entry {
+            entry if stored.contains(entry.record()) => {}
             Entry::Begun(start) if micros(start.at) < too_old => {}
-            Entry::Begun(start) => drop(calls::begin(&transaction, &start, owner)?),
+            Entry::Begun(start) => drop(calls::begin(&transaction, &start, file.owner)?),
             Entry::Ended(end) => {
                 if let Finished::Now { began, kept } = calls::finish(&transaction, &end)? {
-                    sums.count(&end.attempts, from_micros(began));
-                    bytes += kept;
+                    sums.counted.count(&end.attempts, from_micros(began));
+                    sums.output_bytes += kept;
                 }
             }
         }
     }
-    statistics::add(&transaction, &sums)?;
-    housekeeping::add_result_bytes(&transaction, bytes)?;
+    statistics::add(&transaction, &sums.counted)?;
+    housekeeping::add_result_bytes(&transaction, sums.output_bytes)?;
+    transaction.commit()
+}
+
+fn replay_calls(
+    connection: &mut Connection,
+    bytes: &[u8],
+    file: &JournalFile,
+    retention: &Retention,
+) -> rusqlite::Result<()> {
+    let too_old = cutoff(SystemTime::now(), retention.calls);
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let stored = blocks::stored_ranges(&transaction, file.owner, file.number)?;
+    let mut sums = Sums::default();
+    for frame in frame::read(bytes) {
+        let is_stored = stored.iter().any(|(start, end)| (*start..*end).contains(&frame.offset));
+        if is_stored || micros(frame.start.at) < too_old {
+            continue;
+        }
+        let note = Note { start: frame.start, end: frame.end };
+        if let Some(kept) = calls::note(&transaction, &note, file.owner)? {
+            sums.counted.count(&note.end.attempts, note.start.at);
+            sums.output_bytes += kept;
+        }
+    }
+    statistics::add(&transaction, &sums.counted)?;
+    housekeeping::add_result_bytes(&transaction, sums.output_bytes)?;
     transaction.commit()
 }

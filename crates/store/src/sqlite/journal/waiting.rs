@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use toolhub_core::memory::{CallEnd, CallStart, RecordId};
 use toolhub_core::ports::StoreError;
 
-use super::segment::Segment;
+use crate::journal::Segment;
 use crate::write::Note;
 
 /// Calls that may stand in the journal alone; who comes later waits for room.

@@ -1,0 +1,295 @@
+//! The binary encoding of one finished call: length-prefixed fields in a fixed order, without the output, which is
+//! stored beside it. Decoding checks every length, so damaged bytes give `None`.
+
+use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::memory::{AttemptNote, AttemptStatus, CallEnd, CallStart, RecordId, Status};
+use toolhub_core::{CallId, Source, ToolName};
+
+use crate::rows::{duration, from_micros, json, micros, micros_of};
+
+/// The version of the encoding, its first byte.
+const VERSION: u8 = 1;
+
+/// Upper bound for the items of a list: a call has a handful of candidates and attempts.
+const MAX_ITEMS: u64 = 100_000;
+
+/// A decoded call. `end.output` is `None`; `output_bytes` is the length of the output, if the call has one.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) start: CallStart,
+    pub(crate) end: CallEnd,
+    pub(crate) output_bytes: Option<usize>,
+}
+
+/// Appends the encoding of a finished call.
+pub(crate) fn encode(start: &CallStart, end: &CallEnd, out: &mut Vec<u8>) {
+    out.push(VERSION);
+    put_str(out, start.record.as_str());
+    put_str(out, start.call.as_str());
+    put_str(out, start.tool.as_str());
+    put_str(out, &start.strategy);
+    put_option(out, start.conversation.as_deref());
+    put_option(out, start.request.as_deref());
+    out.push(u8::from(start.may_change));
+    put_number(out, micros(start.at).unsigned_abs());
+    out.push(status_code(end.status));
+    put_number(out, micros_of(end.took).unsigned_abs());
+    put_error(out, end.error.as_ref());
+    put_sources(out, &start.candidates);
+    put_sources(out, &end.sources);
+    put_number(out, end.attempts.len() as u64);
+    for attempt in &end.attempts {
+        put_source(out, &attempt.source);
+        put_str(out, attempt.tool.as_str());
+        out.push(attempt_code(attempt.status));
+        put_number(out, micros_of(attempt.took).unsigned_abs());
+        put_error(out, attempt.error.as_ref());
+    }
+    put_str(out, start.arguments.get());
+    put_number(out, end.output.as_ref().map_or(0, |output| output.get().len() as u64 + 1));
+}
+
+/// Decodes one call. Returns `None` if the bytes are not a whole entry.
+pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
+    let mut reader = Reader { bytes };
+    if reader.byte()? != VERSION {
+        return None;
+    }
+    let record = RecordId::new(reader.str()?);
+    let call = CallId::new(reader.str()?);
+    let tool = ToolName::new(reader.str()?);
+    let strategy = reader.str()?.to_owned();
+    let conversation = reader.option()?;
+    let request = reader.option()?;
+    let may_change = reader.byte()? != 0;
+    let at = from_micros(reader.micros()?);
+    let status = status_of(reader.byte()?)?;
+    let took = duration(reader.micros()?);
+    let error = reader.error()?;
+    let candidates = reader.sources()?;
+    let sources = reader.sources()?;
+    let mut attempts = Vec::new();
+    for _ in 0..reader.count()? {
+        attempts.push(AttemptNote {
+            source: Source::named(reader.str()?),
+            tool: ToolName::new(reader.str()?),
+            status: attempt_of(reader.byte()?)?,
+            took: duration(reader.micros()?),
+            error: reader.error()?,
+        });
+    }
+    let arguments = json(reader.str()?.to_owned());
+    let output_bytes = match reader.number()? {
+        0 => None,
+        length => Some(usize::try_from(length - 1).ok()?),
+    };
+    if !reader.bytes.is_empty() {
+        return None;
+    }
+    let start = CallStart {
+        record: record.clone(),
+        call,
+        tool,
+        arguments,
+        conversation,
+        request,
+        strategy,
+        candidates,
+        may_change,
+        at,
+    };
+    let end = CallEnd { record, status, took, error, sources, attempts, output: None };
+    Some(Entry { start, end, output_bytes })
+}
+
+fn put_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn put_str(out: &mut Vec<u8>, text: &str) {
+    put_number(out, text.len() as u64);
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// `None` is zero; a text is preceded by its length plus one.
+fn put_option(out: &mut Vec<u8>, text: Option<&str>) {
+    match text {
+        None => out.push(0),
+        Some(text) => {
+            put_number(out, text.len() as u64 + 1);
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+}
+
+fn put_source(out: &mut Vec<u8>, source: &Source) {
+    put_str(out, source_name(source));
+}
+
+fn put_sources(out: &mut Vec<u8>, sources: &[Source]) {
+    put_number(out, sources.len() as u64);
+    for source in sources {
+        put_source(out, source);
+    }
+}
+
+fn put_error(out: &mut Vec<u8>, error: Option<&(String, Text)>) {
+    put_option(out, error.map(|(kind, _)| kind.as_str()));
+    if let Some((_, text)) = error {
+        put_str(out, &text.say(Lang::En));
+        put_str(out, &text.say(Lang::Zh));
+    }
+}
+
+/// The name of a source, as [`Source::named`] reads it.
+pub(crate) fn source_name(source: &Source) -> &str {
+    match source {
+        Source::Native => "native",
+        Source::Skill => "skill",
+        Source::Server(id) => id.as_str(),
+    }
+}
+
+/// The code of a status, which is also its bit in the summary of a block.
+pub(crate) fn status_code(status: Status) -> u8 {
+    match status {
+        Status::Running => 0,
+        Status::Succeeded => 1,
+        Status::Failed => 2,
+        Status::Unknown => 3,
+    }
+}
+
+fn status_of(code: u8) -> Option<Status> {
+    Status::ALL.into_iter().find(|status| status_code(*status) == code)
+}
+
+fn attempt_code(status: AttemptStatus) -> u8 {
+    match status {
+        AttemptStatus::Succeeded => 0,
+        AttemptStatus::Failed => 1,
+        AttemptStatus::Cancelled => 2,
+    }
+}
+
+fn attempt_of(code: u8) -> Option<AttemptStatus> {
+    [AttemptStatus::Succeeded, AttemptStatus::Failed, AttemptStatus::Cancelled]
+        .into_iter()
+        .find(|status| attempt_code(*status) == code)
+}
+
+/// What is left to decode.
+struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.bytes.split_first()?;
+        self.bytes = rest;
+        Some(*first)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f).checked_shl(shift)?;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn count(&mut self) -> Option<u64> {
+        self.number().filter(|count| *count <= MAX_ITEMS)
+    }
+
+    fn micros(&mut self) -> Option<i64> {
+        i64::try_from(self.number()?).ok()
+    }
+
+    fn text_of(&mut self, length: u64) -> Option<&'a str> {
+        let (text, rest) = self.bytes.split_at_checked(usize::try_from(length).ok()?)?;
+        self.bytes = rest;
+        std::str::from_utf8(text).ok()
+    }
+
+    fn str(&mut self) -> Option<&'a str> {
+        let length = self.number()?;
+        self.text_of(length)
+    }
+
+    fn option(&mut self) -> Option<Option<String>> {
+        match self.number()? {
+            0 => Some(None),
+            length => self.text_of(length - 1).map(|text| Some(text.to_owned())),
+        }
+    }
+
+    fn sources(&mut self) -> Option<Vec<Source>> {
+        let count = self.count()?;
+        (0..count).map(|_| self.str().map(Source::named)).collect()
+    }
+
+    fn error(&mut self) -> Option<Option<(String, Text)>> {
+        let Some(kind) = self.option()? else { return Some(None) };
+        let (en, zh) = (self.str()?, self.str()?);
+        Some(Some((kind, Text::new(en, zh))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::time::Duration;
+
+    use toolhub_core::RawJson;
+
+    use crate::blocks::tests::call;
+
+    #[test]
+    fn decodes_what_was_encoded_and_rejects_every_prefix() {
+        let (mut start, mut end) = call("t");
+        start.conversation = Some("c".to_owned());
+        start.request = Some("写\n\"it\"\0".to_owned());
+        start.candidates = vec![Source::Native, Source::Skill, Source::named("excel")];
+        start.arguments = RawJson::parse("{\"a\": 12345678901234567890123,\n \"b\": \"中\"}".to_owned()).unwrap();
+        end.error = Some(("failed".to_owned(), Text::new("no", "不")));
+        end.took = Duration::from_micros(u64::MAX >> 20);
+        end.attempts[0].error = Some(("failed".to_owned(), Text::new("no", "不")));
+        let mut bytes = Vec::new();
+        encode(&start, &end, &mut bytes);
+        let entry = decode(&bytes).unwrap();
+        assert_eq!(entry.output_bytes, end.output.as_ref().map(|output| output.get().len()));
+        end.output = None;
+        assert_eq!(format!("{:?}", entry.start), format!("{start:?}"));
+        assert_eq!(format!("{:?}", entry.end), format!("{end:?}"));
+        for length in 0..bytes.len() {
+            assert!(decode(&bytes[..length]).is_none(), "{length}");
+        }
+        bytes.push(0);
+        assert!(decode(&bytes).is_none());
+    }
+
+    #[test]
+    fn survives_random_bytes() {
+        let (start, end) = call("t");
+        let mut bytes = Vec::new();
+        encode(&start, &end, &mut bytes);
+        for _ in 0..20_000 {
+            let mut damaged = bytes.clone();
+            for _ in 0..fastrand::usize(1..6) {
+                let at = fastrand::usize(..damaged.len());
+                damaged[at] = fastrand::u8(..);
+            }
+            drop(decode(&damaged));
+        }
+    }
+}

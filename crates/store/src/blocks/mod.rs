@@ -1,0 +1,289 @@
+//! Finished calls in blocks: a database stores a group of calls as one row, with a summary that tells which queries it
+//! may answer. At thousands of calls a second this costs a fraction of a row for each call with its indexes. A small
+//! group is stored as one row for each call, so that lookups stay cheap where calls are rare.
+
+pub(crate) mod entry;
+pub(crate) mod frame;
+pub(crate) mod scan;
+
+use toolhub_core::Source;
+use toolhub_core::memory::{CallEnd, CallStart, RecordId};
+
+use self::entry::{Entry, source_name, status_code};
+use crate::counted::Counted;
+use crate::journal::JournalRange;
+use crate::rows::{json, micros, place};
+use crate::write::Note;
+
+/// A builder of this size is full.
+const MAX_BLOCK_BYTES: usize = 256 << 10;
+/// Fewer calls than this are stored as one row each.
+pub(crate) const MIN_BLOCK_CALLS: usize = 16;
+/// Distinct names that a summary lists; with more of them the block is scanned for every query.
+const MAX_NAMES: usize = 64;
+
+/// Names that occur in a block; `None` if there are too many to list.
+#[derive(Debug, Clone)]
+struct Names(Option<Vec<String>>);
+
+impl Default for Names {
+    fn default() -> Self {
+        Self(Some(Vec::new()))
+    }
+}
+
+impl Names {
+    fn add(&mut self, name: &str) {
+        let Some(names) = &mut self.0 else { return };
+        if names.iter().any(|known| known == name) {
+            return;
+        }
+        if names.len() < MAX_NAMES { names.push(name.to_owned()) } else { self.0 = None }
+    }
+
+    /// The names as a column that a filter searches for one of them; `None` if any name may be in the block.
+    fn column(&self) -> Option<String> {
+        self.0.as_ref().map(|names| names.iter().map(|name| place(name)).collect())
+    }
+}
+
+/// What a block contains, for queries that need not read it.
+#[derive(Debug, Clone)]
+pub(crate) struct Summary {
+    /// The smallest record id, which identifies the block: a call is in one block only.
+    pub(crate) first: RecordId,
+    /// The largest record id.
+    pub(crate) last: RecordId,
+    /// When the first call began, in microseconds since 1970.
+    pub(crate) began_first: i64,
+    /// When the last call began.
+    pub(crate) began_last: i64,
+    /// The bit `1 << status_code` of every status that occurs.
+    pub(crate) statuses: i64,
+    tools: Names,
+    sources: Names,
+    conversations: Names,
+}
+
+impl Summary {
+    fn of(record: &RecordId, began: i64) -> Self {
+        Self {
+            first: record.clone(),
+            last: record.clone(),
+            began_first: began,
+            began_last: began,
+            statuses: 0,
+            tools: Names::default(),
+            sources: Names::default(),
+            conversations: Names::default(),
+        }
+    }
+
+    fn add(&mut self, start: &CallStart, end: &CallEnd) {
+        let began = micros(start.at);
+        self.began_first = self.began_first.min(began);
+        self.began_last = self.began_last.max(began);
+        if start.record < self.first {
+            self.first = start.record.clone();
+        }
+        if start.record > self.last {
+            self.last = start.record.clone();
+        }
+        self.statuses |= 1 << status_code(end.status);
+        self.tools.add(start.tool.as_str());
+        for source in sources_of(end) {
+            self.sources.add(source_name(source));
+        }
+        if let Some(conversation) = &start.conversation {
+            self.conversations.add(conversation);
+        }
+    }
+
+    pub(crate) fn tools(&self) -> Option<String> {
+        self.tools.column()
+    }
+
+    pub(crate) fn sources(&self) -> Option<String> {
+        self.sources.column()
+    }
+
+    pub(crate) fn conversations(&self) -> Option<String> {
+        self.conversations.column()
+    }
+}
+
+/// The sources that answered a call, or else those that were tried.
+pub(crate) fn sources_of(end: &CallEnd) -> Box<dyn Iterator<Item = &Source> + '_> {
+    match end.sources.is_empty() {
+        true => Box::new(end.attempts.iter().map(|attempt| &attempt.source)),
+        false => Box::new(end.sources.iter()),
+    }
+}
+
+/// A sealed group of finished calls.
+#[derive(Debug)]
+pub(crate) struct Block {
+    /// Each call as a little-endian `u32` length and an [`entry`].
+    pub(crate) entries: Vec<u8>,
+    /// The outputs one after another, in the order of the entries.
+    pub(crate) outputs: Vec<u8>,
+    pub(crate) calls: usize,
+    pub(crate) summary: Summary,
+    /// What the calls add to the statistics.
+    pub(crate) counted: Counted,
+    pub(crate) journal: Option<JournalRange>,
+}
+
+impl Block {
+    /// Bytes of memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.entries.len() + self.outputs.len()
+    }
+
+    /// The calls of a block that is stored as rows.
+    pub(crate) fn notes(&self) -> Vec<Note> {
+        let mut outputs = self.outputs.as_slice();
+        let with_output = |mut entry: Entry| {
+            if let Some(length) = entry.output_bytes {
+                let (output, rest) = outputs.split_at_checked(length)?;
+                entry.end.output = Some(json(String::from_utf8(output.to_vec()).ok()?));
+                outputs = rest;
+            }
+            Some(Note { start: entry.start, end: entry.end })
+        };
+        decode_all(&self.entries).filter_map(with_output).collect()
+    }
+}
+
+/// Decodes the entries of a block. Stops at the first one that is damaged.
+pub(crate) fn decode_all(entries: &[u8]) -> impl Iterator<Item = Entry> + '_ {
+    let mut rest = entries;
+    std::iter::from_fn(move || {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+        let (bytes, after) = after.split_at_checked(length)?;
+        rest = after;
+        entry::decode(bytes)
+    })
+}
+
+/// A block that takes in more calls.
+#[derive(Debug, Default)]
+pub(crate) struct BlockBuilder {
+    entries: Vec<u8>,
+    outputs: Vec<u8>,
+    calls: usize,
+    summary: Option<Summary>,
+    counted: Counted,
+    journal: Option<JournalRange>,
+}
+
+impl BlockBuilder {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.calls == 0
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.entries.len() + self.outputs.len() >= MAX_BLOCK_BYTES
+    }
+
+    /// Adds a call. Returns its entry, with the length in front.
+    pub(crate) fn add(&mut self, start: &CallStart, end: &CallEnd) -> &[u8] {
+        let at = self.entries.len();
+        self.entries.extend_from_slice(&[0; 4]);
+        entry::encode(start, end, &mut self.entries);
+        let length = u32::try_from(self.entries.len() - at - 4).unwrap_or(u32::MAX);
+        self.entries[at..at + 4].copy_from_slice(&length.to_le_bytes());
+        if let Some(output) = &end.output {
+            self.outputs.extend_from_slice(output.get().as_bytes());
+        }
+        self.calls += 1;
+        self.counted.count(&end.attempts, start.at);
+        self.summary
+            .get_or_insert_with(|| Summary::of(&start.record, micros(start.at)))
+            .add(start, end);
+        &self.entries[at..]
+    }
+
+    /// Notes where the last call is in the journal.
+    pub(crate) fn journaled(&mut self, range: JournalRange) {
+        match &mut self.journal {
+            Some(whole) => whole.end = range.end,
+            none => *none = Some(range),
+        }
+    }
+
+    /// Takes the block out, if there is any call in it.
+    pub(crate) fn seal(&mut self) -> Option<Block> {
+        let Self { entries, outputs, calls, summary, counted, journal } = std::mem::take(self);
+        Some(Block { entries, outputs, calls, summary: summary?, counted, journal })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    use std::time::{Duration, SystemTime};
+
+    use toolhub_core::memory::{AttemptNote, AttemptStatus, Status};
+    use toolhub_core::{CallId, RawJson, ToolName};
+
+    /// A finished call of a tool.
+    pub(crate) fn call(tool: &str) -> (CallStart, CallEnd) {
+        let (record, tool) = (RecordId::fresh(), ToolName::new(tool));
+        let took = Duration::from_millis(1);
+        let status = AttemptStatus::Succeeded;
+        let attempt = AttemptNote { source: Source::Native, tool: tool.clone(), status, took, error: None };
+        let start = CallStart {
+            record: record.clone(),
+            call: CallId::fresh(),
+            tool,
+            arguments: RawJson::empty_object(),
+            conversation: None,
+            request: None,
+            strategy: String::new(),
+            candidates: Vec::new(),
+            may_change: false,
+            // Microseconds are what is stored.
+            at: crate::rows::from_micros(micros(SystemTime::now())),
+        };
+        let end = CallEnd {
+            record,
+            status: Status::Succeeded,
+            took,
+            error: None,
+            sources: Vec::new(),
+            attempts: vec![attempt],
+            output: Some(RawJson::parse("{\"中\": [1, 2]}".to_owned()).unwrap()),
+        };
+        (start, end)
+    }
+
+    #[test]
+    fn a_block_gives_back_its_calls_with_their_outputs() {
+        let mut builder = BlockBuilder::default();
+        assert!(builder.seal().is_none());
+        let mut calls: Vec<_> = (0..100).map(|number| call(&format!("t{}", number % 70))).collect();
+        for (number, (start, end)) in calls.iter_mut().enumerate() {
+            end.output = match number % 3 {
+                0 => None,
+                1 => Some(RawJson::parse(format!("\"{}\"", "x".repeat(number))).unwrap()),
+                _ => Some(RawJson::parse("\"中文\"".to_owned()).unwrap()),
+            };
+            builder.add(start, end);
+        }
+        let block = builder.seal().unwrap();
+        assert!(builder.is_empty());
+        assert_eq!(block.calls, 100);
+        assert_eq!((&block.summary.first, &block.summary.last), (&calls[0].0.record, &calls[99].0.record));
+        assert_eq!(block.summary.tools(), None, "more than 64 names");
+        assert_eq!(block.summary.sources(), Some(place("native")));
+        let counted: u64 = block.counted.sorted().iter().map(|one| one.tally().total()).sum();
+        assert_eq!(counted, 100);
+        for (note, (start, end)) in block.notes().iter().zip(&calls) {
+            assert_eq!(format!("{:?}", (&note.start, &note.end)), format!("{:?}", (start, end)));
+        }
+        assert_eq!(block.notes().len(), 100);
+    }
+}

@@ -1,0 +1,175 @@
+//! Queries over blocks: which blocks may contain a match, which calls of them do, and when enough are found.
+
+use toolhub_core::memory::{CallQuery, CallRecord, RecordId};
+
+use super::entry::{Entry, source_name, status_code};
+use super::{decode_all, sources_of};
+use crate::query::{Conditions, Dialect, Value};
+use crate::rows::{arguments_hash, micros, place, stored_hash, unescaped};
+
+/// Blocks that are read at a time.
+const PAGE_BLOCKS: usize = 32;
+
+/// A query that goes through the blocks, those with the newest calls first.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    query: CallQuery,
+    arguments_hash: Option<i64>,
+    text: Option<String>,
+    matches: Vec<CallRecord>,
+    /// `last` and `id` of the block that was read last.
+    position: Option<(String, i64)>,
+    done: bool,
+}
+
+/// One block as the statement of [`Scan::page`] returns it.
+pub(crate) struct Row {
+    pub(crate) id: i64,
+    pub(crate) last: String,
+    pub(crate) entries: Vec<u8>,
+}
+
+impl Scan {
+    /// A scan whose matches are merged with `rows`, the matches among the calls that are stored as rows.
+    pub(crate) fn new(query: CallQuery, rows: Vec<CallRecord>) -> Self {
+        let arguments_hash = query.arguments.as_deref().map(stored_hash);
+        let text = query.text.as_deref().map(str::to_lowercase);
+        Self { query, arguments_hash, text, matches: rows, position: None, done: false }
+    }
+
+    /// The statement that reads the next blocks, and its values; `None` when no more blocks are needed.
+    pub(crate) fn page(&self, dialect: Dialect) -> Option<(String, Vec<Value>)> {
+        if self.done {
+            return None;
+        }
+        let query = &self.query;
+        let record = |record: &Option<RecordId>| record.as_ref().map(|id| Value::Text(id.as_str().to_owned()));
+        let mut wanted = Conditions::new(dialect);
+        wanted.compare("last", ">", record(&query.after));
+        wanted.compare("first", "<", record(&query.before));
+        wanted.compare("began_last", ">=", query.since.map(|since| Value::Int(micros(since))));
+        if let Some(status) = query.status {
+            wanted.push(format!("(statuses & {}) <> 0", 1 << status_code(status)));
+        }
+        let lists = [
+            ("tools", &query.tool),
+            ("sources", &query.source),
+            ("conversations", &query.conversation),
+        ];
+        for (column, name) in lists {
+            if let Some(name) = name {
+                wanted.may_hold(column, place(name));
+            }
+        }
+        if let Some((last, id)) = &self.position {
+            wanted.behind(["last", "id"], [Value::Text(last.clone()), Value::Int(*id)]);
+        }
+        let (clause, values) = wanted.finish();
+        let sql = format!(
+            "SELECT id, last, entries FROM call_blocks{clause} ORDER BY last DESC, id DESC LIMIT {PAGE_BLOCKS}"
+        );
+        Some((sql, values))
+    }
+
+    /// Takes in the blocks of one page.
+    pub(crate) fn add(&mut self, rows: Vec<Row>) {
+        if rows.len() < PAGE_BLOCKS {
+            self.done = true;
+        }
+        for row in rows {
+            if self.has_enough(&row.last) {
+                self.done = true;
+                return;
+            }
+            for entry in decode_all(&row.entries) {
+                if self.is_match(&entry) {
+                    self.matches.push(record_of(entry));
+                }
+            }
+            self.position = Some((row.last, row.id));
+        }
+    }
+
+    /// The matches, newest first.
+    pub(crate) fn finish(mut self) -> Vec<CallRecord> {
+        self.keep_newest();
+        self.matches
+    }
+
+    /// Whether the limit is reached by calls that are newer than everything in the blocks that follow.
+    fn has_enough(&mut self, last: &str) -> bool {
+        let Some(limit) = self.query.limit else { return false };
+        if self.matches.len() < limit {
+            return false;
+        }
+        self.keep_newest();
+        self.matches.last().is_none_or(|oldest| oldest.start.record.as_str() > last)
+    }
+
+    fn keep_newest(&mut self) {
+        self.matches.sort_unstable_by(|one, other| other.start.record.cmp(&one.start.record));
+        if let Some(limit) = self.query.limit {
+            self.matches.truncate(limit);
+        }
+    }
+
+    /// Whether a call fits, as the statement for rows decides it.
+    fn is_match(&self, entry: &Entry) -> bool {
+        let (query, start, end) = (&self.query, &entry.start, &entry.end);
+        query.tool.as_deref().is_none_or(|tool| tool == start.tool.as_str())
+            && query.status.is_none_or(|status| status == end.status)
+            && query
+                .source
+                .as_deref()
+                .is_none_or(|name| sources_of(end).any(|source| source_name(source) == name))
+            && (query.conversation.is_none() || query.conversation == start.conversation)
+            && query.since.is_none_or(|since| micros(start.at) >= micros(since))
+            && query.after.as_ref().is_none_or(|after| start.record > *after)
+            && query.before.as_ref().is_none_or(|before| start.record < *before)
+            && self.arguments_hash.is_none_or(|hash| arguments_hash(start.arguments.get()) == hash)
+            && self.text.as_deref().is_none_or(|text| {
+                let arguments = start.arguments.get();
+                let readable = unescaped(arguments);
+                [start.tool.as_str(), readable.as_deref().unwrap_or(arguments)]
+                    .into_iter()
+                    .chain(start.request.as_deref())
+                    .any(|column| column.to_lowercase().contains(text))
+            })
+    }
+}
+
+fn record_of(entry: Entry) -> CallRecord {
+    let Entry { start, end, .. } = entry;
+    CallRecord {
+        start,
+        status: end.status,
+        took: Some(end.took),
+        error: end.error,
+        sources: end.sources,
+        attempts: end.attempts,
+    }
+}
+
+/// The statement that finds the block that may contain a call, and its outputs.
+pub(crate) fn output(dialect: Dialect, record: &RecordId) -> (String, Vec<Value>) {
+    let mut wanted = Conditions::new(dialect);
+    let record = || Some(Value::Text(record.as_str().to_owned()));
+    wanted.compare("first", "<=", record());
+    wanted.compare("last", ">=", record());
+    let (clause, values) = wanted.finish();
+    (format!("SELECT entries, outputs FROM call_blocks JOIN block_outputs USING (id){clause}"), values)
+}
+
+/// The output of a call in a block, if the call is in it and has one.
+pub(crate) fn output_in(record: &RecordId, entries: &[u8], outputs: &[u8]) -> Option<String> {
+    let mut start = 0;
+    for entry in decode_all(entries) {
+        let end = start + entry.output_bytes.unwrap_or(0);
+        if entry.start.record == *record {
+            entry.output_bytes?;
+            return String::from_utf8(outputs.get(start..end)?.to_vec()).ok();
+        }
+        start = end;
+    }
+    None
+}

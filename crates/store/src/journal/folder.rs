@@ -1,0 +1,172 @@
+//! The folder of journals and liveness locks beside a database. A store that has written a journal holds a locked file
+//! there, which the system unlocks when the process ends; the journals of a store without a lock are replayed by the next
+//! store that opens the folder.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::owner::OwnerId;
+use crate::private;
+
+/// The folder of the locked files, beside the database.
+const FOLDER: &str = "running";
+/// How old a lock file is at least when it is removed as left behind.
+const MIN_AGE: Duration = Duration::from_secs(60);
+
+fn path(folder: &Path, owner: OwnerId) -> PathBuf {
+    folder.join(FOLDER).join(format!("{:016x}.lock", owner.0))
+}
+
+/// What a journal file contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Beginnings and ends of calls that may change something, as lines.
+    Intents,
+    /// Finished calls, as frames.
+    Calls,
+}
+
+impl Kind {
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Intents => "journal",
+            Self::Calls => "calls",
+        }
+    }
+}
+
+/// A journal file of some store.
+#[derive(Debug)]
+pub(crate) struct JournalFile {
+    pub(crate) owner: OwnerId,
+    pub(crate) number: u32,
+    pub(crate) path: PathBuf,
+}
+
+/// The journal files of stores that live no more, oldest first for each of them.
+pub(crate) fn left_by_dead(folder: &Path, own: OwnerId, kind: Kind) -> Vec<JournalFile> {
+    let Ok(files) = std::fs::read_dir(folder.join(FOLDER)) else { return Vec::new() };
+    let parse = |path: PathBuf| {
+        let name = path.file_name()?.to_str()?.strip_suffix(kind.extension())?.strip_suffix('.')?;
+        let (owner, number) = name.split_once('.')?;
+        let owner = OwnerId(u64::from_str_radix(owner, 16).ok()?.cast_signed());
+        Some(JournalFile { owner, number: number.parse().ok()?, path })
+    };
+    let mut left: Vec<_> = files.filter_map(|file| parse(file.ok()?.path())).collect();
+    left.retain(|file| file.owner != own && is_dead(folder, file.owner));
+    left.sort_by_key(|file| (file.owner.0, file.number));
+    left
+}
+
+/// The journals of one store, and the lock that shows that it lives.
+#[derive(Debug)]
+pub(crate) struct JournalFolder {
+    folder: PathBuf,
+    owner: OwnerId,
+    lock: Mutex<Option<File>>,
+    next: AtomicU32,
+}
+
+impl JournalFolder {
+    /// The journals of the store `owner` beside the database in `folder`. Nothing is created yet.
+    pub(crate) fn new(folder: &Path, owner: OwnerId) -> Self {
+        Self { folder: folder.to_owned(), owner, lock: Mutex::default(), next: AtomicU32::new(0) }
+    }
+
+    /// A path that no journal of this store has yet, and its number. Locks the liveness file first, so that no other
+    /// store takes the new file for one of a dead store.
+    pub(crate) fn next_file(&self, kind: Kind) -> io::Result<(PathBuf, u32)> {
+        self.show_alive()?;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{:016x}.{number}.{}", self.owner.0, kind.extension());
+        Ok((self.folder.join(FOLDER).join(name), number))
+    }
+
+    fn show_alive(&self) -> io::Result<()> {
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if lock.is_some() {
+            return Ok(());
+        }
+        let path = path(&self.folder, self.owner);
+        if let Some(folder) = path.parent() {
+            private::create_dir(folder)?;
+        }
+        let file = private::open_file(&path, File::options().write(true).create(true).truncate(true))?;
+        file.try_lock()?;
+        *lock = Some(file);
+        Ok(())
+    }
+}
+
+impl Drop for JournalFolder {
+    fn drop(&mut self) {
+        let lock = self.lock.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if lock.take().is_some() {
+            // If it stays, it is the file of a dead store, which is true then.
+            let _ = std::fs::remove_file(path(&self.folder, self.owner));
+        }
+    }
+}
+
+/// Whether the store of that id lives no more.
+pub(crate) fn is_dead(folder: &Path, owner: OwnerId) -> bool {
+    let Ok(file) = File::open(path(folder, owner)) else { return true };
+    // Shared, so that two who look at once do not take each other for the owner.
+    match file.try_lock_shared() {
+        Ok(()) => true,
+        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => false,
+    }
+}
+
+/// Removes the files of stores whose program ended without removing them. Files younger than `MIN_AGE` are left: their
+/// owners may be about to lock them.
+pub(crate) fn sweep(folder: &Path) {
+    let Ok(files) = std::fs::read_dir(folder.join(FOLDER)) else { return };
+    for file in files.filter_map(Result::ok) {
+        let path = file.path();
+        let is_lock = path.extension().is_some_and(|extension| extension == "lock");
+        let age = file.metadata().and_then(|found| found.modified()).ok().and_then(|at| at.elapsed().ok());
+        if !is_lock || age.is_none_or(|age| age < MIN_AGE) {
+            continue;
+        }
+        // A journal is read before the lock of its owner goes: without the file its owner counts as dead just the same.
+        if File::open(&path).is_ok_and(|open| open.try_lock().is_ok()) {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+}
+
+/// Removes the file of a dead store.
+pub(crate) fn forget(folder: &Path, owner: OwnerId) {
+    let _ = std::fs::remove_file(path(folder, owner));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removes_lock_files_of_dead_owners_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock_of = |number: i64| path(folder.path(), OwnerId(number));
+        let alive = JournalFolder::new(folder.path(), OwnerId(1));
+        alive.next_file(Kind::Calls).unwrap();
+        let old = std::time::SystemTime::now() - 2 * MIN_AGE;
+        for number in [2, 3] {
+            File::create(lock_of(number)).unwrap();
+        }
+        for number in [1, 2] {
+            File::options().write(true).open(lock_of(number)).unwrap().set_modified(old).unwrap();
+        }
+        sweep(folder.path());
+        assert!(lock_of(1).exists(), "its owner lives");
+        assert!(!lock_of(2).exists(), "its owner is dead");
+        assert!(lock_of(3).exists(), "too young to tell");
+        drop(alive);
+        assert!(!lock_of(1).exists(), "removed by its owner");
+    }
+}

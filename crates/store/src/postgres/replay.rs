@@ -1,0 +1,53 @@
+//! Journals of finished calls on this machine that dead stores left before the database had all of them.
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use crate::blocks::{BlockBuilder, MIN_BLOCK_CALLS, frame};
+use crate::journal::Kind;
+use crate::journal::folder::{self, JournalFile};
+use crate::options::Retention;
+use crate::owner::OwnerId;
+use crate::recorder::Recorded;
+use crate::rows::{cutoff, micros};
+
+/// Where the journals of this store are, if it has any.
+pub(super) struct Journals {
+    pub(super) folder: Option<PathBuf>,
+    pub(super) owner: OwnerId,
+}
+
+impl Journals {
+    /// The journals that dead stores left.
+    pub(super) fn left_by_dead(&self) -> Vec<JournalFile> {
+        let folder = self.folder.as_deref();
+        folder.map(|folder| folder::left_by_dead(folder, self.owner, Kind::Calls)).unwrap_or_default()
+    }
+
+    /// Removes the lock files that dead stores left.
+    pub(super) fn sweep(&self) {
+        if let Some(folder) = &self.folder {
+            folder::sweep(folder);
+        }
+    }
+}
+
+/// The calls of a journal that are not in blocks, in groups that are stored as rows: a row that is there already counts
+/// no second time.
+pub(super) fn missing(bytes: &[u8], stored: &[(u64, u64)], retention: &Retention) -> Vec<Recorded> {
+    let too_old = cutoff(SystemTime::now(), retention.calls);
+    let frames: Vec<_> = frame::read(bytes)
+        .filter(|frame| !stored.iter().any(|(start, end)| (*start..*end).contains(&frame.offset)))
+        .filter(|frame| micros(frame.start.at) >= too_old)
+        .collect();
+    frames
+        .chunks(MIN_BLOCK_CALLS - 1)
+        .map(|chunk| {
+            let mut builder = BlockBuilder::default();
+            for frame in chunk {
+                builder.add(&frame.start, &frame.end);
+            }
+            Recorded { blocks: builder.seal().into_iter().collect(), ..Recorded::default() }
+        })
+        .collect()
+}

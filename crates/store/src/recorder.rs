@@ -1,0 +1,373 @@
+//! Finished calls on their way into the database. Each worker thread appends a call to a journal of its own, which
+//! survives the end of the process, and adds it to a block; sealed blocks wait here for the writer. What waits is
+//! bounded: beyond the bound callers wait, and when the database takes nothing for long, calls are counted without
+//! their details.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::Notify;
+use toolhub_core::BoxFuture;
+use toolhub_core::lane::PerLane;
+use toolhub_core::memory::{CallEnd, CallStart};
+use toolhub_core::outcome::AttemptRecord;
+
+use crate::blocks::{Block, BlockBuilder, frame};
+use crate::counted::Counted;
+use crate::journal::{JournalFolder, Kind, Tail};
+use crate::options::{Detail, Durability};
+
+/// Callers wait when this many bytes wait for the database.
+const SOFT_LIMIT_BYTES: usize = 24 << 20;
+/// Calls that come when this many bytes wait are counted without their details.
+const HARD_LIMIT_BYTES: usize = 32 << 20;
+/// How long a call waits for the database to catch up.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+/// With [`Detail::Sample`]: calls that are stored with their details between two writes, which are 50 ms apart.
+const MAX_SAMPLED: u32 = 100;
+/// Blocks that are written in one transaction, in bytes, unless a caller waits for all of them.
+const MAX_GROUP_BYTES: usize = 8 << 20;
+
+/// What one worker thread has recorded since the last write.
+#[derive(Debug, Default)]
+struct Worker {
+    builder: BlockBuilder,
+    tail: Option<Tail>,
+    /// Calls whose details were left out.
+    counted: Counted,
+    left_out: u64,
+}
+
+impl Worker {
+    fn is_empty(&self) -> bool {
+        self.builder.is_empty() && self.left_out == 0
+    }
+
+    fn add(&mut self, start: &CallStart, end: &CallEnd) {
+        let entry = self.builder.add(start, end);
+        let Some(tail) = &mut self.tail else { return };
+        let output = end.output.as_ref().map_or("", |output| output.get()).as_bytes();
+        let header = frame::header(entry, output);
+        let mut parts = [IoSlice::new(&header), IoSlice::new(entry), IoSlice::new(output)];
+        // If it cannot be appended, the call is still in the block.
+        if let Ok(range) = tail.append(&mut parts) {
+            self.builder.journaled(range);
+        }
+    }
+
+    /// Takes the block out. A block never spans two files.
+    fn seal(&mut self) -> Option<Block> {
+        let block = self.builder.seal();
+        if let Some(tail) = &mut self.tail
+            && tail.is_long()
+        {
+            tail.rotate();
+        }
+        block
+    }
+}
+
+/// What is written in one transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Recorded {
+    pub(crate) blocks: Vec<Block>,
+    /// Statistics of calls whose details were left out.
+    pub(crate) counted: Counted,
+}
+
+impl Recorded {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.counted.is_empty()
+    }
+}
+
+/// Collects finished calls.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    workers: PerLane<Mutex<Worker>>,
+    sealed: Mutex<(VecDeque<Block>, Counted)>,
+    /// Bytes in `sealed` and in what the writer has taken out.
+    waiting_bytes: AtomicUsize,
+    drained: Notify,
+    detail: Detail,
+    sampled: AtomicU32,
+    left_out: AtomicU64,
+    closed: AtomicBool,
+}
+
+impl Recorder {
+    /// With `journal` every call survives the end of the process from the moment that it is added.
+    pub(crate) fn new(detail: Detail, journal: Option<&Arc<JournalFolder>>) -> Self {
+        let worker = || {
+            let tail = |folder| Tail::new(Arc::clone(folder), Kind::Calls, Durability::Program);
+            Mutex::new(Worker { tail: journal.map(tail), ..Worker::default() })
+        };
+        Self {
+            workers: PerLane::with(worker),
+            sealed: Mutex::default(),
+            waiting_bytes: AtomicUsize::new(0),
+            drained: Notify::new(),
+            detail,
+            sampled: AtomicU32::new(0),
+            left_out: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// Adds a finished call. Returns whether it is the first of its worker since the last write, so that the writer has
+    /// to be told.
+    pub(crate) fn add(&self, start: &CallStart, end: &CallEnd) -> bool {
+        let mut worker = lock(self.workers.here());
+        let was_empty = worker.is_empty();
+        if self.closed.load(Ordering::Relaxed) || self.waiting_bytes.load(Ordering::Relaxed) >= HARD_LIMIT_BYTES {
+            drop(worker);
+            return self.count_lost(start, end);
+        }
+        worker.add(start, end);
+        if self.detail == Detail::Sample {
+            self.sampled.fetch_add(1, Ordering::Relaxed);
+        }
+        if worker.builder.is_full() {
+            let block = worker.seal();
+            drop(worker);
+            self.push(block);
+        }
+        was_empty
+    }
+
+    /// Counts a call without its details. Returns the same as [`Recorder::add`].
+    pub(crate) fn count(&self, attempts: &[AttemptRecord], at: SystemTime) -> bool {
+        let mut worker = lock(self.workers.here());
+        let was_empty = worker.is_empty();
+        worker.counted.count_tried(attempts, at);
+        worker.left_out += 1;
+        was_empty
+    }
+
+    /// Counts a call whose details cannot be stored. Returns the same as [`Recorder::add`].
+    pub(crate) fn count_lost(&self, start: &CallStart, end: &CallEnd) -> bool {
+        let mut worker = lock(self.workers.here());
+        let was_empty = worker.is_empty();
+        worker.counted.count(&end.attempts, start.at);
+        worker.left_out += 1;
+        was_empty
+    }
+
+    /// Whether the details of a call that changed nothing and succeeded are stored.
+    pub(crate) fn wants_details(&self) -> bool {
+        self.detail == Detail::All || self.sampled.load(Ordering::Relaxed) < MAX_SAMPLED
+    }
+
+    /// Waits while the database is behind by too much; `None` if it is not.
+    pub(crate) fn wait_for_room(&self) -> Option<BoxFuture<'_, ()>> {
+        if !self.is_behind() {
+            return None;
+        }
+        Some(Box::pin(async {
+            let drained = async {
+                loop {
+                    let notified = self.drained.notified();
+                    if !self.is_behind() {
+                        return;
+                    }
+                    notified.await;
+                }
+            };
+            // After that the call runs, and may be counted without its details.
+            let _ = tokio::time::timeout(MAX_WAIT, drained).await;
+        }))
+    }
+
+    fn is_behind(&self) -> bool {
+        self.waiting_bytes.load(Ordering::Relaxed) >= SOFT_LIMIT_BYTES && !self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Seals what the workers have. Everything that was added before is in [`Recorder::take`] then.
+    pub(crate) fn seal(&self) {
+        self.sampled.store(0, Ordering::Relaxed);
+        for worker in self.workers.all() {
+            let mut worker = lock(worker);
+            let (counted, left_out) = (std::mem::take(&mut worker.counted), std::mem::take(&mut worker.left_out));
+            let block = worker.seal();
+            drop(worker);
+            self.left_out.fetch_add(left_out, Ordering::Relaxed);
+            self.push(block);
+            if !counted.is_empty() {
+                lock(&self.sealed).1.add(counted);
+            }
+        }
+    }
+
+    fn push(&self, block: Option<Block>) {
+        if let Some(block) = block {
+            self.waiting_bytes.fetch_add(block.bytes(), Ordering::Relaxed);
+            lock(&self.sealed).0.push_back(block);
+        }
+    }
+
+    /// Takes sealed blocks out: all of them, or up to the usual size of one transaction.
+    pub(crate) fn take(&self, all: bool) -> Recorded {
+        let mut sealed = lock(&self.sealed);
+        let (mut blocks, mut bytes) = (Vec::new(), 0);
+        while (all || bytes < MAX_GROUP_BYTES)
+            && let Some(block) = sealed.0.pop_front()
+        {
+            bytes += block.bytes();
+            blocks.push(block);
+        }
+        Recorded { blocks, counted: std::mem::take(&mut sealed.1) }
+    }
+
+    /// Whether sealed blocks wait.
+    pub(crate) fn has_sealed(&self) -> bool {
+        let sealed = lock(&self.sealed);
+        !sealed.0.is_empty() || !sealed.1.is_empty()
+    }
+
+    /// The database has these.
+    pub(crate) fn written(&self, recorded: &Recorded) {
+        let bytes: usize = recorded.blocks.iter().map(Block::bytes).sum();
+        self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.drained.notify_waiters();
+    }
+
+    /// Takes back what the database did not take now.
+    pub(crate) fn put_back(&self, recorded: Recorded) {
+        let mut sealed = lock(&self.sealed);
+        for block in recorded.blocks.into_iter().rev() {
+            sealed.0.push_front(block);
+        }
+        sealed.1.add(recorded.counted);
+    }
+
+    /// Takes back what the database will never take: its details are lost, its statistics are not.
+    pub(crate) fn only_count(&self, recorded: Recorded) {
+        self.written(&recorded);
+        let mut sealed = lock(&self.sealed);
+        for block in recorded.blocks {
+            self.left_out.fetch_add(block.calls as u64, Ordering::Relaxed);
+            sealed.1.add(block.counted);
+        }
+        sealed.1.add(recorded.counted);
+    }
+
+    /// Calls that were counted without their details.
+    pub(crate) fn left_out(&self) -> u64 {
+        let workers: u64 = self.workers.all().map(|worker| lock(worker).left_out).sum();
+        self.left_out.load(Ordering::Relaxed) + workers
+    }
+
+    /// Takes no more calls in.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        self.drained.notify_waiters();
+    }
+
+    /// Keeps the journals of what was not written for the store that is opened next.
+    pub(crate) fn leave(&self) {
+        for range in lock(&self.sealed).0.iter().filter_map(|block| block.journal.as_ref()) {
+            range.segment.leave();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every state between two statements is consistent, so a poisoned lock is used on.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use toolhub_core::RawJson;
+
+    use crate::blocks::frame;
+    use crate::blocks::tests::call;
+    use crate::journal::folder::left_by_dead;
+    use crate::owner::OwnerId;
+
+    fn long_call(bytes: usize) -> (CallStart, CallEnd) {
+        let (start, mut end) = call("t");
+        end.output = Some(RawJson::parse(format!("\"{}\"", "x".repeat(bytes))).unwrap());
+        (start, end)
+    }
+
+    #[tokio::test]
+    async fn callers_wait_while_too_much_waits_and_nothing_is_lost() {
+        let recorder = Recorder::new(Detail::All, None);
+        assert!(recorder.wait_for_room().is_none());
+        let (start, end) = long_call(1 << 20);
+        for _ in 0..SOFT_LIMIT_BYTES >> 20 {
+            recorder.add(&start, &end);
+        }
+        let mut room = recorder.wait_for_room().expect("must wait");
+        assert!(futures_util::poll!(&mut room).is_pending());
+        let taken = recorder.take(false);
+        assert!(futures_util::poll!(&mut room).is_pending(), "taken is not written");
+        recorder.written(&taken);
+        room.await;
+        assert!(recorder.wait_for_room().is_none());
+        assert_eq!(recorder.left_out(), 0);
+    }
+
+    #[test]
+    fn beyond_the_hard_limit_calls_are_counted() {
+        let recorder = Recorder::new(Detail::All, None);
+        let (start, end) = long_call(1 << 20);
+        for _ in 0..(HARD_LIMIT_BYTES >> 20) + 3 {
+            recorder.add(&start, &end);
+        }
+        // Each is a little longer than a mebibyte.
+        assert_eq!(recorder.left_out(), 4);
+        recorder.seal();
+        let taken = recorder.take(true);
+        let calls: usize = taken.blocks.iter().map(|block| block.calls).sum();
+        assert_eq!((calls, taken.counted.sorted()[0].tally().total()), ((HARD_LIMIT_BYTES >> 20) - 1, 4));
+    }
+
+    #[test]
+    fn a_sample_is_bounded_between_two_writes() {
+        let recorder = Recorder::new(Detail::Sample, None);
+        let (start, end) = call("t");
+        for _ in 0..MAX_SAMPLED {
+            assert!(recorder.wants_details());
+            recorder.add(&start, &end);
+        }
+        assert!(!recorder.wants_details());
+        recorder.seal();
+        assert!(recorder.wants_details());
+    }
+
+    #[test]
+    fn every_call_is_in_the_journal_until_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = OwnerId(7);
+        let journals = Arc::new(JournalFolder::new(folder.path(), own));
+        let recorder = Recorder::new(Detail::All, Some(&journals));
+        let files = || std::fs::read_dir(folder.path().join("running")).unwrap().count();
+        let (start, end) = long_call(10 << 10);
+        for _ in 0..1_000 {
+            recorder.add(&start, &end);
+        }
+        recorder.seal();
+        let taken = recorder.take(true);
+        assert!(files() > 3, "ten megabytes are several segments");
+        for block in &taken.blocks {
+            let range = block.journal.as_ref().unwrap();
+            let name = format!("{:016x}.{}.calls", own.0, range.segment.number());
+            let bytes = std::fs::read(folder.path().join("running").join(name)).unwrap();
+            let part = &bytes[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()];
+            assert_eq!(frame::read(part).count(), block.calls);
+        }
+        assert!(left_by_dead(folder.path(), OwnerId(8), Kind::Calls).is_empty(), "its owner lives");
+        recorder.written(&taken);
+        drop(taken);
+        assert!(files() <= 2, "the lock and the current segment");
+        drop((recorder, journals));
+        assert_eq!(files(), 0);
+    }
+}

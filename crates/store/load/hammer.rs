@@ -1,5 +1,6 @@
 //! Writes from many tasks without end, and says on stdout what was acknowledged, until somebody kills it.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +14,11 @@ use crate::calls::{end, start};
 
 const TASKS: u64 = 32;
 
-pub(crate) async fn run(place: &str) {
-    let store = crate::store(place, StoreOptions::default()).await;
+/// Tasks that record finished calls; the others begin and finish theirs.
+const RECORDING: u64 = 8;
+
+pub(crate) async fn run(place: &str, data: &str) {
+    let store = crate::store_with(place, StoreOptions::default(), Some(Path::new(data))).await;
     println!("ready");
     let mut tasks = JoinSet::new();
     for task in 0..TASKS {
@@ -29,9 +33,11 @@ async fn work(store: Arc<dyn HubStore>, task: u64) {
         let call = start(&tool, round);
         let status = if (task + round).is_multiple_of(3) { Status::Failed } else { Status::Succeeded };
         let ending = end(&call, status, RawJson::of(&"x".repeat(200)));
-        if task == 0 {
+        if task < RECORDING {
+            let record = call.record.clone();
             store.note(call, ending);
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            println!("noted {record} {}", status.name());
+            tokio::time::sleep(Duration::from_micros(task * 100)).await;
             continue;
         }
         if let Err(error) = store.begin(call.clone()).await {

@@ -8,7 +8,7 @@ mod full_disk;
 mod hammer;
 mod measure;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolhub_core::ports::HubStore;
@@ -18,12 +18,12 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        ["hammer", place] => block_on(hammer::run(place)),
+        ["hammer", place, data] => block_on(hammer::run(place, data)),
         ["full-disk", folder] => block_on(full_disk::run(folder)),
         ["measure", place] => measure::run(place),
         ["measure-intents", place] => measure::intents(place),
         _ => println!(
-            "usage: store-load hammer PLACE | full-disk FOLDER | measure PLACE | measure-intents PLACE"
+            "usage: store-load hammer PLACE DATA | full-disk FOLDER | measure PLACE | measure-intents PLACE"
         ),
     }
 }
@@ -34,9 +34,14 @@ fn block_on(work: impl Future<Output = ()>) {
 
 /// Opens the store in a folder, or at a URL.
 async fn store(place: &str, options: StoreOptions) -> Arc<dyn HubStore> {
+    store_with(place, options, None).await
+}
+
+/// The same, with journals of a database elsewhere in `data`.
+async fn store_with(place: &str, options: StoreOptions, data: Option<&Path>) -> Arc<dyn HubStore> {
     let place = match place.parse() {
         Ok(url) => StorePlace::Postgres(url),
         Err(_) => StorePlace::Folder(PathBuf::from(place)),
     };
-    open(&place, options, None).await.unwrap()
+    open(&place, options, data).await.unwrap()
 }

@@ -52,6 +52,12 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { calls: 90 * DAY, results: 30 * DAY, result_bytes: 1 << 30, max_bytes: 4 << 30, every: Duration::from_secs(3600) }
+        Self {
+            calls: 90 * DAY,
+            results: 30 * DAY,
+            result_bytes: 1 << 30,
+            max_bytes: 4 << 30,
+            every: Duration::from_secs(3600),
+        }
     }
 }

@@ -20,7 +20,10 @@ impl Dialect {
         match self {
             // A function of ours: SQLite's own folding stops at ASCII.
             Self::Sqlite => format!("folded_contains({column}, {text})"),
-            Self::Postgres => format!("position(lower({text}::text) in lower({column})) > 0"),
+            // Columns that are compared byte by byte would be folded by ASCII rules.
+            Self::Postgres => {
+                format!("position(lower({text}::text) in lower(({column}) COLLATE \"default\")) > 0")
+            }
         }
     }
 
@@ -212,3 +215,36 @@ pub(crate) fn approval_of<C: Columns>(row: &C) -> Result<Approval, C::Error> {
         at: from_micros(row.int(4)?),
     })
 }
+
+/// The statement that deletes some of the oldest results: those that began before a moment, and the oldest until so many
+/// bytes are gone. The values are the number of rows to look at, the moment, and the bytes.
+macro_rules! delete_results {
+    ($table:literal, $key:literal, [$rows:literal, $before:literal, $excess:literal]) => {
+        concat!(
+            "DELETE FROM ",
+            $table,
+            " WHERE ",
+            $key,
+            " IN (SELECT ",
+            $key,
+            " FROM (SELECT ",
+            $key,
+            ", began, sum(bytes) OVER (ORDER BY ",
+            $key,
+            ") - bytes AS preceding FROM (SELECT ",
+            $key,
+            ", began, bytes FROM ",
+            $table,
+            " ORDER BY ",
+            $key,
+            " LIMIT ",
+            $rows,
+            ") AS oldest) AS summed WHERE began < ",
+            $before,
+            " OR preceding < ",
+            $excess,
+            ") RETURNING bytes"
+        )
+    };
+}
+pub(crate) use delete_results;

@@ -228,16 +228,16 @@ impl Queue {
         self.state().writing = false;
     }
 
-    /// Takes back what the database did not take now, to be written later. A store that is being closed tries no more.
+    /// Takes back what the database did not take now, to be written later. A store that is being closed tries no more:
+    /// the next store replays the journals.
     pub(crate) fn put_back(&self, recorded: Recorded) {
-        self.recorder.put_back(recorded);
         let mut state = self.state();
         state.writing = false;
         if state.closed {
-            self.recorder.leave();
-            self.recorder.take(true);
+            self.recorder.leave(recorded);
         } else {
             state.due = Some(Instant::now() + RETRY);
+            self.recorder.put_back(recorded);
         }
     }
 
@@ -276,7 +276,9 @@ impl Group {
 
     /// Whether somebody in it counts on all that was handed over before being in the database.
     pub(crate) fn looks_back(&self) -> bool {
-        self.urgent.iter().any(|one| matches!(one.write, Write::Settle | Write::Finish(_)))
+        self.urgent
+            .iter()
+            .any(|one| matches!(one.write, Write::Settle | Write::MoveIntents | Write::Finish(_)))
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) enum Write {
     ForgetList(ServerId, String),
     /// Nothing: is answered once all that was handed over before is written.
     Settle,
+    /// Nothing: is answered once the calls that were journaled as intents were tried to be moved.
+    MoveIntents,
 }
 
 /// A finished call.

@@ -260,7 +260,8 @@ mod tests {
         start.conversation = Some("c".to_owned());
         start.request = Some("写\n\"it\"\0".to_owned());
         start.candidates = vec![Source::Native, Source::Skill, Source::named("excel")];
-        start.arguments = RawJson::parse("{\"a\": 12345678901234567890123,\n \"b\": \"中\"}".to_owned()).unwrap();
+        start.arguments =
+            RawJson::parse("{\"a\": 12345678901234567890123,\n \"b\": \"中\"}".to_owned()).unwrap();
         end.error = Some(("failed".to_owned(), Text::new("no", "不")));
         end.took = Duration::from_micros(u64::MAX >> 20);
         end.attempts[0].error = Some(("failed".to_owned(), Text::new("no", "不")));

@@ -199,9 +199,7 @@ impl BlockBuilder {
         }
         self.calls += 1;
         self.counted.count(&end.attempts, start.at);
-        self.summary
-            .get_or_insert_with(|| Summary::of(&start.record, micros(start.at)))
-            .add(start, end);
+        self.summary.get_or_insert_with(|| Summary::of(&start.record, micros(start.at))).add(start, end);
         &self.entries[at..]
     }
 

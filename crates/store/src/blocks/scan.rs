@@ -43,7 +43,8 @@ impl Scan {
             return None;
         }
         let query = &self.query;
-        let record = |record: &Option<RecordId>| record.as_ref().map(|id| Value::Text(id.as_str().to_owned()));
+        let record =
+            |record: &Option<RecordId>| record.as_ref().map(|id| Value::Text(id.as_str().to_owned()));
         let mut wanted = Conditions::new(dialect);
         wanted.compare("last", ">", record(&query.after));
         wanted.compare("first", "<", record(&query.before));
@@ -51,11 +52,8 @@ impl Scan {
         if let Some(status) = query.status {
             wanted.push(format!("(statuses & {}) <> 0", 1 << status_code(status)));
         }
-        let lists = [
-            ("tools", &query.tool),
-            ("sources", &query.source),
-            ("conversations", &query.conversation),
-        ];
+        let lists =
+            [("tools", &query.tool), ("sources", &query.source), ("conversations", &query.conversation)];
         for (column, name) in lists {
             if let Some(name) = name {
                 wanted.may_hold(column, place(name));

@@ -13,7 +13,8 @@ use crate::owner::OwnerId;
 use crate::query::Dialect;
 
 /// A block that is there already is not stored again: after a broken connection nobody knows whether it was.
-const INSERT: &str = "INSERT INTO call_blocks (first, last, began_first, began_last, statuses, tools, sources,
+const INSERT: &str =
+    "INSERT INTO call_blocks (first, last, began_first, began_last, statuses, tools, sources,
         conversations, calls, owner, segment, segment_start, segment_end, bytes, entries)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
     ON CONFLICT (first) DO NOTHING RETURNING id";

@@ -8,6 +8,7 @@ use super::history;
 use super::transact::WriteSession;
 use crate::options::Retention;
 use crate::owner::OwnerId;
+use crate::query::delete_results;
 use crate::rows::{cutoff, micros};
 
 /// How long the writer is left alone between two bites.
@@ -43,15 +44,17 @@ pub(super) async fn keep(
     let mark = "UPDATE calls SET status = 'unknown' WHERE status = 'running' AND owner = ANY($1::bigint[])";
     client.execute(mark, &[&dead]).await?;
     let sizes = client.query_one(SIZES, &[]).await?;
-    let too_large = sizes.try_get::<_, i64>(1)?.unsigned_abs() > retention.max_bytes;
-    let too_many = too_large || sizes.try_get::<_, i64>(0)?.unsigned_abs() > retention.result_bytes;
-    let before = if too_many { i64::MAX } else { cutoff(now, retention.results) };
-    // Where they are too many, a few at a time: a bite of large ones would take more than it must.
-    let bite = if too_many { BITE / 20 } else { BITE };
-    let mut gone = client.execute(DELETE_OUTPUTS, &[&BLOCKS_BITE, &before]).await?;
-    gone += client.execute(DELETE_RESULTS, &[&bite, &before]).await?;
+    let bytes = |column| sizes.try_get::<_, i64>(column).map(i64::unsigned_abs);
+    let too_large = bytes(1)?.saturating_sub(retention.max_bytes);
+    let excess = too_large.max(bytes(0)?.saturating_sub(retention.result_bytes));
+    let excess = i64::try_from(excess).unwrap_or(i64::MAX);
+    let before = cutoff(now, retention.results);
+    let mut gone = client.query(DELETE_OUTPUTS, &[&BLOCKS_BITE, &before, &excess]).await?.len() as u64;
+    if gone == 0 {
+        gone = client.query(DELETE_RESULTS, &[&BITE, &before, &excess]).await?.len() as u64;
+    }
     // Calls go for their size only when there is no result left that could go.
-    let before = if too_large && gone == 0 { i64::MAX } else { cutoff(now, retention.calls) };
+    let before = if too_large > 0 && gone == 0 { i64::MAX } else { cutoff(now, retention.calls) };
     gone += client.execute(DELETE_BLOCKS, &[&BLOCKS_BITE, &before]).await?;
     gone += client.execute(DELETE_CALLS, &[&BITE, &before]).await?;
     if gone == 0 {
@@ -66,10 +69,8 @@ const SIZES: &str = "SELECT results, results + calls FROM (SELECT
         (SELECT coalesce(sum(bytes), 0)::bigint FROM results)
             + (SELECT coalesce(sum(bytes), 0)::bigint FROM block_outputs) AS results,
         pg_relation_size('calls') + (SELECT coalesce(sum(bytes), 0)::bigint FROM call_blocks) AS calls) AS sizes";
-const DELETE_OUTPUTS: &str =
-    "DELETE FROM block_outputs WHERE began < $2 AND id IN (SELECT id FROM block_outputs ORDER BY id LIMIT $1)";
-const DELETE_RESULTS: &str =
-    "DELETE FROM results WHERE began < $2 AND record IN (SELECT record FROM results ORDER BY record LIMIT $1)";
+const DELETE_OUTPUTS: &str = delete_results!("block_outputs", "id", ["$1", "$2", "$3::bigint"]);
+const DELETE_RESULTS: &str = delete_results!("results", "record", ["$1", "$2", "$3::bigint"]);
 const DELETE_BLOCKS: &str =
     "DELETE FROM call_blocks WHERE began_last < $2 AND id IN (SELECT id FROM call_blocks ORDER BY id LIMIT $1)
     AND NOT EXISTS (SELECT 1 FROM block_outputs WHERE block_outputs.id = call_blocks.id)";

@@ -111,7 +111,7 @@ async fn inside(
             Write::ForgetList(server, fingerprint) => {
                 Ok(tool_lists::forget(session, server, fingerprint).await?)
             }
-            Write::Settle => Ok(true),
+            Write::Settle | Write::MoveIntents => Ok(true),
         });
     }
 

@@ -194,7 +194,8 @@ impl Writer {
     /// Writes recorded calls block by block, so that one that the database never takes does not spoil the others.
     async fn record_singly(&mut self, recorded: Recorded) -> Result<(), String> {
         let counted = Recorded { blocks: Vec::new(), counted: recorded.counted };
-        let each = recorded.blocks.into_iter().map(|block| Recorded { blocks: vec![block], ..Recorded::default() });
+        let each =
+            recorded.blocks.into_iter().map(|block| Recorded { blocks: vec![block], ..Recorded::default() });
         let mut failed = Ok(());
         for one in each.chain([counted]).filter(|one| !one.is_empty()).collect::<Vec<_>>() {
             match self.transact(&[], &one).await {
@@ -241,7 +242,8 @@ impl Writer {
         for file in self.journals.left_by_dead() {
             let Ok(bytes) = std::fs::read(&file.path) else { continue };
             let Some(session) = &self.session else { return };
-            let found = timeout(TRANSACTION, blocks::stored_ranges(session.session(), file.owner, file.number));
+            let found =
+                timeout(TRANSACTION, blocks::stored_ranges(session.session(), file.owner, file.number));
             let Ok(Ok(stored)) = found.await else { return };
             for recorded in replay::missing(&bytes, &stored, &self.retention) {
                 if self.transact(&[], &recorded).await.is_err() {

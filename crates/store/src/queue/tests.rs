@@ -88,6 +88,9 @@ fn a_closed_queue_writes_what_it_has_once_and_ends() {
     let next = queue.next(Instant::now());
     assert_eq!(sizes(&next), (0, 1, 0));
     queue.put_back(recorded(next));
+    let next = queue.next(Instant::now());
+    assert_eq!(sizes(&next), (0, 0, 1), "without a journal it is at least counted");
+    queue.put_back(recorded(next));
     assert!(matches!(queue.next(Instant::now()), Next::End));
 }
 

@@ -65,14 +65,12 @@ pub(super) fn store(
         ])?;
     sums.entry_bytes += block.entries.len() as i64;
     if !block.outputs.is_empty() {
-        connection
-            .prepare_cached("INSERT INTO block_outputs VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![
-                connection.last_insert_rowid(),
-                summary.began_last,
-                block.outputs.len() as i64,
-                block.outputs
-            ])?;
+        connection.prepare_cached("INSERT INTO block_outputs VALUES (?1, ?2, ?3, ?4)")?.execute(params![
+            connection.last_insert_rowid(),
+            summary.began_last,
+            block.outputs.len() as i64,
+            block.outputs
+        ])?;
         sums.output_bytes += block.outputs.len() as i64;
     }
     sums.counted.add(block.counted.clone());
@@ -114,7 +112,11 @@ pub(super) fn output(connection: &Connection, record: &RecordId) -> rusqlite::Re
 
 /// The parts of a journal file of `owner` that the database has as blocks, as offsets of their first byte and behind
 /// their last.
-pub(super) fn stored_ranges(connection: &Connection, owner: OwnerId, segment: u32) -> rusqlite::Result<Vec<(u64, u64)>> {
+pub(super) fn stored_ranges(
+    connection: &Connection,
+    owner: OwnerId,
+    segment: u32,
+) -> rusqlite::Result<Vec<(u64, u64)>> {
     let mut select = connection.prepare_cached(
         "SELECT segment_start, segment_end FROM call_blocks WHERE owner = ?1 AND segment = ?2",
     )?;

@@ -22,7 +22,8 @@ impl CallLog for SqliteStore {
             let journal = self.journal()?;
             // What the database does not take now it may never take: nothing new is begun before it does.
             if self.waiting.stuck().is_some() {
-                self.settle().await?;
+                self.write(Write::MoveIntents).await?;
+                self.waiting.stuck().map_or(Ok(()), Err)?;
             }
             journal.begin(start).await
         })

@@ -9,6 +9,7 @@ use super::{history, journal};
 use crate::journal::folder;
 use crate::options::Retention;
 use crate::owner::OwnerId;
+use crate::query::delete_results;
 use crate::rows::{cutoff, micros};
 
 /// How long the writer is left alone between two bites.
@@ -89,13 +90,13 @@ impl Housekeeping {
                 )?
                 .execute([dead])?;
         }
-        let too_large = is_too_large(&transaction, &self.retention)?;
-        let too_many = too_large
-            || value(&transaction, "result_bytes")?.unsigned_abs() > self.retention.result_bytes;
-        let before = if too_many { i64::MAX } else { cutoff(now, self.retention.results) };
-        let results = prune_results(&transaction, before, too_many)?;
+        let too_large = excess_bytes(&transaction, &self.retention)?;
+        let result_bytes = value(&transaction, "result_bytes")?.unsigned_abs();
+        let excess = too_large.max(result_bytes.saturating_sub(self.retention.result_bytes));
+        let results = prune_results(&transaction, cutoff(now, self.retention.results), excess)?;
         // Calls go for their size only when there is no result left that could go.
-        let before = if too_large && results == 0 { i64::MAX } else { cutoff(now, self.retention.calls) };
+        let for_size = too_large > 0 && results == 0;
+        let before = if for_size { i64::MAX } else { cutoff(now, self.retention.calls) };
         let calls = prune_calls(&transaction, before)?;
         let progress = if results + calls > 0 { Progress::More } else { Progress::Done };
         if matches!(progress, Progress::Done) {
@@ -112,12 +113,12 @@ impl Housekeeping {
     }
 }
 
-/// Whether the database is larger than it may be. Pages that are free are used again and do not count.
-fn is_too_large(connection: &Connection, retention: &Retention) -> rusqlite::Result<bool> {
+/// By how many bytes the database is larger than it may be. Pages that are free are used again and do not count.
+fn excess_bytes(connection: &Connection, retention: &Retention) -> rusqlite::Result<u64> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = pragma("page_count")? - pragma("freelist_count")?;
     let bytes = pages.saturating_mul(pragma("page_size")?);
-    Ok(bytes.unsigned_abs() > retention.max_bytes)
+    Ok(bytes.unsigned_abs().saturating_sub(retention.max_bytes))
 }
 
 /// The older of two moments is the first one; a table without rows has none.
@@ -129,26 +130,24 @@ fn oldest(connection: &Connection, select: &str) -> rusqlite::Result<Option<i64>
     connection.prepare_cached(select)?.query_row([], |row| row.get(0)).optional()
 }
 
-/// Deletes some results that are too old, or too many; how many. Rows are numbered in the order of time, so the oldest
-/// are found without an index of their own.
-fn prune_results(connection: &Connection, before: i64, too_many: bool) -> rusqlite::Result<usize> {
+/// Deletes some results: those that began before `before`, and the oldest until `excess` bytes are gone. Returns how
+/// many. Rows are numbered in the order of time, so the oldest are found without an index of their own.
+fn prune_results(connection: &Connection, before: i64, excess: u64) -> rusqlite::Result<usize> {
     let single = oldest(connection, "SELECT began FROM results ORDER BY id LIMIT 1")?;
     let block = oldest(connection, "SELECT began FROM block_outputs ORDER BY id LIMIT 1")?;
-    // Where they are too many, a few at a time: a bite of large ones would take more than it must.
-    let results = (DELETE_RESULTS, if too_many { BITE / 20 } else { BITE });
+    let results = (DELETE_RESULTS, BITE);
     let (sql, bite) = if is_older(single, block) { results } else { (DELETE_OUTPUTS, BLOCKS_BITE) };
     let mut delete = connection.prepare_cached(sql)?;
+    let excess = i64::try_from(excess).unwrap_or(i64::MAX);
     let bytes = delete
-        .query_map([bite, before], |row| row.get::<_, i64>(0))?
+        .query_map([bite, before, excess], |row| row.get::<_, i64>(0))?
         .collect::<rusqlite::Result<Vec<i64>>>()?;
     add_result_bytes(connection, -bytes.iter().sum::<i64>())?;
     Ok(bytes.len())
 }
 
-const DELETE_RESULTS: &str =
-    "DELETE FROM results WHERE id IN (SELECT id FROM results ORDER BY id LIMIT ?1) AND began < ?2 RETURNING bytes";
-const DELETE_OUTPUTS: &str = "DELETE FROM block_outputs
-    WHERE id IN (SELECT id FROM block_outputs ORDER BY id LIMIT ?1) AND began < ?2 RETURNING bytes";
+const DELETE_RESULTS: &str = delete_results!("results", "id", ["?1", "?2", "?3"]);
+const DELETE_OUTPUTS: &str = delete_results!("block_outputs", "id", ["?1", "?2", "?3"]);
 
 /// Deletes some calls that are too old and have no result any more; how many rows.
 fn prune_calls(connection: &Connection, before: i64) -> rusqlite::Result<usize> {
@@ -167,7 +166,8 @@ fn prune_calls(connection: &Connection, before: i64) -> rusqlite::Result<usize> 
     Ok(0)
 }
 
-const DELETE_CALLS: &str = "DELETE FROM calls WHERE id IN (SELECT id FROM calls ORDER BY id LIMIT ?1) AND began < ?2
+const DELETE_CALLS: &str =
+    "DELETE FROM calls WHERE id IN (SELECT id FROM calls ORDER BY id LIMIT ?1) AND began < ?2
     AND status <> 'running' AND id NOT IN (SELECT id FROM results)";
 const DELETE_BLOCKS: &str =
     "DELETE FROM call_blocks WHERE id IN (SELECT id FROM call_blocks ORDER BY id LIMIT ?1) AND began_last < ?2

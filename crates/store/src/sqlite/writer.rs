@@ -185,12 +185,12 @@ impl Writer {
                     let _ = one.reply.send(answer);
                 }
             }
-            Err(error) => self.write_singly(group, error),
+            Err(error) => self.write_singly(group, &error),
         }
     }
 
     /// Does a group that failed as a whole one by one, so that one bad write does not spoil the others.
-    fn write_singly(&mut self, group: Group, error: WriteError) {
+    fn write_singly(&mut self, group: Group, error: &WriteError) {
         let has_calls = !group.recorded.is_empty();
         let alone = error.concerns_all() || (group.urgent.len() == 1 && !has_calls);
         let (settles, others): (Vec<_>, Vec<_>) =
@@ -213,7 +213,7 @@ impl Writer {
                     self.queue.written(&group.recorded);
                     Ok(())
                 }
-                Err(error) => self.record_failed(group.recorded, error),
+                Err(error) => self.record_failed(group.recorded, &error),
             },
         };
         for one in settles {
@@ -223,7 +223,7 @@ impl Writer {
 
     /// Deals with recorded calls that the database did not take: a block that it never takes is found by trying each
     /// alone.
-    fn record_failed(&mut self, recorded: Recorded, error: WriteError) -> Result<(), StoreError> {
+    fn record_failed(&mut self, recorded: Recorded, error: &WriteError) -> Result<(), StoreError> {
         let why = error.to_store();
         if !error.is_about_what_is_written() {
             self.queue.put_back(recorded);
@@ -234,12 +234,13 @@ impl Writer {
             return Err(why);
         }
         let counted = Recorded { blocks: Vec::new(), counted: recorded.counted };
-        let each = recorded.blocks.into_iter().map(|block| Recorded { blocks: vec![block], ..Recorded::default() });
+        let each =
+            recorded.blocks.into_iter().map(|block| Recorded { blocks: vec![block], ..Recorded::default() });
         let mut failed = Ok(());
         for one in each.chain([counted]) {
             match self.transact(&[], &one) {
                 Ok(_) => self.queue.written(&one),
-                Err(error) => failed = self.record_failed(one, error),
+                Err(error) => failed = self.record_failed(one, &error),
             }
         }
         failed
@@ -282,7 +283,7 @@ impl Writer {
                 Write::ForgetList(server, fingerprint) => {
                     Ok(tool_lists::forget(&transaction, server, fingerprint)?)
                 }
-                Write::Settle => Ok(true),
+                Write::Settle | Write::MoveIntents => Ok(true),
             });
         }
         for block in &recorded.blocks {

@@ -28,6 +28,14 @@ impl Database {
         Self::Postgres(PostgresServer::shared().new_database())
     }
 
+    /// The file of an SQLite database.
+    pub(crate) fn file(&self) -> Option<std::path::PathBuf> {
+        match self {
+            Self::Sqlite(folder) => Some(folder.path().join("toolhub.db")),
+            Self::Postgres(_) => None,
+        }
+    }
+
     pub(crate) async fn open(&self) -> Arc<dyn HubStore> {
         self.open_with(StoreOptions::default()).await
     }

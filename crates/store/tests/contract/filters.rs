@@ -1,7 +1,7 @@
 //! Looks into the past: each filter, several at once, the order, and following.
 
 use toolhub_core::Source;
-use toolhub_core::memory::{AttemptStatus, CallEnd, CallQuery, RecordId, Status};
+use toolhub_core::memory::{AttemptStatus, CallEnd, CallQuery, CallStart, RecordId, Status};
 use toolhub_core::ports::HubStore;
 
 use crate::database::{Database, attempt, hour, start, success};
@@ -132,4 +132,88 @@ pub(crate) async fn long_arguments_by_their_whole_text(database: Database) {
     let found = store.calls(CallQuery { arguments: Some(long("b")), ..CallQuery::default() }).await.unwrap();
     assert_eq!(found.len(), 1);
     assert!(found[0].start.arguments.get().len() < 16 << 10);
+}
+
+/// A finished call with a random choice of everything that a query looks at.
+fn random_call() -> (CallStart, CallEnd) {
+    fn pick<'a>(values: &[&'a str]) -> &'a str {
+        values[fastrand::usize(..values.len())]
+    }
+    let mut call = start(pick(&["read", "write", "Über"]), pick(&["{}", r#"{"a":1}"#, r#"{"q":"\u4eac"}"#]));
+    call.at = hour(fastrand::u64(..5));
+    call.conversation = fastrand::bool().then(|| pick(&["c1", "c2"]).to_owned());
+    call.request = fastrand::bool().then(|| pick(&["Was it SUNNY?", "京都"]).to_owned());
+    let mut end = success(&call, pick(&["native", "excel", "brave"]), "1");
+    if fastrand::bool() {
+        end.attempts.insert(0, attempt(pick(&["excel", "other"]), "t", AttemptStatus::Failed));
+    }
+    if fastrand::u8(..4) == 0 {
+        (end.status, end.sources, end.output) = (Status::Failed, Vec::new(), None);
+    }
+    (call, end)
+}
+
+fn random_query(records: &[RecordId]) -> CallQuery {
+    let text = |values: &[&str]| {
+        (fastrand::u8(..4) == 0).then(|| values[fastrand::usize(..values.len())].to_owned())
+    };
+    let record = || (fastrand::u8(..4) == 0).then(|| records[fastrand::usize(..records.len())].clone());
+    CallQuery {
+        tool: text(&["read", "Über", "none"]),
+        source: text(&["native", "excel", "other"]),
+        status: (fastrand::u8(..4) == 0).then(|| Status::ALL[fastrand::usize(..4)]),
+        conversation: text(&["c1", "c3"]),
+        arguments: text(&["{}", r#"{ "a": 1 }"#]),
+        text: text(&["über", "京", "sunny", "a"]),
+        since: (fastrand::u8(..4) == 0).then(|| hour(fastrand::u64(..6))),
+        after: record(),
+        before: record(),
+        limit: (fastrand::u8(..2) == 0).then(|| fastrand::usize(..30)),
+    }
+}
+
+/// The same calls give the same answers, however they are stored: one row each, in one block, in blocks that overlap.
+pub(crate) async fn rows_and_blocks_answer_alike(database: Database) {
+    let other = match &database {
+        Database::Sqlite(_) => Database::sqlite(),
+        Database::Postgres(_) => Database::postgres(),
+    };
+    let (rows, blocks) = (database.open().await, other.open().await);
+    let mut calls: Vec<(CallStart, CallEnd)> = (0..150).map(|_| random_call()).collect();
+    for chunk in calls.chunks(10) {
+        for (start, end) in chunk {
+            rows.note(start.clone(), end.clone());
+        }
+        rows.flush().await.unwrap();
+    }
+    let records: Vec<RecordId> = calls.iter().map(|(start, _)| start.record.clone()).collect();
+    // In another order, so that the blocks overlap in time.
+    fastrand::shuffle(&mut calls[40..]);
+    for chunk in calls.chunks(40) {
+        for (start, end) in chunk {
+            blocks.note(start.clone(), end.clone());
+        }
+        blocks.flush().await.unwrap();
+    }
+    for _ in 0..300 {
+        let query = random_query(&records);
+        let of_rows = rows.calls(query.clone()).await.unwrap();
+        let of_blocks = blocks.calls(query.clone()).await.unwrap();
+        assert_eq!(format!("{of_blocks:#?}"), format!("{of_rows:#?}"), "{query:?}");
+    }
+    for record in &records {
+        let outputs = [rows.output(record).await.unwrap(), blocks.output(record).await.unwrap()];
+        assert_eq!(
+            outputs[0].as_ref().map(|output| output.get()),
+            outputs[1].as_ref().map(|output| output.get())
+        );
+    }
+    let statistics = [rows.statistics().await.unwrap(), blocks.statistics().await.unwrap()];
+    assert_eq!(format!("{:?}", statistics[0]), format!("{:?}", statistics[1]));
+    if let Some(file) = other.file() {
+        let connection = rusqlite::Connection::open(file).unwrap();
+        let select = "SELECT coalesce(sum(calls), 0) FROM call_blocks";
+        let in_blocks: i64 = connection.query_row(select, [], |row| row.get(0)).unwrap();
+        assert!(in_blocks >= 40, "{in_blocks}");
+    }
 }

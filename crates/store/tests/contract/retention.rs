@@ -64,13 +64,73 @@ pub(crate) async fn old_results_go_before_their_calls(database: Database) {
     settles(&*store, &records, (vec![true; 3], vec![false, true, false])).await;
 }
 
+/// Notes 75 calls in groups of `group`, which are stored together.
+async fn note_in_groups(store: &dyn HubStore, group: usize) -> Vec<RecordId> {
+    let mut records = Vec::new();
+    while records.len() < 75 {
+        records.extend((0..group).map(|_| note(store, 0)));
+        store.flush().await.unwrap();
+    }
+    records
+}
+
 pub(crate) async fn too_many_results_go(database: Database) {
     let store = database.open_with(keeping(Retention { result_bytes: 30_000, ..Retention::default() })).await;
-    let records: Vec<RecordId> = (0..75).map(|_| note(&*store, 0)).collect();
-    store.flush().await.unwrap();
-    // They go ten at a time, the oldest first.
+    // Few enough that each is a row: the oldest go, and no more than must.
+    let records = note_in_groups(&*store, 15).await;
+    let outputs: Vec<bool> = (0..75).map(|index| index >= 45).collect();
+    settles(&*store, &records, (vec![true; 75], outputs)).await;
+}
+
+pub(crate) async fn too_many_results_in_blocks_go(database: Database) {
+    let store = database.open_with(keeping(Retention { result_bytes: 30_000, ..Retention::default() })).await;
+    let records = note_in_groups(&*store, 25).await;
     let outputs: Vec<bool> = (0..75).map(|index| index >= 50).collect();
     settles(&*store, &records, (vec![true; 75], outputs)).await;
+}
+
+pub(crate) async fn old_blocks_go(database: Database) {
+    let store = database.open_with(keeping(Retention { results: 5 * DAY, ..Retention::default() })).await;
+    let mut records = Vec::new();
+    for days in [100, 6, 4] {
+        records.extend((0..20).map(|_| note(&*store, days)));
+        store.flush().await.unwrap();
+    }
+    let is_kept = (0..60).map(|index| index >= 20).collect();
+    let has_output = (0..60).map(|index| index >= 40).collect();
+    settles(&*store, &records, (is_kept, has_output)).await;
+    assert_eq!(store.statistics().await.unwrap()[0].tally().total(), 60, "statistics stay");
+}
+
+/// The bound for all that is stored takes the oldest results first, then the oldest calls.
+#[tokio::test(flavor = "multi_thread")]
+async fn database_stays_within_its_size_in_sqlite() {
+    let database = Database::sqlite();
+    let max_bytes = 2_000_000;
+    let store = database.open_with(keeping(Retention { max_bytes, ..Retention::default() })).await;
+    let mut records = Vec::new();
+    for _ in 0..400 {
+        records.extend((0..20).map(|_| note(&*store, 0)));
+        store.flush().await.unwrap();
+    }
+    let started = Instant::now();
+    loop {
+        let connection = rusqlite::Connection::open(database.file().unwrap()).unwrap();
+        let pragma =
+            |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
+        let used = (pragma("page_count") - pragma("freelist_count")) * pragma("page_size");
+        if used.unsigned_abs() <= max_bytes {
+            break;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "{used} bytes");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let (kept, outputs) = there(&*store, &records).await;
+    assert!(outputs.is_sorted() && kept.is_sorted(), "the oldest go first");
+    assert!(kept[7_999] && outputs[7_999] && !outputs[0], "the newest stay");
+    let gone_with_output_left = kept.iter().zip(&outputs).any(|(kept, output)| !kept && *output);
+    assert!(!gone_with_output_left);
+    assert_eq!(store.statistics().await.unwrap()[0].tally().total(), 8_000, "statistics stay");
 }
 
 /// Results of a flood go while it lasts, and not when the next hour comes.
@@ -83,9 +143,8 @@ async fn flood_of_results_is_pruned_at_once_in_sqlite() {
     store.flush().await.unwrap();
     // The first round of the hour is over.
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let mut records: Vec<RecordId> = (0..74).map(|_| note(&*store, 0)).collect();
+    let mut records = note_in_groups(&*store, 25).await;
     records.insert(0, first);
-    store.flush().await.unwrap();
-    let outputs: Vec<bool> = (0..75).map(|index| index >= 50).collect();
-    settles(&*store, &records, (vec![true; 75], outputs)).await;
+    let outputs: Vec<bool> = (0..76).map(|index| index >= 51).collect();
+    settles(&*store, &records, (vec![true; 76], outputs)).await;
 }

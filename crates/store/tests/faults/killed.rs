@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use toolhub_core::memory::{CallQuery, Status};
 use toolhub_core::ports::HubStore;
 use toolhub_testkit::postgres::PostgresServer;
 
-use crate::open_at;
+use crate::open_with_journals;
 
 const KILLS: usize = 50;
 
@@ -24,7 +25,7 @@ enum Came {
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_keeps_what_was_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
-    check(folder.path().to_str().unwrap()).await;
+    check(folder.path().to_str().unwrap(), folder.path()).await;
     let connection = rusqlite::Connection::open(folder.path().join("toolhub.db")).unwrap();
     let whole: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(whole, "ok");
@@ -32,18 +33,19 @@ async fn sqlite_keeps_what_was_acknowledged() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_keeps_what_was_acknowledged() {
-    check(&PostgresServer::shared().new_database()).await;
+    let data = tempfile::tempdir().unwrap();
+    check(&PostgresServer::shared().new_database(), data.path()).await;
 }
 
-async fn check(place: &str) {
+async fn check(place: &str, data: &Path) {
     let mut calls = HashMap::new();
     for round in 0..KILLS {
-        let lines = hammer_until_killed(place);
+        let lines = hammer_until_killed(place, data);
         read(&lines, &mut calls);
-        let store = open_at(place).await.unwrap();
+        let store = open_with_journals(place, data).await.unwrap();
         nobody_runs(&*store, round).await;
     }
-    let store = open_at(place).await.unwrap();
+    let store = open_with_journals(place, data).await.unwrap();
     let kept: HashMap<String, Status> = store
         .calls(CallQuery::default())
         .await
@@ -63,6 +65,13 @@ async fn check(place: &str) {
     let count = |wanted: fn(&Came) -> bool| calls.values().filter(|came| wanted(came)).count();
     let (begun, finished) =
         (count(|came| *came == Came::Begun), count(|came| matches!(came, Came::Finished(_))));
+    let left: Vec<_> = std::fs::read_dir(data.join("running"))
+        .into_iter()
+        .flatten()
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_none_or(|extension| extension != "lock"))
+        .collect();
+    assert!(left.is_empty(), "journals of dead stores: {left:?}");
     assert!(begun >= KILLS && finished >= KILLS, "too little happened: {begun} begun, {finished} finished");
     // What is counted is what has ended: nothing is counted twice, and nothing is left out.
     let counted: u64 = store.statistics().await.unwrap().iter().map(|one| one.tally().total()).sum();
@@ -71,9 +80,10 @@ async fn check(place: &str) {
 }
 
 /// What the program said until it was killed, at a moment that nobody chose.
-fn hammer_until_killed(place: &str) -> Vec<String> {
+fn hammer_until_killed(place: &str, data: &Path) -> Vec<String> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_store-load"))
         .args(["hammer", place])
+        .arg(data)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -92,6 +102,12 @@ fn read(lines: &[String], calls: &mut HashMap<String, Came>) {
     for line in lines {
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
+            ["noted", record, status] => {
+                // A line that was cut off by the kill names no status.
+                if let Some(status) = Status::named(status) {
+                    calls.insert(record.to_owned(), Came::Finished(status));
+                }
+            }
             ["begun", record] => drop(calls.insert(record.to_owned(), Came::Begun)),
             ["finishing", record, status] => {
                 calls.insert(record.to_owned(), Came::Finishing(Status::named(status).unwrap()));

@@ -9,6 +9,7 @@ mod killed;
 mod server_away;
 mod tls;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use toolhub_core::ports::HubStore;
@@ -16,9 +17,18 @@ use toolhub_store::{OpenError, StoreOptions, StorePlace, open};
 
 /// Opens the store in a folder, or at a URL.
 async fn open_at(place: &str) -> Result<Arc<dyn HubStore>, OpenError> {
+    open_with(place, None).await
+}
+
+/// The same, with journals of a database elsewhere in `data`.
+async fn open_with_journals(place: &str, data: &Path) -> Result<Arc<dyn HubStore>, OpenError> {
+    open_with(place, Some(data)).await
+}
+
+async fn open_with(place: &str, data: Option<&Path>) -> Result<Arc<dyn HubStore>, OpenError> {
     let place = match place.parse() {
         Ok(url) => StorePlace::Postgres(url),
         Err(_) => StorePlace::Folder(place.into()),
     };
-    open(&place, StoreOptions::default(), None).await
+    open(&place, StoreOptions::default(), data).await
 }

@@ -12,7 +12,8 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a size: write it like `500MB` or `4GiB`, or as a number of bytes");
+        let wrong =
+            || format!("`{text}` is not a size: write it like `500MB` or `4GiB`, or as a number of bytes");
         let text = text.trim();
         let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(split);

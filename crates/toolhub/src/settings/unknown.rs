@@ -35,7 +35,19 @@ const TABLES: [(&str, &[&str]); 13] = [
     ("approvals", &["pin"]),
     ("native", &["folders", "enabled", "disabled"]),
     ("search", &["model"]),
-    ("store", &["url", "durability", "required", "keep_calls", "keep_results", "result_bytes", "max_size", "detail"]),
+    (
+        "store",
+        &[
+            "url",
+            "durability",
+            "required",
+            "keep_calls",
+            "keep_results",
+            "result_bytes",
+            "max_size",
+            "detail",
+        ],
+    ),
     ("skills", &["enabled", "folders", "grants", "allow_missing", "python"]),
     ("web_search", &["provider", "url", "api_key"]),
     (

@@ -31,7 +31,9 @@ pub(in crate::sqlite) fn replay(
             // A file that is gone was replayed by another store.
             let Ok(bytes) = std::fs::read(&file.path) else { continue };
             match kind {
-                Kind::Intents => replay_intents(connection, &String::from_utf8_lossy(&bytes), &file, retention)?,
+                Kind::Intents => {
+                    replay_intents(connection, &String::from_utf8_lossy(&bytes), &file, retention)?;
+                }
                 Kind::Calls => replay_calls(connection, &bytes, &file, retention)?,
             }
             let _ = std::fs::remove_file(&file.path);

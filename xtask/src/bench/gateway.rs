@@ -1,6 +1,7 @@
 //! What the gateway costs: the same calls straight to a server, through a bare pass-through, through the gateway, and
 //! through other gateways where they are installed, side by side in one run.
 mod instructions;
+mod matrix;
 mod peers;
 
 use std::{
@@ -31,11 +32,11 @@ const LISTS: usize = 50;
 const STARTS: usize = 20;
 
 pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
-    const FLAGS: [&str; 2] = ["--instructions", "--peers"];
+    const FLAGS: [&str; 3] = ["--instructions", "--peers", "--matrix"];
     if let Some(stranger) = args.iter().find(|arg| !FLAGS.contains(&arg.as_str())) {
         return Err(unknown("argument", stranger, FLAGS));
     }
-    let [instructions, install] = FLAGS.map(|flag| args.iter().any(|arg| arg == flag));
+    let [instructions, install, matrix] = FLAGS.map(|flag| args.iter().any(|arg| arg == flag));
     let programs = Programs {
         toolhub: build(workspace, "toolhub", "toolhub", Profile::Release)?,
         load: build(workspace, "toolhub-testkit", "gateway-load", Profile::Release)?,
@@ -47,6 +48,9 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     }
     if instructions {
         return instructions::show(&programs);
+    }
+    if matrix {
+        return matrix::show(&programs);
     }
     println!("median of {ROUNDS} rounds of {SECONDS} s; a round takes each in turn\n");
     over_http(&programs)?;

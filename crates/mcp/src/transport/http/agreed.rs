@@ -8,7 +8,7 @@ use reqwest::header::{
 use toolhub_core::outflow::Outflow;
 
 use super::client;
-use super::near::Near;
+use super::direct::DirectClient;
 use crate::era::MODERN;
 use crate::headers::{encode, is_plain};
 use crate::transport::OutgoingRequest;
@@ -30,9 +30,9 @@ pub(super) struct Agreed {
 }
 
 impl Agreed {
-    pub(super) fn new(near: Option<&Near>, headers: &HeaderMap) -> Self {
+    pub(super) fn new(direct: Option<&DirectClient>, headers: &HeaderMap) -> Self {
         let mut agreed = Self::default();
-        agreed.put_into_lines(near, headers);
+        agreed.put_into_lines(direct, headers);
         agreed
     }
 
@@ -41,17 +41,17 @@ impl Agreed {
     }
 
     /// Writes the lines anew. What the owner configured stands, but for what the transport itself must say.
-    pub(super) fn put_into_lines(&mut self, near: Option<&Near>, headers: &HeaderMap) {
+    pub(super) fn put_into_lines(&mut self, direct: Option<&DirectClient>, headers: &HeaderMap) {
         self.modern = self.version.as_deref().is_some_and(|version| MODERN.contains(&version));
-        let Some(near) = near else { return };
+        let Some(direct) = direct else { return };
         let ours = [ACCEPT, CONTENT_TYPE, CONTENT_LENGTH];
         let configured = headers.iter().filter(|(name, _)| !ours.contains(name) && !is_of_protocol(name));
-        let mut lines = format!("POST {} HTTP/1.1\r\n", near.target).into_bytes();
+        let mut lines = format!("POST {} HTTP/1.1\r\n", direct.target).into_bytes();
         for (name, value) in configured {
             line(&mut lines, name.as_str(), value.as_bytes());
         }
         if !headers.contains_key(HOST) {
-            line(&mut lines, "host", near.authority.as_bytes());
+            line(&mut lines, "host", direct.authority.as_bytes());
         }
         if !headers.contains_key(USER_AGENT) {
             line(&mut lines, "user-agent", client::USER_AGENT.as_bytes());

@@ -106,7 +106,7 @@ async fn request(stream: &mut TcpStream, came: &mut Vec<u8>) -> Option<u64> {
 }
 
 /// Sends two requests; what each came to, and how many connections that took.
-async fn exchange(first: First, near: bool) -> ([Result<RawJson, McpError>; 2], usize) {
+async fn exchange(first: First, direct: bool) -> ([Result<RawJson, McpError>; 2], usize) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let (tasks, connections, requests) = (TaskTracker::new(), Arc::<AtomicUsize>::default(), Arc::default());
@@ -131,7 +131,7 @@ async fn exchange(first: First, near: bool) -> ([Result<RawJson, McpError>; 2], 
     });
     let spec = HttpSpec { url, headers: Vec::new() };
     let spec = spec.permitted(&toolhub_core::Consent::of_owner()).unwrap();
-    let authorizer = (!near).then(|| Arc::new(NoToken) as Arc<dyn Authorizer>);
+    let authorizer = (!direct).then(|| Arc::new(NoToken) as Arc<dyn Authorizer>);
     let http = Http::new(&spec, authorizer, Arc::new(Nobody), &TaskTracker::new()).unwrap();
     let ask = async |id: u64| {
         let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call"}}"#);
@@ -162,52 +162,52 @@ async fn connection_with_an_answer_for_another_request_is_dropped() {
         First::Informational,
         First::NotJson,
     ];
-    for near in [true, false] {
+    for direct in [true, false] {
         for first in wrong {
             // The other client reads and ignores what announces an answer, a bounded number of times.
-            if !near && first == First::Informational {
+            if !direct && first == First::Informational {
                 continue;
             }
-            let ([one, other], connections) = exchange(first, near).await;
+            let ([one, other], connections) = exchange(first, direct).await;
             let error = one.map(|result| result.get().to_owned()).unwrap_err();
             let error = error.into_tool_error(&toolhub_core::ServerId::new("s"));
-            assert_eq!(error.effect(), Effect::Unknown, "{first:?} {near}: {error}");
-            assert_eq!(other.unwrap().get(), r#"{"own":8}"#, "{first:?} {near}");
-            assert_eq!(connections, 2, "{first:?} {near}");
+            assert_eq!(error.effect(), Effect::Unknown, "{first:?} {direct}: {error}");
+            assert_eq!(other.unwrap().get(), r#"{"own":8}"#, "{first:?} {direct}");
+            assert_eq!(connections, 2, "{first:?} {direct}");
         }
     }
 }
 
 #[tokio::test]
 async fn connection_with_more_than_the_answer_is_dropped() {
-    for near in [true, false] {
+    for direct in [true, false] {
         for first in [First::Ahead, First::Twice, First::StreamAhead, First::Longer] {
-            let ([one, other], connections) = exchange(first, near).await;
-            assert_eq!(one.unwrap().get(), r#"{"own":7}"#, "{first:?} {near}");
-            assert_eq!(other.unwrap().get(), r#"{"own":8}"#, "{first:?} {near}");
-            assert_eq!(connections, 2, "{first:?} {near}");
+            let ([one, other], connections) = exchange(first, direct).await;
+            assert_eq!(one.unwrap().get(), r#"{"own":7}"#, "{first:?} {direct}");
+            assert_eq!(other.unwrap().get(), r#"{"own":8}"#, "{first:?} {direct}");
+            assert_eq!(connections, 2, "{first:?} {direct}");
         }
     }
 }
 
 #[tokio::test]
 async fn connection_with_the_right_answer_is_reused() {
-    for near in [true, false] {
+    for direct in [true, false] {
         for first in [First::Right, First::RightStream] {
             // The other client reads a stream to its end beside the next request.
-            if !near && first == First::RightStream {
+            if !direct && first == First::RightStream {
                 continue;
             }
             // The other client gives a connection back from a task of its own, which may come after the next request.
             let mut reused = false;
-            for _ in 0..if near { 1 } else { 20 } {
-                let (answers, connections) = exchange(first, near).await;
+            for _ in 0..if direct { 1 } else { 20 } {
+                let (answers, connections) = exchange(first, direct).await;
                 for (answer, expect) in answers.into_iter().zip([r#"{"own":7}"#, r#"{"own":8}"#]) {
                     assert_eq!(answer.unwrap().get(), expect);
                 }
                 reused |= connections == 1;
             }
-            assert!(reused, "{first:?} {near}");
+            assert!(reused, "{first:?} {direct}");
         }
     }
 }

@@ -6,8 +6,8 @@ use toolhub_core::Digits;
 use url::Url;
 
 use super::agreed::Agreed;
+use super::direct::DirectClient;
 use super::frames::{Garbled, Head, Known, Part};
-use super::near::Near;
 use crate::fuzzing::hyper_client;
 use crate::fuzzing::hyper_peer::{self, pieces};
 use crate::headers;
@@ -124,13 +124,14 @@ pub fn client_requests(data: &[u8]) {
     for framing in ["connection", "transfer-encoding", "upgrade", "expect"] {
         configured.remove(framing);
     }
-    let Some(near) = Url::parse("http://localhost:8/mcp?x=y").ok().as_ref().and_then(Near::to) else {
+    let Some(direct) = Url::parse("http://localhost:8/mcp?x=y").ok().as_ref().and_then(DirectClient::to)
+    else {
         return;
     };
-    let mut agreed = Agreed::new(Some(&near), &configured);
+    let mut agreed = Agreed::new(Some(&direct), &configured);
     agreed.session = (!session.is_empty()).then(|| session.clone());
     agreed.version = Some(if version.is_empty() { "2026-07-28".to_owned() } else { version });
-    agreed.put_into_lines(Some(&near), &configured);
+    agreed.put_into_lines(Some(&direct), &configured);
     let name = (!name.is_empty()).then_some(name.as_str());
     let request = OutgoingRequest {
         id: 1,

@@ -3,10 +3,11 @@
 mod agreed;
 pub(super) mod answer;
 pub(crate) mod client;
+mod connect;
+mod direct;
 mod frames;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
-mod near;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +30,7 @@ use crate::wire;
 use agreed::Agreed;
 use answer::{Cursor, ENDINGS, Waiting, content_type};
 use client::{CONNECT_DEADLINE, client_for, header_map, parse_url, send_error};
-use near::{Answer, Near, SHORT};
+use direct::{Answer, DirectClient, SHORT};
 
 /// How long saying goodbye may take: a cancellation, the end of a session.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -43,7 +44,7 @@ pub(crate) struct Http {
 
 struct Inner {
     url: Url,
-    near: Option<Arc<Near>>,
+    direct: Option<Arc<DirectClient>>,
     headers: HeaderMap,
     authorizer: Option<Arc<dyn Authorizer>>,
     /// What both sides agreed on, and what every request says of it.
@@ -74,9 +75,9 @@ impl Http {
         let (tasks, closing) = (tasks.clone(), CancellationToken::new());
         let guard = closing.clone().drop_guard();
         let endings = Arc::new(Semaphore::new(ENDINGS));
-        let near = Near::to(&url).map(Arc::new);
-        let agreed = ArcSwap::from_pointee(Agreed::new(near.as_deref(), &headers));
-        let inner = Inner { url, near, headers, authorizer, agreed, inbox, tasks, closing, endings };
+        let direct = DirectClient::to(&url).map(Arc::new);
+        let agreed = ArcSwap::from_pointee(Agreed::new(direct.as_deref(), &headers));
+        let inner = Inner { url, direct, headers, authorizer, agreed, inbox, tasks, closing, endings };
         Ok(Self { inner: Arc::new(inner), _closing: guard })
     }
 
@@ -140,7 +141,7 @@ impl Transport for Http {
                     let answer = self.inner.answer_in(waiting, &body);
                     // Only what was the answer to the request shows that both sides count alike.
                     if answer.is_match() {
-                        kept.give_back(self.inner.near.as_ref());
+                        kept.give_back(self.inner.direct.as_ref());
                     }
                     answer.into_result()
                 }
@@ -153,7 +154,7 @@ impl Transport for Http {
 
     fn notify(&self, body: String) -> BoxFuture<'_, Result<(), McpError>> {
         Box::pin(async move {
-            self.inner.post(body, None).await?.done(self.inner.near.as_ref());
+            self.inner.post(body, None).await?.done(self.inner.direct.as_ref());
             Ok(())
         })
     }
@@ -182,7 +183,7 @@ impl Drop for CancelOnDrop<'_> {
         let inner = Arc::clone(&self.http.inner);
         self.http.inner.farewell(async move {
             if let Ok(answer) = inner.post(body, None).await {
-                answer.done(inner.near.as_ref());
+                answer.done(inner.direct.as_ref());
             }
         });
     }
@@ -198,7 +199,7 @@ impl Inner {
         self.agreed.rcu(|agreed| {
             let mut agreed = Agreed::clone(agreed);
             change(&mut agreed);
-            agreed.put_into_lines(self.near.as_deref(), &self.headers);
+            agreed.put_into_lines(self.direct.as_deref(), &self.headers);
             agreed
         });
     }
@@ -236,7 +237,7 @@ impl Inner {
             let outcome = inner.inbox.request(method, params, via).await;
             let sent = inner.post(wire::answer(id, &outcome), None);
             if let Ok(Ok(answer)) = tokio::time::timeout(CONNECT_DEADLINE, sent).await {
-                answer.done(inner.near.as_ref());
+                answer.done(inner.direct.as_ref());
             }
         });
     }
@@ -267,19 +268,20 @@ impl Inner {
     /// Posts one message; an error status is an error. `about` is the request that it is, where it is one.
     async fn post(&self, body: String, about: Option<&OutgoingRequest<'_>>) -> Result<Answer, McpError> {
         let stranger = self.authorizer.as_ref().is_none_or(|authorizer| authorizer.is_stranger());
-        if let Some(near) = self.near.as_ref().filter(|_| stranger) {
+        if let Some(direct) = self.direct.as_ref().filter(|_| stranger) {
             let room = if body.len() <= SHORT { body.len() } else { 0 };
             let head = self.agreed.load().head(about, room);
-            let answer = near.post(head, &body).await?;
-            let status = answer.status();
-            if status.is_success() {
-                return Ok(answer);
-            }
-            // Logins and redirects are left to the other client, which sends the message once more.
-            let elsewhere = matches!(status.as_u16(), 307 | 308 | 401 | 403);
-            if !elsewhere || !repeat_of(about).allows(status, &answer.headers()) {
-                let id = about.map(|request| request.id);
-                return Box::pin(self.error_status(answer.far(), id)).await.map(Answer::Stream);
+            if let Some(answer) = direct.post(head, &body).await? {
+                let status = answer.status();
+                if status.is_success() {
+                    return Ok(answer);
+                }
+                // Logins and redirects are left to the general client, which sends the message once more.
+                let elsewhere = matches!(status.as_u16(), 307 | 308 | 401 | 403);
+                if !elsewhere || !repeat_of(about).allows(status, &answer.headers()) {
+                    let id = about.map(|request| request.id);
+                    return Box::pin(self.error_status(answer.far(), id)).await.map(Answer::Stream);
+                }
             }
         }
         let extra = self.agreed.load().extra(about);

@@ -1,21 +1,38 @@
 //! The floor: axum in, one pooled HTTP client out, raw bytes, nothing checked and nothing kept.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode, Uri};
 use axum::serve::ListenerExt as _;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
 
-type Out = (Client<HttpConnector, Body>, Uri);
+use crate::tls;
+
+type Out = (Client<HttpsConnector<HttpConnector>, Body>, Uri);
 
 #[expect(clippy::print_stdout, reason = "the address is for the benchmark that started it")]
-pub(crate) async fn run(url: &str) -> Result<()> {
+pub(crate) async fn run(url: &str, certificate: Option<&str>) -> Result<()> {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
+    connector.enforce_http(false);
+    let tls = match certificate {
+        Some(certificate) => tls::client(certificate)?,
+        None => ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth(),
+    };
+    let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
+    let connector = builder.wrap_connector(connector);
     let out: Out = (Client::builder(TokioExecutor::new()).build(connector), url.parse()?);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     println!("http://{}/mcp", listener.local_addr()?);

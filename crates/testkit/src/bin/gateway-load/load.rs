@@ -80,7 +80,10 @@ pub(crate) async fn list(url: &str, times: usize, manner: Manner<'_>) -> Result<
 #[derive(Clone, Copy)]
 pub(crate) enum Manner<'a> {
     /// Requests that stand alone (2026-07-28).
-    Alone,
+    Alone {
+        /// The tool that is called.
+        tool: &'a str,
+    },
     /// A session of each caller, for gateways that know no other way.
     Session {
         /// The revision that is asked for.
@@ -93,16 +96,16 @@ pub(crate) enum Manner<'a> {
 impl<'a> Manner<'a> {
     pub(crate) fn of(words: &[&'a str]) -> Result<Self> {
         match words {
-            [] => Ok(Self::Alone),
+            [] => Ok(Self::Alone { tool: wire::TOOL }),
+            ["alone", tool] => Ok(Self::Alone { tool }),
             ["session", version, tool] => Ok(Self::Session { version, tool }),
-            _ => bail!("{words:?} is no manner: nothing, or `session VERSION TOOL`"),
+            _ => bail!("{words:?} is no manner: nothing, `alone TOOL`, or `session VERSION TOOL`"),
         }
     }
 
     fn tool(self) -> &'a str {
         match self {
-            Self::Alone => wire::TOOL,
-            Self::Session { tool, .. } => tool,
+            Self::Alone { tool } | Self::Session { tool, .. } => tool,
         }
     }
 }
@@ -175,7 +178,8 @@ impl Caller {
     async fn call(&mut self, tool: &str) -> Result<()> {
         self.count += 1;
         let id = self.count;
-        let wish = if self.session.is_some() { wire::call_in_session(id, tool) } else { wire::call(id) };
+        let wish =
+            if self.session.is_some() { wire::call_in_session(id, tool) } else { wire::call(id, tool) };
         let body = self.ask("tools/call", Some(tool), &wish).await?;
         // Whatever comes after it: not every gateway keeps the order of members.
         let expected = [format!(r#""id":{id},"#), format!(r#""id":{id}}}"#)];

@@ -6,6 +6,7 @@ mod load;
 mod pipe;
 #[cfg(target_os = "linux")]
 mod soak;
+mod tls;
 mod upstream;
 mod wire;
 
@@ -13,18 +14,24 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::load::Manner;
 
-const USAGE: &str = "usage: gateway-load upstream-http TOOLS | upstream-stdio TOOLS | floor URL | \
+const USAGE: &str = "usage: gateway-load upstream-http TOOLS [ADDRESS] | upstream-https TOOLS ADDRESS CERTIFICATE KEY | \
+                     upstream-stdio TOOLS | floor URL [CERTIFICATE] | \
                      load URL CALLERS SECONDS [MANNER] | list URL TIMES [MANNER] | pipe CALLERS SECONDS PROGRAM [ARGUMENT…] | \
-                     soak PROGRAM FOLDER SECONDS SEED; MANNER is `session VERSION TOOL`";
+                     soak PROGRAM FOLDER SECONDS SEED; MANNER is `alone TOOL` or `session VERSION TOOL`";
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["upstream-http", tools] => upstream::http(tools.parse()?).await,
+        ["upstream-http", tools] => upstream::http(tools.parse()?, "127.0.0.1").await,
+        ["upstream-http", tools, address] => upstream::http(tools.parse()?, address).await,
+        ["upstream-https", tools, address, certificate, key] => {
+            upstream::https(tools.parse()?, address, &tls::server(certificate, key)?).await
+        }
         ["upstream-stdio", tools] => upstream::stdio(tools.parse()?),
-        ["floor", url] => floor::run(url).await,
+        ["floor", url] => floor::run(url, None).await,
+        ["floor", url, certificate] => floor::run(url, Some(certificate)).await,
         ["load", url, callers, seconds, manner @ ..] => {
             load::run(url, (callers.parse()?, seconds.parse()?), Manner::of(manner)?).await
         }

@@ -30,7 +30,7 @@ pub(crate) async fn run((program, arguments): (&str, &[&str]), callers: u64, sec
     let mut output = BufReader::new(child.stdout.take().context("no stdout")?);
     let mut line = String::new();
     // The first call meets whoever stands behind.
-    input.write_all(format!("{}\n", wire::call(0)).as_bytes()).await?;
+    input.write_all(format!("{}\n", wire::call(0, wire::TOOL)).as_bytes()).await?;
     output.read_line(&mut line).await?;
     ensure!(line.contains("hello hello hello"), "wrong answer: {line}");
     println!("{}", child.id().context("it has ended")?);
@@ -43,7 +43,7 @@ pub(crate) async fn run((program, arguments): (&str, &[&str]), callers: u64, sec
         let now = Instant::now();
         let mut batch = String::new();
         while now < until && (under_way.len() as u64) < callers {
-            batch.push_str(&wire::call(next));
+            batch.push_str(&wire::call(next, wire::TOOL));
             batch.push('\n');
             under_way.insert(next, now);
             next += 1;

@@ -1,6 +1,7 @@
 //! A server that does as little as it can: what stands in front of it is what is measured.
 
 use std::io::{BufRead as _, Write as _};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -8,17 +9,56 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode, header};
-use axum::serve::ListenerExt as _;
+use axum::serve::{Listener, ListenerExt as _};
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use crate::wire::{self, Message};
 
 #[expect(clippy::print_stdout, reason = "the address is for the benchmark that started it")]
-pub(crate) async fn http(tools: usize) -> Result<()> {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+pub(crate) async fn http(tools: usize, address: &str) -> Result<()> {
+    let listener = TcpListener::bind((address, 0)).await?;
     println!("http://{}/mcp", listener.local_addr()?);
     let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
     let router = Router::new().fallback(respond).with_state(Arc::new(wire::tools(tools)));
     Ok(axum::serve(listener, router).await?)
+}
+
+/// The same over TLS.
+#[expect(clippy::print_stdout, reason = "the address is for the benchmark that started it")]
+pub(crate) async fn https(tools: usize, address: &str, config: &Arc<ServerConfig>) -> Result<()> {
+    let listener = TcpListener::bind((address, 0)).await?;
+    println!("https://{}/mcp", listener.local_addr()?);
+    let listener = TlsListener { listener, acceptor: TlsAcceptor::from(Arc::clone(config)) };
+    let router = Router::new().fallback(respond).with_state(Arc::new(wire::tools(tools)));
+    Ok(axum::serve(listener, router).await?)
+}
+
+/// Accepts connections whose TLS handshake succeeds, one after another.
+struct TlsListener {
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+}
+
+impl Listener for TlsListener {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            let Ok((stream, address)) = self.listener.accept().await else { continue };
+            let _ = stream.set_nodelay(true);
+            if let Ok(stream) = self.acceptor.accept(stream).await {
+                return (stream, address);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<Self::Addr> {
+        self.listener.local_addr()
+    }
 }
 
 async fn respond(State(tools): State<Arc<String>>, request: Request) -> Response<Body> {

@@ -17,10 +17,10 @@ pub(crate) struct Message<'a> {
 /// What every request says of itself.
 pub(crate) const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
-/// A call.
-pub(crate) fn call(id: u64) -> String {
+/// A call that stands alone.
+pub(crate) fn call(id: u64, tool: &str) -> String {
     format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{TOOL}","arguments":{{"text":"hello","count":3}},{META}}}}}"#
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"hello","count":3}},{META}}}}}"#
     )
 }
 
@@ -53,12 +53,15 @@ pub(crate) fn list(id: u64) -> String {
 
 /// The tools of the server, as they are listed.
 pub(crate) fn tools(count: usize) -> String {
+    // One tool has no hints: it may change something, as far as the gateway knows.
+    let change = r#"{"name":"change_0","description":"Stores a text so many times.","inputSchema":{"type":"object","properties":{"text":{"type":"string"},"count":{"type":"integer"}},"required":["text"]}}"#;
     let tools: Vec<String> = (0..count)
         .map(|number| {
             format!(
                 r#"{{"name":"echo_{number}","description":"Gives back what it is given, as server number {number} does it: the text, so many times as it is asked to.","inputSchema":{{"type":"object","properties":{{"text":{{"type":"string","description":"What to give back"}},"count":{{"type":"integer","minimum":1,"maximum":10,"description":"How many times"}}}},"required":["text"]}},"annotations":{{"readOnlyHint":true}}}}"#
             )
         })
+        .chain([change.to_owned()])
         .collect();
     format!(
         r#"{{"tools":[{}],"resultType":"complete","ttlMs":3600000,"cacheScope":"public"}}"#,

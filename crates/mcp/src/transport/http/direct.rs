@@ -1,23 +1,22 @@
-//! The short way to a server on this machine: plain HTTP, with no proxy, no redirect and no compression on it, over
-//! connections that whoever calls drives itself, so that an exchange wakes nobody else. What it cannot do is left to the
-//! long way.
+//! The lean HTTP/1.1 client for calls: pooled connections, with or without TLS, each driven by the task of the call, so
+//! that an exchange wakes no other task. Proxies, redirects, logins, compression and HTTP/2 are left to the general client,
+//! `client`, which is used when a server needs them.
 
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, Read as _};
 use std::mem::take;
-use std::net::IpAddr;
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use hyper::body::Frame;
 use reqwest::{Body, Response};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio_util::io::poll_read_buf;
 use toolhub_core::Digits;
 use toolhub_core::inflow::let_in;
@@ -27,7 +26,8 @@ use toolhub_core::outflow::Outflow;
 use url::Url;
 
 use super::answer::{read_body, too_large};
-use super::client::{CONNECT_DEADLINE, root_cause};
+use super::client::root_cause;
+use super::connect::{ConnectError, Stream, has_proxy};
 use super::frames::{Framing, Garbled, Head, Known, Part};
 use crate::error::McpError;
 use crate::transport::MAX_RESULT_BYTES;
@@ -42,11 +42,14 @@ pub(super) const SHORT: usize = 16 << 10;
 const LEAST: usize = 2 << 10;
 const ROOM: usize = 8 << 10;
 
-/// The way to one endpoint.
+/// The client for one endpoint.
 #[derive(Debug)]
-pub(super) struct Near {
-    host: String,
-    port: u16,
+pub(super) struct DirectClient {
+    uri: Uri,
+    /// Host and port, for errors.
+    place: String,
+    /// TLS failed once: everything goes through the general client.
+    disabled: AtomicBool,
     /// Host and port as the server is told them.
     pub(super) authority: String,
     /// What is asked for there.
@@ -60,7 +63,7 @@ pub(super) struct Near {
 /// A connection, and what came over it and was not looked at yet.
 #[derive(Debug)]
 struct Wire {
-    stream: TcpStream,
+    stream: Stream,
     there: BytesMut,
     /// When the last message went over it.
     used: Instant,
@@ -83,9 +86,9 @@ impl Kept {
     }
 
     /// The connection is for the next message.
-    pub(super) fn give_back(self, near: Option<&Arc<Near>>) {
-        if let (Some(wire), Some(near)) = (self.0, near) {
-            near.keep(wire);
+    pub(super) fn give_back(self, direct: Option<&Arc<DirectClient>>) {
+        if let (Some(wire), Some(direct)) = (self.0, direct) {
+            direct.keep(wire);
         }
     }
 }
@@ -105,7 +108,7 @@ impl Answer {
         }
     }
 
-    /// The same answer as the long way gives it. Its connection is not kept.
+    /// The same answer as the general client gives it. Its connection is not kept.
     pub(super) fn far(self) -> Response {
         match self {
             Self::Whole(head, body, _) => response(&head, Body::from(body)),
@@ -114,11 +117,11 @@ impl Answer {
     }
 
     /// The end of an exchange that has no answer beyond its status.
-    pub(super) fn done(self, near: Option<&Arc<Near>>) {
+    pub(super) fn done(self, direct: Option<&Arc<DirectClient>>) {
         if let Self::Whole(_, body, kept) = self
             && body.trim_ascii().is_empty()
         {
-            kept.give_back(near);
+            kept.give_back(direct);
         }
     }
 }
@@ -137,9 +140,8 @@ enum Unsent {
 
 impl Wire {
     /// Whether the next message may go over it: nothing came that nobody asked for, nor its end.
-    fn is_fit(&self) -> bool {
-        let nothing = self.stream.try_read(&mut [0]);
-        self.there.is_empty() && nothing.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    fn is_fit(&mut self) -> bool {
+        self.there.is_empty() && self.stream.is_silent()
     }
 
     /// Sends a message.
@@ -156,7 +158,8 @@ impl Wire {
                 }
             }
         }
-        Ok(())
+        // TLS may hold back what was written. It is sent as far as the server can tell.
+        self.stream.flush().await.map_err(Unsent::Part)
     }
 
     /// Waits for more; whether any came before the end.
@@ -178,12 +181,12 @@ impl Wire {
     }
 
     /// The head of an answer.
-    async fn head(&mut self, near: &Near) -> Result<Head, McpError> {
+    async fn head(&mut self, direct: &DirectClient) -> Result<Head, McpError> {
         loop {
             if !self.more().await.map_err(|error| lost(&error))? {
                 return Err(lost(&broken_off()));
             }
-            let mut known = near.known.here().lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = direct.known.here().lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(head) = Head::take(&mut self.there, &mut known).map_err(unreadable)? {
                 return Ok(head);
             }
@@ -234,7 +237,7 @@ struct Coming {
     wire: Option<Wire>,
     framing: Framing,
     /// Who keeps the connection then, where it stays.
-    home: Option<Arc<Near>>,
+    home: Option<Arc<DirectClient>>,
 }
 
 impl Coming {
@@ -298,19 +301,20 @@ async fn unpacked(mut response: Response) -> Result<Response, McpError> {
     Ok(Response::from(whole))
 }
 
-impl Near {
-    /// The short way to an endpoint, where there is one.
+impl DirectClient {
+    /// The client for an endpoint; `None` if its requests must go through the general client.
     pub(super) fn to(url: &Url) -> Option<Self> {
-        let host = url.host_str()?;
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let here = host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-        let plain = url.scheme() == "http" && url.username().is_empty() && url.password().is_none();
-        let uri: http::Uri = url.as_str().split('#').next()?.parse().ok()?;
-        (here && plain).then_some(Self {
-            host: bare.to_owned(),
-            port: url.port_or_known_default()?,
+        if !url.username().is_empty() || url.password().is_some() {
+            return None;
+        }
+        let uri: Uri = url.as_str().split('#').next()?.parse().ok()?;
+        let place = format!("{}:{}", url.host_str()?, url.port_or_known_default()?);
+        (!has_proxy(&uri)).then_some(Self {
             authority: uri.authority()?.as_str().to_owned(),
             target: uri.path_and_query()?.as_str().to_owned(),
+            uri,
+            place,
+            disabled: AtomicBool::new(false),
             idle: PerLane::default(),
             known: PerLane::default(),
         })
@@ -343,22 +347,30 @@ impl Near {
         drop(gone);
     }
 
-    async fn connect(&self) -> Result<Wire, McpError> {
-        let failed = |why: &dyn std::fmt::Display| {
-            McpError::connect(Text::from(format!("{why} ({}:{})", self.host, self.port)))
-        };
-        let connecting = TcpStream::connect((self.host.as_str(), self.port));
-        let stream = match tokio::time::timeout(CONNECT_DEADLINE, connecting).await {
-            Ok(stream) => stream.map_err(|error| failed(&root_cause(&error)))?,
-            Err(_) => return Err(failed(&"it does not answer")),
-        };
-        // A message is one small write, and is not to wait for another.
-        let _ = stream.set_nodelay(true);
-        Ok(Wire { stream, there: BytesMut::new(), used: Instant::now() })
+    /// A new connection; `None` if the general client has to be used.
+    async fn connect(&self) -> Result<Option<Wire>, McpError> {
+        match Stream::connect(&self.uri).await {
+            Ok(stream) => Ok(Some(Wire { stream, there: BytesMut::new(), used: Instant::now() })),
+            Err(ConnectError::Unreachable(why)) => {
+                Err(McpError::connect(Text::from(format!("{why} ({})", self.place))))
+            }
+            Err(ConnectError::Tls) => {
+                self.disabled.store(true, Ordering::Relaxed);
+                Ok(None)
+            }
+        }
     }
 
-    /// Posts one message: all lines of its head but the last, which says how long it is, and its body.
-    pub(super) async fn post(self: &Arc<Self>, mut head: Outflow, body: &str) -> Result<Answer, McpError> {
+    /// Posts one message: all lines of its head but the last, which says how long it is, and its body. Returns `None` if
+    /// nothing was sent and the general client has to be used.
+    pub(super) async fn post(
+        self: &Arc<Self>,
+        mut head: Outflow,
+        body: &str,
+    ) -> Result<Option<Answer>, McpError> {
+        if self.disabled.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         let length = Digits::of(body.len() as u64);
         for part in ["content-length: ", length.as_str(), "\r\n\r\n"] {
             head.extend_from_slice(part.as_bytes());
@@ -369,14 +381,16 @@ impl Near {
         } else {
             [&head[..], body.as_bytes()]
         };
-        let mut wire = match self.kept(Instant::now()) {
-            Some(wire) => wire,
-            // What is seldom needed stands in boxes of its own, so that what always is stays small.
+        // What is seldom needed stands in boxes of its own, so that what always is stays small.
+        let kept = match self.kept(Instant::now()) {
             None => Box::pin(self.connect()).await?,
+            kept => kept,
         };
+        let Some(mut wire) = kept else { return Ok(None) };
         let sent = match wire.send(parts).await {
             Err(Unsent::Whole) => {
-                wire = Box::pin(self.connect()).await?;
+                let Some(other) = Box::pin(self.connect()).await? else { return Ok(None) };
+                wire = other;
                 wire.send(parts).await
             }
             sent => sent,
@@ -389,7 +403,7 @@ impl Near {
             return Err(self.placed(lost(&cause)));
         }
         drop(head);
-        self.answer(wire).await.map_err(|error| self.placed(error))
+        self.answer(wire).await.map(Some).map_err(|error| self.placed(error))
     }
 
     async fn answer(self: &Arc<Self>, mut wire: Wire) -> Result<Answer, McpError> {
@@ -424,7 +438,7 @@ impl Near {
     fn placed(&self, error: McpError) -> McpError {
         match error {
             McpError::Lost { cause, stderr, .. } => {
-                let cause = Text::from(format!("{cause} ({}:{})", self.host, self.port));
+                let cause = Text::from(format!("{cause} ({})", self.place));
                 McpError::Lost { cause, stderr, exit: None }
             }
             other => other,

@@ -1,0 +1,201 @@
+//! The gateway beside the floor in every common case: where the server is, whether the tool may change something, and how
+//! clients speak. The floor reaches the server at the same address. The share of calls that are on record afterwards
+//! stands in the same table.
+use std::{
+    fs,
+    net::{IpAddr, UdpSocket},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use super::{Programs, Served, Turn, median, processor_time, turn};
+use crate::{
+    run::{self, program},
+    table::Table,
+};
+
+/// Rounds of which the median is shown.
+const ROUNDS: usize = 3;
+const SECONDS: &str = "2";
+const CALLERS: [usize; 2] = [1, 32];
+
+/// Where the server is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Address {
+    Loopback,
+    Other,
+    Tls,
+}
+
+impl Address {
+    const ALL: [Self; 3] = [Self::Loopback, Self::Other, Self::Tls];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Loopback => "loopback",
+            Self::Other => "other address",
+            Self::Tls => "TLS",
+        }
+    }
+}
+
+/// A certificate for this machine that only its own file vouches for.
+struct Certificate {
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+impl Certificate {
+    fn create(folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder)?;
+        let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
+        let mut openssl = program("openssl");
+        openssl
+            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"])
+            .args(["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"])
+            .args(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout"])
+            .arg(&key)
+            .arg("-out")
+            .arg(&certificate);
+        run::read(&mut openssl).context("`openssl` makes the certificate of the TLS rows")?;
+        Ok(Self { certificate, key })
+    }
+}
+
+/// An address of this machine that is not a loopback one. No packet is sent.
+fn own_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+}
+
+pub(super) fn show(programs: &Programs) -> Result<()> {
+    println!("median of {ROUNDS} rounds of {SECONDS} s; the floor reaches the server at the same address\n");
+    let certificate = Certificate::create(&programs.folder.join("tls"))?;
+    let mut table = Table::default();
+    let head = "server at|tool|client|1: floor|toolhub|of floor|32: floor|toolhub|of floor|calls/s|kept";
+    table.row(head.split('|').map(str::to_owned));
+    for address in Address::ALL {
+        let Some(pair) = Pair::start(programs, address, &certificate)? else {
+            println!("this machine has no address but loopback ones: {} is left out", address.name());
+            continue;
+        };
+        for (tool, kind) in [("echo_0", "read-only"), ("change_0", "may change")] {
+            for (manner, client) in
+                [(vec!["alone", tool], "stand-alone"), (vec!["session", "2025-11-25", tool], "session")]
+            {
+                let cell = pair.measure(programs, &manner)?;
+                let mut row = vec![address.name().to_owned(), kind.to_owned(), client.to_owned()];
+                for turns in &cell.turns {
+                    let [floor, hub] = turns.each_ref().map(|turns| median(turns, |turn| turn.processor));
+                    row.extend([
+                        format!("{floor:.0} µs"),
+                        format!("{hub:.0} µs"),
+                        format!("{:.2}", hub / floor),
+                    ]);
+                }
+                row.push(format!("{:.0}", median(&cell.turns[1][1], |turn| turn.rate)));
+                row.push(format!("{:.1} %", cell.kept * 100.0));
+                table.row(row);
+            }
+        }
+    }
+    println!("{table}");
+    Ok(())
+}
+
+/// The floor and the gateway in front of the same server.
+struct Pair {
+    _upstream: Served,
+    floor: Served,
+    hub: Served,
+    home: PathBuf,
+}
+
+/// What one row came to: for 1 and for 32 callers the turns of the floor and of the gateway.
+struct Cell {
+    turns: [[Vec<Turn>; 2]; 2],
+    /// Calls that are on record, of those that were made.
+    kept: f64,
+}
+
+impl Pair {
+    fn start(programs: &Programs, address: Address, certificate: &Certificate) -> Result<Option<Self>> {
+        let mut upstream = program(&programs.load);
+        let mut floor = program(&programs.load);
+        match address {
+            Address::Loopback => upstream.args(["upstream-http", "1"]),
+            Address::Other => match own_address() {
+                None => return Ok(None),
+                Some(own) => upstream.args(["upstream-http", "1", &own.to_string()]),
+            },
+            Address::Tls => upstream
+                .args(["upstream-https", "1", "127.0.0.1"])
+                .args([&certificate.certificate, &certificate.key]),
+        };
+        let whole = |line: &str| Some(line.to_owned());
+        let upstream = Served::start(&mut upstream, whole)?;
+        floor.args(["floor", &upstream.url]);
+        if address == Address::Tls {
+            floor.arg(&certificate.certificate);
+        }
+        let name = format!("matrix-{}", address.name().replace(' ', "-"));
+        let server = json!({"type": "http", "url": upstream.url});
+        let trust = |mut command: std::process::Command| {
+            command.env("SSL_CERT_FILE", &certificate.certificate);
+            command
+        };
+        let hub = programs.gateway_under(&name, &server, &trust)?;
+        let home = programs.folder.join(name).join("home");
+        Ok(Some(Self { _upstream: upstream, floor: Served::start(&mut floor, whole)?, hub, home }))
+    }
+
+    fn measure(&self, programs: &Programs, manner: &[&str]) -> Result<Cell> {
+        let subjects = [&self.floor, &self.hub];
+        let load = |subject: &Served, callers: usize| -> Result<(Turn, u64)> {
+            let before = processor_time(subject.child.id())?;
+            let mut loading = program(&programs.load);
+            loading.args(["load", &subject.url, &callers.to_string(), SECONDS]).args(manner);
+            let report = run::read(&mut loading)?;
+            let calls =
+                serde_json::from_str::<Value>(report.trim())?["calls"].as_u64().context("no calls")?;
+            Ok((turn(&report, processor_time(subject.child.id())? - before)?, calls))
+        };
+        let kept_before = self.kept()?;
+        let mut turns = [[Vec::new(), Vec::new()], [Vec::new(), Vec::new()]];
+        let mut made = 0;
+        for subject in subjects {
+            // The first calls connect to the server.
+            let (_, calls) = load(subject, 1)?;
+            made += if std::ptr::eq(subject, &raw const self.hub) { calls } else { 0 };
+        }
+        for _ in 0..ROUNDS {
+            for (callers, turns) in CALLERS.iter().zip(&mut turns) {
+                for (subject, turns) in subjects.iter().zip(turns) {
+                    let (turn, calls) = load(subject, *callers)?;
+                    turns.push(turn);
+                    made += if std::ptr::eq(*subject, &raw const self.hub) { calls } else { 0 };
+                }
+            }
+        }
+        // What is gathered is written by then.
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        let kept = (self.kept()? - kept_before) as f64 / made as f64;
+        Ok(Cell { turns, kept })
+    }
+
+    /// Calls that are on record with their details, counted in the database.
+    fn kept(&self) -> Result<u64> {
+        let script = "import sqlite3, sys
+base = sqlite3.connect(sys.argv[1])
+print(base.execute('SELECT (SELECT count(*) FROM calls) + (SELECT coalesce(sum(calls), 0) FROM call_blocks)').fetchone()[0])";
+        let file = self.home.join("toolhub.db");
+        ensure!(file.exists(), "the gateway has no database");
+        let mut python = program("python3");
+        python.args(["-c", script]).arg(file);
+        Ok(run::read(&mut python)?.trim().parse()?)
+    }
+}

@@ -122,9 +122,21 @@ impl Programs {
         self.gateway_under(name, server, &|command| command)
     }
 
+    /// The same, with more settings.
+    fn gateway_with(&self, name: &str, server: &Value, settings: &str) -> Result<Served> {
+        let command = self.toolhub(name, server)?;
+        let file = self.folder.join(name).join("toolhub.toml");
+        let text = fs::read_to_string(&file)?;
+        fs::write(&file, text + settings)?;
+        Self::serve(command, &|command| command)
+    }
+
     /// The same, as something else runs it.
     fn gateway_under(&self, name: &str, server: &Value, wrap: Wrap<'_>) -> Result<Served> {
-        let mut command = self.toolhub(name, server)?;
+        Self::serve(self.toolhub(name, server)?, wrap)
+    }
+
+    fn serve(mut command: Command, wrap: Wrap<'_>) -> Result<Served> {
         command.args(["--json", "serve", "--bind", "127.0.0.1:0"]);
         Served::start(&mut wrap(command), |line| {
             serde_json::from_str::<Value>(line).ok()?["mcp"].as_str().map(str::to_owned)

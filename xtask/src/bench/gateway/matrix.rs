@@ -5,6 +5,7 @@ use std::{
     fs,
     net::{IpAddr, UdpSocket},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
@@ -104,6 +105,33 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
         }
     }
     println!("{table}");
+    recording(programs)
+}
+
+/// What storing every call costs, beside a sample of them.
+fn recording(programs: &Programs) -> Result<()> {
+    let upstream = programs.upstream(1)?;
+    let server = json!({"type": "http", "url": upstream.url});
+    let hubs = [
+        programs.gateway_with("all", &server, "[store]\ndetail = \"all\"\n")?,
+        programs.gateway_with("sample", &server, "[store]\ndetail = \"sample\"\n")?,
+    ];
+    let mut turns = [Vec::new(), Vec::new()];
+    for round in 0..=2 * ROUNDS {
+        for (hub, turns) in hubs.iter().zip(&mut turns) {
+            let before = processor_time(hub.child.id())?;
+            let mut loading = program(&programs.load);
+            loading.args(["load", &hub.url, "32", SECONDS]);
+            let report = run::read(&mut loading)?;
+            // The first round connects to the server.
+            if round > 0 {
+                turns.push(turn(&report, processor_time(hub.child.id())? - before)?);
+            }
+        }
+    }
+    let [all, sample] = turns.each_ref().map(|turns| median(turns, |turn| turn.processor));
+    println!("32 callers, loopback, stand-alone, read-only:");
+    println!("detail = \"all\" takes {all:.1} µs of CPU a call, \"sample\" {sample:.1}: {:.2}", all / sample);
     Ok(())
 }
 
@@ -164,7 +192,7 @@ impl Pair {
                 serde_json::from_str::<Value>(report.trim())?["calls"].as_u64().context("no calls")?;
             Ok((turn(&report, processor_time(subject.child.id())? - before)?, calls))
         };
-        let kept_before = self.kept()?;
+        let kept_before = self.kept_in_the_end()?;
         let mut turns = [[Vec::new(), Vec::new()], [Vec::new(), Vec::new()]];
         let mut made = 0;
         for subject in subjects {
@@ -181,10 +209,21 @@ impl Pair {
                 }
             }
         }
-        // What is gathered is written by then.
-        std::thread::sleep(std::time::Duration::from_secs(1));
-        let kept = (self.kept()? - kept_before) as f64 / made as f64;
+        let kept = (self.kept_in_the_end()? - kept_before) as f64 / made as f64;
         Ok(Cell { turns, kept })
+    }
+
+    /// Calls that are on record once the writer has caught up.
+    fn kept_in_the_end(&self) -> Result<u64> {
+        let mut kept = self.kept()?;
+        loop {
+            std::thread::sleep(Duration::from_secs(1));
+            let now = self.kept()?;
+            if now == kept {
+                return Ok(kept);
+            }
+            kept = now;
+        }
     }
 
     /// Calls that are on record with their details, counted in the database.

@@ -7,6 +7,9 @@ mod ask_interrupted;
 mod browser;
 mod call;
 mod chat;
+mod complete;
+mod complete_bash;
+mod complete_values;
 mod completions;
 mod doctor;
 mod doctor_model;
@@ -78,6 +81,7 @@ use std::process::ExitCode;
 use clap::FromArgMatches as _;
 
 use app::App;
+pub(crate) use complete::run_if_requested as complete_if_requested;
 use exit::Exit;
 use options::{Cli, Command};
 use options_eval::EvalCommand;

@@ -52,6 +52,7 @@ mod run;
 mod screen;
 mod serve;
 mod serve_outlook;
+mod serve_reload;
 mod serve_stdio;
 mod server_edit;
 mod server_list;

@@ -17,6 +17,7 @@ use super::exit::{Exit, UsageError};
 use super::options_serve::ServeArgs;
 use super::screen::{BOLD, DIM, NAME, Screen};
 use super::serve_outlook::Outlook;
+use super::serve_reload::ConfigFollower;
 use super::serve_stdio::stdio;
 use super::trace::Trace;
 
@@ -65,6 +66,7 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     let following = Arc::clone(&gateways);
     let mut beside = tokio::task::JoinSet::new();
     beside.spawn(async move { following.follow().await });
+    beside.spawn(ConfigFollower::new(app).follow(Arc::clone(&gateways)));
     beside.spawn(tell_troubles(Arc::clone(&hub), Arc::clone(&app.screen), app.lang()));
     // What was begun for requests may run until the hub has ended.
     let ended = match args.stdio {

@@ -19,6 +19,7 @@ use super::screen::{BOLD, DIM, NAME, Screen};
 use super::serve_outlook::Outlook;
 use super::serve_reload::ConfigFollower;
 use super::serve_stdio::stdio;
+use super::tools::plural;
 use super::trace::Trace;
 
 /// How long streams may take to say goodbye.
@@ -170,7 +171,7 @@ async fn http(
     } else {
         let tools = gateways.tools();
         let head = lang.pick(
-            format!("serving {tools} tools to MCP clients at"),
+            format!("serving {} to MCP clients at", plural(tools, "tool")),
             format!("正在向 MCP 客户端提供 {tools} 个工具："),
         );
         app.screen.to_stderr(&format!("{BOLD}toolhub{BOLD:#} {head} {NAME}http://{address}/mcp{NAME:#}"));

@@ -40,8 +40,8 @@ impl ServerChanges {
 }
 
 impl Hub {
-    /// Takes over the servers of a configuration that was read anew. An error leaves everything as it was. Of the settings only
-    /// those of servers and routing take effect.
+    /// Takes over the servers of a configuration that was read anew. An error leaves everything as it was. Of the settings, those of
+    /// servers take effect; a change of the routing alone does not.
     pub async fn reload_servers(
         &self,
         places: &Places,

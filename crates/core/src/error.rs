@@ -307,6 +307,12 @@ impl Say for ToolError {
                     format!("没有适用于 `{capability}` 的工具；现有类别：{known}"),
                 )
             }
+            Self::NoneCapable { capability, have: 1, .. } => lang.pick(
+                format!(
+                    "the one tool for `{capability}` does not accept these arguments; see `toolhub tools --tag {capability}`"
+                ),
+                format!("唯一的 `{capability}` 类工具不接受这些参数；见 `toolhub tools --tag {capability}`"),
+            ),
             Self::NoneCapable { capability, have, .. } => lang.pick(
                 format!(
                     "none of the {have} tools for `{capability}` accepts these arguments; see `toolhub tools --tag {capability}`"

@@ -234,8 +234,9 @@ impl Say for EventKind {
                 )
             }
             Self::Listed { server, tools, skipped } => {
+                let s = if *tools == 1 { "" } else { "s" };
                 let mut text = lang
-                    .pick(format!("`{server}` has {tools} tools"), format!("`{server}` 有 {tools} 个工具"));
+                    .pick(format!("`{server}` has {tools} tool{s}"), format!("`{server}` 有 {tools} 个工具"));
                 if !skipped.is_empty() {
                     let list = skipped.iter().map(|skipped| skipped.say(lang)).collect::<Vec<_>>();
                     let list = list.join(lang.pick("; ", "；"));

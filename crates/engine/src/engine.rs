@@ -27,8 +27,8 @@ use crate::watchman::Watchmen;
 pub struct Engine {
     catalog: CatalogCell,
     hosts: ArcSwap<FastMap<Source, Hosted>>,
-    policy: Policy,
-    reserved: ReservedNames,
+    policy: ArcSwap<Policy>,
+    reserved: ArcSwap<ReservedNames>,
     scores: Scores,
     watchmen: Watchmen,
     events: Arc<dyn EventSink>,
@@ -42,9 +42,16 @@ struct Hosted {
     deadlines: Deadlines,
 }
 
+fn reserved_for<'a>(servers: impl IntoIterator<Item = &'a ServerId>) -> ReservedNames {
+    ReservedNames::new(servers.into_iter().map(ServerId::as_str))
+}
+
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("tools", &self.catalog().len()).field("policy", &self.policy).finish()
+        f.debug_struct("Engine")
+            .field("tools", &self.catalog().len())
+            .field("policy", &self.policy())
+            .finish()
     }
 }
 
@@ -54,8 +61,8 @@ impl Engine {
         Self {
             catalog: CatalogCell::default(),
             hosts: ArcSwap::default(),
-            reserved: ReservedNames::new(policy.servers.iter().map(ServerId::as_str)),
-            policy,
+            reserved: ArcSwap::from_pointee(reserved_for(&policy.servers)),
+            policy: ArcSwap::from_pointee(policy),
             scores: Scores::default(),
             watchmen: Watchmen::default(),
             events,
@@ -73,14 +80,24 @@ impl Engine {
 
     /// The same engine, with prefixes reserved for these servers too. Before any tools are set.
     #[must_use]
-    pub fn reserving<'a>(mut self, servers: impl IntoIterator<Item = &'a ServerId>) -> Self {
-        self.reserved = ReservedNames::new(servers.into_iter().map(ServerId::as_str));
+    pub fn reserving<'a>(self, servers: impl IntoIterator<Item = &'a ServerId>) -> Self {
+        self.set_reserved(servers);
         self
     }
 
+    /// Replaces the servers whose prefixes are reserved. Tools that are in the catalog keep their names until they are set again.
+    pub fn set_reserved<'a>(&self, servers: impl IntoIterator<Item = &'a ServerId>) {
+        self.reserved.store(Arc::new(reserved_for(servers)));
+    }
+
+    /// Replaces the routing policy; calls under way keep the one they began with.
+    pub fn set_policy(&self, policy: Policy) {
+        self.policy.store(Arc::new(policy));
+    }
+
     /// The names that no definition can take.
-    pub fn reserved(&self) -> &ReservedNames {
-        &self.reserved
+    pub fn reserved(&self) -> Arc<ReservedNames> {
+        self.reserved.load_full()
     }
 
     /// The same engine, writing calls down.
@@ -106,9 +123,19 @@ impl Engine {
         });
     }
 
+    /// Removes the host of a source and its tools. Calls under way keep the host until they end.
+    pub fn remove_host(&self, source: &Source) {
+        self.set_tools(source, &[]);
+        self.hosts.rcu(|hosts| {
+            let mut hosts = FastMap::clone(hosts);
+            hosts.remove(source);
+            hosts
+        });
+    }
+
     /// Replaces the tools of one source.
     pub fn set_tools(&self, source: &Source, tools: &[Tool]) {
-        self.catalog.replace_source(source, &self.reserved.apply(source, tools));
+        self.catalog.replace_source(source, &self.reserved.load().apply(source, tools));
     }
 
     /// The catalog as it is now.
@@ -117,8 +144,8 @@ impl Engine {
     }
 
     /// How calls are routed.
-    pub fn policy(&self) -> &Policy {
-        &self.policy
+    pub fn policy(&self) -> Arc<Policy> {
+        self.policy.load_full()
     }
 
     /// How tools have fared.
@@ -145,8 +172,8 @@ impl Engine {
 
     /// Decides who would serve a call, and runs nothing.
     pub fn explain(&self, request: Request<'_>) -> Result<Route, ToolError> {
-        let catalog = self.catalog();
-        route(request, Known { catalog: &catalog, policy: &self.policy, scores: &self.scores })
+        let (catalog, policy) = (self.catalog(), self.policy.load());
+        route(request, Known { catalog: &catalog, policy: &policy, scores: &self.scores })
     }
 
     /// Runs a call. Dropping the future cancels it.

@@ -33,6 +33,9 @@ use crate::transport::StderrRing;
 /// How long a server may take to answer the probe before its circuit opens.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How often a draining server is looked at.
+const DRAIN_POLL: Duration = Duration::from_millis(20);
+
 /// What the hub lends its servers.
 #[derive(Clone)]
 pub struct ServerContext {
@@ -456,6 +459,22 @@ impl Server {
         if let Some(attempt) = connecting {
             attempt.abort.abort();
         }
+    }
+
+    /// Requests that are under way, over all of its connections.
+    fn in_flight(&self) -> usize {
+        let instances = self.instances();
+        self.standing().in_flight + instances.iter().map(|instance| instance.in_flight()).sum::<usize>()
+    }
+
+    /// Waits until no request is under way, at most `limit`; whether that is so.
+    pub async fn drain(&self, limit: Duration) -> bool {
+        let idle = async {
+            while self.in_flight() > 0 {
+                tokio::time::sleep(DRAIN_POLL).await;
+            }
+        };
+        tokio::time::timeout(limit, idle).await.is_ok()
     }
 
     /// Ends its connections, and waits until nothing of them is left, at most `patience`.

@@ -151,7 +151,7 @@ impl Hub {
         let changed = read != known || self.approved().unknown;
         if changed {
             *self.approved() = new;
-            self.servers.iter().for_each(|server| self.refresh_server(server));
+            self.servers.load().iter().for_each(|server| self.refresh_server(server));
         }
         changed
     }
@@ -163,9 +163,9 @@ impl Hub {
     }
 
     fn refresh_source(&self, source: &Source) {
-        let host = self.servers.iter().find(|server| Source::Server(server.id().clone()) == *source);
-        if let Some(server) = host {
-            self.refresh_server(server);
+        let Source::Server(id) = source else { return };
+        if let Some(server) = self.servers.find(id.as_str()) {
+            self.refresh_server(&server);
         }
     }
 }

@@ -15,9 +15,9 @@ use toolhub_core::model::LanguageModel;
 use toolhub_core::ports::{CachedList, HubStore};
 use toolhub_core::{EventSink, NativeTool, Outcome, ServerId, ToolError, ToolHost};
 use toolhub_engine::{Deadlines, Engine, Tagger};
-use toolhub_mcp::config::{ConfigError, ServerSpec, TransportSpec};
+use toolhub_mcp::config::{ConfigError, ServerSpec};
 use toolhub_mcp::oauth::TokenStore;
-use toolhub_mcp::{ClientHandler, McpHost, Refusal, Server, ServerContext};
+use toolhub_mcp::{ClientHandler, Refusal, Server, ServerContext};
 use toolhub_native::{Caller, Finder as NativeFinder, Folders, Memory, NativeHost, Rooms, builtin};
 use toolhub_skills::{Fetch, SkillBook, SkillHost, SkillOptions};
 
@@ -31,6 +31,8 @@ use crate::hub::Hub;
 use crate::listeners::Listeners;
 use crate::model::{ChosenModel, Merging, Models};
 use crate::progress::ProgressCell;
+use crate::reload::{add_host, server_for};
+use crate::server_set::ServerSet;
 use crate::settings::{Places, PlacesError, Settings, load_servers};
 use crate::skills::{ServerSkills, read_agreed, waits_for_word};
 use crate::unrecorded::Unrecorded;
@@ -237,26 +239,20 @@ impl HubBuilder {
             logins,
             single_client: self.single_client,
         };
-        let servers: Vec<Arc<Server>> = specs
-            .into_iter()
-            .map(|mut spec| {
-                if let TransportSpec::Stdio(stdio) = &mut spec.transport {
-                    stdio.log_file = Some(places.log_of(spec.id.as_str()));
-                }
-                let past = past_of(lists.get(&spec.id));
-                Arc::new(Server::new(spec, past, context.clone()))
-            })
-            .collect();
+        let new = |spec: ServerSpec| {
+            let past = past_of(lists.get(&spec.id));
+            server_for(spec, &places, past, &context)
+        };
+        let servers: Vec<Arc<Server>> = specs.into_iter().map(new).collect();
         for server in &servers {
-            let host: Arc<dyn ToolHost> = Arc::new(McpHost::new(Arc::clone(server)));
-            let call = server.spec().call_timeout.unwrap_or(limits.call);
-            engine.add_host(&host, Deadlines { call, cap: limits.cap.max(call) });
+            add_host(&engine, server, limits);
         }
+        let servers = Arc::new(ServerSet::new(servers));
         let mut options = settings.skills.options(&places);
         options.builtin = native.tools().iter().map(|tool| tool.name().to_string()).collect();
         let book = skill_book(&settings, &places, options);
         let skills = skills_of(&settings, book, (store.as_deref(), &mut notes)).await;
-        let server_skills = Arc::new(ServerSkills::new(servers.clone()));
+        let server_skills = Arc::new(ServerSkills::new(Arc::clone(&servers)));
         let fetch = Arc::clone(&server_skills) as Arc<dyn Fetch>;
         let host: Arc<dyn ToolHost> = Arc::new(SkillHost::new(Arc::clone(&skills), fetch));
         engine.add_host(&host, limits);
@@ -269,6 +265,8 @@ impl HubBuilder {
             server_skills,
             models,
             servers,
+            context,
+            server_settings: Mutex::new(settings.servers.clone()),
             lists,
             no_news: AtomicU64::new(u64::MAX),
             lists_kept,
@@ -339,7 +337,7 @@ fn no_store(places: &Places) -> String {
     format!("the data folder `{}` cannot be used", places.home.display())
 }
 
-fn limits_of(settings: &Settings) -> Deadlines {
+pub(crate) fn limits_of(settings: &Settings) -> Deadlines {
     let usual = Deadlines::default();
     let call = settings.limits.call.map_or(usual.call, |span| span.0);
     Deadlines { call, cap: settings.limits.call_cap.map_or(usual.cap, |span| span.0).max(call) }
@@ -391,7 +389,7 @@ async fn open_store(
 }
 
 /// The lists that still belong to what is configured.
-async fn cached_lists(
+pub(crate) async fn cached_lists(
     store: Option<&dyn HubStore>,
     specs: &[ServerSpec],
     notes: &mut Vec<Text>,

@@ -110,7 +110,8 @@ impl Hub {
 
     /// Lists again whose list is old; whether there was anybody.
     pub(crate) async fn relist_stale(&self, source: Option<&str>, spare: Option<Duration>) -> bool {
-        let stale: Vec<_> = self.usable(source).filter(|server| self.is_stale(server)).cloned().collect();
+        let mut stale = self.usable(source);
+        stale.retain(|server| self.is_stale(server));
         let any = !stale.is_empty();
         self.list_all(stale, spare).await;
         any
@@ -144,21 +145,22 @@ impl Hub {
 
     /// Lists a server again, or all where none is named. A source that is no server needs no listing.
     pub async fn list_again_of(&self, source: Option<&str>) {
-        let named = |server: &&Arc<Server>| source.is_none_or(|id| server.id().as_str() == id);
-        self.list_all(self.usable(None).filter(named).cloned().collect(), None).await;
+        let mut servers = self.usable(None);
+        servers.retain(|server| source.is_none_or(|id| server.id().as_str() == id));
+        self.list_all(servers, None).await;
     }
 
     /// Connects one server and lists it, whatever is known of it.
     pub async fn list_server(&self, id: &str) -> Option<Result<CachedList, ToolError>> {
-        let server = self.servers.iter().find(|server| server.id().as_str() == id)?;
+        let server = self.servers.find(id)?;
         server.ask_for();
         server.forget_era();
-        Some(self.list_one(server).await.map_err(|error| error.into_tool_error(server.id())))
+        Some(self.list_one(&server).await.map_err(|error| error.into_tool_error(server.id())))
     }
 
     /// What a server offers beside tools, as it gives it.
     pub async fn offers(&self, id: &str, offer: Offer) -> Option<Result<Vec<RawJson>, ToolError>> {
-        let server = self.servers.iter().find(|server| server.id().as_str() == id)?;
+        let server = self.servers.find(id)?;
         Some(server.offers(offer).await.map_err(|error| error.into_tool_error(server.id())))
     }
 
@@ -179,32 +181,32 @@ impl Hub {
     }
 
     /// The servers a call with that source may reach.
-    fn usable(&self, source: Option<&str>) -> impl Iterator<Item = &Arc<Server>> {
-        let only = source.filter(|id| self.servers.iter().any(|server| server.id().as_str() == *id));
-        let only = only.map(str::to_owned);
-        self.servers.iter().filter(move |server| {
-            server.spec().enabled && only.as_deref().is_none_or(|id| server.id().as_str() == id)
-        })
+    fn usable(&self, source: Option<&str>) -> Vec<Arc<Server>> {
+        let servers = self.servers.load();
+        let only = source.filter(|id| servers.iter().any(|server| server.id().as_str() == *id));
+        let is_usable =
+            |server: &&Arc<Server>| server.spec().enabled && only.is_none_or(|id| server.id().as_str() == id);
+        servers.iter().filter(is_usable).cloned().collect()
     }
 
     /// Those whose tools are not known.
     fn missing(&self, source: Option<&str>) -> Vec<Arc<Server>> {
+        let mut servers = self.usable(source);
         let lists = self.lists();
-        let known =
-            |server: &Arc<Server>| lists.get(server.id()).is_some_and(|list| list.listed_at.is_some());
-        self.usable(source).filter(|server| !known(server)).cloned().collect()
+        servers.retain(|server| lists.get(server.id()).is_none_or(|list| list.listed_at.is_none()));
+        servers
     }
 
     /// Whether the tools of every usable server are known.
     pub(crate) fn all_known(&self) -> bool {
-        let lists = self.lists();
+        let (servers, lists) = (self.servers.load(), self.lists());
         // There are lists of these servers alone, so as many as there are servers are those of all.
-        if lists.values().filter(|list| list.listed_at.is_some()).count() == self.servers.len() {
+        if lists.values().filter(|list| list.listed_at.is_some()).count() == servers.len() {
             return true;
         }
         let known =
             |server: &Arc<Server>| lists.get(server.id()).is_some_and(|list| list.listed_at.is_some());
-        self.servers.iter().all(|server| !server.spec().enabled || known(server))
+        servers.iter().all(|server| !server.spec().enabled || known(server))
     }
 
     /// The same, by what happened when they were last tried.
@@ -253,6 +255,9 @@ impl Hub {
     }
 
     async fn note_late(&self, server: &Arc<Server>) {
+        if !self.servers.is_current(server) {
+            return;
+        }
         let list = {
             let mut lists = self.lists();
             let list = lists.entry(server.id().clone()).or_insert_with(|| unknown(server));
@@ -323,6 +328,10 @@ impl Hub {
                 ..before.unwrap_or_else(|| unknown(server))
             },
         };
+        if !self.servers.is_current(server) {
+            // It was removed or replaced while it was listed.
+            return listed.map(|_| list);
+        }
         self.lists().insert(server.id().clone(), list.clone());
         self.look_for_news();
         self.refresh_server(server);

@@ -13,7 +13,7 @@ use crate::hub::Hub;
 impl Hub {
     /// Keeps how servers fared since that was last kept: that they failed, or that it is over.
     pub(crate) async fn keep_failures(&self) {
-        for server in &self.servers {
+        for server in self.servers.snapshot().iter() {
             if let Some(list) = self.with_news(server) {
                 self.lists_kept.send_modify(|count| *count += 1);
                 self.save_list(server.id(), &list).await;
@@ -23,8 +23,7 @@ impl Hub {
 
     /// Lets the server that a call names be tried at once, whatever it did before: its caller wants that one.
     pub(crate) fn ask_for(&self, source: Option<&str>) {
-        let named = self.servers.iter().find(|server| Some(server.id().as_str()) == source);
-        if let Some(server) = named {
+        if let Some(server) = source.and_then(|id| self.servers.find(id)) {
             server.ask_for();
         }
     }
@@ -37,12 +36,13 @@ impl Hub {
     /// Whether any server fared otherwise than is known.
     pub(crate) fn has_news(&self) -> bool {
         // Nearly always nothing has changed since there was nothing new.
-        let turns = self.servers.iter().fold(0_u64, |turns, server| turns.wrapping_add(server.turns()));
+        let servers = self.servers.load();
+        let turns = servers.iter().fold(0_u64, |turns, server| turns.wrapping_add(server.turns()));
         if self.no_news.load(Ordering::Acquire) == turns {
             return false;
         }
         let lists = self.lists();
-        let any = self.servers.iter().any(|server| is_news(&server.past(), lists.get(server.id())));
+        let any = servers.iter().any(|server| is_news(&server.past(), lists.get(server.id())));
         if !any {
             self.no_news.store(turns, Ordering::Release);
         }
@@ -51,6 +51,9 @@ impl Hub {
 
     /// What is known of a server, if it fared otherwise than is known.
     fn with_news(&self, server: &Arc<Server>) -> Option<CachedList> {
+        if !self.servers.is_current(server) {
+            return None;
+        }
         let past = server.past();
         let mut lists = self.lists();
         if !is_news(&past, lists.get(server.id())) {

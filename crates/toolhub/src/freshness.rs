@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use futures_util::future::join_all;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use toolhub_core::ports::CachedList;
 use toolhub_mcp::Server;
 
@@ -26,7 +26,36 @@ impl Hub {
     /// once for many such words in a short time; so is one whose list has kept its time. A program that does not run
     /// is not started for that: its turn comes when somebody needs it.
     pub async fn follow(&self) {
-        join_all(self.servers.iter().map(|server| self.follow_one(server))).await;
+        let mut version = self.servers.version();
+        let (mut followed, mut running) = (Vec::<Arc<Server>>::new(), FuturesUnordered::new());
+        loop {
+            version.mark_unchanged();
+            followed.retain(|server| self.servers.is_current(server));
+            for server in self.servers.snapshot().iter() {
+                if !followed.iter().any(|known| Arc::ptr_eq(known, server)) {
+                    followed.push(Arc::clone(server));
+                    running.push(self.follow_while_current(Arc::clone(server)));
+                }
+            }
+            tokio::select! {
+                _ = version.changed() => {}
+                Some(()) = running.next(), if !running.is_empty() => {}
+            }
+        }
+    }
+
+    /// Follows one server until it is removed or replaced.
+    async fn follow_while_current(&self, server: Arc<Server>) {
+        let mut version = self.servers.version();
+        let gone = async {
+            while self.servers.is_current(&server) {
+                let _ = version.changed().await;
+            }
+        };
+        tokio::select! {
+            () = self.follow_one(&server) => {}
+            () = gone => {}
+        }
     }
 
     async fn follow_one(&self, server: &Arc<Server>) {

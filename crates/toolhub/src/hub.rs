@@ -20,7 +20,7 @@ use toolhub_core::{
 };
 use toolhub_engine::{Catalog, Engine, Request, Route};
 use toolhub_mcp::config::ServerSpec;
-use toolhub_mcp::{McpError, Server, ServerState};
+use toolhub_mcp::{McpError, Server, ServerContext, ServerState};
 use toolhub_native::NativeHost;
 use toolhub_skills::SkillBook;
 
@@ -29,11 +29,12 @@ use crate::builder::HubBuilder;
 use crate::finder::Finder;
 use crate::model::Models;
 use crate::progress::ProgressCell;
-use crate::settings::{Places, Settings};
+use crate::server_set::ServerSet;
+use crate::settings::{Places, ServerExtras, Settings};
 use crate::skills::ServerSkills;
 
 /// How long servers may take to go when the hub is shut down.
-const SHUTDOWN: Duration = Duration::from_secs(5);
+pub(crate) const SHUTDOWN: Duration = Duration::from_secs(5);
 
 /// What a call has at least once its servers are listed.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
@@ -46,7 +47,11 @@ pub struct Hub {
     pub(crate) skills: Arc<SkillBook>,
     pub(crate) server_skills: Arc<ServerSkills>,
     pub(crate) models: Arc<Models>,
-    pub(crate) servers: Vec<Arc<Server>>,
+    pub(crate) servers: Arc<ServerSet>,
+    /// What a server needs of the hub, for those that the configuration adds later.
+    pub(crate) context: ServerContext,
+    /// `[[servers]]` of the settings that the servers were made by.
+    pub(crate) server_settings: Mutex<Vec<ServerExtras>>,
     pub(crate) lists: Mutex<HashMap<ServerId, CachedList>>,
     /// How often servers had turned when nothing was new of them; never so often where that has to be looked at.
     pub(crate) no_news: AtomicU64,
@@ -169,7 +174,7 @@ impl Hub {
     /// Whether any tool has that name, or is good for that; at the one server that may be asked, where there is one.
     fn knows(&self, request: Request<'_>) -> bool {
         let catalog = self.catalog();
-        let only = request.source.filter(|id| self.servers.iter().any(|server| server.id().as_str() == *id));
+        let only = request.source.filter(|id| self.servers.contains(id));
         let there = |source: &Source| only.is_none_or(|id| source.to_string() == id);
         match request.by {
             CallBy::Name => catalog.named(request.tool).any(|entry| there(&entry.tool.source)),
@@ -235,8 +240,8 @@ impl Hub {
                 ToolDefinition::parse(raw.clone()).is_ok_and(|tool| tool.name().as_str() == unknown.tool)
             })
         };
-        let mut disabled =
-            self.servers.iter().filter(|server| !server.spec().enabled).map(|server| server.id());
+        let servers = self.servers.load();
+        let mut disabled = servers.iter().filter(|server| !server.spec().enabled).map(|server| server.id());
         match &unknown.server {
             Some(named) => disabled.find(|id| *id == named).cloned(),
             None if !unknown.elsewhere.is_empty() => None,
@@ -282,13 +287,12 @@ impl Hub {
             restarts: server.restarts(),
             stderr: server.stderr_tail(),
         };
-        self.servers.iter().map(view).collect()
+        self.servers.load().iter().map(view).collect()
     }
 
     /// Whether a call's `source` means something: a server, or one of the names that models use.
     pub fn knows_source(&self, source: &str) -> bool {
-        ["native", "appflowy", "skill"].contains(&source)
-            || self.servers.iter().any(|server| server.id().as_str() == source)
+        ["native", "appflowy", "skill"].contains(&source) || self.servers.contains(source)
     }
 
     /// Counts how often anything new became known of a server.
@@ -324,7 +328,7 @@ impl Hub {
     /// Ends every connection, so that no child is left, and waits until what is to be kept is written.
     pub async fn shutdown(&self) {
         self.keep_failures().await;
-        join_all(self.servers.iter().map(|server| server.stop(SHUTDOWN))).await;
+        join_all(self.servers.snapshot().iter().map(|server| server.stop(SHUTDOWN))).await;
         self.settle(SHUTDOWN).await;
     }
 
@@ -338,24 +342,31 @@ impl Hub {
 
     /// Tasks that still run for connections; none after [`Hub::shutdown`].
     pub fn tasks_left(&self) -> usize {
-        self.servers.iter().map(|server| server.tasks_left()).sum()
+        self.servers.load().iter().map(|server| server.tasks_left()).sum()
     }
 
     pub(crate) fn lists(&self) -> MutexGuard<'_, HashMap<ServerId, CachedList>> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn server_settings(&self) -> MutexGuard<'_, Vec<ServerExtras>> {
+        self.server_settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Puts everything that is known into the catalog.
     pub(crate) fn refresh_catalog(&self) {
         self.engine.set_tools(&Source::Native, &self.native.tools());
         self.engine.set_tools(&Source::Skill, &self.skills.tools());
-        for server in &self.servers {
+        for server in self.servers.load().iter() {
             self.refresh_server(server);
         }
     }
 
     /// Puts one server's tools, as they were last listed, into the catalog.
     pub(crate) fn refresh_server(&self, server: &Server) {
+        if !self.servers.is_current(server) {
+            return;
+        }
         let spec = server.spec();
         let source = Source::Server(spec.id.clone());
         let tools = match self.lists().get(&spec.id) {

@@ -34,7 +34,9 @@ mod login;
 mod memory;
 mod model;
 mod progress;
+mod reload;
 mod resources;
+mod server_set;
 pub mod settings;
 mod skills;
 pub mod trust;
@@ -48,6 +50,7 @@ pub use listeners::Listeners;
 pub use login::LoginError;
 pub use model::ChosenModel;
 pub use progress::Progress;
+pub use reload::ServerChanges;
 pub use skills::SkillChange;
 pub use toolhub_agent::{
     AgreedBefore, Answer, ChangeSummary, Consent, NobodyThere, Permission, StepResult, Way,

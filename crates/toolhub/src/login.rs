@@ -64,7 +64,7 @@ impl Hub {
         issuer: Option<&str>,
         show: Show<'_>,
     ) -> Result<CachedList, LoginError> {
-        let server = self.servers.iter().find(|server| server.id().as_str() == id);
+        let server = self.servers.find(id);
         let server = server.ok_or(LoginError::UnknownServer)?;
         let failed = |error: OAuthError| LoginError::Failed { server: server.id().clone(), error };
         let guard = server.guard().map_err(failed)?;
@@ -81,7 +81,7 @@ impl Hub {
 
     /// Gives a server's tokens back and forgets them; whether there were any.
     pub async fn logout(&self, id: &str) -> Result<bool, LoginError> {
-        let server = self.servers.iter().find(|server| server.id().as_str() == id);
+        let server = self.servers.find(id);
         let server = server.ok_or(LoginError::UnknownServer)?;
         let failed = |error: OAuthError| LoginError::Failed { server: server.id().clone(), error };
         server.guard().map_err(failed)?.logout().await.map_err(failed)

@@ -23,6 +23,9 @@ fn main() -> ExitCode {
     if toolhub_sandbox::stood_guard() {
         return ExitCode::SUCCESS;
     }
+    if cli::complete_if_requested() {
+        return ExitCode::SUCCESS;
+    }
     let threads = std::thread::available_parallelism().map_or(LEAST, usize::from).clamp(LEAST, MOST);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
     match runtime {

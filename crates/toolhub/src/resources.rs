@@ -34,7 +34,7 @@ impl Hub {
         method: &str,
         (name, params): (&str, RawObject),
     ) -> Option<Result<RawJson, ToolError>> {
-        let server = self.servers.iter().find(|server| server.id().as_str() == id)?;
+        let server = self.servers.find(id)?;
         let passage = Passage {
             method: method.to_owned(),
             params,

@@ -156,7 +156,7 @@ fn a_set_is_measured() {
     assert!(cli.run(&doubtful).stdout.contains("50.0 (2)"));
     write("twins.jsonl", &[json!({"name": "alarm"}), json!({"name": "alarm"})]);
     let twins = cli.run(&["eval", "search", "--tools", "twins.jsonl", "--queries", "queries.jsonl"]);
-    assert!(twins.stderr.contains("1 tools have the id of another (such as `alarm`)"), "{twins:?}");
+    assert!(twins.stderr.contains("1 tool has the id of another (such as `alarm`)"), "{twins:?}");
     write("empty.jsonl", &[]);
     let empty = cli.run(&["eval", "search", "--tools", "tools.jsonl", "--queries", "empty.jsonl"]);
     assert_eq!(empty.code, Some(2), "{empty:?}");

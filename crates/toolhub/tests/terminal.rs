@@ -26,6 +26,10 @@ struct Session {
 
 impl Session {
     fn start(cli: &CommandLine, args: &[&str]) -> Self {
+        Self::start_at(cli, 120, args)
+    }
+
+    fn start_at(cli: &CommandLine, width: usize, args: &[&str]) -> Self {
         let master =
             rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY).unwrap();
         rustix::pty::grantpt(&master).unwrap();
@@ -33,7 +37,12 @@ impl Session {
         let name = rustix::pty::ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
         let side = || File::options().read(true).write(true).open(Path::new(&name)).unwrap();
         let mut command: Command = cli.command(args);
-        command.env("TERM", "xterm").env("COLUMNS", "120").stdin(side()).stdout(side()).stderr(side());
+        command
+            .env("TERM", "xterm")
+            .env("COLUMNS", width.to_string())
+            .stdin(side())
+            .stdout(side())
+            .stderr(side());
         let child = command.spawn().unwrap();
         let master = File::from(master);
         let shown = Arc::new((Mutex::new(String::new()), Condvar::new()));
@@ -215,4 +224,62 @@ fn forms_and_addresses_of_servers_are_asked_at_the_terminal() {
     // Without a terminal the error says how to answer.
     let ran = cli.run(&["call", "form"]);
     assert!(ran.stderr.contains("run the command at a terminal to answer"), "{ran:?}");
+}
+
+/// What a command shows on a terminal of this width.
+fn shown_at(cli: &CommandLine, width: usize, args: &[&str]) -> Vec<String> {
+    let session = Session::start_at(cli, width, args);
+    let (code, shown) = session.end();
+    assert_eq!(code, Some(0), "{shown}");
+    let plain = anstream::adapter::strip_str(&shown).to_string();
+    plain.lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+#[test]
+fn tables_fit_narrow_terminals_and_lose_nothing() {
+    let mut cli = cli();
+    let long = "read_data_from_a_rather_long_tool_name";
+    let words = "Reads the cells of a range, and says for each of them what it holds and how it is shown.";
+    let tool = json!({"name": long, "description": words, "inputSchema": {"type": "object"}});
+    cli.server("spreadsheet-server", &Script::legacy().tool(tool));
+    cli.entry("gone", json!({"command": "toolhub-test-none"}));
+    assert_eq!(cli.run(&["call", long, "--source", "spreadsheet-server"]).code, Some(0));
+    cli.run(&["servers", "test", "gone"]);
+    let record = cli.run(&["history", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
+    for width in [60, 80] {
+        for args in [&["tools", "--cached"][..], &["servers"], &["history"], &["stats"]] {
+            let shown = shown_at(&cli, width, &[args, &["--quiet"]].concat());
+            let wide: Vec<&String> = shown
+                .iter()
+                .filter(|line| unicode_width::UnicodeWidthStr::width(line.as_str()) > width)
+                .collect();
+            assert!(wide.is_empty(), "{args:?} at {width}: {wide:#?}");
+            let all = shown.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+            let essential: &[&str] = match args[0] {
+                "servers" => &["spreadsheet-server", "install it, or give its full path"],
+                "history" => &[long, &record, "ok"],
+                _ => &[long, "spreadsheet-server"],
+            };
+            assert!(essential.iter().all(|text| all.contains(text)), "{args:?} at {width}: {shown:#?}");
+        }
+    }
+    let counted = cli.run(&["stats"]);
+    assert!(counted.stderr.contains("1 try of 1 tool,"), "{counted:?}");
+    let listed = cli.run(&["tools", "--cached", "--source", "spreadsheet-server"]);
+    assert!(listed.stderr.contains("1 tool from 1 source"), "{listed:?}");
+}
+
+#[test]
+fn cells_of_a_sheet_print_as_a_table_on_a_terminal_alone() {
+    let mut cli = cli();
+    let cell = |value: &str, row: u64, column: u64| {
+        json!({"address": "x", "value": value, "row": row, "column": column,
+            "validation": {"has_validation": false}})
+    };
+    let cells = [cell("City", 1, 1), cell("Sales", 1, 2), cell("Kyoto", 2, 1), cell("12", 2, 2)];
+    let answer = json!({"range": "A1:B2", "sheet_name": "S", "cells": cells}).to_string();
+    cli.server("s", &Script::legacy().plain_tool("read").on("tools/call:read", json!([{"text": answer}])));
+    let shown = shown_at(&cli, 80, &["call", "read", "--quiet"]);
+    assert!(shown.iter().any(|line| line == "1  City   Sales"), "{shown:#?}");
+    assert_eq!(cli.run(&["call", "read"]).stdout.trim_end(), answer, "a pipe gets what the tool gave");
 }

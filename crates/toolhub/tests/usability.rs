@@ -333,3 +333,16 @@ fn doctor_tests_the_data_folder_and_says_each_thing_once() {
     lines.dedup();
     assert_eq!(lines.len(), all, "{ran:?}");
 }
+
+/// The welcome and the clock are written as Chinese readers expect, examples and punctuation included.
+#[test]
+fn welcome_and_time_are_localized_in_chinese() {
+    let cli = cli();
+    let welcome = cli.run(&["--lang", "zh"]);
+    assert!(welcome.stdout.contains("toolhub ask \"东京现在几点？\""), "{welcome:?}");
+    assert!(welcome.stdout.contains("：AI 智能体所有工具的统一入口"), "{welcome:?}");
+    let english = cli.run(&[]);
+    assert!(english.stdout.contains("toolhub ask \"what time is it in Tokyo?\""), "{english:?}");
+    let time = cli.run(&["--lang", "zh", "ask", "东京现在几点？"]);
+    assert!(time.stdout.contains("（Asia/Tokyo，星期"), "{time:?}");
+}

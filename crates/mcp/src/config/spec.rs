@@ -192,7 +192,38 @@ impl ServerSpec {
     /// A hash that changes when the server may be another one: over the JSON of how it is reached, where no two entries
     /// have the same text, and the digest of the folder and the files that its consent is bound to.
     pub fn fingerprint(&self) -> String {
-        let reached = match &self.transport {
+        // What it lists may differ between eras, and a failure in one says nothing of the other.
+        let era = self.era.map(|era| era.name());
+        let entry = json!([self.transport.name(), self.reached(), era, self.consent.digest()]);
+        let digest = Sha256::digest(entry.to_string().as_bytes());
+        digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Whether a connection made for the other entry serves this one: all that both say is the same. What consent is bound to is
+    /// not compared, since it is checked before each start, nor is the sandbox, which does not tell its policy.
+    pub fn is_same_entry(&self, other: &Self) -> bool {
+        let settings = |spec: &Self| {
+            (
+                (spec.era, spec.connect_timeout, spec.call_timeout, spec.idle_timeout, spec.instances),
+                (
+                    spec.roots.clone(),
+                    spec.enabled,
+                    spec.tools.clone(),
+                    spec.tags.clone(),
+                    spec.origin.clone(),
+                ),
+                (spec.hints.clone(), spec.pin, spec.oauth.clone(), format!("{:?}", spec.consent)),
+            )
+        };
+        self.id == other.id
+            && self.transport.name() == other.transport.name()
+            && self.reached() == other.reached()
+            && settings(self) == settings(other)
+    }
+
+    /// How it is reached, as JSON.
+    fn reached(&self) -> serde_json::Value {
+        match &self.transport {
             TransportSpec::Stdio(spec) => json!({
                 "command": spec.command,
                 "args": spec.args,
@@ -203,12 +234,7 @@ impl ServerSpec {
             TransportSpec::Http(spec) | TransportSpec::Sse(spec) => {
                 json!({"url": spec.url, "headers": spec.headers})
             }
-        };
-        // What it lists may differ between eras, and a failure in one says nothing of the other.
-        let era = self.era.map(|era| era.name());
-        let entry = json!([self.transport.name(), reached, era, self.consent.digest()]);
-        let digest = Sha256::digest(entry.to_string().as_bytes());
-        digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+        }
     }
 
     /// What the owner says of a tool's effects.

@@ -107,7 +107,14 @@ impl Set {
         if let Some(first) = twice.first() {
             let count = twice.len();
             doubts.push(lang.pick(
-                format!("{count} tools have the id of another (such as `{first}`): either counts as found"),
+                format!(
+                    "{} of another (such as `{first}`): either counts as found",
+                    if count == 1 {
+                        "1 tool has the id".to_owned()
+                    } else {
+                        format!("{count} tools have the id")
+                    }
+                ),
                 format!("{count} 个工具的 id 与其他工具重复（例如 `{first}`）：找到任意一个都算找到"),
             ));
         }

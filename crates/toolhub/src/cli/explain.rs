@@ -10,7 +10,7 @@ use super::arguments;
 use super::exit::Exit;
 use super::options::ExplainArgs;
 use super::screen::{BOLD, DIM, NAME};
-use super::table::{Cell, lines};
+use super::table::{Cell, Overflow, row_lines};
 
 pub(crate) async fn run(app: &App, args: ExplainArgs) -> anyhow::Result<Exit> {
     let given = args.args.as_deref().map(|text| arguments::given(text, app.lang())).transpose()?;
@@ -105,7 +105,7 @@ fn show(app: &App, tool: &str, route: &Route) {
             ]
         })
         .collect();
-    for line in lines(&rows, "  ", None) {
+    for line in row_lines(&rows, "  ", (app.screen.width(), Overflow::Fold)).concat() {
         app.screen.line(&line);
     }
     app.screen.line(lang.pick("why:", "原因："));

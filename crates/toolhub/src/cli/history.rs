@@ -17,6 +17,7 @@ use super::exit::Exit;
 use super::options_memory::HistoryArgs;
 use super::screen::{BAD, DIM, GOOD, NAME, ODD};
 use super::table::{Cell, lines};
+use super::tools::plural;
 
 /// How often a followed history is looked at.
 const LOOK: Duration = Duration::from_millis(400);
@@ -251,12 +252,10 @@ async fn export(
     if let Some(out) = out {
         out.keep().with_context(|| format!("`{}`", file.display()))?;
         let name = file.display();
-        app.screen.note(
-            &app.lang().pick(
-                format!("{count} calls written to `{name}`"),
-                format!("已将 {count} 次调用写入 `{name}`"),
-            ),
-        );
+        app.screen.note(&app.lang().pick(
+            format!("{} written to `{name}`", plural(count, "call")),
+            format!("已将 {count} 次调用写入 `{name}`"),
+        ));
     }
     Ok(Exit::Done)
 }

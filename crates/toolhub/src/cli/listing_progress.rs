@@ -8,6 +8,7 @@ use toolhub_core::Lang;
 
 use super::app::App;
 use super::exit::Interrupted;
+use super::tools::plural;
 
 /// How often a terminal's line is drawn.
 const REDRAW: Duration = Duration::from_millis(200);
@@ -56,7 +57,7 @@ fn describe(progress: &Progress, lang: Lang) -> Option<String> {
     };
     let names = format!("{}{more}", names.join(lang.pick(", ", "、")));
     Some(lang.pick(
-        format!("listed {done} of {total} servers; starting {names}"),
+        format!("listed {done} of {}; starting {names}", plural(*total, "server")),
         format!("已列出 {done}/{total} 个服务器；正在启动 {names}"),
     ))
 }

@@ -10,6 +10,7 @@ use super::exit::Exit;
 use super::options::{LoginArgs, LogoutArgs};
 use super::screen::{BOLD, GOOD, NAME};
 use super::servers::unknown;
+use super::tools::plural;
 
 pub(crate) async fn login(app: &App, args: LoginArgs) -> anyhow::Result<Exit> {
     let (hub, lang, id) = (app.hub().await?, app.lang(), args.id.as_str());
@@ -35,7 +36,8 @@ pub(crate) async fn login(app: &App, args: LoginArgs) -> anyhow::Result<Exit> {
                     RawObject::default().with("id", id).with("success", true).with("tools", tools as u64);
                 app.screen.json(&RawJson::from(done));
             } else {
-                let text = lang.pick(format!("logged in, {tools} tools"), format!("已登录，{tools} 个工具"));
+                let text = lang
+                    .pick(format!("logged in, {}", plural(tools, "tool")), format!("已登录，{tools} 个工具"));
                 app.screen.line(&format!("{GOOD}✓{GOOD:#} {NAME}{id}{NAME:#}  {text}"));
             }
             Ok(Exit::Done)

@@ -9,6 +9,7 @@ use toolhub_llm::ToolCalls;
 use super::app::App;
 use super::exit::{Exit, UsageError};
 use super::options_ask::{FormatArg, PromptArgs};
+use super::tools::plural;
 
 pub(crate) async fn run(app: &App, args: PromptArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
@@ -81,7 +82,7 @@ fn show(app: &App, prompt: &Prompt) {
         }
     }
     app.screen.note(&app.lang().pick(
-        format!("{shown} of {total} tools, about {tokens} tokens"),
+        format!("{shown} of {}, about {tokens} tokens", plural(total, "tool")),
         format!("{total} 个工具中的 {shown} 个，约 {tokens} 词元"),
     ));
 }

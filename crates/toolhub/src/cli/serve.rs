@@ -17,7 +17,9 @@ use super::exit::{Exit, UsageError};
 use super::options_serve::ServeArgs;
 use super::screen::{BOLD, DIM, NAME, Screen};
 use super::serve_outlook::Outlook;
+use super::serve_reload::ConfigFollower;
 use super::serve_stdio::stdio;
+use super::tools::plural;
 use super::trace::Trace;
 
 /// How long streams may take to say goodbye.
@@ -65,6 +67,7 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     let following = Arc::clone(&gateways);
     let mut beside = tokio::task::JoinSet::new();
     beside.spawn(async move { following.follow().await });
+    beside.spawn(ConfigFollower::new(app).follow(Arc::clone(&gateways)));
     beside.spawn(tell_troubles(Arc::clone(&hub), Arc::clone(&app.screen), app.lang()));
     // What was begun for requests may run until the hub has ended.
     let ended = match args.stdio {
@@ -168,7 +171,7 @@ async fn http(
     } else {
         let tools = gateways.tools();
         let head = lang.pick(
-            format!("serving {tools} tools to MCP clients at"),
+            format!("serving {} to MCP clients at", plural(tools, "tool")),
             format!("正在向 MCP 客户端提供 {tools} 个工具："),
         );
         app.screen.to_stderr(&format!("{BOLD}toolhub{BOLD:#} {head} {NAME}http://{address}/mcp{NAME:#}"));

@@ -13,7 +13,7 @@ use super::app::App;
 use super::exit::Exit;
 use super::foreign::Style;
 use super::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
-use super::table::{Cell, lines};
+use super::table::{Cell, Overflow, row_lines};
 
 pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
     let lang = app.lang();
@@ -35,10 +35,10 @@ pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
         .pick(["ID", "TRANSPORT", "STATE", "ERA", "TOOLS", ""], ["名称", "传输", "状态", "世代", "工具", ""]);
     let mut rows = vec![head.iter().map(|text| Cell::new(*text, BOLD)).collect()];
     rows.extend(servers.iter().map(|server| row(server, lang)));
-    let mut table = lines(&rows, "", app.screen.width()).into_iter();
-    table.by_ref().take(1).for_each(|head| app.screen.line(&head));
-    for (line, server) in table.zip(&servers) {
-        app.screen.line(&line);
+    let mut table = row_lines(&rows, "", (app.screen.width(), Overflow::Fold)).into_iter();
+    table.by_ref().take(1).flatten().for_each(|head| app.screen.line(&head));
+    for (lines, server) in table.zip(&servers) {
+        lines.iter().for_each(|line| app.screen.line(line));
         if app.global.verbose > 0 {
             for detail in details(hub, server, lang) {
                 app.screen.line(&format!("    {DIM}{detail}{DIM:#}"));

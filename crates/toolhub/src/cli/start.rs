@@ -8,11 +8,12 @@ use super::table::{Cell, lines};
 pub(crate) fn run(app: &App) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let head = lang.pick("one place for every tool an AI agent can use", "AI 智能体所有工具的统一入口");
-    app.screen.line(&format!("{BOLD}toolhub{BOLD:#} {}: {head}", env!("CARGO_PKG_VERSION")));
+    let (version, colon) = (env!("CARGO_PKG_VERSION"), lang.pick(": ", "："));
+    app.screen.line(&format!("{BOLD}toolhub{BOLD:#} {version}{colon}{head}"));
     app.screen.line("");
     let examples = [
         (
-            "toolhub ask \"what time is it in Tokyo?\"",
+            lang.pick("toolhub ask \"what time is it in Tokyo?\"", "toolhub ask \"东京现在几点？\""),
             lang.pick("ask in your own words", "用自己的话提出请求"),
         ),
         ("toolhub call calculate expression='0.1+0.2'", lang.pick("call a tool", "调用工具")),

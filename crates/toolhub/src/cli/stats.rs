@@ -11,6 +11,7 @@ use super::exit::Exit;
 use super::options_memory::StatsArgs;
 use super::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
 use super::table::{Cell, lines};
+use super::tools::plural;
 
 /// Days in a chart.
 const DAYS: i64 = 14;
@@ -46,9 +47,20 @@ fn table(app: &App, all: &[ToolStatistics]) {
         ["tool", "source", "tries", "success", "", "median", "p90", "p99", "last used", "14 days"],
         ["工具", "来源", "次数", "成功率", "", "中位数", "p90", "p99", "最近使用", "14 天"],
     );
-    let mut rows = vec![heading.iter().map(|text| Cell::new(*text, BOLD)).collect::<Vec<_>>()];
-    rows.extend(all.iter().map(row));
-    for line in lines(&rows, "", None) {
+    let width = app.screen.width();
+    // The bar repeats the percentage, and the chart is an extra: a narrow terminal goes without.
+    let left_out: &[usize] = match width {
+        Some(..100) => &[4, 9],
+        Some(100..120) => &[4],
+        _ => &[],
+    };
+    let shown = |cells: Vec<Cell>| {
+        let kept = cells.into_iter().enumerate().filter(|(column, _)| !left_out.contains(column));
+        kept.map(|(_, cell)| cell).collect::<Vec<_>>()
+    };
+    let mut rows = vec![shown(heading.iter().map(|text| Cell::new(*text, BOLD)).collect())];
+    rows.extend(all.iter().map(|entry| shown(row(entry))));
+    for line in lines(&rows, "", width) {
         app.screen.line(&line);
     }
     let total: u64 = all.iter().map(|entry| entry.tally().total()).sum();
@@ -56,8 +68,9 @@ fn table(app: &App, all: &[ToolStatistics]) {
     let percent = 100.0 * good as f64 / total.max(1) as f64;
     app.screen.note(&lang.pick(
         format!(
-            "{total} tries of {} tools, {percent:.1}% succeeded (a call that tried two sources counts for both; times within ±20 %)",
-            all.len()
+            "{total} {} of {}, {percent:.1}% succeeded (a call that tried two sources counts for both; times within ±20 %)",
+            if total == 1 { "try" } else { "tries" },
+            plural(all.len(), "tool")
         ),
         format!(
             "{} 个工具，共尝试 {total} 次，成功 {percent:.1}%（一次调用试了两个来源则各计一次；用时误差在 ±20 % 以内）",

@@ -40,35 +40,107 @@ impl From<String> for Cell {
     }
 }
 
-/// Lines up rows; the last column takes what is left of `width` and is cut there.
+/// What happens to the last cell of a row where it is longer than the rest of its line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Overflow {
+    Cut,
+    Fold,
+}
+
+/// Room that the last column gets at least before it moves to a line of its own.
+const MIN_LAST_WIDTH: usize = 20;
+/// Indent of the lines on which a row goes on.
+const CONTINUED_INDENT: usize = 4;
+
+/// Lines up rows; the last column takes what is left of `width` and is cut there. Columns that do not fit beside the others
+/// go on further lines.
 pub(crate) fn lines(rows: &[Vec<Cell>], indent: &str, width: Option<usize>) -> Vec<String> {
+    row_lines(rows, indent, (width, Overflow::Cut)).into_iter().flatten().collect()
+}
+
+/// The same, the lines of each row apart. No line is wider than `width`.
+pub(crate) fn row_lines(
+    rows: &[Vec<Cell>],
+    indent: &str,
+    (width, overflow): (Option<usize>, Overflow),
+) -> Vec<Vec<String>> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widest =
         |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.width()).max();
     let widths: Vec<usize> = (0..columns).map(|column| widest(column).unwrap_or(0)).collect();
-    let line = |row: &Vec<Cell>| {
-        let mut out = indent.to_owned();
+    let begins = line_begins(&widths, indent.width(), width);
+    let lines_of = |row: &Vec<Cell>| {
+        let mut out = vec![indent.to_owned()];
         let mut used = indent.width();
         for (column, cell) in row.iter().enumerate() {
             let last = column + 1 == row.len();
-            let text = match width {
-                Some(width) if last => fit(&cell.text, width.saturating_sub(used).max(10)),
-                _ => cell.text.clone(),
+            if begins.contains(&column) && !cell.is_empty() {
+                used = indent.width() + CONTINUED_INDENT;
+                out.push(" ".repeat(used));
+            }
+            let room = width.map_or(usize::MAX, |width| width.saturating_sub(used).max(1));
+            let pieces = match (last, overflow) {
+                (true, Overflow::Cut) => vec![fit(&cell.text, room)],
+                (true, Overflow::Fold) => {
+                    fold(&cell.text, Some(room)).iter().flat_map(|line| chop(line, room)).collect()
+                }
+                (false, _) => chop(&cell.text, room),
             };
             let style = cell.style;
-            if !text.is_empty() {
-                out += &format!("{style}{text}{style:#}");
+            for (number, text) in pieces.iter().enumerate() {
+                if number > 0 {
+                    out.push(" ".repeat(used));
+                }
+                if let (Some(line), false) = (out.last_mut(), text.is_empty()) {
+                    *line += &format!("{style}{text}{style:#}");
+                }
             }
-            used += text.width();
+            used += pieces.last().map_or(0, |text| text.width());
             if !last {
                 let pad = widths[column].saturating_sub(cell.text.width()) + 2;
-                out.extend(std::iter::repeat_n(' ', pad));
+                out.last_mut().into_iter().for_each(|line| line.extend(std::iter::repeat_n(' ', pad)));
                 used += pad;
             }
         }
-        out.trim_end().to_owned()
+        let written = out.iter().map(|line| line.trim_end().to_owned()).filter(|line| !line.is_empty());
+        written.collect()
     };
-    rows.iter().map(line).collect()
+    rows.iter().map(lines_of).collect()
+}
+
+/// The columns that begin a further line, since they do not fit beside those before them.
+fn line_begins(widths: &[usize], indent: usize, width: Option<usize>) -> Vec<usize> {
+    let Some(width) = width else { return Vec::new() };
+    let mut begins = Vec::new();
+    let mut used = indent;
+    for (column, wanted) in widths.iter().enumerate() {
+        let last = column + 1 == widths.len();
+        let least = if last { (*wanted).min(MIN_LAST_WIDTH) } else { *wanted };
+        if column > 0 && used + least > width {
+            begins.push(column);
+            used = indent + CONTINUED_INDENT;
+        }
+        used += wanted + 2;
+    }
+    begins
+}
+
+/// A text in pieces of at most this width, broken anywhere.
+fn chop(text: &str, width: usize) -> Vec<String> {
+    let mut out = vec![String::new()];
+    let mut used = 0;
+    for character in text.chars() {
+        let size = character.encode_utf8(&mut [0; 4]).width();
+        if used + size > width && used > 0 {
+            out.push(String::new());
+            used = 0;
+        }
+        used += size;
+        if let Some(line) = out.last_mut() {
+            line.push(character);
+        }
+    }
+    out
 }
 
 /// The same, but what does not fit is folded under its column instead of cut.
@@ -173,6 +245,15 @@ mod tests {
         assert_eq!(fit("abc", 3), "abc");
         assert_eq!(fold("one two three", Some(8)), ["one two", "three"]);
         assert_eq!(fold("说明 文字很长", Some(6)), ["说明", "文字很", "长"]);
+        let rows = [vec!["a".into(), "b".repeat(30).into(), "c".repeat(30).into(), "d".repeat(90).into()]];
+        for width in [20, 40, 60, 80] {
+            let shown = lines(&rows, "", Some(width));
+            assert!(shown.iter().all(|line| line.width() <= width), "{shown:#?}");
+            let folded = row_lines(&rows, "", (Some(width), Overflow::Fold)).concat();
+            assert!(folded.iter().all(|line| line.width() <= width), "{folded:#?}");
+            let all = folded.concat();
+            assert_eq!((all.matches('b').count(), all.matches('d').count()), (30, 90), "{folded:#?}");
+        }
         let rows = [vec!["a".into(), "wordy words that go on and on and on".into()]];
         assert_eq!(wrapped(&rows, " ", Some(32)), [" a  wordy words that go on and", "    on and on"]);
     }

@@ -9,7 +9,7 @@ use toolhub_mcp::config::clients::{Action, Client, ClientServer, Outcome};
 use super::app::App;
 use super::exit::Exit;
 use super::screen::{BAD, BOLD, DIM, GOOD, NAME};
-use super::table::{Cell, lines};
+use super::table::{Cell, Overflow, row_lines};
 
 /// What became of the servers of one client.
 pub(crate) struct Report {
@@ -116,8 +116,9 @@ impl Report {
             app.screen.line(&format!("  {BAD}✗{BAD:#} {error}"));
         }
         let rows: Vec<Vec<Cell>> = self.rows.iter().map(|row| row.cells(lang, self.dry_run)).collect();
-        for (line, row) in lines(&rows, "  ", app.screen.width()).iter().zip(&self.rows) {
-            app.screen.line(line);
+        let table = row_lines(&rows, "  ", (app.screen.width(), Overflow::Cut));
+        for (lines, row) in table.iter().zip(&self.rows) {
+            lines.iter().for_each(|line| app.screen.line(line));
             let left_out = row.outcome.left_out.join(", ");
             if !left_out.is_empty() {
                 let text =

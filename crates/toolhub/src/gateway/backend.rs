@@ -104,8 +104,9 @@ impl HubBackend {
         }
         let previous = self.view.load_full();
         let (began, catalog) = (Instant::now(), self.hub.catalog());
+        let policy = self.hub.engine.policy();
         let options = ViewOptions {
-            policy: self.hub.engine.policy(),
+            policy: &policy,
             profile: &self.profile,
             principals: self.principals(),
             equivalent: &self.hub.settings().routing.equivalent,
@@ -183,7 +184,7 @@ impl HubBackend {
                 && self.profile.has_source(id.as_str())
                 && lists.get(id).is_some_and(|list| list.listed_at.is_some())
         };
-        self.hub.servers.iter().filter(met).cloned().collect()
+        self.hub.servers.load().iter().filter(met).cloned().collect()
     }
 
     /// The servers of this profile that were never listed, or not under their present configuration.
@@ -232,8 +233,7 @@ impl HubBackend {
         self.counts.count(outcome.success());
         if let (Ok(output), Some(Source::Server(id))) = (&outcome.result, outcome.source()) {
             let maker = tool_call.caller.as_ref().and_then(|caller| caller.principal());
-            self.tasks
-                .note(output.raw(), maker, || self.hub.servers.iter().find(|one| one.id() == id).cloned());
+            self.tasks.note(output.raw(), maker, || self.hub.servers.find(id.as_str()));
         }
         // It is gone since the view was made; what else the hub has is not for this profile to tell.
         if let Err(ToolError::UnknownTool(_)) = &outcome.result {

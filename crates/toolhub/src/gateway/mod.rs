@@ -30,7 +30,8 @@ use self::site::CallCounts;
 use self::tasks::TaskOwners;
 use self::watches::Watches;
 use crate::hub::Hub;
-use crate::settings::DEFAULT_PROFILE;
+use crate::reload::ServerChanges;
+use crate::settings::{ConfigError, DEFAULT_PROFILE, Places, Settings};
 
 /// How long skills are taken for what they were.
 const SKILLS_KEEP: Duration = Duration::from_secs(5);
@@ -134,6 +135,24 @@ impl Gateways {
             self.follow_skills(),
             self.offers.follow(tell)
         );
+    }
+
+    /// Takes over the servers of a configuration that was read anew (see [`Hub::reload_servers`]) and tells clients what changed.
+    pub async fn reload_servers(
+        &self,
+        places: &Places,
+        settings: &Settings,
+    ) -> Result<ServerChanges, ConfigError> {
+        let changes = self.hub.reload_servers(places, settings).await?;
+        let kinds = [Offer::Prompts, Offer::Resources, Offer::ResourceTemplates];
+        for server in changes.added.iter().chain(&changes.changed).chain(&changes.removed) {
+            self.offers.note_changed(Some(server), &kinds);
+            for (backend, _) in self.profiles.values() {
+                backend.tell(Some(server), &News::Prompts);
+                backend.tell(Some(server), &News::Resources);
+            }
+        }
+        Ok(changes)
     }
 
     /// Looks now and then whether skills have changed: they are files, and nobody tells.

@@ -107,7 +107,7 @@ impl OfferBook {
         };
         let mut state = self.state();
         for (id, CachedOffers { fingerprint, kind, listed_at, items }) in stored {
-            let server = self.hub.servers.iter().find(|server| *server.id() == id);
+            let server = self.hub.servers.find(id.as_str());
             let offer = Offer::ALL.into_iter().find(|offer| offer.key() == kind);
             let (Some(server), Some(offer)) = (server, offer) else { continue };
             if server.spec().fingerprint() == fingerprint {
@@ -263,7 +263,7 @@ impl OfferBook {
             }
         }
         if offer == Offer::Prompts {
-            name_prompts(self.hub.engine.reserved(), &mut things, &count);
+            name_prompts(&self.hub.engine.reserved(), &mut things, &count);
             return Offers { things, missing };
         }
         let mut seen = HashSet::new();

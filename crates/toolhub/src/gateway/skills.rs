@@ -93,7 +93,7 @@ impl HubBackend {
     fn is_anothers(&self, server: &Server, uri: &str) -> bool {
         let first = uri.strip_prefix("skill://").and_then(|path| path.split('/').next());
         let named = |other: &&Arc<Server>| first == Some(encoded(other.id().as_str()).as_str());
-        self.hub.servers.iter().any(|other| other.id() != server.id() && named(&other))
+        self.hub.servers.load().iter().any(|other| other.id() != server.id() && named(&other))
     }
 
     /// The hub's own skills, where the profile admits them.

@@ -19,11 +19,9 @@ impl Hub {
         let names: Vec<&str> = catalog.iter().map(|entry| entry.tool.name().as_str()).collect();
         let all_listed = self.unlisted().is_empty();
         for (profile, settings) in &self.settings().profiles {
-            let is_source = |name: &str| {
-                ["native", "skill"].contains(&name)
-                    || self.servers.iter().any(|server| server.id().as_str() == name)
-            };
-            let sources = self.servers.iter().map(|server| server.id().as_str()).chain(["native", "skill"]);
+            let is_source = |name: &str| ["native", "skill"].contains(&name) || self.servers.contains(name);
+            let servers = self.servers.load();
+            let sources = servers.iter().map(|server| server.id().as_str()).chain(["native", "skill"]);
             let sources: Vec<&str> = sources.collect();
             let strange = settings.servers.iter().filter(|name| !is_source(name)).map(String::as_str);
             found.extend(strange.map(|name| {

@@ -14,6 +14,8 @@ use toolhub_mcp::skills::{SkillEntry, bytes_of};
 use toolhub_mcp::{McpError, Server};
 use toolhub_skills::{Fetch, ForeignSkill, MANIFEST, frontmatter_of};
 
+use crate::server_set::ServerSet;
+
 /// A list is asked for again after so long.
 const KEEPS: Duration = Duration::from_secs(300);
 /// One that failed is asked again after so long.
@@ -28,7 +30,7 @@ type Entries = Arc<Vec<Arc<SkillEntry>>>;
 /// The skills of servers.
 #[derive(Debug, Default)]
 pub(crate) struct ServerSkills {
-    servers: Vec<Arc<Server>>,
+    servers: Arc<ServerSet>,
     kept: Mutex<HashMap<ServerId, (Instant, Entries)>>,
     /// What was fetched, by server and digest.
     files: Mutex<Files>,
@@ -41,7 +43,7 @@ struct Files {
 }
 
 impl ServerSkills {
-    pub(crate) fn new(servers: Vec<Arc<Server>>) -> Self {
+    pub(crate) fn new(servers: Arc<ServerSet>) -> Self {
         Self { servers, ..Self::default() }
     }
 
@@ -86,8 +88,8 @@ impl ServerSkills {
 
     /// What the servers that are connected say they have, for a model.
     pub(crate) async fn of_connected(&self) -> Vec<ForeignSkill> {
-        let serve = self.servers.iter().filter(|server| server.serves_skills() == Some(true));
-        let servers: Vec<Arc<Server>> = serve.cloned().collect();
+        let serves = |server: &&Arc<Server>| server.serves_skills() == Some(true);
+        let servers: Vec<Arc<Server>> = self.servers.load().iter().filter(serves).cloned().collect();
         self.all(&servers).await.iter().map(|(server, entry)| foreign(server, entry)).collect()
     }
 
@@ -215,15 +217,14 @@ impl Fetch for ServerSkills {
                     format!("技能 `{name}` 已不存在"),
                 )
             };
-            let server =
-                self.servers.iter().find(|server| server.id().as_str() == skill.server).ok_or_else(gone)?;
-            let entries = self.of(server).await;
+            let server = self.servers.find(&skill.server).ok_or_else(gone)?;
+            let entries = self.of(&server).await;
             let entry = entries.iter().find(|entry| entry.uri == skill.uri).ok_or_else(gone)?;
             let uri = match file {
                 None => entry.uri.clone(),
                 Some(file) => format!("{}/{}", entry.root(), file.trim_start_matches("./")),
             };
-            let result = self.read(server, entry, &uri).await?;
+            let result = self.read(&server, entry, &uri).await?;
             bytes_of(&result).map_err(Text::from)
         })
     }

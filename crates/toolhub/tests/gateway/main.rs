@@ -40,6 +40,7 @@ mod profiles;
 mod raw_client;
 mod real_clients;
 mod refusals;
+mod reload;
 mod restarts;
 mod rust_sdk;
 mod secrets;

@@ -84,7 +84,8 @@ impl Serving {
         Self::run(cli, shell)
     }
 
-    fn run(cli: CommandLine, mut command: Command) -> Self {
+    /// Starts this command, which serves.
+    pub(crate) fn run(cli: CommandLine, mut command: Command) -> Self {
         let stderr = File::create(cli.folder().join("stderr")).unwrap();
         let mut child = command.stderr(stderr).spawn().unwrap();
         let mut line = String::new();

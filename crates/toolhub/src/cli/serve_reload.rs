@@ -1,0 +1,152 @@
+//! `toolhub serve` follows its configuration: edited files are read again, and servers that were added, changed or removed
+//! are connected or disconnected. A configuration that cannot be used leaves the last good one in place.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use toolhub::settings::{Places, Settings};
+use toolhub::trust::RunTrust;
+use toolhub::{BuildError, Gateways, Lang, Say as _, ServerChanges};
+use toolhub_core::ServerId;
+use toolhub_core::lang::Text;
+
+use super::app::App;
+use super::screen::Screen;
+
+/// How often the files are looked at. A change counts once it was seen unchanged twice, so that a file that is being written
+/// is not read.
+const POLL: Duration = Duration::from_millis(500);
+
+/// Where the configuration of this run comes from.
+pub(super) struct ConfigFollower {
+    config: Option<PathBuf>,
+    home: Option<PathBuf>,
+    trust: RunTrust,
+    screen: Arc<Screen>,
+    lang: Lang,
+}
+
+/// What shows that a file changed.
+type Stamp = Option<(SystemTime, u64, u64)>;
+
+impl ConfigFollower {
+    pub(super) fn new(app: &App) -> Self {
+        Self {
+            config: app.global.config.clone(),
+            home: app.global.home.clone(),
+            trust: app.run_trust(),
+            screen: Arc::clone(&app.screen),
+            lang: app.lang(),
+        }
+    }
+
+    /// Reloads after each change, for as long as it is polled.
+    pub(super) async fn follow(self, gateways: Arc<Gateways>) {
+        let files = watched_files(gateways.hub().places());
+        let mut loaded = stamps(&files);
+        let mut seen = loaded.clone();
+        loop {
+            tokio::time::sleep(POLL).await;
+            let now = stamps(&files);
+            let is_stable = now == seen;
+            seen = now;
+            if !is_stable || seen == loaded {
+                continue;
+            }
+            loaded.clone_from(&seen);
+            self.reload(&gateways).await;
+        }
+    }
+
+    async fn reload(&self, gateways: &Gateways) {
+        match self.apply(gateways).await {
+            Ok(changes) => self.report(&changes),
+            Err(why) => {
+                let why = why.say(self.lang);
+                self.screen.warn(&self.lang.pick(
+                    format!("the changed configuration is not used, the last one stays in force: {why}"),
+                    format!("未采用改动后的配置，继续使用之前的配置：{why}"),
+                ));
+            }
+        }
+    }
+
+    async fn apply(&self, gateways: &Gateways) -> Result<ServerChanges, Text> {
+        let places = self.places()?;
+        let before = gateways.hub().places();
+        if before.workspace.is_trusted_here() && !places.workspace.is_trusted_here() {
+            return Err(Text::new(
+                "this folder changed since it was trusted: run `toolhub trust`",
+                "此文件夹在信任之后有改动：请运行 `toolhub trust`",
+            ));
+        }
+        if places.config != before.config {
+            let (old, new) = (before.config.display(), places.config.display());
+            return Err(Text::new(
+                format!("the config file would be `{new}` instead of `{old}`: restart `toolhub serve`"),
+                format!("配置文件将由 `{old}` 变为 `{new}`：请重新启动 `toolhub serve`"),
+            ));
+        }
+        let settings = Settings::read(&places).map_err(|error| both(&error.into()))?;
+        gateways.reload_servers(&places, &settings).await.map_err(|error| both(&error.into()))
+    }
+
+    fn places(&self) -> Result<Places, Text> {
+        Places::find_trusting(self.config.as_deref(), self.home.as_deref(), &self.trust)
+            .map_err(|error| both(&error.into()))
+    }
+
+    fn report(&self, changes: &ServerChanges) {
+        for note in &changes.notes {
+            self.screen.warn(&note.say(self.lang));
+        }
+        if changes.is_empty() {
+            return;
+        }
+        let lang = self.lang;
+        let part = |name: (&str, &str), ids: &[ServerId]| {
+            let ids = ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>();
+            let gap = lang.pick(" ", "");
+            (!ids.is_empty())
+                .then(|| format!("{}{gap}{}", lang.pick(name.0, name.1), ids.join(lang.pick(", ", "、"))))
+        };
+        let parts = [
+            part(("added", "新增 "), &changes.added),
+            part(("changed", "更改 "), &changes.changed),
+            part(("removed", "移除 "), &changes.removed),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let parts = parts.join(lang.pick("; ", "；"));
+        self.screen.to_stderr(
+            &lang.pick(format!("servers reloaded: {parts}"), format!("已重新加载服务器：{parts}")),
+        );
+    }
+}
+
+fn both(error: &BuildError) -> Text {
+    Text::new(error.say(Lang::En), error.say(Lang::Zh))
+}
+
+/// The settings, the servers, the servers that the current folder shares, and the list of trusted folders.
+fn watched_files(places: &Places) -> Vec<PathBuf> {
+    vec![
+        places.config.clone(),
+        places.servers.clone(),
+        PathBuf::from(".mcp.json"),
+        places.home.join("trust.json"),
+    ]
+}
+
+fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
+    files.iter().map(|file| stamp(file)).collect()
+}
+
+fn stamp(file: &Path) -> Stamp {
+    let metadata = file.metadata().ok()?;
+    #[cfg(unix)]
+    let inode = std::os::unix::fs::MetadataExt::ino(&metadata);
+    #[cfg(not(unix))]
+    let inode = 0;
+    Some((metadata.modified().ok()?, metadata.len(), inode))
+}

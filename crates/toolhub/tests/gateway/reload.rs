@@ -1,0 +1,150 @@
+//! A running `toolhub serve` takes over an edited configuration: servers that were added, changed and removed, without a
+//! restart and without disturbing the others.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use toolhub_testkit::processes;
+use toolhub_testkit::scripted::{Journal, Script};
+
+use crate::raw_client::{Era, RawClient, Stream};
+use crate::serving::{PATIENCE, Serving, hub};
+
+const CHANGED: &str = "notifications/tools/list_changed";
+
+/// Changes the servers of `mcp.json`, as an editor does: a new file in place of the old one.
+fn edit(folder: &Path, change: impl FnOnce(&mut Value)) {
+    let file = folder.join("mcp.json");
+    let mut config: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    change(&mut config["mcpServers"]);
+    let new = folder.join("mcp.json.new");
+    fs::write(&new, config.to_string()).unwrap();
+    fs::rename(new, file).unwrap();
+}
+
+async fn until(serving: &Serving, words: &str) {
+    let since = Instant::now();
+    while !serving.words().contains(words) {
+        assert!(since.elapsed() < PATIENCE, "no `{words}` in: {}", serving.words());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn starts(journal: &Path) -> usize {
+    if journal.exists() { Journal::read(journal).events("start").len() } else { 0 }
+}
+
+fn journals(folder: &Path) -> [PathBuf; 2] {
+    ["kept.journal", "other.journal"].map(|name| folder.join(name))
+}
+
+#[tokio::test]
+async fn edited_servers_are_added_changed_and_removed_while_serving() {
+    let mut cli = hub("[native]\nenabled = false\n");
+    let [kept, other] = journals(cli.folder());
+    let slow = json!([{"delay_ms": 6000}, {"text": "undisturbed"}]);
+    cli.server("kept", &Script::legacy().plain_tool("slow").on("tools/call:slow", slow).journal(&kept));
+    cli.server("other", &Script::legacy().plain_tool("first").journal(&other));
+    let serving = Serving::start(cli);
+    let client = RawClient::connect(&serving.url(), Era::Legacy).await;
+    assert_eq!(client.tools().await, ["slow", "first"]);
+    let mut told = Stream::open(client.get()).await;
+    let call = client.call("slow", "{}");
+    tokio::pin!(call);
+    tokio::select! {
+        _ = &mut call => panic!("it answers later"),
+        () = tokio::time::sleep(Duration::from_millis(300)) => {}
+    }
+
+    // Another script of the same server, and a further server.
+    let folder = serving.folder().to_owned();
+    let second = Script::legacy().plain_tool("second").journal(&other).write(&folder);
+    let third = Script::legacy().plain_tool("third").write(&folder);
+    let work = async {
+        edit(&folder, |servers| {
+            let mut added = servers["other"].clone();
+            added["args"][1] = json!(third);
+            servers["other"]["args"][1] = json!(second);
+            servers["added"] = added;
+        });
+        told.until(CHANGED).await;
+        until(&serving, "servers reloaded: added `added`; changed `other`").await;
+        let mut tools = client.tools().await;
+        tools.sort();
+        assert_eq!(tools, ["second", "slow", "third"]);
+        assert_eq!(client.call("second", "{}").await.status, 200);
+
+        edit(&folder, |servers| {
+            servers.as_object_mut().unwrap().remove("other");
+        });
+        until(&serving, "servers reloaded: removed `other`").await;
+        let mut tools = client.tools().await;
+        tools.sort();
+        assert_eq!(tools, ["slow", "third"]);
+        let children = processes::children_of(serving.pid());
+        assert_eq!(children.len(), 2, "the removed server has ended: {children:?}");
+    };
+    let (answer, ()) = tokio::join!(call, work);
+    assert_eq!(answer.text(), "undisturbed");
+    assert_eq!(starts(&kept), 1, "the unchanged server was not restarted");
+}
+
+#[tokio::test]
+async fn broken_edit_keeps_the_last_good_configuration() {
+    let serving = Serving::before(&Script::legacy().plain_tool("good"), "[native]\nenabled = false\n");
+    let client = RawClient::connect(&serving.url(), Era::Legacy).await;
+    assert_eq!(client.tools().await, ["good"]);
+    let file = serving.folder().join("mcp.json");
+    let good = fs::read_to_string(&file).unwrap();
+    fs::write(&file, "{\"mcpServers\": {").unwrap();
+    until(&serving, "the changed configuration is not used, the last one stays in force").await;
+    assert_eq!(client.tools().await, ["good"]);
+    assert_eq!(client.call("good", "{}").await.status, 200);
+    // The settings of a server are a part of the configuration.
+    fs::write(&file, good).unwrap();
+    let settings = "[native]\nenabled = false\n[[servers]]\nid = \"s\"\ntools = []\n";
+    fs::write(serving.folder().join("toolhub.toml"), settings).unwrap();
+    until(&serving, "servers reloaded: changed `s`").await;
+    assert_eq!(client.tools().await, [""; 0]);
+}
+
+/// A trusted folder that changed is not used until it is trusted again.
+#[tokio::test]
+async fn changed_folder_is_used_once_it_is_trusted_again() {
+    let mut cli = hub("[native]\nenabled = false\n");
+    cli.server("s", &Script::legacy().plain_tool("trusted"));
+    let folder = cli.folder().to_owned();
+    let home = tempfile::tempdir().unwrap();
+    let with_trust = |cli: &toolhub_testkit::CommandLine, args: &[&str]| {
+        let mut command = cli.command(args);
+        command
+            .env_remove("TOOLHUB_TRUST")
+            .env("HOME", home.path())
+            .env("TOOLHUB_HOME", home.path().join("h"));
+        command
+    };
+    let trust = with_trust(&cli, &["trust", "--yes"]).output().unwrap();
+    assert!(trust.status.success(), "{trust:?}");
+    let command = with_trust(&cli, &["serve", "--json", "--bind", "127.0.0.1:0"]);
+    let serving = Serving::run(cli, command);
+    let client = RawClient::connect(&serving.url(), Era::Legacy).await;
+    assert_eq!(client.tools().await, ["trusted"]);
+    let [_, journal] = journals(&folder);
+    let hostile = Script::legacy().plain_tool("hostile").journal(&journal).write(&folder);
+    edit(&folder, |servers| {
+        let mut added = servers["s"].clone();
+        added["args"][1] = json!(hostile);
+        servers["hostile"] = added;
+    });
+    until(&serving, "this folder changed since it was trusted: run `toolhub trust`").await;
+    assert_eq!(client.tools().await, ["trusted"]);
+    assert_eq!(starts(&journal), 0, "nothing of the change was started");
+    let trust = with_trust(serving.cli(), &["trust", "--yes"]).output().unwrap();
+    assert!(trust.status.success(), "{trust:?}");
+    until(&serving, "servers reloaded: added `hostile`").await;
+    let mut tools = client.tools().await;
+    tools.sort();
+    assert_eq!(tools, ["hostile", "trusted"]);
+}

@@ -21,6 +21,7 @@ use super::phrase::is_stop;
 use super::probe;
 use super::skeleton;
 use super::token::{Kind, Token};
+use super::verb_class;
 
 /// Tools whose score is a smaller share of the best one's are not looked at.
 const NEAR: f64 = 0.35;
@@ -50,10 +51,14 @@ const BY_NAME: f32 = 0.55;
 const NEARLY: f32 = 0.5;
 /// How much less may speak for a tool that does in one call what another does in several.
 const IN_ONE_CALL: f32 = 0.6;
+/// How much less may speak for a tool that takes one thing than for one that takes a list of them.
+const ALONE: f32 = 0.5;
 /// How much less may speak for a tool that is compared with the chosen one.
 const RIVALRY: f32 = 1.0;
 /// What speaks for a tool whose own words know all content words of the request.
 const KNOWN_WORDS: f32 = 0.8;
+/// What speaks for a tool that looks at something, where its name has the verb of the request.
+const SAME_VERB: f32 = 0.2;
 /// What speaks against a tool that takes nothing, where something is named.
 const NAMELESS: f32 = 0.5;
 /// How much a word counts that only the description knows.
@@ -259,6 +264,20 @@ impl Chooser<'_> {
                 best = Some(list.clone());
             }
         }
+        // `read a.md`: a list of one is not meant where another tool takes the one by itself.
+        if let Some(list) = best.clone().filter(is_list_of_one) {
+            let alone = |choice: &&Choice| {
+                choice.is_whole()
+                    && choice.does == list.does
+                    && !is_list_of_one(choice)
+                    && choice.score + ALONE >= list.score
+                    && choice.filling.slots.iter().flatten().any(|slot| {
+                        list.filling.uses(slot.start, slot.end) && matches!(slot.value, Given::Said(_))
+                    })
+            };
+            let one = choices.iter().filter(alone).max_by(|a, b| a.score.total_cmp(&b.score));
+            best = one.or(Some(&list)).cloned();
+        }
         // A tool that takes nothing of what was said must be meant beyond doubt.
         let mut best = best.filter(|best| {
             !best.is_empty() || best.parameters.is_empty() || best.confidence >= BEYOND_DOUBT
@@ -307,6 +326,9 @@ impl Chooser<'_> {
             Agreement::DoesNot => return None,
             Agreement::Unknown | Agreement::Doubtful if profile.changes => score -= UNASKED,
             Agreement::Does | Agreement::Unknown | Agreement::Doubtful => {}
+        }
+        if profile.harmless && verb_class::looks_alike(&choice, asked) {
+            score += SAME_VERB;
         }
         // A workbook that was named before is no text now, either.
         if self.schemas.profile(tool).reads_text && opens_workbook(&choice) {
@@ -399,6 +421,17 @@ fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice]) -> bool {
         && choice.does == Agreement::Does
         && choice.is_whole()
         && (choice.stands > 0.0 || confidence >= FOUND_ENOUGH / 2.0)
+}
+
+/// Whether all that a tool for looking needs is a list, and it got one member.
+fn is_list_of_one(choice: &Choice) -> bool {
+    let mut required =
+        choice.parameters.iter().zip(&choice.filling.slots).filter(|(parameter, _)| parameter.required);
+    let one = required.next().is_some_and(|(parameter, slot)| {
+        matches!(parameter.shape, Shape::List(_))
+            && matches!(slot.as_ref().map(|slot| &slot.value), Some(Given::Said(serde_json::Value::Array(all))) if all.len() == 1)
+    });
+    one && required.next().is_none() && verb_class::is_harmless(choice)
 }
 
 /// Whether a call would read a workbook.

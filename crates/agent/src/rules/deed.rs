@@ -307,6 +307,10 @@ impl Wish {
                 Literal::Formula(_) => "formula",
                 Literal::Code(code) if code.to_lowercase().starts_with("sheet") => "sheet",
                 Literal::Code(code) if is_tool_name(code) => "tool",
+                Literal::Code(code) => {
+                    add(&mut wish.implied, &of_code(code));
+                    continue;
+                }
                 _ => continue,
             };
             wish.implied.extend(lexicon::thing_named(implied));
@@ -472,6 +476,10 @@ impl Wish {
             let means = |thing: &usize| self.things.contains(thing) || self.implied.contains(thing);
             let said = means(thing)
                 || profile.siblings.iter().any(|kinds| kinds.contains(thing) && kinds.iter().any(means));
+            // What a tool is only good for must be spoken of: a text is not read as a picture.
+            if !said && profile.harmless && lexicon::thing(*thing).mark == Some('!') {
+                score -= UNSAID * 0.5;
+            }
             if !said && !self.questions && lexicon::thing(*thing).mark == Some('?') {
                 score -= UNSAID * 0.5;
             }
@@ -503,6 +511,17 @@ pub(super) fn of_file(path: &str) -> &'static str {
     }
 }
 
+/// `evt_310`, `msg-12`: the kinds of things that the letters of an identifier stand for.
+pub(super) fn of_code(code: &str) -> Vec<usize> {
+    let letters: String = code.chars().take_while(char::is_ascii_lowercase).collect();
+    let rest = &code[letters.len()..];
+    if letters.len() < 2 || !rest.starts_with(['-', '_']) || !rest.contains(|c: char| c.is_ascii_digit()) {
+        return Vec::new();
+    }
+    let spots = lexicon::spots(&letters, &tokens(&letters), &|_| false);
+    spots.into_iter().flat_map(|spot| spot.meaning.things).collect()
+}
+
 /// Whether a word of a tool's name says what it does: the first verb of a name, or of its last part; others are nouns. What
 /// stands before the first verb is whose tool it is, as in `git_commit`.
 fn is_named_deed(name: &str, start: usize) -> bool {
@@ -521,6 +540,14 @@ fn is_tool_name(code: &str) -> bool {
 /// Whether the words before say that it is not to be done.
 fn is_denied(reading: &Reading<'_>, spot: &Spot) -> bool {
     let before = reading.text[..spot.start].trim_end().to_lowercase();
+    // 不用上网搜: what denies a Chinese verb stands anywhere before it in its clause.
+    if has_han(reading.text.get(spot.start..spot.end).unwrap_or_default()) {
+        let clause = before.rsplit(['，', '。', '；', ',', '？', '！']).next().unwrap_or_default();
+        if ["不用", "不要", "不必", "无需", "没必要", "不需要"].iter().any(|word| clause.contains(word))
+        {
+            return true;
+        }
+    }
     ["without", "don't", "do not", "not", "never", "不要", "别", "不用", "不必", "无需", "先不", "不"]
         .iter()
         .any(|word| before.ends_with(word))
@@ -552,6 +579,12 @@ fn is_verb(reading: &Reading<'_>, spot: &Spot, is_first: bool) -> bool {
         let single = word.chars().nth(1).is_none();
         let alone = spot.meaning.deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
         return is_first || !(single && alone) || word == "删";
+    }
+    // `commits since Monday`: what has the ending of several is a noun where a table has it as one.
+    let lower = word.to_lowercase();
+    let plural = lower.ends_with('s') && !lower.ends_with("ss") && !spot.meaning.things.is_empty();
+    if plural && !lower.contains(' ') {
+        return false;
     }
     let before = reading.text[..spot.start].trim_end().to_lowercase();
     let last = before.rsplit(|c: char| !c.is_alphanumeric() && c != '\'').next().unwrap_or_default();

@@ -4,7 +4,11 @@ use serde_json::Value as Json;
 
 use super::candidate::{Candidate, GOOD, Given, Scene};
 use super::labels::{self, Label};
+use super::literal::Literal;
+use super::mention::Value;
+use super::parameter::Parameter;
 use super::phrase;
+use super::role::Role;
 use super::token::{Kind, Token};
 
 /// `xlsx files`, `markdown 文件`: names by their ending.
@@ -94,6 +98,37 @@ pub(super) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
         }
     }
     found
+}
+
+/// `the current directory`, 当前目录: where one is, for a parameter that takes a folder or a repository.
+pub(super) fn here(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
+    const HERE: [&str; 14] = [
+        "the current directory",
+        "current directory",
+        "the current folder",
+        "this directory",
+        "this folder",
+        "this repo",
+        "this repository",
+        "the current repo",
+        "当前目录",
+        "当前文件夹",
+        "这个目录",
+        "当前仓库",
+        "本仓库",
+        "这个仓库",
+    ];
+    let takes = parameter.role == Role::Folder
+        || parameter.role == Role::Path && parameter.has_word(&["repo", "repository", "directory", "folder"]);
+    let reading = scene.reading;
+    let path = |literal: &Value| matches!(literal, Value::Literal(Literal::Path(_)));
+    if !takes || reading.mentions.iter().any(|mention| path(&mention.value)) {
+        return None;
+    }
+    let lower = reading.text.to_ascii_lowercase();
+    let (start, word) = HERE.iter().filter_map(|word| lower.find(word).map(|at| (at, *word))).next()?;
+    let value = Given::Said(Json::from("."));
+    Some(Candidate { value, start, end: start + word.len(), score: GOOD })
 }
 
 /// A word beside `folder` or 目录.

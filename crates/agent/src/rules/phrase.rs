@@ -114,7 +114,13 @@ pub(super) fn chunks<'a>(reading: &Reading<'a>) -> Vec<Phrase<'a>> {
 }
 
 /// What requests begin with before they say what they are about. Longer ones first where one begins another.
-const OPENINGS: [&str; 107] = [
+const OPENINGS: [&str; 113] = [
+    "what did i say about",
+    "what did you say about",
+    "what did we decide about",
+    "what did i tell you about",
+    "what do we know about",
+    "what do you know about",
     "have we ever talked about",
     "have we talked about",
     "have we ever discussed",
@@ -223,7 +229,17 @@ const OPENINGS: [&str; 107] = [
     "查查",
     "查",
 ];
-const CLOSINGS: [&str; 30] = [
+const CLOSINGS: [&str; 40] = [
+    "earlier in this chat",
+    "in this chat",
+    "in this conversation",
+    "earlier",
+    "in the knowledge graph",
+    "in my mailbox",
+    "in my inbox",
+    "都记了些什么",
+    "记了些什么",
+    "记了什么",
     "in our conversation",
     "in our chat",
     "before",

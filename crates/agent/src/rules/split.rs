@@ -59,7 +59,7 @@ const BETWEEN: [&[&str]; 42] = [
 ];
 
 /// Words that begin something to do.
-const VERBS: &str = " add append apply ask book build buy calculate call cancel change check clear close compare compute convert copy \
+const VERBS: &str = " accept decline reject stage unstage commit checkout mark draft forward fetch relate forget respond answer push tag cancel postpone reschedule archive git pull note log add append apply ask book build buy calculate call cancel change check clear close compare compute convert copy \
 count create cut delete describe determine display do download draw drop edit email estimate explain extract fetch fill find format \
 generate get give help hide identify import insert invite list locate look make merge message move name open order paste place play \
 plot post predict print provide put query read recommend remind remove rename replace reply reserve restart retrieve run save \

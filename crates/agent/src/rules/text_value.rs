@@ -25,16 +25,17 @@ const LAST_RESORT: f32 = 0.9;
 /// Candidates for a parameter whose schema lists its values.
 pub(super) fn chosen(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     let found = choice::chosen(&parameter.choices, &parameter.description, scene.reading, &scene.stems);
+    // `Accept, decline or …`: where the tool's words name several of the values, each tells which one is meant.
+    let named = choice::named_by(&parameter.choices, &scene.tool_words) > 1;
     found
         .into_iter()
         .map(|chosen| {
             let (start, end) = (chosen.place.start, chosen.place.end);
             // What the tool does may be the very word: `search` of a tool that searches says little.
-            let own = scene
-                .reading
-                .text
-                .get(start..end)
-                .is_some_and(|said| scene.tool_words.contains(&labels::stem(said)));
+            let said = scene.reading.text.get(start..end).unwrap_or_default();
+            let value = chosen.value.as_str().map(labels::stem).unwrap_or_default();
+            let stem = labels::stem(said);
+            let own = scene.tool_words.contains(&stem) && (!named || stem == value);
             let label = scene.labelled(places, start, end) * 0.5;
             let score = chosen.place.strength + label - if own { 2.2 } else { 0.0 };
             Candidate { value: Given::Said(chosen.value), start, end, score }
@@ -47,6 +48,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         return found;
     }
     let mut found = by_role(parameter, scene, places);
+    found.extend(file_value::here(parameter, scene));
     let kinds = choice::kinds(&parameter.words);
     if !kinds.is_empty() {
         let plain = Parameter { choices: kinds, ..parameter.clone() };
@@ -106,7 +108,10 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Literal(Literal::Path(text)), Role::Path | Role::Folder) if !text.contains('*') => {
             let is_file =
                 text.rsplit('/').next().is_some_and(|name| name.trim_start_matches('.').contains('.'));
-            let of_folder = role == Role::Folder || parameter.has_word(&["repo", "repository", "project"]);
+            let named = &scene.tool_words[..scene.tool_words.len().min(4)];
+            let of_folder = role == Role::Folder
+                || parameter.has_word(&["repo", "repository", "project"])
+                || parameter.words == ["path"] && named.iter().any(|word| word == "directory");
             let base = if of_folder && is_file { POOR } else { GOOD };
             (text.clone(), if transfer_value::is_target(parameter) { base - FAIR } else { base })
         }
@@ -139,7 +144,9 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             let is_cell = matches!(mention.value, Value::Literal(Literal::Cells(_)));
             let base = match role {
                 Role::Sheet if is_cell && !names_sheet(scene, mention) => return None,
-                Role::Name if is_cell && !names_sheet(scene, mention) && !is_called(scene, mention) => {
+                Role::Name | Role::Other
+                    if is_cell && !names_sheet(scene, mention) && !is_called(scene, mention) =>
+                {
                     return None;
                 }
                 Role::Id if !text.to_lowercase().starts_with("sheet") => GOOD + of_kind(parameter, text),
@@ -482,8 +489,18 @@ fn labelled(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<C
         let value = Given::Said(Json::from(phrase.text));
         // `title it X`, 标题写 X: a verb or a sign between says that the name is told.
         let between = scene.reading.text.get(place.end..phrase.start).unwrap_or_default().trim();
-        let told = [":", "：", "=", "it", "写", "叫", "为", "是", "写上", "叫做", "设为"].contains(&between);
+        let label = scene.reading.text.get(place.start..place.end).unwrap_or_default().to_lowercase();
+        let naming = ["named", "called", "titled", "名为", "叫做", "命名为", "名字叫", "取名"];
+        // `…, location Main St 4`, ，地点 三号会议室: a label that begins a part of its own tells what follows.
+        let before = scene.reading.text.get(..place.start).unwrap_or_default().trim_end();
+        let fronted = between.is_empty() && before.ends_with([',', '，', ';', '；', '、', '-', '(']);
+        let told = [":", "：", "=", "it", "写", "叫", "为", "是", "写上", "叫做", "设为", "在"]
+            .contains(&between)
+            || naming.contains(&label.as_str()) && between.is_empty()
+            || fronted && place.strength > 2.0;
         let score = 0.3 + place.strength * 0.6 + if told && place.strength > 1.5 { 0.8 } else { 0.0 };
+        // A place goes on past its name: `Main St 4`.
+        let score = if told && parameter.role == Role::Place { score + GOOD } else { score };
         found.push(Candidate { value, start: phrase.start, end: phrase.end, score });
     }
     found

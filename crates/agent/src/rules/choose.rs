@@ -58,7 +58,7 @@ const RIVALRY: f32 = 1.0;
 /// What speaks for a tool whose own words know all content words of the request.
 const KNOWN_WORDS: f32 = 0.8;
 /// What speaks for a tool that looks at something, where its name has the verb of the request.
-const SAME_VERB: f32 = 0.2;
+const SAME_VERB: f32 = 0.3;
 /// What speaks against a tool that takes nothing, where something is named.
 const NAMELESS: f32 = 0.5;
 /// How much a word counts that only the description knows.
@@ -233,6 +233,14 @@ impl Chooser<'_> {
             if best.as_ref().is_none_or(|best| choice.score > best.score) {
                 best = Some(choice.clone());
             }
+        }
+        // Without any verb nothing is to be changed: what can be looked at is meant.
+        if let Some(change) = best.as_ref().filter(|best| !wish.asks() && !verb_class::is_harmless(best)) {
+            let look = choices.iter().filter(|choice| {
+                choice.is_whole() && !choice.is_empty() && verb_class::is_harmless(choice) && choice.score + NEARLY * 2.0 >= change.score
+            });
+            let look = look.max_by(|a, b| a.score.total_cmp(&b.score));
+            best = look.filter(|_| !change.is_whole()).or(Some(change)).cloned();
         }
         // `Open the file` asks for one file, not for a list of all: what lacks is asked for.
         if let Some(empty) = best.as_ref().filter(|best| {
@@ -409,7 +417,7 @@ fn speaks_for_itself(choice: &Choice, confidence: f64, reading: &Reading<'_>) ->
 fn agrees(choice: &Choice, confidence: f64, reading: &Reading<'_>) -> bool {
     let given = reading.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(_)));
     choice.does == Agreement::Does
-        && (choice.stands >= BY_NAME && confidence >= FOUND_ENOUGH
+        && (choice.stands >= BY_NAME && (confidence >= FOUND_ENOUGH || verb_class::is_harmless(choice))
             || choice.stands > 0.0 && given && used(&choice.filling, reading) > 0.7)
 }
 

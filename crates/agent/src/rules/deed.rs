@@ -67,8 +67,12 @@ pub(super) struct Wish {
     asks_which_tool: bool,
     /// What it speaks of in words.
     things: Vec<usize>,
+    /// Kinds of things that one of its words may stand for.
+    groups: Vec<Vec<usize>>,
     /// Whether it has a verb of reading that is not denied and does not merely ask.
     reads: bool,
+    /// Where the first such verb stands.
+    reads_at: Option<usize>,
     /// Whether it has a verb of changing.
     changes: bool,
     /// What its particulars are: a file that is a workbook, a cell.
@@ -254,13 +258,19 @@ impl Wish {
         let mut wish = Self::default();
         for spot in &spots {
             add(&mut wish.things, &spot.meaning.things);
+            if spot.meaning.things.len() > 1 {
+                wish.groups.push(spot.meaning.things.clone());
+            }
             let deeds = &spot.meaning.deeds;
             let is = |names: &[&str]| deeds.iter().any(|deed| names.contains(&lexicon::deed(*deed).name));
             let asking = ASKING.contains(
                 &reading.text.get(spot.start..spot.end).unwrap_or_default().to_lowercase().as_str(),
             );
             wish.changes = wish.changes || is(&CHANGING) && !is(&HARMLESS);
-            wish.reads = wish.reads || is(&HARMLESS) && !asking && !is_denied(reading, spot);
+            if !wish.reads && is(&HARMLESS) && !asking && !is_denied(reading, spot) {
+                wish.reads = true;
+                wish.reads_at = Some(spot.start);
+            }
             if deeds.is_empty() || is_denied(reading, spot) || !is_verb(reading, spot, wish.deeds.is_empty())
             {
                 continue;
@@ -336,9 +346,19 @@ impl Wish {
         self.reads
     }
 
+    /// Whether it asks to look at something before a byte of the request.
+    pub(super) fn reads_before(&self, at: usize) -> bool {
+        self.reads_at.is_some_and(|place| place <= at)
+    }
+
     /// Whether one of its verbs changes something.
     pub(super) fn changes(&self) -> bool {
         self.changes
+    }
+
+    /// Whether it speaks of a kind of thing that only tools for it know.
+    pub(super) fn speaks_of_own(&self) -> bool {
+        self.things.iter().any(|row| lexicon::thing(*row).mark.is_none())
     }
 
     /// Whether it has a verb.
@@ -427,7 +447,12 @@ impl Wish {
         // Whether something was spoken of that the tool knows nothing of.
         let mut strange = false;
         let searched = profile.searches && agreement == Agreement::Does;
-        for thing in &self.things {
+        // `graph` is a chart, too: a word is known where one of its meanings is.
+        let known = |thing: &usize| profile.all_things.contains(thing);
+        let meant_otherwise = |thing: &usize| {
+            !known(thing) && self.groups.iter().any(|group| group.contains(thing) && group.iter().any(known))
+        };
+        for thing in self.things.iter().filter(|thing| !meant_otherwise(thing)) {
             if profile.things.contains(thing) {
                 score += SAME_THING;
             } else if profile.all_things.contains(thing) {
@@ -449,6 +474,7 @@ impl Wish {
             && lexicon::thing(*object).mark == Some('~')
             && !profile.things.is_empty()
             && !profile.all_things.contains(object)
+            && !(alone(first) && does(first, &profile.deeds))
         {
             agreement = Agreement::DoesNot;
         }
@@ -478,7 +504,7 @@ impl Wish {
                 || profile.siblings.iter().any(|kinds| kinds.contains(thing) && kinds.iter().any(means));
             // What a tool is only good for must be spoken of: a text is not read as a picture.
             if !said && profile.harmless && lexicon::thing(*thing).mark == Some('!') {
-                score -= UNSAID * 0.5;
+                score -= UNSAID;
             }
             if !said && !self.questions && lexicon::thing(*thing).mark == Some('?') {
                 score -= UNSAID * 0.5;

@@ -22,6 +22,17 @@ const NEARLY: f32 = 0.2;
 /// How much worse another value of the same request must fit.
 const CLEARLY: f32 = 0.5;
 
+/// Quotes around the members of a list.
+const QUOTES: &str = "\"'“”‘’「」『』`《》";
+/// What may stand between two members of a list, without blanks and quotes.
+const JOINTS: [&str; 16] =
+    ["", ",", "，", "、", "and", ",and", "&", "和", "与", "及", "以及", "跟", "、和", "，和", "还有", ",以及"];
+/// Words after the last member of a list that say that there are more, or not these.
+const GOES_ON: [&str; 20] = [
+    "etc", "and so on", "and others", "and the other", "and the rest", "and more", "or ", "and all", "and any", "except", "but ",
+    "等", "之类", "以及其", "和其", "还有其", "或", "除", "及其", "and also",
+];
+
 impl Claim<'_> {
     /// The first argument that was not found by its role, or that might as well be another.
     pub(super) fn guessed(&self, choice: &Choice) -> Option<String> {
@@ -99,9 +110,43 @@ impl Claim<'_> {
         let mixed = said.find(" and ").is_some_and(|at| said[at..].contains(',') && said[..at].contains(','))
             || said.find('和').is_some_and(|at| said[at..].contains('、'));
         let strange = ["in", "on", "to", "of", "with", "then", "into", "from", "at", "sheet", "cell"];
-        let foreign =
-            |text: &String| text.split(' ').any(|word| strange.contains(&word.to_lowercase().as_str()));
-        digits || mixed || !is_quoted && texts_in(value).iter().any(foreign)
+        let foreign = |text: &String| {
+            let quoted = self.reading.text.match_indices(text.as_str()).any(|(at, _)| {
+                self.reading.text[..at].ends_with(['"', '“', '「', '\'', '‘', '『', '`', '《'])
+            });
+            !quoted && text.split(' ').any(|word| strange.contains(&word.to_lowercase().as_str()))
+        };
+        digits
+            || mixed
+            || !is_quoted && texts_in(value).iter().any(foreign)
+            || self.is_loose(parameter, value)
+    }
+
+    /// Whether the members of a list of texts do not stand side by side in the request, or the series goes on past the last one.
+    fn is_loose(&self, parameter: &Parameter, value: &serde_json::Value) -> bool {
+        let Shape::List(item) = &parameter.shape else { return false };
+        let serde_json::Value::Array(members) = value else { return false };
+        if item.shape != Shape::Text || members.is_empty() {
+            return false;
+        }
+        let text = self.reading.text;
+        let joint = |gap: &str| {
+            let bare: String = gap.chars().filter(|c| !c.is_whitespace() && !QUOTES.contains(*c)).collect();
+            JOINTS.contains(&bare.to_lowercase().as_str())
+        };
+        let mut end: Option<usize> = None;
+        for member in members {
+            let Some(member) = member.as_str().filter(|member| !member.is_empty()) else { return true };
+            let from = end.unwrap_or(0);
+            let Some(at) = text.get(from..).and_then(|rest| rest.find(member)).map(|at| from + at) else { return true };
+            if end.is_some_and(|end| !joint(text.get(end..at).unwrap_or_default())) {
+                return true;
+            }
+            end = Some(at + member.len());
+        }
+        let rest = text.get(end.unwrap_or(0)..).unwrap_or_default();
+        let rest = rest.trim_start_matches(|c: char| c.is_whitespace() || QUOTES.contains(c)).to_lowercase();
+        GOES_ON.iter().any(|word| rest.starts_with(word))
     }
 
     /// Whether a request says how values are summed up, and the call does not.

@@ -72,7 +72,7 @@ pub use follow_up::{Exchange, in_context, placed};
 use jiff::civil::Date;
 use toolhub_core::finder::ToolFinder;
 
-use crate::caution::{against, asks_of_the_past, forbids, is_conditional};
+use crate::caution::{against, asks_of_the_past, forbids, how_at, is_conditional};
 use crate::plan::{Plan, Unproven};
 
 /// Requests past this size are cut: what is longer is a document, not a request.
@@ -98,7 +98,8 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     let reading = mention::Reading::of(&request, today);
     let wish = choose::wish(&reading);
     let past = asks_of_the_past(&request) && wish.changes();
-    if (past || forbids(&request)) && !wish.reads() && !plan.steps.is_empty() {
+    let asks_how = how_at(&request).is_some_and(|at| !wish.reads_before(at));
+    if (past || forbids(&request)) && (!wish.reads() || asks_how) && !plan.steps.is_empty() {
         return refused();
     }
     if plan.changing.is_empty() && !plan.steps.is_empty() && unknown_verb::is_order(&reading) {

@@ -305,6 +305,7 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
         Role::Pattern => {
             let mut found = file_value::patterns(scene);
             found.extend(file_value::named(scene));
+            found.extend(file_value::ending(scene));
             found
         }
         Role::Language => spoken(&choice::LANGUAGES, parameter, scene, places),

@@ -118,10 +118,14 @@ fn described(choice: &Choice, verb: &str) -> BTreeSet<&'static str> {
     let mut words = head.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let plain = |word: Option<&str>| word.map(labels::stem).unwrap_or_default();
     let (first, joint, second) = (plain(words.next()), words.next(), plain(words.next()));
+    // `Writes content to a file: creates the file, …`: what it does is told once more after a colon.
+    let sentence = head.split(['.', '\n']).next().unwrap_or_default();
+    let told = sentence.split_once(": ").and_then(|(_, told)| told.split_whitespace().next()).map(labels::stem);
+    let again = told.and_then(|told| VERBS.tools.get(told.as_str())).cloned().unwrap_or_default();
     let other = match joint {
         Some("or" | "and") if first == labels::stem(verb) => second,
         Some("or" | "and") if second == labels::stem(verb) => first,
-        _ => return BTreeSet::new(),
+        _ => return again,
     };
     VERBS.tools.get(other.as_str()).cloned().unwrap_or_default()
 }

@@ -4,6 +4,7 @@ use super::continuation;
 use super::conversion::{conversion, how_many};
 use super::shares::share;
 use super::spelled::{numeral, numerals, operand};
+use super::units;
 use super::token::{Kind, Token};
 use super::word_problem::word_problem;
 
@@ -373,7 +374,13 @@ impl Run {
                 whole = Some((run.text(), next, run.operators));
             }
         }
-        let (text, after, operators) = whole?;
+        let (mut text, mut after, operators) = whole?;
+        // `15% of 80 plus 3 kg`: a measure belongs to the last number. It is handed on, so that whoever calculates can refuse it.
+        let (unit, length) = units::at(tokens, after);
+        if let Some(unit) = unit.filter(|unit| unit.is_measure() && (after..after + length).all(free)) {
+            text = format!("{text} {}", unit.name());
+            after += length;
+        }
         let expression = Expression { text, start: tokens[at].start, end: tokens[after - 1].end, operators };
         Some((expression, after))
     }

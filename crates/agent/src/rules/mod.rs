@@ -34,6 +34,7 @@ mod labels;
 mod lexicon;
 mod literal;
 mod mention;
+mod message_value;
 mod moment_value;
 mod name;
 mod number;

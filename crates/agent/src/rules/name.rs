@@ -181,6 +181,13 @@ fn english(text: &str, tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> 
                 break;
             }
             after += 2 + article;
+        } else if tokens[after - 1].is_any(&ROOMS)
+            && close(after)
+            && free(after)
+            && tokens.get(after).is_some_and(|next| next.kind == Kind::Number)
+        {
+            after += 1;
+            break;
         } else {
             after += region(text, tokens, (at, after), free);
             break;
@@ -193,6 +200,10 @@ fn english(text: &str, tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> 
         is_place: is_place(whole) || is_place(first) || (whole.contains(", ") && place.is_some()),
     })
 }
+
+/// Places that are told apart by a number: `Room 12`.
+const ROOMS: [&str; 12] =
+    ["Room", "Hall", "Building", "Gate", "Floor", "Suite", "Platform", "Studio", "Lab", "Office", "Terminal", "Zone"];
 
 /// Words that are also small places.
 fn is_common(name: &str) -> bool {

@@ -9,6 +9,7 @@ use super::labels::{self, Label, Place};
 use super::lexicon;
 use super::literal::Literal;
 use super::mention::{Mention, Value};
+use super::message_value;
 use super::moment_value;
 use super::parameter::Parameter;
 use super::phrase;
@@ -73,6 +74,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         found.extend(examples(parameter, scene));
         found.extend(assigned(parameter, scene, places));
         found.extend(labelled(parameter, scene, places));
+        found.extend(message_value::candidates(parameter, scene, places));
         found.extend(chunks(parameter, scene));
     }
     found
@@ -181,6 +183,8 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             (written(), GOOD + 0.2)
         }
         // `King of France` is not where, and France is.
+        // `at Room 12`: what stands after `at` is where something is.
+        (Value::Name, Role::Place) if stands_at(scene, mention) => (written(), GOOD + 0.1),
         (Value::Name | Value::Holiday, Role::Place) => match written().rsplit_once(" of ") {
             Some((_, place)) if super::name::is_place(place) => (place.to_owned(), FAIR + 0.5),
             _ => (written(), FAIR + 0.3),
@@ -197,6 +201,13 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(scene, mention)?, POOR * 0.6),
         _ => return None,
     })
+}
+
+/// Whether `at` or `in` stands right before a name.
+fn stands_at(scene: &Scene<'_>, mention: &Mention) -> bool {
+    let before = scene.reading.text.get(..mention.start).unwrap_or_default().trim_end();
+    let last = before.rsplit(' ').next().unwrap_or_default();
+    ["at", "in"].iter().any(|word| last.eq_ignore_ascii_case(word))
 }
 
 /// `evt_310` is an event's: what its letters say for the parameter, or against.

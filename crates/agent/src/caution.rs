@@ -128,7 +128,9 @@ pub(crate) fn forbids(request: &str) -> bool {
 /// Where a Chinese request asks how something is done.
 pub(crate) fn how_at(request: &str) -> Option<usize> {
     let found = ["怎么", "如何", "怎样"].iter().filter_map(|word| request.find(word)).min()?;
-    let state = ["怎么样", "怎样了", "怎么用", "怎么回事", "怎么说"].iter().any(|word| request[found..].starts_with(word));
+    let state = ["怎么样", "怎样了", "怎么用", "怎么回事", "怎么说"]
+        .iter()
+        .any(|word| request[found..].starts_with(word));
     (!state).then_some(found)
 }
 

@@ -237,7 +237,10 @@ impl Chooser<'_> {
         // Without any verb nothing is to be changed: what can be looked at is meant.
         if let Some(change) = best.as_ref().filter(|best| !wish.asks() && !verb_class::is_harmless(best)) {
             let look = choices.iter().filter(|choice| {
-                choice.is_whole() && !choice.is_empty() && verb_class::is_harmless(choice) && choice.score + NEARLY * 2.0 >= change.score
+                choice.is_whole()
+                    && !choice.is_empty()
+                    && verb_class::is_harmless(choice)
+                    && choice.score + NEARLY * 2.0 >= change.score
             });
             let look = look.max_by(|a, b| a.score.total_cmp(&b.score));
             best = look.filter(|_| !change.is_whole()).or(Some(change)).cloned();
@@ -336,6 +339,10 @@ impl Chooser<'_> {
             Agreement::Does | Agreement::Unknown | Agreement::Doubtful => {}
         }
         if profile.harmless && verb_class::looks_alike(&choice, asked) {
+            score += SAME_VERB;
+        }
+        // `show /etc/hosts`: what is shown, and nothing in it, is a file.
+        if profile.reads_text && wish.has_bare_path && !speaks_of_inside(asked.text) {
             score += SAME_VERB;
         }
         // A workbook that was named before is no text now, either.
@@ -440,6 +447,33 @@ fn is_list_of_one(choice: &Choice) -> bool {
             && matches!(slot.as_ref().map(|slot| &slot.value), Some(Given::Said(serde_json::Value::Array(all))) if all.len() == 1)
     });
     one && required.next().is_none() && verb_class::is_harmless(choice)
+}
+
+/// Whether a text speaks of what is in a folder.
+fn speaks_of_inside(text: &str) -> bool {
+    let lower = format!(" {} ", text.to_lowercase());
+    let words = [
+        " in ",
+        " inside ",
+        " under ",
+        " below ",
+        " list ",
+        " ls ",
+        "folder",
+        "director",
+        "files",
+        "里",
+        "下",
+        "目录",
+        "文件夹",
+        "列",
+        "有哪些",
+        "有什么",
+        "中",
+        "tree",
+        "size",
+    ];
+    words.iter().any(|word| lower.contains(word))
 }
 
 /// Whether a call would read a workbook.

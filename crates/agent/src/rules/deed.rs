@@ -75,6 +75,8 @@ pub(super) struct Wish {
     reads_at: Option<usize>,
     /// Whether it has a verb of changing.
     changes: bool,
+    /// Whether it names a path without an ending, which may lead to a file or to a folder.
+    pub(super) has_bare_path: bool,
     /// What its particulars are: a file that is a workbook, a cell.
     implied: Vec<usize>,
 }
@@ -224,8 +226,8 @@ impl Profile {
             None => !profile.changes && !profile.deeds.is_empty(),
         };
         profile.destroys = has(&["delete"]);
-        profile.reads_text =
-            has(&["read"]) && ["text file", "文本文件"].iter().any(|words| description.contains(words));
+        profile.reads_text = has(&["read"])
+            && ["text file", "as text", "文本文件"].iter().any(|words| description.contains(words));
         let of_tools = |row: &usize| lexicon::thing(*row).name == "tool";
         profile.finds_tools = has(&["search"]) && profile.things.iter().any(of_tools);
         profile.searches =
@@ -310,7 +312,10 @@ impl Wish {
             let Value::Literal(literal) = &mention.value else { continue };
             let implied = match literal {
                 // What a path without an ending leads to is not told.
-                Literal::Path(path) if is_bare(path) => continue,
+                Literal::Path(path) if is_bare(path) => {
+                    wish.has_bare_path = true;
+                    continue;
+                }
                 Literal::Path(path) if path.contains('*') => "file",
                 Literal::Path(path) => of_file(path),
                 Literal::Cells(_) => "cell",
@@ -371,12 +376,20 @@ impl Wish {
         // A verb alone finds every tool that does such a thing to anything.
         let special = |deeds: &Vec<usize>| deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
         let certain = self.deeds.first().is_some_and(special);
-        if self.things.is_empty() && self.implied.is_empty() && !self.searches() && !certain {
+        if self.things.is_empty()
+            && self.implied.is_empty()
+            && !self.searches()
+            && !certain
+            && !self.has_bare_path
+        {
             return None;
         }
         let mut rows: Vec<&str> = Vec::new();
         rows.extend(self.deeds.iter().take(2).flatten().map(|deed| lexicon::deed(*deed).name));
         rows.extend(self.things.iter().chain(&self.implied).map(|thing| lexicon::thing(*thing).name));
+        if self.has_bare_path && self.things.is_empty() && self.implied.is_empty() {
+            rows.push("file");
+        }
         let mut seen: Vec<&str> = Vec::new();
         for row in rows {
             if !seen.contains(&row) {
@@ -459,7 +472,13 @@ impl Wish {
                 score -= BY_THE_WAY;
             } else if !searched && lexicon::thing(*thing).mark != Some('?') {
                 let slight = lexicon::thing(*thing).mark == Some('~') && !profile.changes;
-                score -= if slight { BY_THE_WAY } else { UNKNOWN_THING };
+                // What only some tools know is not looked up with others.
+                let foreign = lexicon::thing(*thing).mark.is_none() && harmless;
+                score -= match (slight, foreign) {
+                    (true, _) => BY_THE_WAY,
+                    (false, true) => UNKNOWN_THING * 1.7,
+                    (false, false) => UNKNOWN_THING,
+                };
                 strange = true;
                 // What a tool never speaks of it does not change.
                 let mark = lexicon::thing(*thing).mark;

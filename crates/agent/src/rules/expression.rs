@@ -4,8 +4,8 @@ use super::continuation;
 use super::conversion::{conversion, how_many};
 use super::shares::share;
 use super::spelled::{numeral, numerals, operand};
-use super::units;
 use super::token::{Kind, Token};
+use super::units;
 use super::word_problem::word_problem;
 
 /// An expression and where it stands.

@@ -97,7 +97,9 @@ pub(super) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
             .rev()
             .take_while(|(_, c)| c.is_alphanumeric() && !"到在进入至从把移去".contains(*c));
         let asks = |name: &str| {
-            ["哪", "什么", "我", "邮", "所有", "全部", "新", "一个", "几个", "列"].iter().any(|word| name.contains(word))
+            ["哪", "什么", "我", "邮", "所有", "全部", "新", "一个", "几个", "列"]
+                .iter()
+                .any(|word| name.contains(word))
         };
         if let Some((start, _)) = start.last()
             && !asks(&head[start..])
@@ -106,7 +108,8 @@ pub(super) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
         }
         // 移到文件夹 归档: the name may stand behind.
         let rest = &reading.text[at + "文件夹".len()..];
-        let lead = rest.len() - rest.trim_start_matches(|c: char| c.is_whitespace() || "“\"「：:".contains(c)).len();
+        let lead =
+            rest.len() - rest.trim_start_matches(|c: char| c.is_whitespace() || "“\"「：:".contains(c)).len();
         let name = &rest[lead..];
         let end = name.find(|c: char| !c.is_alphanumeric()).unwrap_or(name.len());
         let particle = |c: char| "里中下的吗呢吧了有".contains(c);

@@ -25,12 +25,31 @@ const CLEARLY: f32 = 0.5;
 /// Quotes around the members of a list.
 const QUOTES: &str = "\"'“”‘’「」『』`《》";
 /// What may stand between two members of a list, without blanks and quotes.
-const JOINTS: [&str; 16] =
-    ["", ",", "，", "、", "and", ",and", "&", "和", "与", "及", "以及", "跟", "、和", "，和", "还有", ",以及"];
+const JOINTS: [&str; 16] = [
+    "", ",", "，", "、", "and", ",and", "&", "和", "与", "及", "以及", "跟", "、和", "，和", "还有", ",以及",
+];
 /// Words after the last member of a list that say that there are more, or not these.
 const GOES_ON: [&str; 20] = [
-    "etc", "and so on", "and others", "and the other", "and the rest", "and more", "or ", "and all", "and any", "except", "but ",
-    "等", "之类", "以及其", "和其", "还有其", "或", "除", "及其", "and also",
+    "etc",
+    "and so on",
+    "and others",
+    "and the other",
+    "and the rest",
+    "and more",
+    "or ",
+    "and all",
+    "and any",
+    "except",
+    "but ",
+    "等",
+    "之类",
+    "以及其",
+    "和其",
+    "还有其",
+    "或",
+    "除",
+    "及其",
+    "and also",
 ];
 
 impl Claim<'_> {
@@ -138,7 +157,9 @@ impl Claim<'_> {
         for member in members {
             let Some(member) = member.as_str().filter(|member| !member.is_empty()) else { return true };
             let from = end.unwrap_or(0);
-            let Some(at) = text.get(from..).and_then(|rest| rest.find(member)).map(|at| from + at) else { return true };
+            let Some(at) = text.get(from..).and_then(|rest| rest.find(member)).map(|at| from + at) else {
+                return true;
+            };
             if end.is_some_and(|end| !joint(text.get(end..at).unwrap_or_default())) {
                 return true;
             }

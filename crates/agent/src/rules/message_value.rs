@@ -11,9 +11,46 @@ use super::role::Role;
 const BEGINS: [&str; 9] = [":", "：", "=", "是", "为", "is", "写", "写着", "as"];
 /// Words after a comma that begin another argument.
 const OTHERS: [&str; 40] = [
-    "subject", "body", "message", "in", "repo", "to", "cc", "bcc", "title", "location", "start", "end", "description", "folder",
-    "repository", "path", "file", "with", "at", "on", "from", "主题", "正文", "内容", "标题", "地点", "位置", "抄送", "密送",
-    "收件人", "仓库", "时间", "说明", "备注", "文件", "路径", "在", "给", "留言", "描述",
+    "subject",
+    "body",
+    "message",
+    "in",
+    "repo",
+    "to",
+    "cc",
+    "bcc",
+    "title",
+    "location",
+    "start",
+    "end",
+    "description",
+    "folder",
+    "repository",
+    "path",
+    "file",
+    "with",
+    "at",
+    "on",
+    "from",
+    "主题",
+    "正文",
+    "内容",
+    "标题",
+    "地点",
+    "位置",
+    "抄送",
+    "密送",
+    "收件人",
+    "仓库",
+    "时间",
+    "说明",
+    "备注",
+    "文件",
+    "路径",
+    "在",
+    "给",
+    "留言",
+    "描述",
 ];
 
 /// The text after a label of a parameter that takes any text.
@@ -27,7 +64,9 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
     for place in places.iter().filter(|place| place.strength >= 1.9) {
         let rest = text.get(place.end..).unwrap_or_default();
         let bare = rest.trim_start();
-        let Some(begin) = BEGINS.iter().filter(|begin| bare.starts_with(**begin)).max_by_key(|begin| begin.len()) else {
+        let Some(begin) =
+            BEGINS.iter().filter(|begin| bare.starts_with(**begin)).max_by_key(|begin| begin.len())
+        else {
             continue;
         };
         let told = bare[begin.len()..].trim_start();
@@ -51,11 +90,14 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
 fn end_of(told: &str) -> usize {
     let hard = told.find(['\n', '；', '。']).unwrap_or(told.len());
     let commas = told[..hard].match_indices([',', '，']);
-    let other = commas.map(|(at, mark)| (at, told[at + mark.len()..].trim_start().to_lowercase())).find(|(_, next)| {
-        OTHERS.iter().any(|word| {
-            next.strip_prefix(word).is_some_and(|after| !word.is_ascii() || !after.starts_with(char::is_alphanumeric))
-        })
-    });
+    let other = commas.map(|(at, mark)| (at, told[at + mark.len()..].trim_start().to_lowercase())).find(
+        |(_, next)| {
+            OTHERS.iter().any(|word| {
+                next.strip_prefix(word)
+                    .is_some_and(|after| !word.is_ascii() || !after.starts_with(char::is_alphanumeric))
+            })
+        },
+    );
     other.map_or(hard, |(at, _)| at)
 }
 

@@ -119,6 +119,15 @@ fn chinese(tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> Opt
         .map(|(_, token)| token.text)
         .collect();
     let length = (2..=run.len()).rev().find(|length| PLACES.contains(&run[..*length].concat()))?;
+    // 在日历里加一个: after a noun 里 says where, and is no part of a place.
+    let noun = at.checked_sub(1).and_then(|before| tokens.get(before)).is_some_and(|before| {
+        before.kind == Kind::Han
+            && before.end == tokens[at].start
+            && !"去到在飞离和与、".contains(before.text)
+    });
+    if run[0] == "里" && noun {
+        return None;
+    }
     let suffix = run.get(length).is_some_and(|next| matches!(*next, "市" | "省" | "县"));
     // 上海浦东, 美国纽约: places that stand together are one.
     let mut after = at + length + usize::from(suffix);
@@ -202,8 +211,10 @@ fn english(text: &str, tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> 
 }
 
 /// Places that are told apart by a number: `Room 12`.
-const ROOMS: [&str; 12] =
-    ["Room", "Hall", "Building", "Gate", "Floor", "Suite", "Platform", "Studio", "Lab", "Office", "Terminal", "Zone"];
+const ROOMS: [&str; 12] = [
+    "Room", "Hall", "Building", "Gate", "Floor", "Suite", "Platform", "Studio", "Lab", "Office", "Terminal",
+    "Zone",
+];
 
 /// Words that are also small places.
 fn is_common(name: &str) -> bool {

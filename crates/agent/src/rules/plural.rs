@@ -275,7 +275,15 @@ fn named(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
         let said = reading.text.get(first.0..first.1).unwrap_or_default();
         let begins = lexicon::spots(said, &super::token::tokens(said), &|_| false);
         let quoted = reading.text[..first.0].ends_with(['“', '"', '「', '\'', '『']);
-        if !quoted && (said.starts_with(['中', '里', '上', '内']) || begins.first().is_some_and(|spot| spot.start == 0 && !spot.meaning.deeds.is_empty() && said.chars().all(|c| c.is_lowercase() || is_han(c)) && spot.meaning.things.is_empty())) {
+        if !quoted
+            && (said.starts_with(['中', '里', '上', '内'])
+                || begins.first().is_some_and(|spot| {
+                    spot.start == 0
+                        && !spot.meaning.deeds.is_empty()
+                        && said.chars().all(|c| c.is_lowercase() || is_han(c))
+                        && spot.meaning.things.is_empty()
+                }))
+        {
             continue;
         }
         let mut last = first;

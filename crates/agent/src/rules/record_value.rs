@@ -129,9 +129,10 @@ fn replacement(reading: &Reading<'_>) -> Option<(Span, Span)> {
         })
         .min_by_key(|(at, verb)| (*at, std::cmp::Reverse(verb.len())))?;
     // config.toml 里的 A 换成 B: without 把 the file says where it begins.
-    let file = reading.mentions.iter().find(|mention| {
-        matches!(mention.value, Value::Literal(Literal::Path(_))) && mention.end <= middle
-    });
+    let file = reading
+        .mentions
+        .iter()
+        .find(|mention| matches!(mention.value, Value::Literal(Literal::Path(_))) && mention.end <= middle);
     let start = ["把", "将"]
         .iter()
         .filter_map(|word| text[..middle].rfind(word).map(|at| at + word.len()))
@@ -243,7 +244,12 @@ fn of_observation(reading: &Reading<'_>) -> Option<Span> {
     if let Some(quoted) = super::sheet::quoted_at(reading, None, Some(head.len())) {
         return Some(quoted);
     }
-    let start = head.char_indices().rev().take_while(|(_, c)| (is_han(*c) || c.is_alphanumeric()) && !"除掉删把将去从给".contains(*c)).last()?.0;
+    let start = head
+        .char_indices()
+        .rev()
+        .take_while(|(_, c)| (is_han(*c) || c.is_alphanumeric()) && !"除掉删把将去从给".contains(*c))
+        .last()?
+        .0;
     (start < at).then_some((start, at))
 }
 
@@ -311,13 +317,18 @@ fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
     let labels = ["关系：", "关系:", "relation: ", "relationship: ", "relation ", "关系 "];
     if let Some(at) = labels.iter().find_map(|label| lower.find(label).map(|at| at + label.len())) {
         let rest = text.get(at..)?.trim().trim_end_matches(['。', '.', '！', '!']);
-        let words: Vec<&str> =
-            rest.split([' ', '→']).flat_map(|word| word.split("->")).map(str::trim).filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> = rest
+            .split([' ', '→'])
+            .flat_map(|word| word.split("->"))
+            .map(str::trim)
+            .filter(|word| !word.is_empty())
+            .collect();
         if let [from, relation, to] = words.as_slice() {
             return Some((part(from), part(to), part(relation)));
         }
         // `Tom Reyes works_at Nordwind Ltd`: the one word that is written together is the type.
-        let middle = words.iter().position(|word| word.contains('_')).filter(|at| *at > 0 && *at + 1 < words.len())?;
+        let middle =
+            words.iter().position(|word| word.contains('_')).filter(|at| *at > 0 && *at + 1 < words.len())?;
         let (from, relation, to) = (&words[..middle], words[middle], &words[middle + 1..]);
         let whole = |words: &[&str]| (part(words[0]).0, part(words[words.len() - 1]).1);
         let plain = words.iter().filter(|word| word.contains('_')).count() == 1 && words.len() < 8;
@@ -328,11 +339,15 @@ fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
     let head = text.get(..end)?.trim_end();
     let (head, relation) = head.rsplit_once('的')?;
     let relation = relation.trim().trim_matches(|c: char| "“”\"「」".contains(c));
-    let joint = ["到", "和", "与", "跟", "→"].iter().filter_map(|word| head.rfind(word).map(|at| (at, word.len()))).max()?;
+    let joint = ["到", "和", "与", "跟", "→"]
+        .iter()
+        .filter_map(|word| head.rfind(word).map(|at| (at, word.len())))
+        .max()?;
     let to = head.get(joint.0 + joint.1..)?.trim();
     let from = head.get(..joint.0)?.trim_end();
     let from = from.rsplit([' ', '里', '中', '除', '掉', '从', '把', '将']).next()?.trim();
-    let plain = |name: &str| !name.is_empty() && name.chars().count() <= 20 && !name.contains(['，', ',', '。']);
+    let plain =
+        |name: &str| !name.is_empty() && name.chars().count() <= 20 && !name.contains(['，', ',', '。']);
     (plain(relation) && plain(to) && plain(from)).then(|| (part(from), part(to), part(relation)))
 }
 

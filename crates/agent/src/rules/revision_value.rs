@@ -80,7 +80,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
             (true, true) => GOOD + 0.5,
             (true, false) => continue,
             (false, true) if !coded || has_new_name(reading, at) => continue,
-            (false, _) if follows(&LEADS) || named => GOOD + 0.3,
+            (false, _) if follows(&LEADS) || named || is_called(reading, at) => GOOD + 0.3,
             (false, _) if coded => GOOD,
             (false, _) => continue,
         };
@@ -118,6 +118,13 @@ fn file_at(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
 fn has_new_name(reading: &Reading<'_>, at: usize) -> bool {
     reading.tokens[..at].iter().any(|token| token.is("branch"))
         || reading.tokens[at..].windows(2).any(|pair| pair[0].text == "分" && pair[1].text == "支")
+}
+
+/// 建一个叫 X 的新分支: whether a name is announced in a text about branches.
+fn is_called(reading: &Reading<'_>, at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|at| reading.tokens.get(at));
+    let called = before.is_some_and(|token| token.is_any(&["called", "named", "叫", "名", "为"]));
+    called && (reading.text.contains("分支") || reading.tokens.iter().any(|token| token.is("branch")))
 }
 
 /// Where a name ends that begins at a token; none where no name can begin.

@@ -240,8 +240,10 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
         }
         // `and tentatively accept …`: an adverb may stand before the verb.
         let adverb = tokens.get(next).is_some_and(|token| token.text.len() > 4 && token.text.ends_with("ly"));
-        return (begins_verb(reading, next) || adverb && begins_verb(reading, next + 1) || noun_clause(reading, at))
-            .then_some(next - at);
+        return (begins_verb(reading, next)
+            || adverb && begins_verb(reading, next + 1)
+            || noun_clause(reading, at))
+        .then_some(next - at);
     }
     None
 }
@@ -249,21 +251,28 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
 /// `… and the last 3 commits`: whether another kind of thing is asked for by the same verb.
 fn noun_clause(reading: &Reading<'_>, at: usize) -> bool {
     let tokens = &reading.tokens;
-    let Some(next) = tokens.get(at + 1).filter(|next| next.is_any(&["the", "its", "their", "also", "all"])) else {
+    let Some(next) = tokens.get(at + 1).filter(|next| next.is_any(&["the", "its", "their", "also", "all"]))
+    else {
         return false;
     };
     let literal = |token: &Token<'_>| {
         reading.mentions.iter().any(|mention| {
-            matches!(mention.value, Value::Literal(_)) && mention.start < token.end && token.start < mention.end
+            matches!(mention.value, Value::Literal(_))
+                && mention.start < token.end
+                && token.start < mention.end
         })
     };
     let spots = lexicon::spots(reading.text, tokens, &literal);
     let end = tokens.get(at + 6).map_or(reading.text.len(), |token| token.start);
-    let own = |row: &usize| ["commit", "branch", "status", "diff", "staged"].contains(&lexicon::thing(*row).name);
-    let later = spots.iter().find(|spot| spot.start >= next.start && spot.end <= end && spot.meaning.things.iter().any(own));
+    let own =
+        |row: &usize| ["commit", "branch", "status", "diff", "staged"].contains(&lexicon::thing(*row).name);
+    let later = spots
+        .iter()
+        .find(|spot| spot.start >= next.start && spot.end <= end && spot.meaning.things.iter().any(own));
     let Some(later) = later else { return false };
     spots.iter().take_while(|spot| spot.end <= next.start).any(|spot| {
-        spot.meaning.things.iter().any(own) && spot.meaning.things.iter().all(|row| !later.meaning.things.contains(row))
+        spot.meaning.things.iter().any(own)
+            && spot.meaning.things.iter().all(|row| !later.meaning.things.contains(row))
     })
 }
 

@@ -111,9 +111,10 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             let is_file =
                 text.rsplit('/').next().is_some_and(|name| name.trim_start_matches('.').contains('.'));
             let named = &scene.tool_words[..scene.tool_words.len().min(4)];
-            let of_folder = role == Role::Folder
-                || parameter.has_word(&["repo", "repository", "project"])
-                || parameter.words == ["path"] && named.iter().any(|word| word == "directory");
+            if is_file && parameter.words == ["path"] && named.iter().any(|word| word == "directory") {
+                return None;
+            }
+            let of_folder = role == Role::Folder || parameter.has_word(&["repo", "repository", "project"]);
             let base = if of_folder && is_file { POOR } else { GOOD };
             (text.clone(), if transfer_value::is_target(parameter) { base - FAIR } else { base })
         }
@@ -326,6 +327,16 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
             false => file_value::folders(scene),
         },
         Role::Revision => revision_value::candidates(parameter, scene),
+        Role::Place if !parameter.required => place_value::apposed(scene)
+            .map(|(start, end)| said(&reading.text[start..end], start, end, GOOD + 0.2))
+            .into_iter()
+            .collect(),
+        Role::Mail | Role::Name | Role::Other if parameter.has_word(&["from", "sender"]) => {
+            place_value::sender(scene)
+                .map(|(start, end)| said(&reading.text[start..end], start, end, GOOD + 0.5))
+                .into_iter()
+                .collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -98,7 +98,8 @@ fn only_target<'a>(reading: &'a Reading<'_>) -> Option<&'a Mention> {
     let before = reading.text.get(..target.start)?.trim_end().to_lowercase();
     let pronoun = ["它", "其"].iter().any(|word| before.contains(word))
         || before.split(|c: char| !c.is_alphanumeric()).any(|word| word == "it" || word == "that");
-    let leads = ["为", "成", "到", "至", "叫", " to", " as", " into"].iter().any(|word| before.ends_with(word));
+    let leads =
+        ["为", "成", "到", "至", "叫", " to", " as", " into"].iter().any(|word| before.ends_with(word));
     (pronoun && leads).then_some(target)
 }
 

@@ -32,8 +32,24 @@ impl Unit {
     /// Whether it measures a length, a mass, a volume or a temperature: a number with it is no bare number.
     pub(super) fn is_measure(self) -> bool {
         const MEASURES: [&str; 18] = [
-            "meter", "kilometer", "centimeter", "millimeter", "mile", "foot", "inch", "yard", "kilogram", "gram", "milligram",
-            "ounce", "ton", "celsius", "fahrenheit", "liter", "milliliter", "gallon",
+            "meter",
+            "kilometer",
+            "centimeter",
+            "millimeter",
+            "mile",
+            "foot",
+            "inch",
+            "yard",
+            "kilogram",
+            "gram",
+            "milligram",
+            "ounce",
+            "ton",
+            "celsius",
+            "fahrenheit",
+            "liter",
+            "milliliter",
+            "gallon",
         ];
         MEASURES.contains(&self.0)
     }

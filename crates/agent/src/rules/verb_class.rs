@@ -120,7 +120,8 @@ fn described(choice: &Choice, verb: &str) -> BTreeSet<&'static str> {
     let (first, joint, second) = (plain(words.next()), words.next(), plain(words.next()));
     // `Writes content to a file: creates the file, …`: what it does is told once more after a colon.
     let sentence = head.split(['.', '\n']).next().unwrap_or_default();
-    let told = sentence.split_once(": ").and_then(|(_, told)| told.split_whitespace().next()).map(labels::stem);
+    let told =
+        sentence.split_once(": ").and_then(|(_, told)| told.split_whitespace().next()).map(labels::stem);
     let again = told.and_then(|told| VERBS.tools.get(told.as_str())).cloned().unwrap_or_default();
     let other = match joint {
         Some("or" | "and") if first == labels::stem(verb) => second,

@@ -20,6 +20,7 @@ use super::parameter::{Parameter, Shape, parameters};
 use super::phrase::is_stop;
 use super::probe;
 use super::skeleton;
+use super::spoken_of::{asks_for_all, opens_workbook, speaks_of_inside, speaks_of_tools};
 use super::token::{Kind, Token};
 use super::verb_class;
 
@@ -449,44 +450,6 @@ fn is_list_of_one(choice: &Choice) -> bool {
     one && required.next().is_none() && verb_class::is_harmless(choice)
 }
 
-/// Whether a text speaks of what is in a folder.
-fn speaks_of_inside(text: &str) -> bool {
-    let lower = format!(" {} ", text.to_lowercase());
-    let words = [
-        " in ",
-        " inside ",
-        " under ",
-        " below ",
-        " list ",
-        " ls ",
-        "folder",
-        "director",
-        "files",
-        "里",
-        "下",
-        "目录",
-        "文件夹",
-        "列",
-        "有哪些",
-        "有什么",
-        "中",
-        "tree",
-        "size",
-    ];
-    words.iter().any(|word| lower.contains(word))
-}
-
-/// Whether a call would read a workbook.
-fn opens_workbook(choice: &Choice) -> bool {
-    choice.filling.slots.iter().flatten().any(|slot| {
-        let text = match &slot.value {
-            Given::Said(value) => value.as_str().unwrap_or_default().to_lowercase(),
-            Given::Result => return false,
-        };
-        [".xlsx", ".xls", ".xlsm"].iter().any(|ending| text.ends_with(ending))
-    })
-}
-
 /// Whether a text points at cells that a call would leave alone.
 fn points_elsewhere(choice: &Choice, asked: &Reading<'_>) -> bool {
     let given: Vec<String> = choice
@@ -518,24 +481,9 @@ fn points_elsewhere(choice: &Choice, asked: &Reading<'_>) -> bool {
         })
 }
 
-/// Whether a text asks for everything there is of a kind.
-fn asks_for_all(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    let words = [
-        "list", "files", "all", "every", "which", "what", "recent", "history", "哪些", "列", "所有", "全部",
-        "什么", "啥", "最近", "记录",
-    ];
-    words.iter().any(|word| lower.contains(word))
-}
-
 fn is_about_tools(tool: &Tool) -> bool {
     tool.tags.iter().any(|tag| tag == "tools")
         || super::parameter::words(tool.name().as_str()).iter().any(|word| word == "tool" || word == "tools")
-}
-
-fn speaks_of_tools(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    lower.contains("tool") || lower.contains("工具") || lower.contains("function")
 }
 
 /// What a text asks for; names of sheets say nothing of it.

@@ -2,6 +2,7 @@
 
 use toolhub_core::Tool;
 
+use super::implied::{is_bare, is_own_name, is_tool_name, of_code, of_file};
 use super::lexicon::{self, Spot};
 use super::literal::Literal;
 use super::mention::{Reading, Value};
@@ -539,34 +540,6 @@ impl Wish {
     }
 }
 
-/// Whether a path has neither an ending nor the mark of a folder.
-fn is_bare(path: &str) -> bool {
-    let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
-    !name.is_empty() && !name.contains('.')
-}
-
-pub(super) fn of_file(path: &str) -> &'static str {
-    let ending = path.rsplit('.').next().unwrap_or_default().to_lowercase();
-    match ending.as_str() {
-        "xlsx" | "xls" | "xlsm" => "workbook",
-        "jpg" | "jpeg" | "png" | "gif" | "webp" | "bmp" => "picture",
-        "mp4" | "mov" | "avi" => "video",
-        _ if path.ends_with('/') => "folder",
-        _ => "file",
-    }
-}
-
-/// `evt_310`, `msg-12`: the kinds of things that the letters of an identifier stand for.
-pub(super) fn of_code(code: &str) -> Vec<usize> {
-    let letters: String = code.chars().take_while(char::is_ascii_lowercase).collect();
-    let rest = &code[letters.len()..];
-    if letters.len() < 2 || !rest.starts_with(['-', '_']) || !rest.contains(|c: char| c.is_ascii_digit()) {
-        return Vec::new();
-    }
-    let spots = lexicon::spots(&letters, &tokens(&letters), &|_| false);
-    spots.into_iter().flat_map(|spot| spot.meaning.things).collect()
-}
-
 /// Whether a word of a tool's name says what it does: the first verb of a name, or of its last part; others are nouns. What
 /// stands before the first verb is whose tool it is, as in `git_commit`.
 fn is_named_deed(name: &str, start: usize) -> bool {
@@ -575,11 +548,6 @@ fn is_named_deed(name: &str, start: usize) -> bool {
     let verb = |spot: &Spot| !spot.meaning.deeds.is_empty();
     before.ends_with(|c: char| c == '.' || c.is_ascii_digit() || is_han(c))
         || !lexicon::spots(own, &tokens(own), &|_| false).iter().any(verb)
-}
-
-/// Names that join small words are those of tools, mostly.
-fn is_tool_name(code: &str) -> bool {
-    code.contains('_') && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }
 
 /// Whether the words before say that it is not to be done.
@@ -596,18 +564,6 @@ fn is_denied(reading: &Reading<'_>, spot: &Spot) -> bool {
     ["without", "don't", "do not", "not", "never", "不要", "别", "不用", "不必", "无需", "先不", "不"]
         .iter()
         .any(|word| before.ends_with(word))
-}
-
-/// A word that is written large inside a sentence is somebody's name.
-fn is_own_name(reading: &Reading<'_>, token: &Token<'_>) -> bool {
-    if !token.is_capital() || token.is("Excel") {
-        return false;
-    }
-    let before = reading.text[..token.start].trim_end();
-    !(before.is_empty()
-        || before.ends_with(['.', '?', '!', ':', ',', ';', '"', '，', '。', '：', '！', '？', '-', '\n'])
-        || before.ends_with(is_han))
-        && token.text.chars().skip(1).any(char::is_lowercase)
 }
 
 /// Whether a word that may be a verb is one there: some are nouns unless they stand where a verb stands.

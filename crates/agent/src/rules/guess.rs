@@ -52,6 +52,34 @@ const GOES_ON: [&str; 20] = [
     "and also",
 ];
 
+/// Words that stand for members that are not named.
+const NO_MEMBERS: [&str; 24] = [
+    "other",
+    "others",
+    "rest",
+    "all",
+    "everything",
+    "every",
+    "each",
+    "these",
+    "those",
+    "them",
+    "more",
+    "ones",
+    "remaining",
+    "both",
+    "其他",
+    "其它",
+    "其余",
+    "别的",
+    "剩下",
+    "所有",
+    "全部",
+    "这些",
+    "那些",
+    "每个",
+];
+
 impl Claim<'_> {
     /// The first argument that was not found by its role, or that might as well be another.
     pub(super) fn guessed(&self, choice: &Choice) -> Option<String> {
@@ -160,6 +188,15 @@ impl Claim<'_> {
             let Some(at) = text.get(from..).and_then(|rest| rest.find(member)).map(|at| from + at) else {
                 return true;
             };
+            let quoted = text[..at].ends_with(|c: char| QUOTES.contains(c));
+            let lower = member.to_lowercase();
+            let vague = |word: &&str| match word.is_ascii() {
+                true => lower.split(|c: char| !c.is_alphanumeric()).any(|part| part == *word),
+                false => lower.contains(*word),
+            };
+            if !quoted && NO_MEMBERS.iter().any(vague) {
+                return true;
+            }
             if end.is_some_and(|end| !joint(text.get(end..at).unwrap_or_default())) {
                 return true;
             }

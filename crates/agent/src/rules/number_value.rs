@@ -161,9 +161,8 @@ fn bonus(parameter: &Parameter, number: &Number) -> f32 {
     // A time in another unit is counted in the one that the parameter has.
     let timed = parameter.words.last().and_then(|word| super::units::of(word)).is_some();
     if let Some(unit) = number.unit {
-        if timed && time_factor(parameter, number) != 1.0 {
-            bonus += UNIT;
-        } else if counts && !number.ordinal && COUNTED.contains(&unit.name()) {
+        let converted = timed && time_factor(parameter, number) != 1.0;
+        if converted || counts && !number.ordinal && COUNTED.contains(&unit.name()) {
             bonus += UNIT;
         } else if places && !counts && COUNTED.contains(&unit.name()) {
             // `5 rows` says how many, `row 5` and 第 5 行 say which.

@@ -457,10 +457,7 @@ pub(super) fn searched<'a>(rest: &Phrase<'a>, tool_words: &[String]) -> Option<(
                 .iter()
                 .any(|spot| !spot.meaning.things.is_empty())
     };
-    let known_thing = |word: &str| {
-        tool_words.contains(&super::labels::stem(word))
-            || ["mails", "mail", "emails"].contains(&word.to_lowercase().as_str())
-    };
+    let known_thing = |word: &str| tool_words.contains(&super::labels::stem(word)) || word.ends_with("mails");
     let english = [" for ", " about ", " mentioning ", " containing ", " regarding ", " with "];
     let joints =
         english.iter().flat_map(|joint| rest.text.match_indices(joint).map(|(at, _)| (at, at + joint.len())));

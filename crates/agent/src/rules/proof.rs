@@ -88,9 +88,9 @@ impl Claim<'_> {
     /// The kinds of things that files, cells and formulas of the request are.
     fn implied(&self) -> Vec<usize> {
         let kinds = self.reading.mentions.iter().filter_map(|mention| match &mention.value {
-            Value::Literal(Literal::Path(path)) => Some(super::deed::of_file(path)),
+            Value::Literal(Literal::Path(path)) => Some(super::implied::of_file(path)),
             Value::Literal(Literal::Quoted(text)) if text.contains(['/', '\\']) => {
-                Some(super::deed::of_file(text))
+                Some(super::implied::of_file(text))
             }
             Value::Literal(Literal::Cells(_)) => Some("cell"),
             Value::Literal(Literal::Formula(_)) => Some("formula"),
@@ -98,7 +98,7 @@ impl Claim<'_> {
         });
         let mut kinds: Vec<usize> = kinds.filter_map(lexicon::thing_named).collect();
         let codes = self.reading.mentions.iter().filter_map(|mention| match &mention.value {
-            Value::Literal(Literal::Code(code)) => Some(super::deed::of_code(code)),
+            Value::Literal(Literal::Code(code)) => Some(super::implied::of_code(code)),
             _ => None,
         });
         kinds.extend(codes.flatten());

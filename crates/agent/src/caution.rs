@@ -125,9 +125,18 @@ pub(crate) fn forbids(request: &str) -> bool {
     })
 }
 
+/// Where a Chinese request asks how something is done.
+pub(crate) fn how_at(request: &str) -> Option<usize> {
+    let found = ["怎么", "如何", "怎样"].iter().filter_map(|word| request.find(word)).min()?;
+    let state = ["怎么样", "怎样了", "怎么用", "怎么回事", "怎么说"]
+        .iter()
+        .any(|word| request[found..].starts_with(word));
+    (!state).then_some(found)
+}
+
 /// A text without the words in which 别 negates nothing.
 fn plain_han(text: &str) -> String {
-    let words = ["区别", "分别", "类别", "级别", "特别", "别名", "识别", "性别"];
+    let words = ["区别", "分别", "类别", "级别", "特别", "别名", "识别", "性别", "怎么样", "怎样了"];
     words.iter().fold(text.to_owned(), |text, word| text.replace(word, ""))
 }
 
@@ -191,6 +200,35 @@ pub(crate) fn against(request: &str) -> Option<Text> {
             "nothing was run: this asks how something is done, and what would be run changes something; say it as an order to have it done",
             "没有执行：这是在问怎么做，而要执行的操作会改变数据；若要执行，请直接说要做的事",
         )
+    })
+}
+
+/// Words that make everything after them depend on something.
+const CONDITIONS: [&str; 16] = [
+    "if",
+    "unless",
+    "only when",
+    "as soon as",
+    "once",
+    "in case",
+    "provided that",
+    "如果",
+    "假如",
+    "要是",
+    "除非",
+    "万一",
+    "一旦",
+    "假设",
+    "倘若",
+    "的话",
+];
+
+/// Whether a request is to be carried out under a condition.
+pub(crate) fn is_conditional(request: &str) -> bool {
+    let own = own_words(&request.to_lowercase());
+    CONDITIONS.iter().any(|word| match word.is_ascii() {
+        true => has_word(&own, word),
+        false => own.contains(word),
     })
 }
 

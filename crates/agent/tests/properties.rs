@@ -180,6 +180,38 @@ proptest! {
     }
 
     #[test]
+    fn a_change_with_a_list_that_was_partly_understood_is_not_proven(
+        names in proptest::collection::vec(prop_oneof![
+            Just("Alpha"), Just("Beta7"), Just("Tom Reyes"), Just("旧仓库"), Just("'Salt and Pepper'"), Just("“和平公司”"),
+        ], 1..4),
+        joint in prop_oneof![Just(", "), Just(" and "), Just("、"), Just(" 和 "), Just(", and ")],
+        more in prop_oneof![
+            Just(""), Just(" and so on"), Just(" etc."), Just(" and the other two"), Just(" 等"), Just(" 和其他的"),
+            Just(" except Beta7"), Just(" or Gamma"), Just(" and /tmp/a.txt"), Just(" and 3 more"),
+        ],
+    ) {
+        let tool = json!({
+            "name": "delete_entities",
+            "description": "Deletes entities from the knowledge graph",
+            "inputSchema": {
+                "type": "object",
+                "properties": {"entityNames": {"type": "array", "items": {"type": "string"}, "description": "Names of the entities to delete"}},
+                "required": ["entityNames"],
+            },
+            "annotations": {"readOnlyHint": false, "destructiveHint": true},
+        });
+        let planned = planned(&format!("delete the entities {}{more}", names.join(joint)), &[tool]);
+        let wanted: Vec<&str> = names.iter().map(|name| name.trim_matches(['\'', '“', '”'])).collect();
+        for step in planned.runnable() {
+            prop_assert!(more.is_empty(), "{planned:?}");
+            for (_, slot) in &step.arguments {
+                let Slot::Value(value) = slot else { continue };
+                prop_assert_eq!(value.value(), json!(wanted.clone()));
+            }
+        }
+    }
+
+    #[test]
     fn numbers_stand_in_the_request(number in 2_u32..1_000_000, words in "[a-z ]{0,20}") {
         let tool = json!({"name": "wait", "inputSchema": {"type": "object", "properties": {"seconds": {"type": "integer"}}, "required": ["seconds"]}});
         let planned = planned(&format!("{words} {number} seconds"), &[tool]);

@@ -122,7 +122,8 @@ fn nothing_is_changed_by_a_guess() {
         ("tools", "fresh", 0),
         ("tools", "held", 1),
         ("servers_tools", "servers_a", 0),
-        ("servers_tools", "servers_b", 1),
+        ("servers_tools", "servers_b", 0),
+        ("servers_tools", "servers_c", 1),
     ];
     for (tools, requests, allowed) in sets {
         let path = |name: &str| folder.join(name).with_extension("jsonl").display().to_string();

@@ -155,7 +155,11 @@ fn by_clause(
         let earlier: Vec<Choice> = drafts.iter().map(|draft| draft.choice.clone()).collect();
         let earlier: Vec<&Choice> = earlier.iter().collect();
         let bare = Reading::of(own, Date::ZERO);
-        let asks = choose::wish(&bare).asks() || !probe::needs(&bare).is_empty();
+        // `… and the last 3 commits`: what the clause before looks at in its verb, this one does in the same.
+        let goes_on = drafts.last().is_some_and(|last| {
+            verb_class::is_harmless(&last.choice) && own.trim_start().starts_with(|c: char| c.is_alphabetic())
+        }) && choose::wish(&bare).speaks_of_own();
+        let asks = choose::wish(&bare).asks() || !probe::needs(&bare).is_empty() || goes_on;
         // What an unfinished step lacks may be told now.
         if let Some(begun) = unfinished.last() {
             let mut again = chooser.again(&begun.choice, &reading);

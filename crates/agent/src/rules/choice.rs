@@ -131,7 +131,26 @@ pub(super) fn chosen(
         }
     }
     kept.sort_by_key(|chosen| chosen.place.start);
+    // `local and remote` of `local`, `remote` and `all`: who names every other value means all of them.
+    let is_all = |chosen: &Chosen| chosen.value.as_str() == Some("all");
+    let others = choices.iter().filter(|choice| choice.as_str() != Some("all")).count();
+    if others > 1 && others < choices.len() && kept.iter().filter(|chosen| !is_all(chosen)).count() == others
+    {
+        let (start, end) = (kept[0].place.start, kept[kept.len() - 1].place.end);
+        let place = Place { start, end, strength: 4.0 };
+        return vec![Chosen { value: Value::from("all"), place }];
+    }
     kept
+}
+
+/// How many of the listed values the words of a tool name, in any of the ways they are said.
+pub(super) fn named_by(choices: &[Value], tool_words: &[String]) -> usize {
+    let said = |choice: &&Value| {
+        let value = choice.as_str().unwrap_or_default().to_lowercase();
+        let spoken = SPOKEN.get(value.as_str()).into_iter().flatten().copied();
+        spoken.chain([value.as_str()]).any(|name| tool_words.contains(&labels::stem(name)))
+    };
+    choices.iter().filter(said).count()
 }
 
 /// Names of languages or currencies in a text, with the table's code.

@@ -20,7 +20,9 @@ use super::parameter::{Parameter, Shape, parameters};
 use super::phrase::is_stop;
 use super::probe;
 use super::skeleton;
+use super::spoken_of::{asks_for_all, opens_workbook, speaks_of_inside, speaks_of_tools};
 use super::token::{Kind, Token};
+use super::verb_class;
 
 /// Tools whose score is a smaller share of the best one's are not looked at.
 const NEAR: f64 = 0.35;
@@ -50,10 +52,14 @@ const BY_NAME: f32 = 0.55;
 const NEARLY: f32 = 0.5;
 /// How much less may speak for a tool that does in one call what another does in several.
 const IN_ONE_CALL: f32 = 0.6;
+/// How much less may speak for a tool that takes one thing than for one that takes a list of them.
+const ALONE: f32 = 0.5;
 /// How much less may speak for a tool that is compared with the chosen one.
 const RIVALRY: f32 = 1.0;
 /// What speaks for a tool whose own words know all content words of the request.
 const KNOWN_WORDS: f32 = 0.8;
+/// What speaks for a tool that looks at something, where its name has the verb of the request.
+const SAME_VERB: f32 = 0.3;
 /// What speaks against a tool that takes nothing, where something is named.
 const NAMELESS: f32 = 0.5;
 /// How much a word counts that only the description knows.
@@ -229,6 +235,17 @@ impl Chooser<'_> {
                 best = Some(choice.clone());
             }
         }
+        // Without any verb nothing is to be changed: what can be looked at is meant.
+        if let Some(change) = best.as_ref().filter(|best| !wish.asks() && !verb_class::is_harmless(best)) {
+            let look = choices.iter().filter(|choice| {
+                choice.is_whole()
+                    && !choice.is_empty()
+                    && verb_class::is_harmless(choice)
+                    && choice.score + NEARLY * 2.0 >= change.score
+            });
+            let look = look.max_by(|a, b| a.score.total_cmp(&b.score));
+            best = look.filter(|_| !change.is_whole()).or(Some(change)).cloned();
+        }
         // `Open the file` asks for one file, not for a list of all: what lacks is asked for.
         if let Some(empty) = best.as_ref().filter(|best| {
             best.is_empty()
@@ -258,6 +275,20 @@ impl Chooser<'_> {
             {
                 best = Some(list.clone());
             }
+        }
+        // `read a.md`: a list of one is not meant where another tool takes the one by itself.
+        if let Some(list) = best.clone().filter(is_list_of_one) {
+            let alone = |choice: &&Choice| {
+                choice.is_whole()
+                    && choice.does == list.does
+                    && !is_list_of_one(choice)
+                    && choice.score + ALONE >= list.score
+                    && choice.filling.slots.iter().flatten().any(|slot| {
+                        list.filling.uses(slot.start, slot.end) && matches!(slot.value, Given::Said(_))
+                    })
+            };
+            let one = choices.iter().filter(alone).max_by(|a, b| a.score.total_cmp(&b.score));
+            best = one.or(Some(&list)).cloned();
         }
         // A tool that takes nothing of what was said must be meant beyond doubt.
         let mut best = best.filter(|best| {
@@ -307,6 +338,13 @@ impl Chooser<'_> {
             Agreement::DoesNot => return None,
             Agreement::Unknown | Agreement::Doubtful if profile.changes => score -= UNASKED,
             Agreement::Does | Agreement::Unknown | Agreement::Doubtful => {}
+        }
+        if profile.harmless && verb_class::looks_alike(&choice, asked) {
+            score += SAME_VERB;
+        }
+        // `show /etc/hosts`: what is shown, and nothing in it, is a file.
+        if profile.reads_text && wish.has_bare_path && !speaks_of_inside(asked.text) {
+            score += SAME_VERB;
         }
         // A workbook that was named before is no text now, either.
         if self.schemas.profile(tool).reads_text && opens_workbook(&choice) {
@@ -387,7 +425,7 @@ fn speaks_for_itself(choice: &Choice, confidence: f64, reading: &Reading<'_>) ->
 fn agrees(choice: &Choice, confidence: f64, reading: &Reading<'_>) -> bool {
     let given = reading.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(_)));
     choice.does == Agreement::Does
-        && (choice.stands >= BY_NAME && confidence >= FOUND_ENOUGH
+        && (choice.stands >= BY_NAME && (confidence >= FOUND_ENOUGH || verb_class::is_harmless(choice))
             || choice.stands > 0.0 && given && used(&choice.filling, reading) > 0.7)
 }
 
@@ -401,15 +439,15 @@ fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice]) -> bool {
         && (choice.stands > 0.0 || confidence >= FOUND_ENOUGH / 2.0)
 }
 
-/// Whether a call would read a workbook.
-fn opens_workbook(choice: &Choice) -> bool {
-    choice.filling.slots.iter().flatten().any(|slot| {
-        let text = match &slot.value {
-            Given::Said(value) => value.as_str().unwrap_or_default().to_lowercase(),
-            Given::Result => return false,
-        };
-        [".xlsx", ".xls", ".xlsm"].iter().any(|ending| text.ends_with(ending))
-    })
+/// Whether all that a tool for looking needs is a list, and it got one member.
+fn is_list_of_one(choice: &Choice) -> bool {
+    let mut required =
+        choice.parameters.iter().zip(&choice.filling.slots).filter(|(parameter, _)| parameter.required);
+    let one = required.next().is_some_and(|(parameter, slot)| {
+        matches!(parameter.shape, Shape::List(_))
+            && matches!(slot.as_ref().map(|slot| &slot.value), Some(Given::Said(serde_json::Value::Array(all))) if all.len() == 1)
+    });
+    one && required.next().is_none() && verb_class::is_harmless(choice)
 }
 
 /// Whether a text points at cells that a call would leave alone.
@@ -443,24 +481,9 @@ fn points_elsewhere(choice: &Choice, asked: &Reading<'_>) -> bool {
         })
 }
 
-/// Whether a text asks for everything there is of a kind.
-fn asks_for_all(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    let words = [
-        "list", "files", "all", "every", "which", "what", "recent", "history", "哪些", "列", "所有", "全部",
-        "什么", "啥", "最近", "记录",
-    ];
-    words.iter().any(|word| lower.contains(word))
-}
-
 fn is_about_tools(tool: &Tool) -> bool {
     tool.tags.iter().any(|tag| tag == "tools")
         || super::parameter::words(tool.name().as_str()).iter().any(|word| word == "tool" || word == "tools")
-}
-
-fn speaks_of_tools(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    lower.contains("tool") || lower.contains("工具") || lower.contains("function")
 }
 
 /// What a text asks for; names of sheets say nothing of it.

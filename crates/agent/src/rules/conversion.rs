@@ -84,6 +84,14 @@ fn rate(tokens: &[Token<'_>], at: usize) -> Option<String> {
     (together && known).then(|| format!("{}/{}", first.text, second.text))
 }
 
+/// The name of a length as it is said of several: 英里 is `miles`.
+fn plural(name: &str) -> String {
+    match name {
+        "mile" | "kilometer" => format!("{name}s"),
+        _ => name.to_owned(),
+    }
+}
+
 /// A unit as a calculator writes it.
 fn scale(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
     let token = tokens.get(at)?;
@@ -101,7 +109,7 @@ fn scale(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
     let name = match unit.name() {
         "celsius" => "°C",
         "fahrenheit" => "°F",
-        _ if token.kind == Kind::Han => unit.name(),
+        _ if token.kind == Kind::Han => return Some((plural(unit.name()), length)),
         _ => token.text,
     };
     Some((name.to_owned(), length))

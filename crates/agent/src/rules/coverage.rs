@@ -1,5 +1,6 @@
 //! Whether the steps of a plan take up what a request says: what they leave unused is told, as it may be what was meant.
 
+use serde_json::Value as Json;
 use toolhub_core::lang::Text;
 
 use super::candidate::Given;
@@ -7,6 +8,7 @@ use super::choose::Choice;
 use super::labels;
 use super::lexicon;
 use super::mention::{Reading, Value};
+use super::parameter::Shape;
 use super::phrase::is_stop;
 use super::role::Role;
 use super::token::{Kind, Token};
@@ -115,6 +117,15 @@ pub(super) fn unused(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> U
         for (parameter, slot) in slots.filter_map(|(parameter, slot)| Some((parameter, slot.as_ref()?))) {
             if slot.end > slot.start {
                 used.push((part.start + slot.start, part.start + slot.end));
+            }
+            // What a list or an object holds may stand apart from where it begins.
+            if let Given::Said(value @ (Json::Array(_) | Json::Object(_))) = &slot.value {
+                let texts = super::proof::texts_in(value).into_iter().filter(|text| text.chars().count() > 1);
+                used.extend(texts.filter_map(|held| text.find(&held).map(|at| (at, at + held.len()))));
+            }
+            if parameter.shape == Shape::Boolean {
+                let said = super::flag::places(parameter, reading, &labels::stems(reading)).into_iter();
+                used.extend(said.map(|place| (place.start, place.end)));
             }
             // What is searched for is all that is left of a request.
             if let (Role::Query, Given::Said(value)) = (parameter.role, &slot.value)

@@ -2,6 +2,7 @@
 
 use toolhub_core::Tool;
 
+use super::implied::{is_bare, is_own_name, is_tool_name, of_code, of_file};
 use super::lexicon::{self, Spot};
 use super::literal::Literal;
 use super::mention::{Reading, Value};
@@ -67,10 +68,16 @@ pub(super) struct Wish {
     asks_which_tool: bool,
     /// What it speaks of in words.
     things: Vec<usize>,
+    /// Kinds of things that one of its words may stand for.
+    groups: Vec<Vec<usize>>,
     /// Whether it has a verb of reading that is not denied and does not merely ask.
     reads: bool,
+    /// Where the first such verb stands.
+    reads_at: Option<usize>,
     /// Whether it has a verb of changing.
     changes: bool,
+    /// Whether it names a path without an ending, which may lead to a file or to a folder.
+    pub(super) has_bare_path: bool,
     /// What its particulars are: a file that is a workbook, a cell.
     implied: Vec<usize>,
 }
@@ -220,8 +227,8 @@ impl Profile {
             None => !profile.changes && !profile.deeds.is_empty(),
         };
         profile.destroys = has(&["delete"]);
-        profile.reads_text =
-            has(&["read"]) && ["text file", "文本文件"].iter().any(|words| description.contains(words));
+        profile.reads_text = has(&["read"])
+            && ["text file", "as text", "文本文件"].iter().any(|words| description.contains(words));
         let of_tools = |row: &usize| lexicon::thing(*row).name == "tool";
         profile.finds_tools = has(&["search"]) && profile.things.iter().any(of_tools);
         profile.searches =
@@ -254,13 +261,19 @@ impl Wish {
         let mut wish = Self::default();
         for spot in &spots {
             add(&mut wish.things, &spot.meaning.things);
+            if spot.meaning.things.len() > 1 {
+                wish.groups.push(spot.meaning.things.clone());
+            }
             let deeds = &spot.meaning.deeds;
             let is = |names: &[&str]| deeds.iter().any(|deed| names.contains(&lexicon::deed(*deed).name));
             let asking = ASKING.contains(
                 &reading.text.get(spot.start..spot.end).unwrap_or_default().to_lowercase().as_str(),
             );
             wish.changes = wish.changes || is(&CHANGING) && !is(&HARMLESS);
-            wish.reads = wish.reads || is(&HARMLESS) && !asking && !is_denied(reading, spot);
+            if !wish.reads && is(&HARMLESS) && !asking && !is_denied(reading, spot) {
+                wish.reads = true;
+                wish.reads_at = Some(spot.start);
+            }
             if deeds.is_empty() || is_denied(reading, spot) || !is_verb(reading, spot, wish.deeds.is_empty())
             {
                 continue;
@@ -300,13 +313,20 @@ impl Wish {
             let Value::Literal(literal) = &mention.value else { continue };
             let implied = match literal {
                 // What a path without an ending leads to is not told.
-                Literal::Path(path) if is_bare(path) => continue,
+                Literal::Path(path) if is_bare(path) => {
+                    wish.has_bare_path = true;
+                    continue;
+                }
                 Literal::Path(path) if path.contains('*') => "file",
                 Literal::Path(path) => of_file(path),
                 Literal::Cells(_) => "cell",
                 Literal::Formula(_) => "formula",
                 Literal::Code(code) if code.to_lowercase().starts_with("sheet") => "sheet",
                 Literal::Code(code) if is_tool_name(code) => "tool",
+                Literal::Code(code) => {
+                    add(&mut wish.implied, &of_code(code));
+                    continue;
+                }
                 _ => continue,
             };
             wish.implied.extend(lexicon::thing_named(implied));
@@ -332,9 +352,19 @@ impl Wish {
         self.reads
     }
 
+    /// Whether it asks to look at something before a byte of the request.
+    pub(super) fn reads_before(&self, at: usize) -> bool {
+        self.reads_at.is_some_and(|place| place <= at)
+    }
+
     /// Whether one of its verbs changes something.
     pub(super) fn changes(&self) -> bool {
         self.changes
+    }
+
+    /// Whether it speaks of a kind of thing that only tools for it know.
+    pub(super) fn speaks_of_own(&self) -> bool {
+        self.things.iter().any(|row| lexicon::thing(*row).mark.is_none())
     }
 
     /// Whether it has a verb.
@@ -347,12 +377,20 @@ impl Wish {
         // A verb alone finds every tool that does such a thing to anything.
         let special = |deeds: &Vec<usize>| deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
         let certain = self.deeds.first().is_some_and(special);
-        if self.things.is_empty() && self.implied.is_empty() && !self.searches() && !certain {
+        if self.things.is_empty()
+            && self.implied.is_empty()
+            && !self.searches()
+            && !certain
+            && !self.has_bare_path
+        {
             return None;
         }
         let mut rows: Vec<&str> = Vec::new();
         rows.extend(self.deeds.iter().take(2).flatten().map(|deed| lexicon::deed(*deed).name));
         rows.extend(self.things.iter().chain(&self.implied).map(|thing| lexicon::thing(*thing).name));
+        if self.has_bare_path && self.things.is_empty() && self.implied.is_empty() {
+            rows.push("file");
+        }
         let mut seen: Vec<&str> = Vec::new();
         for row in rows {
             if !seen.contains(&row) {
@@ -423,14 +461,25 @@ impl Wish {
         // Whether something was spoken of that the tool knows nothing of.
         let mut strange = false;
         let searched = profile.searches && agreement == Agreement::Does;
-        for thing in &self.things {
+        // `graph` is a chart, too: a word is known where one of its meanings is.
+        let known = |thing: &usize| profile.all_things.contains(thing);
+        let meant_otherwise = |thing: &usize| {
+            !known(thing) && self.groups.iter().any(|group| group.contains(thing) && group.iter().any(known))
+        };
+        for thing in self.things.iter().filter(|thing| !meant_otherwise(thing)) {
             if profile.things.contains(thing) {
                 score += SAME_THING;
             } else if profile.all_things.contains(thing) {
                 score -= BY_THE_WAY;
             } else if !searched && lexicon::thing(*thing).mark != Some('?') {
                 let slight = lexicon::thing(*thing).mark == Some('~') && !profile.changes;
-                score -= if slight { BY_THE_WAY } else { UNKNOWN_THING };
+                // What only some tools know is not looked up with others.
+                let foreign = lexicon::thing(*thing).mark.is_none() && harmless;
+                score -= match (slight, foreign) {
+                    (true, _) => BY_THE_WAY,
+                    (false, true) => UNKNOWN_THING * 1.7,
+                    (false, false) => UNKNOWN_THING,
+                };
                 strange = true;
                 // What a tool never speaks of it does not change.
                 let mark = lexicon::thing(*thing).mark;
@@ -445,6 +494,7 @@ impl Wish {
             && lexicon::thing(*object).mark == Some('~')
             && !profile.things.is_empty()
             && !profile.all_things.contains(object)
+            && !(alone(first) && does(first, &profile.deeds))
         {
             agreement = Agreement::DoesNot;
         }
@@ -472,6 +522,10 @@ impl Wish {
             let means = |thing: &usize| self.things.contains(thing) || self.implied.contains(thing);
             let said = means(thing)
                 || profile.siblings.iter().any(|kinds| kinds.contains(thing) && kinds.iter().any(means));
+            // What a tool is only good for must be spoken of: a text is not read as a picture.
+            if !said && profile.harmless && lexicon::thing(*thing).mark == Some('!') {
+                score -= UNSAID;
+            }
             if !said && !self.questions && lexicon::thing(*thing).mark == Some('?') {
                 score -= UNSAID * 0.5;
             }
@@ -486,23 +540,6 @@ impl Wish {
     }
 }
 
-/// Whether a path has neither an ending nor the mark of a folder.
-fn is_bare(path: &str) -> bool {
-    let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
-    !name.is_empty() && !name.contains('.')
-}
-
-pub(super) fn of_file(path: &str) -> &'static str {
-    let ending = path.rsplit('.').next().unwrap_or_default().to_lowercase();
-    match ending.as_str() {
-        "xlsx" | "xls" | "xlsm" => "workbook",
-        "jpg" | "jpeg" | "png" | "gif" | "webp" | "bmp" => "picture",
-        "mp4" | "mov" | "avi" => "video",
-        _ if path.ends_with('/') => "folder",
-        _ => "file",
-    }
-}
-
 /// Whether a word of a tool's name says what it does: the first verb of a name, or of its last part; others are nouns. What
 /// stands before the first verb is whose tool it is, as in `git_commit`.
 fn is_named_deed(name: &str, start: usize) -> bool {
@@ -513,29 +550,20 @@ fn is_named_deed(name: &str, start: usize) -> bool {
         || !lexicon::spots(own, &tokens(own), &|_| false).iter().any(verb)
 }
 
-/// Names that join small words are those of tools, mostly.
-fn is_tool_name(code: &str) -> bool {
-    code.contains('_') && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
-}
-
 /// Whether the words before say that it is not to be done.
 fn is_denied(reading: &Reading<'_>, spot: &Spot) -> bool {
     let before = reading.text[..spot.start].trim_end().to_lowercase();
+    // 不用上网搜: what denies a Chinese verb stands anywhere before it in its clause.
+    if has_han(reading.text.get(spot.start..spot.end).unwrap_or_default()) {
+        let clause = before.rsplit(['，', '。', '；', ',', '？', '！']).next().unwrap_or_default();
+        if ["不用", "不要", "不必", "无需", "没必要", "不需要"].iter().any(|word| clause.contains(word))
+        {
+            return true;
+        }
+    }
     ["without", "don't", "do not", "not", "never", "不要", "别", "不用", "不必", "无需", "先不", "不"]
         .iter()
         .any(|word| before.ends_with(word))
-}
-
-/// A word that is written large inside a sentence is somebody's name.
-fn is_own_name(reading: &Reading<'_>, token: &Token<'_>) -> bool {
-    if !token.is_capital() || token.is("Excel") {
-        return false;
-    }
-    let before = reading.text[..token.start].trim_end();
-    !(before.is_empty()
-        || before.ends_with(['.', '?', '!', ':', ',', ';', '"', '，', '。', '：', '！', '？', '-', '\n'])
-        || before.ends_with(is_han))
-        && token.text.chars().skip(1).any(char::is_lowercase)
 }
 
 /// Whether a word that may be a verb is one there: some are nouns unless they stand where a verb stands.
@@ -552,6 +580,12 @@ fn is_verb(reading: &Reading<'_>, spot: &Spot, is_first: bool) -> bool {
         let single = word.chars().nth(1).is_none();
         let alone = spot.meaning.deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
         return is_first || !(single && alone) || word == "删";
+    }
+    // `commits since Monday`: what has the ending of several is a noun where a table has it as one.
+    let lower = word.to_lowercase();
+    let plural = lower.ends_with('s') && !lower.ends_with("ss") && !spot.meaning.things.is_empty();
+    if plural && !lower.contains(' ') {
+        return false;
     }
     let before = reading.text[..spot.start].trim_end().to_lowercase();
     let last = before.rsplit(|c: char| !c.is_alphanumeric() && c != '\'').next().unwrap_or_default();

@@ -5,6 +5,7 @@ use super::conversion::{conversion, how_many};
 use super::shares::share;
 use super::spelled::{numeral, numerals, operand};
 use super::token::{Kind, Token};
+use super::units;
 use super::word_problem::word_problem;
 
 /// An expression and where it stands.
@@ -373,7 +374,13 @@ impl Run {
                 whole = Some((run.text(), next, run.operators));
             }
         }
-        let (text, after, operators) = whole?;
+        let (mut text, mut after, operators) = whole?;
+        // `15% of 80 plus 3 kg`: a measure belongs to the last number. It is handed on, so that whoever calculates can refuse it.
+        let (unit, length) = units::at(tokens, after);
+        if let Some(unit) = unit.filter(|unit| unit.is_measure() && (after..after + length).all(free)) {
+            text = format!("{text} {}", unit.name());
+            after += length;
+        }
         let expression = Expression { text, start: tokens[at].start, end: tokens[after - 1].end, operators };
         Some((expression, after))
     }
@@ -469,7 +476,7 @@ mod tests {
         check("三十二加五", &["32 + 5"]);
         check("5 的阶乘", &["factorial(5)"]);
         check("5 km to miles", &["5 km to miles"]);
-        check("5 公里是多少英里", &["5 kilometer to mile"]);
+        check("5 公里是多少英里", &["5 kilometers to miles"]);
         check("72 °F to °C", &["72 °F to °C"]);
         check("3x^2 + 2x - 1", &["3x^2 + 2x - 1"]);
         check("1,234 + 1", &["1234 + 1"]);

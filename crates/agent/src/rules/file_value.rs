@@ -4,7 +4,11 @@ use serde_json::Value as Json;
 
 use super::candidate::{Candidate, GOOD, Given, Scene};
 use super::labels::{self, Label};
+use super::literal::Literal;
+use super::mention::Value;
+use super::parameter::Parameter;
 use super::phrase;
+use super::role::Role;
 use super::token::{Kind, Token};
 
 /// `xlsx files`, `markdown 文件`: names by their ending.
@@ -31,6 +35,24 @@ pub(super) fn patterns(scene: &Scene<'_>) -> Vec<Candidate> {
         }
     }
     found
+}
+
+/// `files that end in .toml`, 以 .log 结尾的文件: names by an ending that is told with its point.
+pub(super) fn ending(scene: &Scene<'_>) -> Option<Candidate> {
+    let text = scene.reading.text;
+    text.match_indices('.').find_map(|(at, _)| {
+        let word = &text[at + 1..];
+        let length = word.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(word.len());
+        let before = text[..at].chars().next_back();
+        let alone = before.is_none_or(|c| c.is_whitespace() || super::token::is_han(c) || "“\"'".contains(c));
+        let known = super::literal::is_ending(&word[..length].to_ascii_lowercase());
+        (alone && known).then(|| Candidate {
+            value: Given::Said(Json::from(format!("*.{}", &word[..length]))),
+            start: at,
+            end: at + 1 + length,
+            score: GOOD + 0.2,
+        })
+    })
 }
 
 /// `files named X`, 叫 X 的文件: one name that is looked for.
@@ -74,8 +96,25 @@ pub(super) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
             .char_indices()
             .rev()
             .take_while(|(_, c)| c.is_alphanumeric() && !"到在进入至从把移去".contains(*c));
-        if let Some((start, _)) = start.last() {
+        let asks = |name: &str| {
+            ["哪", "什么", "我", "邮", "所有", "全部", "新", "一个", "几个", "列"]
+                .iter()
+                .any(|word| name.contains(word))
+        };
+        if let Some((start, _)) = start.last()
+            && !asks(&head[start..])
+        {
             add(start, head.len());
+        }
+        // 移到文件夹 归档: the name may stand behind.
+        let rest = &reading.text[at + "文件夹".len()..];
+        let lead =
+            rest.len() - rest.trim_start_matches(|c: char| c.is_whitespace() || "“\"「：:".contains(c)).len();
+        let name = &rest[lead..];
+        let end = name.find(|c: char| !c.is_alphanumeric()).unwrap_or(name.len());
+        let particle = |c: char| "里中下的吗呢吧了有".contains(c);
+        if lead > 0 && end > 0 && !name.starts_with(particle) && !asks(&name[..end]) {
+            add(at + "文件夹".len() + lead, at + "文件夹".len() + lead + end);
         }
     }
     for pair in reading.tokens.windows(2) {
@@ -94,6 +133,37 @@ pub(super) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
         }
     }
     found
+}
+
+/// `the current directory`, 当前目录: where one is, for a parameter that takes a folder or a repository.
+pub(super) fn here(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
+    const HERE: [&str; 14] = [
+        "the current directory",
+        "current directory",
+        "the current folder",
+        "this directory",
+        "this folder",
+        "this repo",
+        "this repository",
+        "the current repo",
+        "当前目录",
+        "当前文件夹",
+        "这个目录",
+        "当前仓库",
+        "本仓库",
+        "这个仓库",
+    ];
+    let takes = parameter.role == Role::Folder
+        || parameter.role == Role::Path && parameter.has_word(&["repo", "repository", "directory", "folder"]);
+    let reading = scene.reading;
+    let path = |literal: &Value| matches!(literal, Value::Literal(Literal::Path(_)));
+    if !takes || reading.mentions.iter().any(|mention| path(&mention.value)) {
+        return None;
+    }
+    let lower = reading.text.to_ascii_lowercase();
+    let (start, word) = HERE.iter().filter_map(|word| lower.find(word).map(|at| (at, *word))).next()?;
+    let value = Given::Said(Json::from("."));
+    Some(Candidate { value, start, end: start + word.len(), score: GOOD })
 }
 
 /// A word beside `folder` or 目录.

@@ -1,40 +1,36 @@
 //! Words of a request that say nothing of what is to be done, each kind in both languages.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 const FILLERS: &str = include_str!("../../data/fillers.tsv");
 
-/// Words that say nothing of what is to be done, each kind in both languages.
-pub(super) struct Small {
-    pub(super) always: BTreeSet<String>,
-    /// Where something is inserted or created.
-    pub(super) insert: BTreeSet<String>,
-    /// Where cells are named.
-    pub(super) cells: BTreeSet<String>,
-    /// Where cells are merged.
-    pub(super) merge: BTreeSet<String>,
-    /// Where it is said which way cells move.
-    pub(super) shift: BTreeSet<String>,
-    /// Where something is grouped and summed up.
-    pub(super) group: BTreeSet<String>,
-    /// Where the result of an earlier step is an argument.
-    pub(super) result: BTreeSet<String>,
+/// Sets of words by the head of their rows; heads that are joined by commas share a row.
+static SETS: LazyLock<HashMap<&'static str, BTreeSet<String>>> = LazyLock::new(|| {
+    let mut sets: HashMap<&'static str, BTreeSet<String>> = HashMap::new();
+    let rows = FILLERS.lines().filter(|line| !line.starts_with('#'));
+    for (heads, words) in rows.filter_map(|line| line.split_once('\t')) {
+        for head in heads.split(',') {
+            let set = sets.entry(head).or_default();
+            set.extend(words.split_whitespace().map(|word| word.replace('_', " ")));
+        }
+    }
+    sets
+});
+
+static NONE: BTreeSet<String> = BTreeSet::new();
+
+/// The words of one kind.
+pub(super) fn of(kind: &str) -> &'static BTreeSet<String> {
+    SETS.get(kind).unwrap_or(&NONE)
 }
 
-pub(super) static SMALL: LazyLock<Small> = LazyLock::new(|| {
-    let rows = |heads: &[&str]| {
-        let rows = FILLERS.lines().filter_map(|line| line.split_once('\t'));
-        let rows = rows.filter(|(head, _)| heads.contains(head));
-        rows.flat_map(|(_, words)| words.split_whitespace()).map(|word| word.replace('_', " ")).collect()
-    };
-    Small {
-        always: rows(&["en", "zh"]),
-        insert: rows(&["insert"]),
-        cells: rows(&["cells"]),
-        merge: rows(&["merge"]),
-        shift: rows(&["shift"]),
-        group: rows(&["group"]),
-        result: rows(&["result"]),
-    }
-});
+/// Words that say nothing anywhere.
+pub(super) fn always() -> &'static BTreeSet<String> {
+    of("always")
+}
+
+/// Words that say nothing beside the verbs of a class.
+pub(super) fn of_class(class: &str) -> &'static BTreeSet<String> {
+    of(&format!("@{class}"))
+}

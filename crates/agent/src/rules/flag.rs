@@ -3,7 +3,8 @@
 use serde_json::Value as Json;
 
 use super::candidate::{Candidate, Given, Scene};
-use super::labels::{self, Label};
+use super::labels::{self, Label, Place};
+use super::mention::Reading;
 use super::parameter::Parameter;
 use super::phrase::is_stop;
 
@@ -55,27 +56,10 @@ const AGAINST: [&str; 20] = [
     "关闭",
 ];
 
-/// What people say for flags that schemas have often.
-const SAID: [(&str, &[&str]); 16] = [
-    ("unread", &["unread", "未读"]),
-    ("permanent", &["permanently", "for_good", "永久", "彻底"]),
-    ("recursive", &["subfolders", "subdirectories", "recursively", "子文件夹", "子目录", "递归", "所有层级"]),
-    ("bold", &["bold", "加粗", "粗体"]),
-    ("italic", &["italic", "italics", "斜体"]),
-    ("underline", &["underline", "underlined", "下划线"]),
-    ("wrap", &["wrap", "换行"]),
-    ("preview", &["preview", "预览"]),
-    ("ranges", &["ranges", "范围", "区域"]),
-    ("urgent", &["urgent", "紧急", "加急"]),
-    ("toll", &["toll", "tolls", "收费"]),
-    ("repeat", &["repeat", "重复"]),
-    ("all", &["all_day", "全天"]),
-    ("detailed", &["detailed", "in_detail", "详细"]),
-    ("weekend", &["weekend", "周末"]),
-    ("breakfast", &["breakfast", "早餐"]),
-];
+const TABLE: &str = include_str!("../../data/flags.tsv");
 
-pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+/// The labels of a flag: the words of its name, and what the table lists for it.
+fn labels_of(parameter: &Parameter) -> Vec<Label> {
     let telling: Vec<&String> =
         parameter.words.iter().filter(|word| !EMPTY.contains(&word.as_str())).collect();
     let mut labels = Vec::new();
@@ -86,9 +70,11 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
             labels.push(Label::new(word, if telling.len() == 1 { 2.6 } else { 1.4 }));
         }
     }
-    for (word, said) in SAID {
-        if parameter.has_word(&[word]) {
-            labels.extend(said.iter().map(|name| Label::new(name, 2.6)));
+    for row in TABLE.lines().filter(|line| !line.starts_with('#')) {
+        let mut columns = row.split('\t');
+        let mut names = columns.next().unwrap_or_default().split_whitespace();
+        if names.all(|name| parameter.has_word(&[name])) {
+            labels.extend(columns.flat_map(str::split_whitespace).map(|name| Label::new(name, 2.6)));
         }
     }
     labels.extend(
@@ -98,7 +84,20 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
             .filter(|label| label.words.first().is_some_and(|word| super::name::has_han(word)))
             .cloned(),
     );
-    let mut found: Vec<Candidate> = labels::places(&labels, scene.reading, &scene.stems)
+    labels
+}
+
+/// Where a request says a flag, the longest phrase first.
+pub(super) fn places(parameter: &Parameter, reading: &Reading<'_>, stems: &[String]) -> Vec<Place> {
+    let mut found = labels::places(&labels_of(parameter), reading, stems);
+    found.sort_by_key(|place| std::cmp::Reverse(place.end - place.start));
+    found
+}
+
+pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+    let telling: Vec<&String> =
+        parameter.words.iter().filter(|word| !EMPTY.contains(&word.as_str())).collect();
+    let mut found: Vec<Candidate> = places(parameter, scene.reading, &scene.stems)
         .into_iter()
         .map(|place| {
             let value = Json::from(!denied(scene, place.start));

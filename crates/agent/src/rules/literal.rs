@@ -55,6 +55,7 @@ pub(super) fn find(text: &str) -> Vec<Found> {
             .or_else(|| blank_path::read(text, at))
             .or_else(|| rooted(text, at))
             .or_else(|| han_path(text, at))
+            .or_else(|| han_slashed(text, at))
             .or_else(|| json(rest))
             .or_else(|| formula(text, at))
             .or_else(|| run(text, at));
@@ -258,11 +259,18 @@ fn rooted(text: &str, at: usize) -> Option<(Literal, usize)> {
         return None;
     }
     let rest = &text[at..];
-    if !["/", "~/", "./", "../"].iter().any(|root| rest.starts_with(root)) {
+    // `D:\报表`: the root of a drive.
+    let bytes = rest.as_bytes();
+    let drive = bytes.len() > 3
+        && bytes[0].is_ascii_alphabetic()
+        && bytes[1] == b':'
+        && matches!(bytes[2], b'\\' | b'/');
+    if !drive && !["/", "~/", "./", "../"].iter().any(|root| rest.starts_with(root)) {
         return None;
     }
-    let fits = |c: char| c.is_alphanumeric() || "._-/~+@·".contains(c);
-    let run = &rest[..rest.find(|c: char| !fits(c)).unwrap_or(rest.len())];
+    let root = if drive { 2 } else { 0 };
+    let fits = |c: char| c.is_alphanumeric() || "._-/~+@·\\".contains(c);
+    let run = &rest[..root + rest[root..].find(|c: char| !fits(c)).unwrap_or(rest.len() - root)];
     if !run.contains(is_han) {
         return None;
     }
@@ -272,7 +280,7 @@ fn rooted(text: &str, at: usize) -> Option<(Literal, usize)> {
         let length = ending.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(ending.len());
         is_ending(&ending[..length].to_ascii_lowercase()).then_some(dot + 1 + length)
     });
-    let last = run.rfind('/').map_or(0, |slash| slash + 1);
+    let last = run.rfind(['/', '\\']).map_or(0, |slash| slash + 1);
     let inside = ["里面", "里", "中的", "下面", "下的", "目录", "文件夹", "的", "仓库"];
     let cut = inside.iter().filter_map(|word| run[last..].find(word)).filter(|at| *at > 0).min();
     let end = ended.unwrap_or_else(|| cut.map_or(run.len(), |cut| last + cut));
@@ -340,6 +348,23 @@ fn han_path(text: &str, at: usize) -> Option<(Literal, usize)> {
         let end = dot + 1 + length;
         (known && run[..dot].contains(is_han)).then(|| (Literal::Path(run[..end].to_owned()), end))
     })
+}
+
+/// `feature/支付`, `fix/v2.0-重构`: a name in parts that has Chinese characters after a slash, and no ending of a file.
+fn han_slashed(text: &str, at: usize) -> Option<(Literal, usize)> {
+    if !begins_word(text, at) || text[..at].ends_with(['/', '\\', '_', '-', '@', '.', '~', ':']) {
+        return None;
+    }
+    let rest = &text[at..];
+    let fits = |c: char| c.is_alphanumeric() || "._-/".contains(c);
+    let run = &rest[..rest.find(|c: char| !fits(c)).unwrap_or(rest.len())];
+    let slash = run.find('/').filter(|slash| *slash > 1)?;
+    let head = run[..slash].bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    let particle =
+        run.char_indices().skip_while(|(at, _)| *at < slash).find(|(_, c)| "的里中这那分".contains(*c));
+    let name = run[..particle.map_or(run.len(), |(at, _)| at)].trim_end_matches(['.', '-', '/', '_']);
+    (head && name.len() > slash + 1 && name.contains(is_han))
+        .then(|| (Literal::Code(name.to_owned()), name.len()))
 }
 
 /// Endings that files have, where a name alone could be something else.

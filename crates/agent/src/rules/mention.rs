@@ -8,6 +8,7 @@ use super::holiday;
 use super::literal::{self, Literal};
 use super::name;
 use super::number::{self, Number};
+use super::same_day;
 use super::series;
 use super::token::{Token, tokens};
 
@@ -72,7 +73,7 @@ impl<'a> Reading<'a> {
                 None => at += 1,
             }
         }
-        same_day(text, &mut dates);
+        same_day::join(text, &mut dates);
         mentions.extend(dates);
         let is_taken = taken(&all, &mentions);
         let free = |at: usize| !is_taken.get(at).copied().unwrap_or(true);
@@ -155,38 +156,6 @@ impl<'a> Reading<'a> {
     /// The place of the first token that ends after a byte.
     pub(super) fn token_at(&self, byte: usize) -> usize {
         self.tokens.partition_point(|token| token.end <= byte)
-    }
-}
-
-/// `2026-06-03 08:30-09:15`, 下午2点到3点: a time after a moment is of the same day, and of the same half of it where it would
-/// come before otherwise.
-fn same_day(text: &str, moments: &mut [Mention]) {
-    for at in 1..moments.len() {
-        let (before, rest) = moments.split_at_mut(at);
-        let (Some(first), Some(second)) = (before.last(), rest.first_mut()) else { continue };
-        let (Value::When(begin), Value::When(Moment::Time(end))) = (&first.value, &second.value) else {
-            continue;
-        };
-        let between = text.get(first.end..second.start).unwrap_or_default().trim().to_lowercase();
-        if !["to", "-", "–", "—", "~", "until", "till", "到", "至", "and"].contains(&between.as_str()) {
-            continue;
-        }
-        let begins = match begin {
-            Moment::DateTime(moment) => moment.time(),
-            Moment::Time(time) => *time,
-            Moment::Date(_) => continue,
-        };
-        let later = jiff::Span::new().hours(12);
-        let end = match *end {
-            end if end <= begins && end.hour() < 12 => {
-                end.checked_add(later).ok().filter(|end| *end > begins).unwrap_or(end)
-            }
-            end => end,
-        };
-        second.value = Value::When(match begin {
-            Moment::DateTime(moment) if end > begins => Moment::DateTime(moment.date().to_datetime(end)),
-            _ => Moment::Time(end),
-        });
     }
 }
 

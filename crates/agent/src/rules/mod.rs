@@ -3,6 +3,7 @@
 //! What is read from a request stands in it, or follows from it by a table: nothing is invented. What a tool needs and
 //! nobody said is named as a problem.
 
+mod aside;
 mod assemble;
 mod blank_path;
 mod candidate;
@@ -26,12 +27,15 @@ mod filler;
 mod flag;
 mod follow_up;
 mod group;
+mod guess;
 mod holiday;
+mod implied;
 mod inherit;
 mod labels;
 mod lexicon;
 mod literal;
 mod mention;
+mod message_value;
 mod moment_value;
 mod name;
 mod number;
@@ -46,6 +50,7 @@ mod proof;
 mod record_value;
 mod revision_value;
 mod role;
+mod same_day;
 mod series;
 mod shares;
 mod sheet;
@@ -54,10 +59,12 @@ mod shift_value;
 mod skeleton;
 mod spelled;
 mod split;
+mod spoken_of;
 mod text_value;
 mod token;
 mod transfer_value;
 mod units;
+mod unknown_verb;
 mod unserved;
 mod verb_class;
 mod word_problem;
@@ -68,7 +75,7 @@ pub use follow_up::{Exchange, in_context, placed};
 use jiff::civil::Date;
 use toolhub_core::finder::ToolFinder;
 
-use crate::caution::{against, asks_of_the_past, forbids};
+use crate::caution::{against, asks_of_the_past, forbids, how_at, is_conditional};
 use crate::plan::{Plan, Unproven};
 
 /// Requests past this size are cut: what is longer is a document, not a request.
@@ -80,16 +87,33 @@ const LONG_QUOTE: usize = 40;
 /// Plans a request with the tools that were found for its parts. The same input gives the same plan; `today` is the day
 /// that `tomorrow` and 下周一 are counted from.
 pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
+    let denied = aside::find(&narrowed(request));
     let request = plain(request);
     let mut plan = assemble::assemble(&request, candidates, today);
+    let refused = || Plan { problems: vec![problem::no_order(request.trim())], ..Plan::default() };
+    let mut tools = plan.steps.iter().filter_map(|step| step.tool.as_ref());
+    if let Some(denied) = &denied
+        && tools.any(|tool| aside::is_denied(denied, tool.as_str()))
+    {
+        return refused();
+    }
     // A negation, a question or a condition is no order, whatever else is said.
     let reading = mention::Reading::of(&request, today);
     let wish = choose::wish(&reading);
     let past = asks_of_the_past(&request) && wish.changes();
-    if (past || forbids(&request)) && !wish.reads() && !plan.steps.is_empty() {
-        return Plan { problems: vec![problem::no_order(request.trim())], ..Plan::default() };
+    let asks_how = how_at(&request).is_some_and(|at| !wish.reads_before(at));
+    if (past || forbids(&request)) && (!wish.reads() || asks_how) && !plan.steps.is_empty() {
+        return refused();
+    }
+    if plan.changing.is_empty() && !plan.steps.is_empty() && unknown_verb::is_order(&reading) {
+        return Plan { problems: vec![problem::no_tool(request.trim())], ..Plan::default() };
     }
     if let Some(reason) = against(&request) {
+        // What depends on something is not begun: what is looked at first is not what was asked for.
+        let looks = plan.steps.iter().any(|step| !plan.changing.contains(&step.id));
+        if is_conditional(&request) && !plan.changing.is_empty() && looks {
+            return Plan { problems: vec![reason], ..Plan::default() };
+        }
         for step in &plan.changing {
             match plan.unproven.iter_mut().find(|unproven| unproven.step == *step) {
                 Some(unproven) => unproven.reasons.insert(0, reason.clone()),
@@ -100,10 +124,11 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     plan
 }
 
-/// A request without what changes nothing: full-width letters, blanks around it, quotes around the whole.
+/// A request without what changes nothing: full-width letters, blanks around it, quotes around the whole, and what is denied
+/// beside it.
 fn plain(request: &str) -> String {
-    let request = request.get(..request.floor_char_boundary(LONGEST)).unwrap_or(request);
-    let narrow = token::narrow(request);
+    let narrow = narrowed(request);
+    let narrow = aside::find(&narrow).map_or(narrow.clone(), |denied| denied.without(&narrow));
     let text = narrow.trim();
     for (open, close) in [('"', '"'), ('“', '”')] {
         let inner = text.strip_prefix(open).and_then(|text| text.strip_suffix(close));
@@ -113,6 +138,11 @@ fn plain(request: &str) -> String {
         }
     }
     context::first(text).unwrap_or_else(|| text.to_owned())
+}
+
+fn narrowed(request: &str) -> String {
+    let request = request.get(..request.floor_char_boundary(LONGEST)).unwrap_or(request);
+    token::narrow(request)
 }
 
 /// Plans a request with the tools that a finder finds.

@@ -119,6 +119,15 @@ fn chinese(tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> Opt
         .map(|(_, token)| token.text)
         .collect();
     let length = (2..=run.len()).rev().find(|length| PLACES.contains(&run[..*length].concat()))?;
+    // 在日历里加一个: after a noun 里 says where, and is no part of a place.
+    let noun = at.checked_sub(1).and_then(|before| tokens.get(before)).is_some_and(|before| {
+        before.kind == Kind::Han
+            && before.end == tokens[at].start
+            && !"去到在飞离和与、".contains(before.text)
+    });
+    if run[0] == "里" && noun {
+        return None;
+    }
     let suffix = run.get(length).is_some_and(|next| matches!(*next, "市" | "省" | "县"));
     // 上海浦东, 美国纽约: places that stand together are one.
     let mut after = at + length + usize::from(suffix);
@@ -181,6 +190,13 @@ fn english(text: &str, tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> 
                 break;
             }
             after += 2 + article;
+        } else if tokens[after - 1].is_any(&ROOMS)
+            && close(after)
+            && free(after)
+            && tokens.get(after).is_some_and(|next| next.kind == Kind::Number)
+        {
+            after += 1;
+            break;
         } else {
             after += region(text, tokens, (at, after), free);
             break;
@@ -193,6 +209,12 @@ fn english(text: &str, tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> 
         is_place: is_place(whole) || is_place(first) || (whole.contains(", ") && place.is_some()),
     })
 }
+
+/// Places that are told apart by a number: `Room 12`.
+const ROOMS: [&str; 12] = [
+    "Room", "Hall", "Building", "Gate", "Floor", "Suite", "Platform", "Studio", "Lab", "Office", "Terminal",
+    "Zone",
+];
 
 /// Words that are also small places.
 fn is_common(name: &str) -> bool {

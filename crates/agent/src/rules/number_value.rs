@@ -50,7 +50,11 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
             None => leads,
         };
         let counted = number.unit.is_none_or(|unit| COUNTED.contains(&unit.name()));
-        if leads.is_some_and(|token| token.is_any(&LEADS)) && counts(parameter) && counted {
+        // `15 most recent`, `10 latest`: the order may be said after the number.
+        let next = scene.reading.tokens.get(scene.reading.token_at(mention.end));
+        let follows =
+            next.is_some_and(|token| token.is_any(&["most", "latest", "newest", "recent", "last", "first"]));
+        if (follows || leads.is_some_and(|token| token.is_any(&LEADS))) && counts(parameter) && counted {
             score += UNIT;
         }
         // `the first 5 lines`, 最后 20 行: which end of a text is read.
@@ -68,7 +72,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
 
 /// The number as the parameter wants it; none where it cannot be.
 pub(super) fn fitted(parameter: &Parameter, number: &Number) -> Option<Json> {
-    let mut value = number.value;
+    let mut value = number.value * time_factor(parameter, number);
     if number.percent && matches!(parameter.shape, Shape::Number | Shape::Any) && wants_share(parameter) {
         // 5 % as 0.05, without the noise of a division.
         value = (value * 1e10 / 100.0).round() / 1e10;
@@ -78,6 +82,21 @@ pub(super) fn fitted(parameter: &Parameter, number: &Number) -> Option<Json> {
         && parameter.maximum.is_none_or(|most| value <= most)
         && (is_whole || parameter.shape != Shape::Integer);
     fits.then(|| json(value)).flatten()
+}
+
+/// `an hour` for a parameter that counts minutes: by what a time is multiplied.
+fn time_factor(parameter: &Parameter, number: &Number) -> f64 {
+    let seconds = |name: &str| match name {
+        "second" => Some(1.0),
+        "minute" => Some(60.0),
+        "hour" => Some(3600.0),
+        "day" => Some(86400.0),
+        _ => None,
+    };
+    let said = number.unit.and_then(|unit| seconds(unit.name()));
+    let wanted =
+        parameter.words.last().and_then(|word| super::units::of(word)).and_then(|unit| seconds(unit.name()));
+    said.zip(wanted).map_or(1.0, |(said, wanted)| said / wanted)
 }
 
 /// A number as JSON, whole where it is.
@@ -139,8 +158,11 @@ fn bonus(parameter: &Parameter, number: &Number) -> f32 {
     let counts = counts(parameter);
     let places = parameter
         .has_word(&["row", "rows", "column", "col", "page", "index", "line", "position", "offset", "start"]);
+    // A time in another unit is counted in the one that the parameter has.
+    let timed = parameter.words.last().and_then(|word| super::units::of(word)).is_some();
     if let Some(unit) = number.unit {
-        if counts && !number.ordinal && COUNTED.contains(&unit.name()) {
+        let converted = timed && time_factor(parameter, number) != 1.0;
+        if converted || counts && !number.ordinal && COUNTED.contains(&unit.name()) {
             bonus += UNIT;
         } else if places && !counts && COUNTED.contains(&unit.name()) {
             // `5 rows` says how many, `row 5` and 第 5 行 say which.

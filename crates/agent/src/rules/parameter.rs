@@ -125,6 +125,9 @@ impl Parameter {
         let role = Role::of(&words, &Told { description: &description, format, about, examples: &examples });
         let bound = |key: &str| kind.get(key).and_then(Value::as_f64);
         let mut labels = labels_of(&words);
+        if role == Role::Id {
+            labels.extend(owner_labels(&description));
+        }
         if has_han(&description) {
             labels.extend(chinese_labels(&description));
         }
@@ -245,9 +248,15 @@ fn shape(name: &str, schema: &Map<String, Value>, about: &str, depth: usize) -> 
     }
 }
 
+/// Words before a name that is given.
+const NAMING: [&str; 8] = ["named", "called", "titled", "名为", "叫做", "命名为", "名字叫", "取名"];
+
 fn labels_of(words: &[String]) -> Vec<Label> {
     let whole = words.join("_");
     let mut found = vec![Label::new(&whole, 3.0)];
+    if words.len() > 1 && words.last().is_some_and(|word| word == "name" || word == "title") {
+        found.extend(NAMING.iter().map(|name| Label::new(name, 2.4)));
+    }
     found.extend(labels::family(&whole).iter().map(|name| Label::new(name, 2.2)));
     if words.len() > 1 {
         for (place, word) in words.iter().enumerate() {
@@ -261,6 +270,18 @@ fn labels_of(words: &[String]) -> Vec<Label> {
         }
     }
     found
+}
+
+/// `The message's ID`, `ID of the order`: what an identifier identifies is said beside it.
+fn owner_labels(description: &str) -> Vec<Label> {
+    let lower = description.to_lowercase();
+    let head = lower.split([',', '.', ';', '，', '。']).next().unwrap_or_default();
+    let owner = match head.split_once("'s id") {
+        Some((owner, _)) => owner.rsplit(' ').next(),
+        None => head.split_once("id of the ").and_then(|(_, owner)| owner.split(' ').next()),
+    };
+    let owner = owner.filter(|owner| owner.len() > 2 && owner.is_ascii()).map(str::to_owned);
+    owner.map(|owner| Label::new(&owner, 1.9)).into_iter().collect()
 }
 
 /// What a Chinese description begins with is what people call the parameter.

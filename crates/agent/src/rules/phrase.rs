@@ -114,7 +114,13 @@ pub(super) fn chunks<'a>(reading: &Reading<'a>) -> Vec<Phrase<'a>> {
 }
 
 /// What requests begin with before they say what they are about. Longer ones first where one begins another.
-const OPENINGS: [&str; 107] = [
+const OPENINGS: [&str; 113] = [
+    "what did i say about",
+    "what did you say about",
+    "what did we decide about",
+    "what did i tell you about",
+    "what do we know about",
+    "what do you know about",
     "have we ever talked about",
     "have we talked about",
     "have we ever discussed",
@@ -223,7 +229,17 @@ const OPENINGS: [&str; 107] = [
     "查查",
     "查",
 ];
-const CLOSINGS: [&str; 30] = [
+const CLOSINGS: [&str; 40] = [
+    "earlier in this chat",
+    "in this chat",
+    "in this conversation",
+    "earlier",
+    "in the knowledge graph",
+    "in my mailbox",
+    "in my inbox",
+    "都记了些什么",
+    "记了些什么",
+    "记了什么",
     "in our conversation",
     "in our chat",
     "before",
@@ -437,14 +453,16 @@ pub(super) fn searched<'a>(rest: &Phrase<'a>, tool_words: &[String]) -> Option<(
             || is_stop(word)
             || SEARCHING.contains(&format!(" {} ", word.to_lowercase()))
             || tool_words.contains(&super::labels::stem(word))
+            || super::lexicon::spots(word, &super::token::tokens(word), &|_| false)
+                .iter()
+                .any(|spot| !spot.meaning.things.is_empty())
     };
+    let known_thing = |word: &str| tool_words.contains(&super::labels::stem(word)) || word.ends_with("mails");
     let english = [" for ", " about ", " mentioning ", " containing ", " regarding ", " with "];
     let joints =
         english.iter().flat_map(|joint| rest.text.match_indices(joint).map(|(at, _)| (at, at + joint.len())));
     let told = |(at, _): &(usize, usize)| rest.text[..*at].split_whitespace().all(known);
-    let own = |(at, _): &(usize, usize)| {
-        rest.text[..*at].split_whitespace().any(|word| tool_words.contains(&super::labels::stem(word)))
-    };
+    let own = |(at, _): &(usize, usize)| rest.text[..*at].split_whitespace().any(known_thing);
     let after = joints.filter(told).filter(own).map(|(_, end)| end).max();
     let after = after.or_else(|| {
         let verbs = ["搜索", "搜一下", "搜", "查找", "查一下", "找一下", "检索", "关于"];
@@ -465,6 +483,18 @@ pub(super) fn searched<'a>(rest: &Phrase<'a>, tool_words: &[String]) -> Option<(
         .match_indices(" and ")
         .find(|(at, _)| text[at + 5..].split_whitespace().next().is_some_and(super::split::is_verb));
     let end = next.map_or(end, |(at, _)| end.min(at));
+    // `… received before March`: when it came is told elsewhere.
+    let filters = [
+        " received ",
+        " sent ",
+        " since ",
+        " before ",
+        " dated ",
+        " that came ",
+        " from ",
+        " in the folder ",
+    ];
+    let end = filters.iter().filter_map(|word| text[..end].find(word)).min().unwrap_or(end);
     let mut text = text[..end].trim_end();
     for ending in [
         "相关的邮件",

@@ -1,7 +1,7 @@
 //! Which place of a request is a parameter's: the part of it that is wanted, and places that no table knows.
 
 use super::candidate::Scene;
-use super::mention::Mention;
+use super::mention::{Mention, Value};
 use super::name::{is_country, zone_of};
 use super::parameter::Parameter;
 use super::phrase;
@@ -64,4 +64,41 @@ pub(super) fn unknown(scene: &Scene<'_>) -> Vec<(usize, usize)> {
         }
     }
     found
+}
+
+/// `…, in the gym`, `…, at the office`: where something is, told as a part of its own.
+pub(super) fn apposed(scene: &Scene<'_>) -> Option<(usize, usize)> {
+    let text = scene.reading.text;
+    let lower = text.to_ascii_lowercase();
+    let leads = [", in the ", ", at the ", ", in ", ", at "];
+    let (at, lead) = leads.iter().find_map(|lead| lower.find(lead).map(|at| (at, *lead)))?;
+    let start = at + lead.len();
+    let rest = text.get(start..)?;
+    let end = rest.find([',', '.', ';', '?']).unwrap_or(rest.len());
+    let words = rest[..end].split_whitespace().count();
+    let literal = scene.reading.mentions.iter().any(|mention| {
+        !matches!(mention.value, Value::Name | Value::Place)
+            && mention.start < start + end
+            && start < mention.end
+    });
+    let other =
+        rest[..end].split_whitespace().any(|word| ["with", "and", "for", "my", "calendar"].contains(&word));
+    ((1..=4).contains(&words) && !literal && !other).then(|| (start, start + rest[..end].trim_end().len()))
+}
+
+/// 李经理发来的邮件, 来自 王总 的邮件: who sent something.
+pub(super) fn sender(scene: &Scene<'_>) -> Option<(usize, usize)> {
+    let text = scene.reading.text;
+    let name = |c: char| is_han(c) && !"的一下找搜查看把给有我在从是要".contains(c);
+    if let Some(at) = text.find("来自").map(|at| at + "来自".len()) {
+        let rest = text[at..].trim_start();
+        let start = text.len() - rest.len();
+        let end = rest.find(|c: char| !name(c)).unwrap_or(rest.len());
+        return (end > 0).then_some((start, start + end));
+    }
+    let verbs = ["发给我的", "发过来的", "发来的", "寄来的", "写来的", "发的"];
+    let at = verbs.iter().find_map(|verb| text.find(verb))?;
+    let start = text[..at].char_indices().rev().take_while(|(_, c)| name(*c)).last()?.0;
+    let length = text[start..at].chars().count();
+    (2..=5).contains(&length).then_some((start, at))
 }

@@ -239,6 +239,10 @@ fn suits(role: Role, value: &Value) -> bool {
         (Role::Path | Role::Folder, Value::Literal(_)) => true,
         (Role::Path | Role::Folder, _) => false,
         (_, Value::Literal(Literal::Mail(_))) => false,
+        // A file or a cell is not what something else is called.
+        (_, Value::Literal(Literal::Path(_) | Literal::Cells(_) | Literal::Formula(_) | Literal::Url(_))) => {
+            role == Role::Url
+        }
         _ => true,
     }
 }
@@ -267,6 +271,21 @@ fn named(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     for marker in markers {
         let mut names = Vec::new();
         let Some(first) = record_value::thing_at(reading, marker.end) else { continue };
+        // 知识图谱中删除实体: what goes on with a verb is no name.
+        let said = reading.text.get(first.0..first.1).unwrap_or_default();
+        let begins = lexicon::spots(said, &super::token::tokens(said), &|_| false);
+        let quoted = reading.text[..first.0].ends_with(['“', '"', '「', '\'', '『']);
+        if !quoted
+            && (said.starts_with(['中', '里', '上', '内'])
+                || begins.first().is_some_and(|spot| {
+                    spot.start == 0
+                        && !spot.meaning.deeds.is_empty()
+                        && said.chars().all(|c| c.is_lowercase() || is_han(c))
+                        && spot.meaning.things.is_empty()
+                }))
+        {
+            continue;
+        }
         let mut last = first;
         names.push(first);
         loop {

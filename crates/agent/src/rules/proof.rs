@@ -4,31 +4,37 @@
 
 use std::collections::BTreeSet;
 
-use super::candidate::{Candidate, GOOD, Given, Scene};
+use super::candidate::{Given, Scene};
 use super::choose::Choice;
 use super::doubt::Doubt;
-use super::filler::SMALL;
+use super::filler;
+use super::flag;
 use super::labels;
 use super::lexicon;
 use super::literal::Literal;
 use super::mention::{Mention, Reading, Value};
-use super::parameter::{Parameter, Shape, words};
+use super::parameter::{Shape, words};
 use super::role::Role;
 use super::token::{Kind, Token};
 use super::verb_class::{VERBS, classes_of, verbs};
 
-/// An argument that fits less than this was taken because nothing else was left.
-const BY_ROLE: f32 = GOOD - 0.1;
-/// A word that says nothing elsewhere is a name where it is labelled so plainly.
-const PLAINLY: f32 = GOOD + 1.0;
-/// How much better an optional parameter may be fitted by what a required one has.
-const NEARLY: f32 = 0.2;
-/// How much worse another value of the same request must fit.
-const CLEARLY: f32 = 0.5;
+/// Phrases that say less turn no flag on.
+const FLAG: f32 = 2.0;
 
 /// Numbers in words, for calls that are made so often.
-const COUNTS: [(&str, usize); 8] =
-    [("two", 2), ("both", 2), ("three", 3), ("four", 4), ("两", 2), ("二", 2), ("三", 3), ("四", 4)];
+const COUNTS: [(&str, usize); 11] = [
+    ("one", 1),
+    ("a", 1),
+    ("一", 1),
+    ("two", 2),
+    ("both", 2),
+    ("three", 3),
+    ("four", 4),
+    ("两", 2),
+    ("二", 2),
+    ("三", 3),
+    ("四", 4),
+];
 /// The most tokens of a filler.
 const LONGEST_FILLER: usize = 4;
 
@@ -82,15 +88,21 @@ impl Claim<'_> {
     /// The kinds of things that files, cells and formulas of the request are.
     fn implied(&self) -> Vec<usize> {
         let kinds = self.reading.mentions.iter().filter_map(|mention| match &mention.value {
-            Value::Literal(Literal::Path(path)) => Some(super::deed::of_file(path)),
+            Value::Literal(Literal::Path(path)) => Some(super::implied::of_file(path)),
             Value::Literal(Literal::Quoted(text)) if text.contains(['/', '\\']) => {
-                Some(super::deed::of_file(text))
+                Some(super::implied::of_file(text))
             }
             Value::Literal(Literal::Cells(_)) => Some("cell"),
             Value::Literal(Literal::Formula(_)) => Some("formula"),
             _ => None,
         });
-        kinds.filter_map(lexicon::thing_named).collect()
+        let mut kinds: Vec<usize> = kinds.filter_map(lexicon::thing_named).collect();
+        let codes = self.reading.mentions.iter().filter_map(|mention| match &mention.value {
+            Value::Literal(Literal::Code(code)) => Some(super::implied::of_code(code)),
+            _ => None,
+        });
+        kinds.extend(codes.flatten());
+        kinds
     }
 
     /// Whether the same words prove another tool.
@@ -152,7 +164,7 @@ impl Claim<'_> {
     }
 
     /// Where arguments stand that are no verbs: what is a flag or a choice may be both, as `wrap` is.
-    fn said(&self) -> Vec<(usize, usize)> {
+    pub(super) fn said(&self) -> Vec<(usize, usize)> {
         let slots = self.calls.iter().flat_map(|call| call.parameters.iter().zip(&call.filling.slots));
         let plain = slots.filter(|(parameter, _)| {
             !matches!(parameter.shape, Shape::Boolean)
@@ -198,6 +210,7 @@ impl Claim<'_> {
         let fillers = self.fillers(choice);
         let tool_words: Vec<String> =
             words(choice.tool.name().as_str()).iter().map(|word| labels::stem(word)).collect();
+        let described = self.described_words(choice);
         // 表头 is one word, though 表 alone may be an argument's name.
         let words_of_two: Vec<(usize, usize)> = (0..reading.tokens.len().saturating_sub(1))
             .filter_map(|at| {
@@ -235,7 +248,9 @@ impl Claim<'_> {
             if takes_all(choice) && token.is_any(&["everything", "all"]) {
                 continue;
             }
-            if token.kind == Kind::Word && tool_words.contains(&labels::stem(token.text)) {
+            if token.kind == Kind::Word && tool_words.contains(&labels::stem(token.text))
+                || described.contains(&labels::stem(token.text))
+            {
                 continue;
             }
             let joined =
@@ -250,20 +265,13 @@ impl Claim<'_> {
 
     /// Where the words stand that turn flags on or off.
     fn flags(&self) -> Vec<(usize, usize)> {
+        let stems = labels::stems(self.reading);
         let slots = self.calls.iter().flat_map(|call| call.parameters.iter().zip(&call.filling.slots));
-        let flags = slots.filter(|(parameter, _)| parameter.shape == Shape::Boolean);
-        let starts = flags.filter_map(|(_, slot)| slot.as_ref().map(|slot| slot.start));
-        starts
-            .filter_map(|start| {
-                let at = self.reading.token_at(start);
-                let token = self.reading.tokens.get(at).filter(|token| token.start == start)?;
-                let end = match token.kind {
-                    // 斜体, 加粗: a word of two characters.
-                    Kind::Han => self.reading.tokens.get(at + 1).filter(|next| next.kind == Kind::Han)?.end,
-                    _ => token.end,
-                };
-                Some((token.start, end))
-            })
+        let flags = slots.filter(|(parameter, slot)| parameter.shape == Shape::Boolean && slot.is_some());
+        flags
+            .flat_map(|(parameter, _)| flag::places(parameter, self.reading, &stems))
+            .filter(|place| place.strength > FLAG)
+            .map(|place| (place.start, place.end))
             .collect()
     }
 
@@ -291,31 +299,26 @@ impl Claim<'_> {
     /// The fillers that count for a call.
     fn fillers(&self, choice: &Choice) -> Vec<&'static BTreeSet<String>> {
         let classes = classes_of(choice).classes;
-        let mut fillers = vec![&SMALL.always];
-        if classes.contains("insert") || classes.contains("create") {
-            fillers.push(&SMALL.insert);
-        }
-        if classes.contains("merge") || classes.contains("unmerge") {
-            fillers.push(&SMALL.merge);
-        }
+        let mut fillers = vec![filler::always()];
+        fillers.extend(classes.iter().map(|class| filler::of_class(class)));
         let filled = |words: &[&str]| {
             choice.parameters.iter().zip(&choice.filling.slots).any(|(parameter, slot)| {
                 parameter.has_word(words) && slot.as_ref().is_some_and(|slot| slot.end > slot.start)
             })
         };
         if filled(&["shift"]) {
-            fillers.push(&SMALL.shift);
+            fillers.push(filler::of("shift"));
         }
         if filled(&["agg", "aggregation", "rows"]) && filled(&["values"]) {
-            fillers.push(&SMALL.group);
+            fillers.push(filler::of("group"));
         }
         let cells = |mention: &Mention| matches!(mention.value, Value::Literal(Literal::Cells(_)));
         if self.reading.mentions.iter().any(cells) {
-            fillers.push(&SMALL.cells);
+            fillers.push(filler::of("cells"));
         }
         let mut slots = self.calls.iter().flat_map(|call| call.filling.slots.iter().flatten());
         if slots.any(|slot| slot.value == Given::Result) {
-            fillers.push(&SMALL.result);
+            fillers.push(filler::of("result"));
         }
         fillers
     }
@@ -339,107 +342,11 @@ impl Claim<'_> {
             None => (text, ""),
         });
         match unit {
-            "rows" | "lines" | "行" => number(head).is_some_and(|count| Some(count) == rows),
-            _ => number(text) == Some(self.calls.len()),
-        }
-    }
-
-    /// The first argument that was not found by its role, or that might as well be another.
-    fn guessed(&self, choice: &Choice) -> Option<String> {
-        let used = |other: &Candidate| {
-            self.calls.iter().any(|call| call.filling.uses(other.start, other.end))
-                || other.end <= other.start
-        };
-        let others = |place: usize| choice.filling.others.get(place).into_iter().flatten();
-        if self.leaves_sum(choice) {
-            let sum = choice
-                .parameters
-                .iter()
-                .find(|parameter| parameter.has_word(&["agg", "aggregation", "aggregate"]));
-            return sum.map(|parameter| parameter.name.clone());
-        }
-        for (place, parameter) in choice.parameters.iter().enumerate() {
-            let Some(slot) = &choice.filling.slots[place] else { continue };
-            if slot.end <= slot.start {
-                continue;
+            "rows" | "lines" | "row" | "line" | "行" => {
+                number(head).is_some_and(|count| Some(count) == rows)
             }
-            let said = self.reading.text.get(slot.start..slot.end).unwrap_or_default();
-            let short = said.chars().nth(1).is_none();
-            let small = SMALL.always.contains(said)
-                && (short || parameter.role != Role::Sheet || slot.score < PLAINLY);
-            if slot.score < least(parameter) || small || self.is_torn(parameter, slot) {
-                return Some(parameter.name.clone());
-            }
-            let near = |other: &Candidate| !used(other) && other.score + CLEARLY > slot.score;
-            if parameter.shape == Shape::Text && parameter.required && others(place).any(near) {
-                return Some(parameter.name.clone());
-            }
-            // The same words fit another parameter that has nothing: which of the two is meant was not said.
-            let fits = |other: &Candidate| {
-                other.start < slot.end && slot.start < other.end && other.score + CLEARLY > slot.score
-            };
-            // What is needed comes before what may be left out, unless that fits better.
-            let before = |other: usize| {
-                let other = &choice.parameters[other];
-                parameter.required && parameter.role != Role::Sheet && !other.required
-            };
-            // `called X` is a name, and not how something looks.
-            let titled = parameter.has_word(&["name", "title"]) && self.is_called(slot.start);
-            let better = |other: &Candidate| fits(other) && other.score > slot.score + NEARLY;
-            let empty = |other: usize| other != place && choice.filling.slots[other].is_none();
-            let rivals = |other: usize| match before(other) {
-                true => others(other).any(better),
-                false => others(other).any(fits),
-            };
-            let named = |other: usize| !titled || choice.parameters[other].has_word(&["name", "title"]);
-            if (0..choice.parameters.len()).any(|other| empty(other) && named(other) && rivals(other)) {
-                return Some(parameter.name.clone());
-            }
+            _ => number(text).is_some_and(|count| count > 1 && count == self.calls.len()),
         }
-        None
-    }
-
-    /// Whether a list was cut where its members may not end: at an `and` among commas, inside a number, or with the words of
-    /// another part of the request.
-    fn is_torn(&self, parameter: &Parameter, slot: &Candidate) -> bool {
-        let Given::Said(value @ serde_json::Value::Array(_)) = &slot.value else { return false };
-        let said = self.reading.text.get(slot.start..slot.end).unwrap_or_default();
-        if !matches!(parameter.shape, Shape::List(_)) || said.starts_with(['[', '{', '(']) {
-            return false;
-        }
-        let is_quoted = said.contains(['"', '“', '「', '\'', '‘', '『']);
-        let digits = said.as_bytes().windows(5).any(|part| {
-            part[0].is_ascii_digit() && part[1] == b',' && part[2..].iter().all(u8::is_ascii_digit)
-        });
-        let mixed = said.find(" and ").is_some_and(|at| said[at..].contains(',') && said[..at].contains(','))
-            || said.find('和').is_some_and(|at| said[at..].contains('、'));
-        let strange = ["in", "on", "to", "of", "with", "then", "into", "from", "at", "sheet", "cell"];
-        let foreign =
-            |text: &String| text.split(' ').any(|word| strange.contains(&word.to_lowercase().as_str()));
-        digits || mixed || !is_quoted && texts_in(value).iter().any(foreign)
-    }
-
-    /// Whether a request says how values are summed up, and the call does not.
-    fn leaves_sum(&self, choice: &Choice) -> bool {
-        let unsaid = choice.parameters.iter().zip(&choice.filling.slots).any(|(parameter, slot)| {
-            parameter.has_word(&["agg", "aggregation", "aggregate"]) && slot.is_none()
-        });
-        let lower = self.reading.text.to_lowercase();
-        let words = [
-            "sum", "total", "average", "mean", "count", "max", "min", "汇总", "求", "合计", "总", "平均",
-            "计数", "统计",
-        ];
-        unsaid && words.iter().any(|word| lower.contains(word))
-    }
-
-    /// Whether the word before a place says that a name follows.
-    fn is_called(&self, start: usize) -> bool {
-        let before = self.reading.text.get(..start).unwrap_or_default();
-        let before =
-            before.trim_end_matches(|c: char| c.is_whitespace() || "\"'“‘「".contains(c)).to_lowercase();
-        ["called", "named", "叫", "叫做", "名为", "命名为", "名字是", "名称为"]
-            .iter()
-            .any(|word| before.ends_with(word))
     }
 
     /// Words for the kinds of things that the tool's name and its arguments are about.
@@ -462,20 +369,41 @@ impl Claim<'_> {
             }
         }
         about.extend(self.implied());
+        let deletes = classes_of(choice).classes.contains("delete");
         // What the tool works in is said in passing: `in the knowledge graph`, `from my calendar`.
         let described = choice.tool.definition.description();
-        let head =
-            described.split(['.', '\n', '。']).find(|part| !part.trim().is_empty()).unwrap_or_default();
+        let head = first_sentence(described);
         let all = super::token::tokens(head);
         let inside: Vec<usize> =
             lexicon::spots(head, &all, &|_| false).into_iter().flat_map(|spot| spot.meaning.things).collect();
         let spots = lexicon::spots(self.reading.text, &self.reading.tokens, &|_| false);
         let agree = |spot: &&lexicon::Spot| {
             let things = &spot.meaning.things;
+            let said = self.reading.text.get(spot.start..spot.end).unwrap_or_default();
+            let small = !said.contains(char::is_uppercase);
+            let vague = |thing: &usize| small && VAGUE.contains(&lexicon::thing(*thing).name);
             things.iter().any(|thing| about.contains(thing))
+                || !deletes && !things.is_empty() && things.iter().all(vague)
                 || things.iter().any(|thing| inside.contains(thing)) && self.is_place(spot)
         };
         spots.iter().filter(agree).map(|spot| (spot.start, spot.end)).collect()
+    }
+
+    /// Words of the description's first sentence that neither bound, count nor name another kind of thing: they say again what the
+    /// tool does. Of a tool that deletes nothing is taken for granted.
+    fn described_words(&self, choice: &Choice) -> BTreeSet<String> {
+        if classes_of(choice).classes.contains("delete") {
+            return BTreeSet::new();
+        }
+        let head = first_sentence(choice.tool.definition.description()).to_lowercase();
+        let plain = |word: &&str| {
+            let all = super::token::tokens(word);
+            word.len() > 2
+                && !BOUNDING.contains(word)
+                && !VERBS.english.contains_key(*word)
+                && lexicon::spots(word, &all, &|_| false).is_empty()
+        };
+        head.split(|c: char| !c.is_alphanumeric()).filter(plain).map(labels::stem).collect()
     }
 
     /// Whether a word stands where something is told to be: after `in`, `from` or `to`, or before 里 or 中.
@@ -525,6 +453,20 @@ impl Claim<'_> {
     }
 }
 
+/// Kinds of things that are said beside others without bounding them: `the changes`, `the repository`.
+const VAGUE: [&str; 3] = ["diff", "repository", "graph"];
+
+/// Words that bound, count, compare or negate: a request that has one asks for more than a description repeats.
+const BOUNDING: [&str; 32] = [
+    "all", "both", "each", "every", "only", "but", "not", "without", "except", "other", "others", "another",
+    "several", "certain", "some", "any", "one", "two", "first", "last", "next", "more", "less", "least",
+    "most", "than", "before", "after", "instead", "existing", "hidden", "same",
+];
+
+fn first_sentence(description: &str) -> &str {
+    description.split(['.', '\n', '。']).find(|part| !part.trim().is_empty()).unwrap_or_default()
+}
+
 /// How many cells a range has that is one row or one column.
 fn cells_of(range: &str) -> Option<usize> {
     let (first, last) = range.split_once(':')?;
@@ -552,24 +494,12 @@ fn is_telling(mark: &str) -> bool {
 }
 
 /// The texts that a value holds.
-fn texts_in(value: &serde_json::Value) -> Vec<String> {
+pub(super) fn texts_in(value: &serde_json::Value) -> Vec<String> {
     match value {
         serde_json::Value::String(text) => vec![text.clone()],
         serde_json::Value::Number(number) => vec![number.to_string()],
         serde_json::Value::Array(items) => items.iter().flat_map(texts_in).collect(),
         serde_json::Value::Object(members) => members.values().flat_map(texts_in).collect(),
         _ => Vec::new(),
-    }
-}
-
-/// How well an argument must fit.
-fn least(parameter: &Parameter) -> f32 {
-    match (&parameter.shape, parameter.role) {
-        // A list or an object is as good as what is in it.
-        (Shape::List(_), _) => 1.5,
-        (Shape::Object(_), _) => 1.0,
-        (Shape::Integer | Shape::Number, _) => 1.2,
-        (_, Role::Name | Role::Id | Role::Revision | Role::Other) => 1.5,
-        _ => BY_ROLE,
     }
 }

@@ -53,12 +53,18 @@ pub(super) fn candidates(members: &[Parameter], scene: &Scene<'_>) -> Option<Can
         let (old, new) = replacement(reading)?;
         found.extend([(Part::Old, vec![old]), (Part::New, vec![new])]);
     } else if has(Part::From) && has(Part::To) {
-        let (from, to) = ends(reading)?;
+        let (from, to) = match triple(reading) {
+            Some((from, to, relation)) if has(Part::Type) => {
+                found.push((Part::Type, vec![relation]));
+                (from, to)
+            }
+            _ => ends(reading)?,
+        };
         found.extend([(Part::From, vec![from]), (Part::To, vec![to])]);
     } else {
         found.push((Part::Name, vec![name(reading)?]));
     }
-    if has(Part::Type) {
+    if has(Part::Type) && !found.iter().any(|(part, _)| *part == Part::Type) {
         let relation = has(Part::From);
         let span = if relation { relation_type(reading, &found) } else { after_any(reading, &TYPES) };
         found.push((Part::Type, vec![span?]));
@@ -122,8 +128,16 @@ fn replacement(reading: &Reading<'_>) -> Option<(Span, Span)> {
             text.match_indices(verb).map(|(at, _)| at).find(|at| free(*at)).map(|at| (at, *verb))
         })
         .min_by_key(|(at, verb)| (*at, std::cmp::Reverse(verb.len())))?;
-    let start =
-        ["把", "将"].iter().filter_map(|word| text[..middle].rfind(word).map(|at| at + word.len())).max()?;
+    // config.toml 里的 A 换成 B: without 把 the file says where it begins.
+    let file = reading
+        .mentions
+        .iter()
+        .find(|mention| matches!(mention.value, Value::Literal(Literal::Path(_))) && mention.end <= middle);
+    let start = ["把", "将"]
+        .iter()
+        .filter_map(|word| text[..middle].rfind(word).map(|at| at + word.len()))
+        .max()
+        .or(file.map(|file| file.end))?;
     // 把 a.ini 里的 A 改成 B: where it stands is no part of it.
     let inside = ["里面的", "中的", "里的", "里", "中"];
     let from = inside
@@ -197,7 +211,11 @@ fn until_end(reading: &Reading<'_>, start: usize) -> Option<Span> {
 }
 
 const TYPES: [&str; 8] = ["of type", "as type", "type", "类型为", "类型是", "类型：", "类型:", "类型"];
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 16] = [
+    "person called",
+    "person named",
+    "company called",
+    "company named",
     "entity named",
     "entity called",
     "the entity",
@@ -215,7 +233,24 @@ const OWNERS: [&str; 6] = ["observations of", "observation of", "to", "about", "
 
 /// The name of the thing that is spoken of.
 fn name(reading: &Reading<'_>) -> Option<Span> {
-    after_any(reading, &NAMES).or_else(|| after_any(reading, &OWNERS))
+    after_any(reading, &NAMES).or_else(|| of_observation(reading)).or_else(|| after_any(reading, &OWNERS))
+}
+
+/// “王强”的观察, `Lena Park's observation`: whose observation it is.
+fn of_observation(reading: &Reading<'_>) -> Option<Span> {
+    let text = reading.text;
+    let at = ["的观察", "的一条观察", "的这条观察"].iter().find_map(|word| text.find(word))?;
+    let head = text.get(..at)?;
+    if let Some(quoted) = super::sheet::quoted_at(reading, None, Some(head.len())) {
+        return Some(quoted);
+    }
+    let start = head
+        .char_indices()
+        .rev()
+        .take_while(|(_, c)| (is_han(*c) || c.is_alphanumeric()) && !"除掉删把将去从给".contains(*c))
+        .last()?
+        .0;
+    (start < at).then_some((start, at))
 }
 
 /// What follows one of some words, which do not stand in a literal.
@@ -269,6 +304,51 @@ fn with_han(reading: &Reading<'_>, from: usize) -> usize {
     let rest = reading.text.get(from..).unwrap_or_default();
     let stop = |c: char| !(is_han(c) || c.is_ascii_alphanumeric()) || "的和与加添是到在里给把".contains(c);
     from + rest.find(stop).unwrap_or(rest.len())
+}
+
+/// 关系：张伟 就职于 星河科技, `relation: Tom works_at Acme`, 甲 到 乙 的 就职于 关系: both ends of a relation and its type.
+fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
+    let text = reading.text;
+    let part = |word: &str| {
+        let start = word.as_ptr() as usize - text.as_ptr() as usize;
+        (start, start + word.len())
+    };
+    let lower = text.to_ascii_lowercase();
+    let labels = ["关系：", "关系:", "relation: ", "relationship: ", "relation ", "关系 "];
+    if let Some(at) = labels.iter().find_map(|label| lower.find(label).map(|at| at + label.len())) {
+        let rest = text.get(at..)?.trim().trim_end_matches(['。', '.', '！', '!']);
+        let words: Vec<&str> = rest
+            .split([' ', '→'])
+            .flat_map(|word| word.split("->"))
+            .map(str::trim)
+            .filter(|word| !word.is_empty())
+            .collect();
+        if let [from, relation, to] = words.as_slice() {
+            return Some((part(from), part(to), part(relation)));
+        }
+        // `Tom Reyes works_at Nordwind Ltd`: the one word that is written together is the type.
+        let middle =
+            words.iter().position(|word| word.contains('_')).filter(|at| *at > 0 && *at + 1 < words.len())?;
+        let (from, relation, to) = (&words[..middle], words[middle], &words[middle + 1..]);
+        let whole = |words: &[&str]| (part(words[0]).0, part(words[words.len() - 1]).1);
+        let plain = words.iter().filter(|word| word.contains('_')).count() == 1 && words.len() < 8;
+        return plain.then(|| (whole(from), whole(to), part(relation)));
+    }
+    // 甲 到 乙 的 R 关系
+    let end = text.rfind("关系")?;
+    let head = text.get(..end)?.trim_end();
+    let (head, relation) = head.rsplit_once('的')?;
+    let relation = relation.trim().trim_matches(|c: char| "“”\"「」".contains(c));
+    let joint = ["到", "和", "与", "跟", "→"]
+        .iter()
+        .filter_map(|word| head.rfind(word).map(|at| (at, word.len())))
+        .max()?;
+    let to = head.get(joint.0 + joint.1..)?.trim();
+    let from = head.get(..joint.0)?.trim_end();
+    let from = from.rsplit([' ', '里', '中', '除', '掉', '从', '把', '将']).next()?.trim();
+    let plain =
+        |name: &str| !name.is_empty() && name.chars().count() <= 20 && !name.contains(['，', ',', '。']);
+    (plain(relation) && plain(to) && plain(from)).then(|| (part(from), part(to), part(relation)))
 }
 
 /// `relate A to B`, `from A to B`, `between A and B`, 从 A 到 B, A 和 B 之间: both ends of a relation.
@@ -338,7 +418,16 @@ fn texts(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Vec<Span> {
         Value::Literal(Literal::Quoted(_)) => quoted_at(reading, mention.start),
         _ => None,
     });
-    quoted.filter(|span| !taken(span)).collect()
+    let quoted: Vec<Span> = quoted.filter(|span| !taken(span)).collect();
+    if !quoted.is_empty() {
+        return quoted;
+    }
+    // 观察：会说法语: what is known may be told without quotes after its label.
+    let labels = ["观察：", "观察:", "观察是", "观察为", "observation:", "observations:", "note:", "fact:"];
+    let lower = reading.text.to_ascii_lowercase();
+    let told = labels.iter().find_map(|label| lower.find(label).map(|at| at + label.len()));
+    let span = told.and_then(|at| until_end(reading, at)).filter(|span| !taken(span));
+    span.into_iter().collect()
 }
 
 #[cfg(test)]

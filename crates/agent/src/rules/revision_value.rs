@@ -7,7 +7,7 @@ use super::literal::Literal;
 use super::mention::{Reading, Value};
 use super::parameter::Parameter;
 use super::phrase::is_stop;
-use super::token::{Kind, Token};
+use super::token::{Kind, Token, is_han};
 
 /// Words right before a name.
 const LEADS: [&str; 22] = [
@@ -22,7 +22,7 @@ const BETWEEN: [&str; 14] =
 /// Words right after a name.
 const AFTER: [&str; 2] = ["branch", "分"];
 /// Words that stand where a name would, and are none.
-const NO_NAMES: [&str; 16] = [
+const NO_NAMES: [&str; 28] = [
     "branch",
     "branches",
     "commit",
@@ -39,6 +39,18 @@ const NO_NAMES: [&str; 16] = [
     "local",
     "lines",
     "context",
+    "new",
+    "create",
+    "make",
+    "start",
+    "cut",
+    "open",
+    "off",
+    "based",
+    "called",
+    "named",
+    "everything",
+    "all",
 ];
 
 /// Every name of a branch, a tag or a commit that a parameter could mean.
@@ -46,6 +58,10 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
     let reading = scene.reading;
     let is_base = parameter.has_word(&["base", "from", "source", "start"]);
     let mut found: Vec<Candidate> = Vec::new();
+    if let Some(of_file) = file_at(parameter, scene) {
+        found.push(of_file);
+        return found;
+    }
     for (at, token) in reading.tokens.iter().enumerate() {
         let Some(end) = name_end(reading, token) else { continue };
         let name = reading.text.get(token.start..end).unwrap_or_default();
@@ -64,7 +80,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
             (true, true) => GOOD + 0.5,
             (true, false) => continue,
             (false, true) if !coded || has_new_name(reading, at) => continue,
-            (false, _) if follows(&LEADS) || named => GOOD + 0.3,
+            (false, _) if follows(&LEADS) || named || is_called(reading, at) => GOOD + 0.3,
             (false, _) if coded => GOOD,
             (false, _) => continue,
         };
@@ -74,10 +90,41 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
     found
 }
 
+/// `README.md as it was in v2.1`: a file of a commit, for a tool that takes both in one text.
+fn file_at(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
+    let says = |word: &str| scene.tool_words.iter().any(|other| other == word);
+    if !parameter.has_word(&["revision"]) || !says("path") || !says("written") {
+        return None;
+    }
+    let reading = scene.reading;
+    let file = reading.mentions.iter().find_map(|mention| match &mention.value {
+        Value::Literal(Literal::Path(path)) if !path.starts_with(['/', '~']) && !path.ends_with('/') => {
+            Some((mention, path))
+        }
+        _ => None,
+    })?;
+    let revision = reading.tokens.iter().find_map(|token| {
+        let end = name_end(reading, token)?;
+        let name = reading.text.get(token.start..end)?;
+        let apart = token.start >= file.0.end || end <= file.0.start;
+        (is_code(name) && apart).then_some((token.start, end, name))
+    })?;
+    let value = Given::Said(Json::from(format!("{}:{}", revision.2, file.1)));
+    let (start, end) = (revision.0.min(file.0.start), revision.1.max(file.0.end));
+    Some(Candidate { value, start, end, score: GOOD + 1.0 })
+}
+
 /// `create branch X from Y`: whether another name is told that begins here.
 fn has_new_name(reading: &Reading<'_>, at: usize) -> bool {
     reading.tokens[..at].iter().any(|token| token.is("branch"))
         || reading.tokens[at..].windows(2).any(|pair| pair[0].text == "分" && pair[1].text == "支")
+}
+
+/// 建一个叫 X 的新分支: whether a name is announced in a text about branches.
+fn is_called(reading: &Reading<'_>, at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|at| reading.tokens.get(at));
+    let called = before.is_some_and(|token| token.is_any(&["called", "named", "叫", "名", "为"]));
+    called && (reading.text.contains("分支") || reading.tokens.iter().any(|token| token.is("branch")))
 }
 
 /// Where a name ends that begins at a token; none where no name can begin.
@@ -93,12 +140,21 @@ fn name_end(reading: &Reading<'_>, token: &Token<'_>) -> Option<usize> {
         .then(|| extended(reading, token.end))
 }
 
-/// With what goes on without a blank: `HEAD~2`, `v1.4^`.
+/// With what goes on without a blank: `HEAD~2`, `v1.4^`, and Chinese characters after a mark that joins: `feature/支付`.
 fn extended(reading: &Reading<'_>, end: usize) -> usize {
     let rest = reading.text.get(end..).unwrap_or_default();
-    let more =
-        rest.find(|c: char| !(c.is_ascii_alphanumeric() || "~^-_/.".contains(c))).unwrap_or(rest.len());
-    end + rest[..more].trim_end_matches(['.', '-', '/']).len()
+    let mut before = ' ';
+    let more = rest
+        .char_indices()
+        .find(|(_, c)| {
+            let joined = is_han(*c) && *c != '的' && ("/-_".contains(before) || is_han(before));
+            let fits = c.is_ascii_alphanumeric() || "~^-_/.".contains(*c) || joined;
+            before = *c;
+            !fits
+        })
+        .map_or(rest.len(), |(at, _)| at);
+    let name = rest[..more].trim_end_matches("分支");
+    end + name.trim_end_matches(['.', '-', '/']).len()
 }
 
 /// Whether a name can be nothing but one: it has a slash, it is a hash, a version or `HEAD`.
@@ -150,6 +206,10 @@ mod tests {
             });
             assert_eq!(best.as_deref(), expect, "{text}");
         };
+        check("branch_name", "new branch hotfix/2.4.1 off release/2.4 in /repos/shop", Some("hotfix/2.4.1"));
+        check("branch_name", "make a new branch called fix-9 from main", Some("fix-9"));
+        check("branch_name", "在 /srv/店 新建分支 feature/支付", Some("feature/支付"));
+        check("branch_name", "checkout 到 feature/v2.0-重构 这个 branch", Some("feature/v2.0-重构"));
         check("branch_name", "switch /repos/shop to develop", Some("develop"));
         check("branch_name", "/srv/shop 切到 release/1.8", Some("release/1.8"));
         check("branch_name", "create a branch called fix-7 from main in /srv/shop", Some("fix-7"));

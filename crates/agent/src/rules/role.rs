@@ -172,7 +172,7 @@ impl Role {
                 || example.ends_with("天后")
                 || (example.starts_with("in ") && example.contains(|c: char| c.is_ascii_digit()))
         };
-        if examples.iter().any(is_shift) {
+        if examples.iter().any(is_shift) && !has(&["timestamp", "date", "since", "until"]) {
             return Self::Shift;
         }
         if has(&["until"]) && says(&["count", "days", "天"]) {

@@ -1,5 +1,6 @@
 //! Things that are named side by side: `Tokyo and Berlin`, `1, 2, 3 and 4`, `苹果、香蕉和梨`.
 
+use super::literal::Literal;
 use super::mention::{Mention, Reading, Value};
 use super::token::Kind;
 
@@ -37,7 +38,10 @@ pub(super) fn around(reading: &Reading<'_>, at: usize) -> std::ops::Range<usize>
             matches!(first.value, Value::Number(_))
                 && between.first().is_some_and(|token| token.kind == Kind::Word && !token.is_any(&JOINTS)),
         );
-        is_joint
+        // `git add a.rs b.rs`: files may stand side by side with nothing between.
+        let files = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if !path.starts_with(['/', '~']));
+        let beside = between.is_empty() && files(first) && files(second);
+        (is_joint || beside)
             && alike(&first.value, &second.value)
             && between.iter().skip(unit).all(|token| token.is_any(&JOINTS))
     };

@@ -59,7 +59,7 @@ const BETWEEN: [&[&str]; 42] = [
 ];
 
 /// Words that begin something to do.
-const VERBS: &str = " add append apply ask book build buy calculate call cancel change check clear close compare compute convert copy \
+const VERBS: &str = " accept decline reject stage unstage commit checkout mark draft forward fetch relate forget respond answer push tag cancel postpone reschedule archive git pull note log add append apply ask book build buy calculate call cancel change check clear close compare compute convert copy \
 count create cut delete describe determine display do download draw drop edit email estimate explain extract fetch fill find format \
 generate get give help hide identify import insert invite list locate look make merge message move name open order paste place play \
 plot post predict print provide put query read recommend remind remove rename replace reply reserve restart retrieve run save \
@@ -238,9 +238,42 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
         while tokens.get(next).is_some_and(|token| matches!(token.text, "再" | "且" | "也")) {
             next += 1;
         }
-        return begins_verb(reading, next).then_some(next - at);
+        // `and tentatively accept …`: an adverb may stand before the verb.
+        let adverb = tokens.get(next).is_some_and(|token| token.text.len() > 4 && token.text.ends_with("ly"));
+        return (begins_verb(reading, next)
+            || adverb && begins_verb(reading, next + 1)
+            || noun_clause(reading, at))
+        .then_some(next - at);
     }
     None
+}
+
+/// `… and the last 3 commits`: whether another kind of thing is asked for by the same verb.
+fn noun_clause(reading: &Reading<'_>, at: usize) -> bool {
+    let tokens = &reading.tokens;
+    let Some(next) = tokens.get(at + 1).filter(|next| next.is_any(&["the", "its", "their", "also", "all"]))
+    else {
+        return false;
+    };
+    let literal = |token: &Token<'_>| {
+        reading.mentions.iter().any(|mention| {
+            matches!(mention.value, Value::Literal(_))
+                && mention.start < token.end
+                && token.start < mention.end
+        })
+    };
+    let spots = lexicon::spots(reading.text, tokens, &literal);
+    let end = tokens.get(at + 6).map_or(reading.text.len(), |token| token.start);
+    let own =
+        |row: &usize| ["commit", "branch", "status", "diff", "staged"].contains(&lexicon::thing(*row).name);
+    let later = spots
+        .iter()
+        .find(|spot| spot.start >= next.start && spot.end <= end && spot.meaning.things.iter().any(own));
+    let Some(later) = later else { return false };
+    spots.iter().take_while(|spot| spot.end <= next.start).any(|spot| {
+        spot.meaning.things.iter().any(own)
+            && spot.meaning.things.iter().all(|row| !later.meaning.things.contains(row))
+    })
 }
 
 /// Whether a word begins something to do.
@@ -299,7 +332,12 @@ fn starts_sentence(reading: &Reading<'_>, at: usize) -> bool {
 /// Takes blanks and numbers of list items off; says whether anything is left.
 fn trim(reading: &Reading<'_>, clause: &mut Clause) -> bool {
     let Some(text) = reading.text.get(clause.start..clause.end) else { return false };
-    let kept = text.trim_matches(|c: char| c.is_whitespace() || ",，、:：;；\"".contains(c));
+    let kept = text.trim_matches(|c: char| c.is_whitespace() || ",，、:：;；".contains(c));
+    // Quotes belong to what they enclose, unless they enclose the whole.
+    let kept = match kept.matches('"').count() {
+        1 => kept.trim_matches('"').trim(),
+        _ => kept,
+    };
     let number = kept.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
     let after = &kept[number..];
     let item = after.strip_prefix(['.', '、', ')', '）']).filter(|_| number > 0);

@@ -9,6 +9,7 @@ use super::labels::{self, Label, Place};
 use super::lexicon;
 use super::literal::Literal;
 use super::mention::{Mention, Value};
+use super::message_value;
 use super::moment_value;
 use super::parameter::Parameter;
 use super::phrase;
@@ -25,16 +26,17 @@ const LAST_RESORT: f32 = 0.9;
 /// Candidates for a parameter whose schema lists its values.
 pub(super) fn chosen(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     let found = choice::chosen(&parameter.choices, &parameter.description, scene.reading, &scene.stems);
+    // `Accept, decline or …`: where the tool's words name several of the values, each tells which one is meant.
+    let named = choice::named_by(&parameter.choices, &scene.tool_words) > 1;
     found
         .into_iter()
         .map(|chosen| {
             let (start, end) = (chosen.place.start, chosen.place.end);
             // What the tool does may be the very word: `search` of a tool that searches says little.
-            let own = scene
-                .reading
-                .text
-                .get(start..end)
-                .is_some_and(|said| scene.tool_words.contains(&labels::stem(said)));
+            let said = scene.reading.text.get(start..end).unwrap_or_default();
+            let value = chosen.value.as_str().map(labels::stem).unwrap_or_default();
+            let stem = labels::stem(said);
+            let own = scene.tool_words.contains(&stem) && (!named || stem == value);
             let label = scene.labelled(places, start, end) * 0.5;
             let score = chosen.place.strength + label - if own { 2.2 } else { 0.0 };
             Candidate { value: Given::Said(chosen.value), start, end, score }
@@ -47,6 +49,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         return found;
     }
     let mut found = by_role(parameter, scene, places);
+    found.extend(file_value::here(parameter, scene));
     let kinds = choice::kinds(&parameter.words);
     if !kinds.is_empty() {
         let plain = Parameter { choices: kinds, ..parameter.clone() };
@@ -71,6 +74,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         found.extend(examples(parameter, scene));
         found.extend(assigned(parameter, scene, places));
         found.extend(labelled(parameter, scene, places));
+        found.extend(message_value::candidates(parameter, scene, places));
         found.extend(chunks(parameter, scene));
     }
     found
@@ -106,6 +110,10 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Literal(Literal::Path(text)), Role::Path | Role::Folder) if !text.contains('*') => {
             let is_file =
                 text.rsplit('/').next().is_some_and(|name| name.trim_start_matches('.').contains('.'));
+            let named = &scene.tool_words[..scene.tool_words.len().min(4)];
+            if is_file && parameter.words == ["path"] && named.iter().any(|word| word == "directory") {
+                return None;
+            }
             let of_folder = role == Role::Folder || parameter.has_word(&["repo", "repository", "project"]);
             let base = if of_folder && is_file { POOR } else { GOOD };
             (text.clone(), if transfer_value::is_target(parameter) { base - FAIR } else { base })
@@ -139,7 +147,9 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             let is_cell = matches!(mention.value, Value::Literal(Literal::Cells(_)));
             let base = match role {
                 Role::Sheet if is_cell && !names_sheet(scene, mention) => return None,
-                Role::Name if is_cell && !names_sheet(scene, mention) && !is_called(scene, mention) => {
+                Role::Name | Role::Other
+                    if is_cell && !names_sheet(scene, mention) && !is_called(scene, mention) =>
+                {
                     return None;
                 }
                 Role::Id if !text.to_lowercase().starts_with("sheet") => GOOD + of_kind(parameter, text),
@@ -174,6 +184,8 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             (written(), GOOD + 0.2)
         }
         // `King of France` is not where, and France is.
+        // `at Room 12`: what stands after `at` is where something is.
+        (Value::Name, Role::Place) if stands_at(scene, mention) => (written(), GOOD + 0.1),
         (Value::Name | Value::Holiday, Role::Place) => match written().rsplit_once(" of ") {
             Some((_, place)) if super::name::is_place(place) => (place.to_owned(), FAIR + 0.5),
             _ => (written(), FAIR + 0.3),
@@ -190,6 +202,13 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(scene, mention)?, POOR * 0.6),
         _ => return None,
     })
+}
+
+/// Whether `at` or `in` stands right before a name.
+fn stands_at(scene: &Scene<'_>, mention: &Mention) -> bool {
+    let before = scene.reading.text.get(..mention.start).unwrap_or_default().trim_end();
+    let last = before.rsplit(' ').next().unwrap_or_default();
+    ["at", "in"].iter().any(|word| last.eq_ignore_ascii_case(word))
 }
 
 /// `evt_310` is an event's: what its letters say for the parameter, or against.
@@ -298,6 +317,7 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
         Role::Pattern => {
             let mut found = file_value::patterns(scene);
             found.extend(file_value::named(scene));
+            found.extend(file_value::ending(scene));
             found
         }
         Role::Language => spoken(&choice::LANGUAGES, parameter, scene, places),
@@ -307,6 +327,16 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
             false => file_value::folders(scene),
         },
         Role::Revision => revision_value::candidates(parameter, scene),
+        Role::Place if !parameter.required => place_value::apposed(scene)
+            .map(|(start, end)| said(&reading.text[start..end], start, end, GOOD + 0.2))
+            .into_iter()
+            .collect(),
+        Role::Mail | Role::Name | Role::Other if parameter.has_word(&["from", "sender"]) => {
+            place_value::sender(scene)
+                .map(|(start, end)| said(&reading.text[start..end], start, end, GOOD + 0.5))
+                .into_iter()
+                .collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -482,8 +512,18 @@ fn labelled(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<C
         let value = Given::Said(Json::from(phrase.text));
         // `title it X`, 标题写 X: a verb or a sign between says that the name is told.
         let between = scene.reading.text.get(place.end..phrase.start).unwrap_or_default().trim();
-        let told = [":", "：", "=", "it", "写", "叫", "为", "是", "写上", "叫做", "设为"].contains(&between);
+        let label = scene.reading.text.get(place.start..place.end).unwrap_or_default().to_lowercase();
+        let naming = ["named", "called", "titled", "名为", "叫做", "命名为", "名字叫", "取名"];
+        // `…, location Main St 4`, ，地点 三号会议室: a label that begins a part of its own tells what follows.
+        let before = scene.reading.text.get(..place.start).unwrap_or_default().trim_end();
+        let fronted = between.is_empty() && before.ends_with([',', '，', ';', '；', '、', '-', '(']);
+        let told = [":", "：", "=", "it", "写", "叫", "为", "是", "写上", "叫做", "设为", "在"]
+            .contains(&between)
+            || naming.contains(&label.as_str()) && between.is_empty()
+            || fronted && place.strength > 2.0;
         let score = 0.3 + place.strength * 0.6 + if told && place.strength > 1.5 { 0.8 } else { 0.0 };
+        // A place goes on past its name: `Main St 4`.
+        let score = if told && parameter.role == Role::Place { score + GOOD } else { score };
         found.push(Candidate { value, start: phrase.start, end: phrase.end, score });
     }
     found

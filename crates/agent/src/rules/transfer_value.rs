@@ -38,7 +38,14 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Option<Vec
     let end = end_of(parameter)?;
     let transfers = transfers(scene.reading);
     if transfers.is_empty() {
-        return None;
+        // 把它改名为 B, `rename it to B`: the one path is where it goes.
+        return only_target(scene.reading).map(|mention| match end {
+            End::Source => Vec::new(),
+            End::Target => {
+                let value = Given::Said(Json::from(path(mention)));
+                vec![Candidate { value, start: mention.start, end: mention.end, score: GOOD + 1.0 }]
+            }
+        });
     }
     // A tool that fails where something is at the destination wants the new path, not the folder.
     let says = |word: &str| scene.tool_words.iter().any(|other| other == word);
@@ -81,6 +88,19 @@ fn path(mention: &Mention) -> &str {
 fn has_ending(path: &str) -> bool {
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
     name.rsplit_once('.').is_some_and(|(_, ending)| is_ending(&ending.to_lowercase()))
+}
+
+/// The only path of a text where a word for what was spoken of before goes to it.
+fn only_target<'a>(reading: &'a Reading<'_>) -> Option<&'a Mention> {
+    let is_path = |mention: &&Mention| matches!(mention.value, Value::Literal(Literal::Path(_)));
+    let mut paths = reading.mentions.iter().filter(is_path);
+    let target = paths.next().filter(|_| paths.next().is_none())?;
+    let before = reading.text.get(..target.start)?.trim_end().to_lowercase();
+    let pronoun = ["它", "其"].iter().any(|word| before.contains(word))
+        || before.split(|c: char| !c.is_alphanumeric()).any(|word| word == "it" || word == "that");
+    let leads =
+        ["为", "成", "到", "至", "叫", " to", " as", " into"].iter().any(|word| before.ends_with(word));
+    (pronoun && leads).then_some(target)
 }
 
 /// The paths of a text that go to others.

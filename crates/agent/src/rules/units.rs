@@ -29,6 +29,31 @@ static UNITS: LazyLock<HashMap<&'static str, Unit>> = LazyLock::new(|| {
 });
 
 impl Unit {
+    /// Whether it measures a length, a mass, a volume or a temperature: a number with it is no bare number.
+    pub(super) fn is_measure(self) -> bool {
+        const MEASURES: [&str; 18] = [
+            "meter",
+            "kilometer",
+            "centimeter",
+            "millimeter",
+            "mile",
+            "foot",
+            "inch",
+            "yard",
+            "kilogram",
+            "gram",
+            "milligram",
+            "ounce",
+            "ton",
+            "celsius",
+            "fahrenheit",
+            "liter",
+            "milliliter",
+            "gallon",
+        ];
+        MEASURES.contains(&self.0)
+    }
+
     /// Its name in English.
     pub(super) fn name(self) -> &'static str {
         self.0

@@ -18,12 +18,15 @@ pub(super) struct Classes {
     /// By an English verb; words joined by blanks.
     pub(super) english: HashMap<String, BTreeSet<&'static str>>,
     pub(super) chinese: HashMap<&'static str, BTreeSet<&'static str>>,
+    /// Verbs in two parts that stand apart, with their class.
+    pub(super) apart: Vec<(&'static str, String, String)>,
     /// The longest English and Chinese verb, in words and in characters.
     pub(super) longest: (usize, usize),
 }
 
 pub(super) static VERBS: LazyLock<Classes> = LazyLock::new(|| {
     let (mut tools, mut english, mut chinese) = (HashMap::new(), HashMap::new(), HashMap::new());
+    let mut apart = Vec::new();
     for row in CLASSES.lines().filter(|line| !line.starts_with('#')) {
         let mut columns = row.split('\t');
         let mut next = || columns.next().unwrap_or_default().split_whitespace();
@@ -34,10 +37,12 @@ pub(super) static VERBS: LazyLock<Classes> = LazyLock::new(|| {
         next().for_each(|word| add(tools.entry(word).or_default()));
         next().for_each(|word| add(english.entry(word.replace('_', " ")).or_default()));
         next().for_each(|word| add(chinese.entry(word).or_default()));
+        let pairs = next().filter_map(|pair| pair.split_once('…'));
+        apart.extend(pairs.map(|(one, two)| (class, one.replace('_', " "), two.replace('_', " "))));
     }
     let words = english.keys().map(|verb: &String| verb.split(' ').count()).max().unwrap_or(1);
     let characters = chinese.keys().map(|verb: &&str| verb.chars().count()).max().unwrap_or(1);
-    Classes { tools, english, chinese, longest: (words, characters) }
+    Classes { tools, english, chinese, apart, longest: (words, characters) }
 });
 
 /// Whether a tool leaves everything as it is: by its hint, else by its verb.
@@ -96,24 +101,46 @@ pub(super) fn classes_of(choice: &Choice) -> Verb {
         Some(word) => {
             let mut classes = VERBS.tools[word.as_str()].clone();
             classes.extend(described(choice, word));
+            // To create a draft is to draft.
+            if MAKING.contains(&word.as_str()) {
+                classes.extend(name.iter().filter_map(|noun| VERBS.tools.get(noun.as_str())).flatten());
+            }
             Verb { classes, word: word.clone() }
         }
         None => Verb { classes: BTreeSet::new(), word: name.first().cloned().unwrap_or_default() },
     }
 }
 
-/// `Moves or renames a file`: the classes of the verb that a description names beside that of the name.
+/// `Moves or renames a file`, `Cancel and delete an event`: the classes of the verb that a description names beside that of the
+/// name.
 fn described(choice: &Choice, verb: &str) -> BTreeSet<&'static str> {
     let head = choice.tool.definition.description().trim_start().to_lowercase();
     let mut words = head.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let plain = |word: Option<&str>| word.map(labels::stem).unwrap_or_default();
     let (first, joint, second) = (plain(words.next()), words.next(), plain(words.next()));
-    match joint {
-        Some("or") if first == labels::stem(verb) => {
-            VERBS.tools.get(second.as_str()).cloned().unwrap_or_default()
-        }
-        _ => BTreeSet::new(),
-    }
+    // `Writes content to a file: creates the file, …`: what it does is told once more after a colon.
+    let sentence = head.split(['.', '\n']).next().unwrap_or_default();
+    let told =
+        sentence.split_once(": ").and_then(|(_, told)| told.split_whitespace().next()).map(labels::stem);
+    let again = told.and_then(|told| VERBS.tools.get(told.as_str())).cloned().unwrap_or_default();
+    let other = match joint {
+        Some("or" | "and") if first == labels::stem(verb) => second,
+        Some("or" | "and") if second == labels::stem(verb) => first,
+        _ => return again,
+    };
+    VERBS.tools.get(other.as_str()).cloned().unwrap_or_default()
+}
+
+/// Verbs of tools that make what the rest of the name says.
+const MAKING: [&str; 3] = ["create", "make", "new"];
+
+/// Whether a request has a verb of the class that a tool for looking has in its name.
+pub(super) fn looks_alike(choice: &Choice, reading: &Reading<'_>) -> bool {
+    let mut verb = classes_of(choice);
+    verb.classes.retain(|class| class.starts_with("look_"));
+    let taken: Vec<(usize, usize)> =
+        reading.mentions.iter().map(|mention| (mention.start, mention.end)).collect();
+    !verb.classes.is_empty() && !verbs(reading, &verb, &taken).is_empty()
 }
 
 pub(super) struct Verb {
@@ -171,23 +198,25 @@ pub(super) fn verbs(reading: &Reading<'_>, tool: &Verb, taken: &[(usize, usize)]
             None => at += 1,
         }
     }
-    if found.is_empty() && tool.classes.contains("unmerge") {
-        found.extend(apart(reading));
+    if found.is_empty() {
+        found.extend(apart(reading, tool, taken));
     }
     found
 }
 
 /// 取消 C2 到 C5 的合并, `undo the merge of …`: a verb whose parts stand apart.
-fn apart(reading: &Reading<'_>) -> Vec<(usize, usize)> {
+fn apart(reading: &Reading<'_>, tool: &Verb, taken: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let lower = reading.text.to_lowercase();
-    let pairs =
-        [("取消", "合并"), ("解除", "合并"), ("撤销", "合并"), ("undo", "merge"), ("remove", "merge")];
-    pairs
-        .iter()
-        .find_map(|(first, second)| {
-            let at = lower.find(first)?;
-            let next = lower.get(at + first.len()..)?.find(second)? + at + first.len();
-            Some(vec![(at, at + first.len()), (next, next + second.len())])
-        })
-        .unwrap_or_default()
+    let free = |start: usize, end: usize| !taken.iter().any(|(from, to)| *from < end && start < *to);
+    let find = |from: usize, part: &str| {
+        let place = |(at, _): (usize, &str)| (from + at, from + at + part.len());
+        lower.get(from..)?.match_indices(part).map(place).find(|(start, end)| free(*start, *end))
+    };
+    let fits = VERBS.apart.iter().filter(|(class, _, _)| tool.classes.contains(class));
+    fits.filter_map(|(_, first, second)| {
+        let first = find(0, first)?;
+        Some(vec![first, find(first.1, second)?])
+    })
+    .next()
+    .unwrap_or_default()
 }

@@ -1,0 +1,266 @@
+//! Whether an argument of a step was found by its role, or taken because nothing else was left.
+
+use std::collections::BTreeSet;
+
+use super::candidate::{Candidate, GOOD, Given};
+use super::choose::Choice;
+use super::filler;
+use super::lexicon;
+use super::literal::Literal;
+use super::mention::Value;
+use super::parameter::{Parameter, Shape, words};
+use super::proof::{Claim, texts_in};
+use super::role::Role;
+use super::verb_class::{Verb, classes_of, verbs};
+
+/// An argument that fits less than this was taken because nothing else was left.
+const BY_ROLE: f32 = GOOD - 0.1;
+/// A word that says nothing elsewhere is a name where it is labelled so plainly.
+const PLAINLY: f32 = GOOD + 1.0;
+/// How much better an optional parameter may be fitted by what a required one has.
+const NEARLY: f32 = 0.2;
+/// How much worse another value of the same request must fit.
+const CLEARLY: f32 = 0.5;
+
+/// Quotes around the members of a list.
+const QUOTES: &str = "\"'“”‘’「」『』`《》";
+/// What may stand between two members of a list, without blanks and quotes.
+const JOINTS: [&str; 16] = [
+    "", ",", "，", "、", "and", ",and", "&", "和", "与", "及", "以及", "跟", "、和", "，和", "还有", ",以及",
+];
+/// Words after the last member of a list that say that there are more, or not these.
+const GOES_ON: [&str; 20] = [
+    "etc",
+    "and so on",
+    "and others",
+    "and the other",
+    "and the rest",
+    "and more",
+    "or ",
+    "and all",
+    "and any",
+    "except",
+    "but ",
+    "等",
+    "之类",
+    "以及其",
+    "和其",
+    "还有其",
+    "或",
+    "除",
+    "及其",
+    "and also",
+];
+
+/// Words that stand for members that are not named.
+const NO_MEMBERS: [&str; 24] = [
+    "other",
+    "others",
+    "rest",
+    "all",
+    "everything",
+    "every",
+    "each",
+    "these",
+    "those",
+    "them",
+    "more",
+    "ones",
+    "remaining",
+    "both",
+    "其他",
+    "其它",
+    "其余",
+    "别的",
+    "剩下",
+    "所有",
+    "全部",
+    "这些",
+    "那些",
+    "每个",
+];
+
+impl Claim<'_> {
+    /// The first argument that was not found by its role, or that might as well be another.
+    pub(super) fn guessed(&self, choice: &Choice) -> Option<String> {
+        let used = |other: &Candidate| {
+            self.calls.iter().any(|call| call.filling.uses(other.start, other.end))
+                || other.end <= other.start
+        };
+        let others = |place: usize| choice.filling.others.get(place).into_iter().flatten();
+        if self.leaves_sum(choice) {
+            let sum = choice
+                .parameters
+                .iter()
+                .find(|parameter| parameter.has_word(&["agg", "aggregation", "aggregate"]));
+            return sum.map(|parameter| parameter.name.clone());
+        }
+        let renaming = Verb { classes: BTreeSet::from(["retitle", "rename"]), word: String::new() };
+        let renames = classes_of(choice).classes.contains("retitle")
+            && !verbs(self.reading, &renaming, &self.said()).is_empty();
+        for (place, parameter) in choice.parameters.iter().enumerate() {
+            let Some(slot) = &choice.filling.slots[place] else { continue };
+            if slot.end <= slot.start {
+                continue;
+            }
+            let said = self.reading.text.get(slot.start..slot.end).unwrap_or_default();
+            let short = said.chars().nth(1).is_none();
+            let small = filler::always().contains(said)
+                && (short || parameter.role != Role::Sheet || slot.score < PLAINLY);
+            if slot.score < least(parameter) || small || self.is_torn(parameter, slot) {
+                return Some(parameter.name.clone());
+            }
+            let near = |other: &Candidate| !used(other) && other.score + CLEARLY > slot.score;
+            if parameter.shape == Shape::Text && parameter.required && others(place).any(near) {
+                return Some(parameter.name.clone());
+            }
+            // The same words fit another parameter that has nothing: which of the two is meant was not said.
+            let fits = |other: &Candidate| {
+                other.start < slot.end && slot.start < other.end && other.score + CLEARLY > slot.score
+            };
+            // What is needed comes before what may be left out, unless that fits better.
+            let before = |other: usize| {
+                let other = &choice.parameters[other];
+                parameter.required
+                    && !other.required
+                    && (parameter.role != Role::Sheet || self.is_where(slot.start))
+            };
+            // `called X` is a name, and not how something looks.
+            let titled =
+                parameter.has_word(&["name", "title"]) && (renames || self.is_called(slot.start, choice));
+            let better = |other: &Candidate| fits(other) && other.score > slot.score + NEARLY;
+            let empty = |other: usize| other != place && choice.filling.slots[other].is_none();
+            let rivals = |other: usize| match before(other) {
+                true => others(other).any(better),
+                false => others(other).any(fits),
+            };
+            let named = |other: usize| !titled || choice.parameters[other].has_word(&["name", "title"]);
+            if (0..choice.parameters.len()).any(|other| empty(other) && named(other) && rivals(other)) {
+                return Some(parameter.name.clone());
+            }
+        }
+        None
+    }
+
+    /// Whether a list was cut where its members may not end: at an `and` among commas, inside a number, or with the words of
+    /// another part of the request.
+    fn is_torn(&self, parameter: &Parameter, slot: &Candidate) -> bool {
+        let Given::Said(value @ serde_json::Value::Array(_)) = &slot.value else { return false };
+        let said = self.reading.text.get(slot.start..slot.end).unwrap_or_default();
+        if !matches!(parameter.shape, Shape::List(_)) || said.starts_with(['[', '{', '(']) {
+            return false;
+        }
+        let is_quoted = said.contains(['"', '“', '「', '\'', '‘', '『']);
+        let digits = said.as_bytes().windows(5).any(|part| {
+            part[0].is_ascii_digit() && part[1] == b',' && part[2..].iter().all(u8::is_ascii_digit)
+        });
+        let mixed = said.find(" and ").is_some_and(|at| said[at..].contains(',') && said[..at].contains(','))
+            || said.find('和').is_some_and(|at| said[at..].contains('、'));
+        let strange = ["in", "on", "to", "of", "with", "then", "into", "from", "at", "sheet", "cell"];
+        let foreign = |text: &String| {
+            let quoted = self.reading.text.match_indices(text.as_str()).any(|(at, _)| {
+                self.reading.text[..at].ends_with(['"', '“', '「', '\'', '‘', '『', '`', '《'])
+            });
+            !quoted && text.split(' ').any(|word| strange.contains(&word.to_lowercase().as_str()))
+        };
+        digits
+            || mixed
+            || !is_quoted && texts_in(value).iter().any(foreign)
+            || self.is_loose(parameter, value)
+    }
+
+    /// Whether the members of a list of texts do not stand side by side in the request, or the series goes on past the last one.
+    fn is_loose(&self, parameter: &Parameter, value: &serde_json::Value) -> bool {
+        let Shape::List(item) = &parameter.shape else { return false };
+        let serde_json::Value::Array(members) = value else { return false };
+        if item.shape != Shape::Text || members.is_empty() {
+            return false;
+        }
+        let text = self.reading.text;
+        let joint = |gap: &str| {
+            let bare: String = gap.chars().filter(|c| !c.is_whitespace() && !QUOTES.contains(*c)).collect();
+            JOINTS.contains(&bare.to_lowercase().as_str())
+        };
+        let mut end: Option<usize> = None;
+        for member in members {
+            let Some(member) = member.as_str().filter(|member| !member.is_empty()) else { return true };
+            let from = end.unwrap_or(0);
+            let Some(at) = text.get(from..).and_then(|rest| rest.find(member)).map(|at| from + at) else {
+                return true;
+            };
+            let quoted = text[..at].ends_with(|c: char| QUOTES.contains(c));
+            let lower = member.to_lowercase();
+            let vague = |word: &&str| match word.is_ascii() {
+                true => lower.split(|c: char| !c.is_alphanumeric()).any(|part| part == *word),
+                false => lower.contains(*word),
+            };
+            if !quoted && NO_MEMBERS.iter().any(vague) {
+                return true;
+            }
+            if end.is_some_and(|end| !joint(text.get(end..at).unwrap_or_default())) {
+                return true;
+            }
+            end = Some(at + member.len());
+        }
+        let rest = text.get(end.unwrap_or(0)..).unwrap_or_default();
+        let rest = rest.trim_start_matches(|c: char| c.is_whitespace() || QUOTES.contains(c)).to_lowercase();
+        GOES_ON.iter().any(|word| rest.starts_with(word))
+    }
+
+    /// Whether a request says how values are summed up, and the call does not.
+    fn leaves_sum(&self, choice: &Choice) -> bool {
+        let unsaid = choice.parameters.iter().zip(&choice.filling.slots).any(|(parameter, slot)| {
+            parameter.has_word(&["agg", "aggregation", "aggregate"]) && slot.is_none()
+        });
+        let lower = self.reading.text.to_lowercase();
+        let words = [
+            "sum", "total", "average", "mean", "count", "max", "min", "汇总", "求", "合计", "总", "平均",
+            "计数", "统计",
+        ];
+        unsaid && words.iter().any(|word| lower.contains(word))
+    }
+
+    /// `… to H1 on sheet Calc`, 明细 表的 A1:C5 …: whether a sheet is where everything is, and not where something goes.
+    fn is_where(&self, start: usize) -> bool {
+        let before = self.reading.text.get(..start).unwrap_or_default().to_lowercase();
+        let mut before = before.trim_end_matches(|c: char| c.is_whitespace() || "\"'“‘「(（".contains(c));
+        for word in ["sheet", "worksheet", "tab", "the", "工作表"] {
+            before = before.strip_suffix(word).unwrap_or(before).trim_end();
+        }
+        let file = self.reading.mentions.iter().any(|mention| {
+            matches!(mention.value, Value::Literal(Literal::Path(_))) && mention.end == before.len()
+        });
+        let last = before.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        file || ["on", "in", "of"].contains(&last) || before.ends_with(['的', '里', '中', '在', ',', '，'])
+    }
+
+    /// Whether the word before a place says that a name follows.
+    fn is_called(&self, start: usize, choice: &Choice) -> bool {
+        let before = self.reading.text.get(..start).unwrap_or_default();
+        let before =
+            before.trim_end_matches(|c: char| c.is_whitespace() || "\"'“‘「".contains(c)).to_lowercase();
+        // 日程“面试”, `event 'Review'`: what stands right after the word for what is made is its name.
+        let name = words(choice.tool.name().as_str()).join(" ");
+        let rows = |text: &str| lexicon::spots(text, &super::token::tokens(text), &|_| false);
+        let own: Vec<usize> = rows(&name).into_iter().flat_map(|spot| spot.meaning.things).collect();
+        let object = rows(&before).last().is_some_and(|spot| {
+            spot.end == before.len() && spot.meaning.things.iter().any(|thing| own.contains(thing))
+        });
+        object
+            || ["called", "named", "叫", "叫做", "名为", "命名为", "名字是", "名称为"]
+                .iter()
+                .any(|word| before.ends_with(word))
+    }
+}
+
+/// How well an argument must fit.
+fn least(parameter: &Parameter) -> f32 {
+    match (&parameter.shape, parameter.role) {
+        // A list or an object is as good as what is in it.
+        (Shape::List(_), _) => 1.5,
+        (Shape::Object(_), _) => 1.0,
+        (Shape::Integer | Shape::Number, _) => 1.2,
+        (_, Role::Name | Role::Id | Role::Revision | Role::Other) => 1.5,
+        _ => BY_ROLE,
+    }
+}

@@ -1,0 +1,50 @@
+//! What paths and identifiers tell by how they are written: a workbook, a folder, an event.
+
+use super::lexicon;
+use super::mention::Reading;
+use super::token::{Token, is_han, tokens};
+
+/// Whether a path has neither an ending nor the mark of a folder.
+pub(super) fn is_bare(path: &str) -> bool {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
+    !name.is_empty() && !name.contains('.')
+}
+
+pub(super) fn of_file(path: &str) -> &'static str {
+    let ending = path.rsplit('.').next().unwrap_or_default().to_lowercase();
+    match ending.as_str() {
+        "xlsx" | "xls" | "xlsm" => "workbook",
+        "jpg" | "jpeg" | "png" | "gif" | "webp" | "bmp" => "picture",
+        "mp4" | "mov" | "avi" => "video",
+        _ if path.ends_with('/') => "folder",
+        _ => "file",
+    }
+}
+
+/// `evt_310`, `msg-12`: the kinds of things that the letters of an identifier stand for.
+pub(super) fn of_code(code: &str) -> Vec<usize> {
+    let letters: String = code.chars().take_while(char::is_ascii_lowercase).collect();
+    let rest = &code[letters.len()..];
+    if letters.len() < 2 || !rest.starts_with(['-', '_']) || !rest.contains(|c: char| c.is_ascii_digit()) {
+        return Vec::new();
+    }
+    let spots = lexicon::spots(&letters, &tokens(&letters), &|_| false);
+    spots.into_iter().flat_map(|spot| spot.meaning.things).collect()
+}
+
+/// Names that join small words are those of tools, mostly.
+pub(super) fn is_tool_name(code: &str) -> bool {
+    code.contains('_') && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+}
+
+/// A word that is written large inside a sentence is somebody's name.
+pub(super) fn is_own_name(reading: &Reading<'_>, token: &Token<'_>) -> bool {
+    if !token.is_capital() || token.is("Excel") {
+        return false;
+    }
+    let before = reading.text[..token.start].trim_end();
+    !(before.is_empty()
+        || before.ends_with(['.', '?', '!', ':', ',', ';', '"', '，', '。', '：', '！', '？', '-', '\n'])
+        || before.ends_with(is_han))
+        && token.text.chars().skip(1).any(char::is_lowercase)
+}

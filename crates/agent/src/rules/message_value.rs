@@ -1,0 +1,116 @@
+//! Texts without quotes that go on to the end: `message: bump version to 2.3`, 正文：明天见.
+
+use serde_json::Value as Json;
+
+use super::candidate::{Candidate, GOOD, Given, Scene};
+use super::labels::Place;
+use super::parameter::Parameter;
+use super::role::Role;
+
+/// Signs and words after a label that begin a text.
+const BEGINS: [&str; 9] = [":", "：", "=", "是", "为", "is", "写", "写着", "as"];
+/// Words after a comma that begin another argument.
+const OTHERS: [&str; 40] = [
+    "subject",
+    "body",
+    "message",
+    "in",
+    "repo",
+    "to",
+    "cc",
+    "bcc",
+    "title",
+    "location",
+    "start",
+    "end",
+    "description",
+    "folder",
+    "repository",
+    "path",
+    "file",
+    "with",
+    "at",
+    "on",
+    "from",
+    "主题",
+    "正文",
+    "内容",
+    "标题",
+    "地点",
+    "位置",
+    "抄送",
+    "密送",
+    "收件人",
+    "仓库",
+    "时间",
+    "说明",
+    "备注",
+    "文件",
+    "路径",
+    "在",
+    "给",
+    "留言",
+    "描述",
+];
+
+/// The text after a label of a parameter that takes any text.
+pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    let takes = parameter.role == Role::Text || parameter.has_word(&["subject", "title"]);
+    if !takes {
+        return Vec::new();
+    }
+    let text = scene.reading.text;
+    let mut found = Vec::new();
+    for place in places.iter().filter(|place| place.strength >= 1.9) {
+        let rest = text.get(place.end..).unwrap_or_default();
+        let bare = rest.trim_start();
+        let Some(begin) =
+            BEGINS.iter().filter(|begin| bare.starts_with(**begin)).max_by_key(|begin| begin.len())
+        else {
+            continue;
+        };
+        let told = bare[begin.len()..].trim_start();
+        let start = text.len() - told.len();
+        let word = begin.bytes().all(|byte| byte.is_ascii_alphabetic());
+        let quoted = told.starts_with(['"', '“', '「', '\'', '‘', '『', '`']);
+        if quoted || told.is_empty() || word && !bare[begin.len()..].starts_with(' ') {
+            continue;
+        }
+        let said = told[..end_of(told)].trim_end_matches(['.', '。', '!', '！', ' ', ',', '，']);
+        if said.is_empty() {
+            continue;
+        }
+        let value = Given::Said(Json::from(said));
+        found.push(Candidate { value, start, end: start + said.len(), score: GOOD + 1.5 });
+    }
+    found
+}
+
+/// Where a text ends: at a line, at a semicolon, or at a comma before what begins another argument.
+fn end_of(told: &str) -> usize {
+    let hard = told.find(['\n', '；', '。']).unwrap_or(told.len());
+    let commas = told[..hard].match_indices([',', '，']);
+    let other = commas.map(|(at, mark)| (at, told[at + mark.len()..].trim_start().to_lowercase())).find(
+        |(_, next)| {
+            OTHERS.iter().any(|word| {
+                next.strip_prefix(word)
+                    .is_some_and(|after| !word.is_ascii() || !after.starts_with(char::is_alphanumeric))
+            })
+        },
+    );
+    other.map_or(hard, |(at, _)| at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_end_where_another_argument_begins() {
+        let cut = |text: &'static str| &text[..end_of(text)];
+        assert_eq!(cut("bump version to 2.3"), "bump version to 2.3");
+        assert_eq!(cut("fix a, b and c, repo /srv/x"), "fix a, b and c");
+        assert_eq!(cut("明天见，主题“问候”"), "明天见");
+        assert_eq!(cut("fix; then push"), "fix; then push");
+    }
+}

@@ -1,0 +1,57 @@
+//! What a request speaks of beside its verbs: everything of a kind, what is inside of something, tools.
+
+use super::candidate::Given;
+use super::choose::Choice;
+
+/// Whether a text speaks of what is in a folder.
+pub(super) fn speaks_of_inside(text: &str) -> bool {
+    let lower = format!(" {} ", text.to_lowercase());
+    let words = [
+        " in ",
+        " inside ",
+        " under ",
+        " below ",
+        " list ",
+        " ls ",
+        "folder",
+        "director",
+        "files",
+        "里",
+        "下",
+        "目录",
+        "文件夹",
+        "列",
+        "有哪些",
+        "有什么",
+        "中",
+        "tree",
+        "size",
+    ];
+    words.iter().any(|word| lower.contains(word))
+}
+
+/// Whether a call would read a workbook.
+pub(super) fn opens_workbook(choice: &Choice) -> bool {
+    choice.filling.slots.iter().flatten().any(|slot| {
+        let text = match &slot.value {
+            Given::Said(value) => value.as_str().unwrap_or_default().to_lowercase(),
+            Given::Result => return false,
+        };
+        [".xlsx", ".xls", ".xlsm"].iter().any(|ending| text.ends_with(ending))
+    })
+}
+
+/// Whether a text asks for everything there is of a kind.
+pub(super) fn asks_for_all(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let words = [
+        "list", "files", "all", "every", "which", "what", "recent", "history", "哪些", "列", "所有", "全部",
+        "什么", "啥", "最近", "记录",
+    ];
+    words.iter().any(|word| lower.contains(word))
+}
+
+pub(super) fn speaks_of_tools(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    lower.contains("tool") || lower.contains("工具") || lower.contains("function")
+}

@@ -6,7 +6,7 @@ use crate::{
     commands::{only_flag, unknown},
     deny, faketime,
     faults::{self, Passed},
-    peers, postgres,
+    ignored_tests, peers, postgres,
     run::{self, cargo},
     steps::{Step, run_all},
     tidy,
@@ -45,6 +45,11 @@ pub(crate) fn test(workspace: &Workspace, args: &[String]) -> Result<()> {
         run::overheard(&mut tests, |line| passed.hear(line))?;
         if whole { faults::publish(workspace, &passed) } else { Ok(()) }
     }));
+    if whole {
+        steps.push(Step::new("ignored tests", "cargo test -- --ignored", || {
+            ignored_tests::run_possible(workspace)
+        }));
+    }
     run_all(steps)
 }
 

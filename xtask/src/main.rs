@@ -12,6 +12,7 @@ mod e2e_model;
 mod faketime;
 mod faults;
 mod fuzz;
+mod ignored_tests;
 mod nearest;
 mod peers;
 mod postgres;

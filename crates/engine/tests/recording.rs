@@ -88,10 +88,14 @@ async fn called(room: bool, read_only: bool, arguments: serde_json::Value) -> (O
 }
 
 async fn call_of(log: &Arc<Log>, read_only: bool, call: ToolCall) -> Outcome {
+    call_with_hints(log, &json!({"readOnlyHint": read_only}), call).await
+}
+
+async fn call_with_hints(log: &Arc<Log>, hints: &serde_json::Value, call: ToolCall) -> Outcome {
     let engine = Engine::new(Policy::default(), Arc::new(Silence)).recording(Arc::clone(log) as _);
     let host: Arc<dyn ToolHost> = Arc::new(Host);
     engine.add_host(&host, Deadlines::default());
-    let definition = json!({"name": "t", "annotations": {"readOnlyHint": read_only}});
+    let definition = json!({"name": "t", "annotations": hints});
     let definition = ToolDefinition::parse(RawJson::from(definition)).unwrap();
     engine.set_tools(&Source::Native, &[Tool::new(Source::Native, definition)]);
     engine.call(call).await
@@ -146,4 +150,24 @@ async fn what_there_is_no_room_for_is_counted() {
         let (_, written) = called(room, false, fails.clone()).await;
         assert_eq!(written, ["begun", "ended: failed"]);
     }
+}
+
+/// Only `readOnlyHint` exempts a tool: an idempotent one changes something the first time.
+#[tokio::test]
+async fn tool_that_is_not_read_only_is_recorded_before_it_runs() {
+    let changing = [
+        json!({}),
+        json!({"idempotentHint": true}),
+        json!({"idempotentHint": true, "readOnlyHint": false}),
+        json!({"destructiveHint": false}),
+    ];
+    for hints in changing {
+        let log = Arc::new(Log { room: true, ..Log::default() });
+        assert!(call_with_hints(&log, &hints, ToolCall::new("t", json!({}))).await.success());
+        assert_eq!(*log.written.lock().unwrap(), ["begun", "ended: succeeded"], "{hints}");
+    }
+    let log = Arc::new(Log { room: true, ..Log::default() });
+    let hints = json!({"idempotentHint": true, "readOnlyHint": true});
+    assert!(call_with_hints(&log, &hints, ToolCall::new("t", json!({}))).await.success());
+    assert_eq!(*log.written.lock().unwrap(), ["noted: succeeded, 1"]);
 }

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use toolhub_core::lang::Lang;
 use toolhub_core::outcome::AttemptEnd;
 use toolhub_core::ports::{MergeRequest, Synthesizer};
-use toolhub_core::{BoxFuture, Outcome, Say as _, ServerId, ToolCall, ToolError, ToolHost};
-use toolhub_engine::{Deadlines, Engine, Policy};
+use toolhub_core::{BoxFuture, Effect, Outcome, Say as _, ServerId, ToolCall, ToolError, ToolHost};
+use toolhub_engine::{Deadlines, Engine, Policy, Strategy};
 use toolhub_testkit::Recorder;
 use toolhub_testkit::fake::{Act, FakeHost};
 
@@ -37,15 +37,22 @@ struct Bench {
 
 /// Servers a, b, c, … that share one tool.
 fn bench(tool: &str, definition: &Value, acts: &[Vec<Act>]) -> Bench {
+    let definitions = vec![definition.clone(); acts.len()];
+    bench_of(tool, &definitions, acts)
+}
+
+/// The same, where each server has a definition of its own.
+fn bench_of(tool: &str, definitions: &[Value], acts: &[Vec<Act>]) -> Bench {
     let ids = ["a", "b", "c", "d", "e"];
     let hosts: Vec<Arc<FakeHost>> = ids
         .iter()
-        .zip(acts)
-        .map(|(id, acts)| Arc::new(FakeHost::server(id).tool(tool, definition.clone(), acts)))
+        .zip(definitions.iter().zip(acts))
+        .map(|(id, (definition, acts))| Arc::new(FakeHost::server(id).tool(tool, definition.clone(), acts)))
         .collect();
     let events = Arc::new(Recorder::default());
-    let servers = ids.map(ServerId::new).to_vec();
-    let engine = Engine::new(Policy::equivalent_servers(servers), events.clone());
+    let mut policy = Policy::equivalent_servers(ids.map(ServerId::new));
+    policy.strategies.insert("translate".to_owned(), Strategy::First);
+    let engine = Engine::new(policy, events.clone());
     for host in &hosts {
         engine.add_host(&(Arc::clone(host) as Arc<dyn ToolHost>), Deadlines::default());
         engine.set_tools(&host.source(), host.tools());
@@ -185,13 +192,61 @@ async fn without_hints_nothing_runs_twice_or_side_by_side() {
     }
 }
 
+fn idempotent() -> Value {
+    json!({"annotations": {"idempotentHint": true}})
+}
+
+fn lost(effect: Effect) -> Vec<Act> {
+    let (server, cause) = (ServerId::new("a"), "lost".into());
+    let error = ToolError::ConnectionFailed { server, cause, stderr: Vec::new(), effect, lasting: false };
+    vec![Act::Fail(error)]
+}
+
+/// ARCHITECTURE.md: the next candidate is tried only if nothing can have happened, or the tool is read-only. An
+/// idempotent tool may be repeated at the same server; the next server is another one, which would take effect too.
+#[tokio::test(start_paused = true)]
+async fn next_candidate_is_not_tried_after_unknown_effect_unless_read_only() {
+    let cases = [
+        (idempotent(), fails_after(1), [1, 0]),
+        (idempotent(), lost(Effect::Unknown), [1, 0]),
+        (idempotent(), lost(Effect::None), [1, 1]),
+        (read_only(), fails_after(1), [1, 1]),
+        (read_only(), lost(Effect::Unknown), [1, 1]),
+    ];
+    for (definition, fails, expect) in cases {
+        // One after another, by the policy.
+        let by_policy = bench("translate", &definition, &[fails.clone(), after(1, "other")]);
+        let (outcome, _) = by_policy.call("translate").await;
+        assert_eq!((by_policy.calls(), outcome.success()), (expect.to_vec(), expect[1] == 1), "{definition}");
+        // One after another, as the second server gives no hints.
+        let mixed = bench_of("thing", &[definition.clone(), json!({})], &[fails, after(1, "other")]);
+        let (outcome, _) = mixed.call("thing").await;
+        assert_eq!((mixed.calls(), outcome.success()), (expect.to_vec(), expect[1] == 1), "{definition}");
+    }
+}
+
+/// The same where the first candidates ran side by side.
+#[tokio::test(start_paused = true)]
+async fn rest_is_not_tried_after_a_batch_with_unknown_effect_unless_read_only() {
+    for (definition, fails, expect) in [
+        (idempotent(), fails_after(1), [1, 1, 0]),
+        (read_only(), fails_after(1), [1, 1, 1]),
+        (idempotent(), vec![Act::Fail(ToolError::NotRecorded { cause: String::new() })], [1, 1, 1]),
+    ] {
+        let definitions = [definition.clone(), definition.clone(), json!({})];
+        let bench = bench_of("thing", &definitions, &[fails.clone(), fails, after(1, "other")]);
+        let (outcome, _) = bench.call("thing").await;
+        assert_eq!((bench.calls(), outcome.success()), (expect.to_vec(), expect[2] == 1), "{definition}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_batch_that_could_not_be_reached_is_tried_again() {
     let gone = ToolError::ConnectionFailed {
         server: ServerId::new("a"),
         cause: "gone".into(),
         stderr: Vec::new(),
-        effect: toolhub_core::Effect::None,
+        effect: Effect::None,
         lasting: false,
     };
     let bench = bench("search", &read_only(), &[vec![Act::Fail(gone.clone())], vec![Act::Fail(gone)]]);

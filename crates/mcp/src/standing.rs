@@ -218,4 +218,27 @@ mod tests {
         standing.note(other, Some(&lost));
         check(&standing, 1);
     }
+
+    /// A server that gives no answer has not shown that it works.
+    #[test]
+    fn timeout_neither_adds_a_failure_nor_clears_earlier_ones() {
+        let lost = McpError::Lost { cause: "x".into(), stderr: Vec::new(), exit: None };
+        let left_alone = McpError::LeftAlone { cause: "x".into(), stderr: Vec::new() };
+        let expired = McpError::SessionExpired { effect: toolhub_core::Effect::None };
+        let mut standing = Standing::default();
+        for failures in 1..=3 {
+            let mark = standing.mark();
+            standing.note(mark, Some(&lost));
+            for neither in [&McpError::TimedOut(Duration::from_secs(1)), &left_alone, &expired] {
+                let mark = standing.mark();
+                standing.note(mark, Some(neither));
+                assert_eq!(standing.breaker.failures(), failures, "{neither:?}");
+            }
+            assert!(standing.last_error.is_some());
+        }
+        // An error that the server answered with shows that it works.
+        let mark = standing.mark();
+        standing.note(mark, Some(&McpError::Rpc { code: -1, message: String::new(), data: None }));
+        assert_eq!((standing.breaker.failures(), standing.last_error.is_some()), (0, false));
+    }
 }

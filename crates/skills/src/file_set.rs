@@ -339,6 +339,56 @@ mod tests {
         }
     }
 
+    const SKILL: &str = "---\nname: s\ndescription: Does something.\n---\n";
+
+    fn skill_in(folder: &Path) -> Skill {
+        std::fs::write(folder.join("SKILL.md"), SKILL).unwrap();
+        Skill::read(folder, crate::Origin::User).unwrap()
+    }
+
+    /// Size, inode and time of modification can be kept by whoever changes a file; the time of its change cannot.
+    #[cfg(unix)]
+    #[test]
+    fn rewritten_file_with_restored_modification_time_changes_the_digest() {
+        let folder = tempfile::tempdir().unwrap();
+        let skill = skill_in(folder.path());
+        let script = folder.path().join("run.sh");
+        std::fs::write(&script, "echo good").unwrap();
+        let before = std::fs::metadata(&script).unwrap();
+        let digests = Digests::default();
+        let approved = digests.files_of(&skill).unwrap().digest();
+        // The clock of the file system ticks every few milliseconds.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::fs::write(&script, "echo evil").unwrap();
+        let file = std::fs::File::options().write(true).open(&script).unwrap();
+        file.set_modified(before.modified().unwrap()).unwrap();
+        let (old, new) = (Stamp::of(&before), Stamp::of(&std::fs::metadata(&script).unwrap()));
+        assert_eq!((old.modified, old.size, old.number), (new.modified, new.size, new.number));
+        assert_ne!(digests.files_of(&skill).unwrap().digest(), approved);
+    }
+
+    /// A script may load anything in the folder, so only what no script of ours reads is left out.
+    #[test]
+    fn digest_covers_hidden_and_installed_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let skill = skill_in(folder.path());
+        let covered = ["node_modules/left-pad/index.js", ".venv/bin/activate", ".env", "vendor/.hidden/x.py"];
+        let left_out = [".git/config", "__pycache__/x.pyc", "node_modules/p/__pycache__/y.pyc"];
+        let digests = Digests::default();
+        let mut last = digests.files_of(&skill).unwrap().digest();
+        for (paths, is_covered) in [(&covered[..], true), (&left_out[..], false)] {
+            for path in paths {
+                let file = folder.path().join(path);
+                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                std::fs::write(&file, "x").unwrap();
+                let files = digests.files_of(&skill).unwrap();
+                assert_eq!(files.files.contains_key(*path), is_covered, "{path}");
+                assert_eq!(files.digest() != last, is_covered, "{path}");
+                last = files.digest();
+            }
+        }
+    }
+
     #[test]
     fn renamed_file_changes_the_digest_and_usual_names_keep_theirs() {
         let of = |name: &str| set_of(&[(name.to_owned(), (b"x".to_vec(), 0))].into()).digest();

@@ -83,9 +83,12 @@ pub(super) struct Ended<'a> {
 
 impl Ended<'_> {
     /// After a batch without a success: the rest one by one, then again those of the batch that may work the second
-    /// time.
+    /// time. The rest is left out if a candidate of the batch may have taken effect.
     pub(super) async fn rest(self) -> Ran {
-        let rest = self.route.candidates.iter().skip(self.route.batch);
+        let is_unchanged =
+            self.failures.iter().all(|(candidate, error)| first::is_harmless(candidate, error));
+        let count = if is_unchanged { self.route.candidates.len() } else { self.route.batch };
+        let rest = self.route.candidates.iter().take(count).skip(self.route.batch);
         let again = self
             .failures
             .iter()

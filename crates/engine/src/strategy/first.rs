@@ -38,8 +38,7 @@ pub(crate) async fn run<C: Borrow<Candidate>>(
         match tried.result {
             Ok(output) => return Ran { ended, ..Ran::from(candidate, output, attempts) },
             Err(error) => {
-                let harmless =
-                    candidate.entry.tool.hints().read_only == Some(true) || error.effect() == Effect::None;
+                let harmless = is_harmless(candidate, &error);
                 last_error = error;
                 if !harmless {
                     break;
@@ -48,6 +47,11 @@ pub(crate) async fn run<C: Borrow<Candidate>>(
         }
     }
     Ran { ended, ..Ran::failed(last_error, attempts) }
+}
+
+/// Whether a candidate that failed certainly changed nothing, so that another one may be tried.
+pub(super) fn is_harmless(candidate: &Candidate, error: &ToolError) -> bool {
+    candidate.entry.tool.hints().read_only == Some(true) || error.effect() == Effect::None
 }
 
 /// How often a candidate was tried before.

@@ -78,6 +78,35 @@ mod tests {
         check("The band Infinity played", &[]);
     }
 
+    /// A year that is divisible by 100 is a leap year only if it is divisible by 400.
+    #[test]
+    fn century_is_a_leap_year_only_if_divisible_by_400() {
+        for year in [1600, 2000, 2400] {
+            assert_eq!(issues(&format!("{year}-02-29"), &[]), Vec::<String>::new());
+        }
+        for year in [1700, 1900, 2100] {
+            assert_eq!(
+                issues(&format!("{year}-02-29"), &[]),
+                [format!("`{year}-02-29` is no date")],
+                "{year} has no 29 February"
+            );
+        }
+    }
+
+    #[test]
+    fn answer_less_similar_than_three_tenths_is_reported_as_contradiction() {
+        // 3 common words of 10, then 2 of 7.
+        let (at_threshold, below) =
+            (issues("a b c d e f", &["a b c g h i j"]), issues("a b c d", &["a b e f g"]));
+        assert_eq!(at_threshold, Vec::<String>::new());
+        assert_eq!(below.len(), 1, "{below:?}");
+        assert!(below[0].contains("(29%)"), "{below:?}");
+        // The most similar of the earlier answers counts.
+        assert_eq!(issues("a b c d", &["x y", "a b e f g", "a b c d"]), Vec::<String>::new());
+        // A little more than the threshold is no contradiction either.
+        assert_eq!(issues("a b", &["b c"]), Vec::<String>::new());
+    }
+
     #[test]
     fn agreement_moves_confidence() {
         let same = verify("北京今天晴，气温 20 度", &["北京今天晴，气温 21 度".to_owned()]);

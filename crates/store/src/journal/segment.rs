@@ -130,3 +130,90 @@ fn write_all(file: &mut File, mut parts: &mut [IoSlice<'_>]) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+impl Tail {
+    /// Appends to this file from now on.
+    pub(crate) fn append_to(&mut self, file: File) {
+        let segment = Segment { path: PathBuf::new(), number: 0, needed: AtomicBool::new(true) };
+        self.open = Some(Open { file, length: 0, segment: Arc::new(segment) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::process::Command;
+
+    use crate::owner::OwnerId;
+
+    fn tail(folder: &std::path::Path, durability: Durability) -> Tail {
+        Tail::new(Arc::new(JournalFolder::new(folder, OwnerId(1))), Kind::Intents, durability)
+    }
+
+    fn append(tail: &mut Tail, bytes: &[u8]) -> io::Result<JournalRange> {
+        tail.append(&mut [IoSlice::new(&bytes[..1]), IoSlice::new(&bytes[1..])])
+    }
+
+    const IN_CHILD: &str = "TOOLHUB_TEST_LIMITED_FILE_SIZE";
+
+    /// A file size limit makes the kernel write a part of an entry and then fail. The limit holds for a whole process, so
+    /// that this test runs itself in one of its own.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn failed_append_leaves_no_partial_entry() {
+        if std::env::var_os(IN_CHILD).is_none() {
+            // The signal that the limit sends by default would end the process. A block has 512 or 1,024 bytes.
+            let script = r#"trap '' XFSZ; ulimit -f 8; exec "$0" --exact --nocapture "$1""#;
+            let name = "journal::segment::tests::failed_append_leaves_no_partial_entry";
+            let child = Command::new("sh")
+                .args(["-c", script])
+                .arg(std::env::current_exe().unwrap())
+                .arg(name)
+                .env(IN_CHILD, "1")
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&child.stdout);
+            assert!(child.status.success() && said.contains("1 passed"), "{said}{child:?}");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let mut tail = tail(folder.path(), Durability::Program);
+        let first = append(&mut tail, b"first\n").unwrap();
+        let error = append(&mut tail, &[b'x'; 1 << 20]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        let second = append(&mut tail, b"second\n").unwrap();
+        assert_eq!((first.start, first.end, second.start, second.end), (0, 6, 6, 13));
+        assert_eq!(first.segment.number(), second.segment.number());
+        assert_eq!(std::fs::read(&second.segment.path).unwrap(), b"first\nsecond\n");
+    }
+
+    /// A file that cannot be cut back is kept for the next store, and the next entry goes to another one.
+    #[test]
+    fn append_that_cannot_be_undone_begins_another_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tail = tail(folder.path(), Durability::Program);
+        let first = append(&mut tail, b"first\n").unwrap();
+        let path = first.segment.path.clone();
+        tail.open.as_mut().unwrap().file = File::open(&path).unwrap();
+        append(&mut tail, b"lost\n").unwrap_err();
+        let second = append(&mut tail, b"second\n").unwrap();
+        assert_eq!((second.start, second.end), (0, 7));
+        assert_eq!(std::fs::read(&second.segment.path).unwrap(), b"second\n");
+        drop(first);
+        assert_eq!(std::fs::read(&path).unwrap(), b"first\n", "kept for the next store");
+    }
+
+    /// `/dev/null` takes every write, and fails every `fdatasync`.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_power_durability_waits_for_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        for (durability, is_synced) in [(Durability::Program, false), (Durability::Power, true)] {
+            let mut tail = tail(folder.path(), durability);
+            tail.append_to(OpenOptions::new().append(true).open("/dev/null").unwrap());
+            assert_eq!(append(&mut tail, b"entry\n").is_err(), is_synced, "{durability:?}");
+        }
+    }
+}

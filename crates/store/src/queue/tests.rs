@@ -102,3 +102,22 @@ async fn a_closed_queue_takes_nothing_in() {
     record(&queue);
     assert_eq!(queue.lost(), 1);
 }
+
+#[tokio::test]
+async fn begin_without_a_waiting_caller_is_dropped_from_its_group() {
+    let queue = Arc::new(queue());
+    let mut waiting = [Write::Begin(call("t").0), Write::Begin(call("t").0), Write::MoveIntents]
+        .map(|write| Box::pin(queue.write(write)));
+    for one in &mut waiting {
+        assert!(futures_util::poll!(one).is_pending());
+    }
+    let [abandoned, kept, other] = waiting;
+    drop(abandoned);
+    drop(other);
+    let Next::Write(mut group) = queue.next(Instant::now()) else { panic!("nothing to write") };
+    assert_eq!(group.urgent.len(), 3);
+    group.drop_abandoned();
+    let left: Vec<bool> = group.urgent.iter().map(|one| matches!(one.write, Write::Begin(_))).collect();
+    assert_eq!(left, [true, false], "only beginnings depend on their caller");
+    drop(kept);
+}

@@ -5,6 +5,7 @@
 
 mod damaged_file;
 mod full_disk;
+mod journals;
 mod killed;
 mod server_away;
 mod tls;

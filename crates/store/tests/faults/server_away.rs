@@ -12,7 +12,7 @@ use toolhub_testkit::postgres::{PostgresServer, Stop};
 
 use crate::open_at;
 
-fn call() -> (CallStart, CallEnd) {
+pub(crate) fn call() -> (CallStart, CallEnd) {
     let start = CallStart {
         record: RecordId::fresh(),
         call: CallId::fresh(),

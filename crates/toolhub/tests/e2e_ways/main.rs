@@ -1,6 +1,6 @@
 //! Requests answered end to end by the real program with a real language model, in each of the three ways it may work:
 //! calls of its own, calls as text, and a plan. `cargo xtask e2e-model` starts the model and names it in
-//! `TOOLHUB_E2E_MODEL_URL`; without it there is nothing to test, and the test says so.
+//! `TOOLHUB_E2E_MODEL_URL`. Other runs report the tests as ignored.
 
 #![expect(
     clippy::panic,
@@ -56,40 +56,44 @@ struct Came {
 // One after the other with `--test-threads=1`: there is one model.
 
 #[tokio::test]
+#[ignore = "needs a language model: run `cargo xtask e2e-model`"]
 async fn requests_are_answered_with_calls_of_its_own() {
     measure(&NATIVE, &REQUESTS).await;
 }
 
 #[tokio::test]
+#[ignore = "needs a language model: run `cargo xtask e2e-model`"]
 async fn requests_are_answered_with_calls_as_text() {
     measure(&TEXT, &REQUESTS).await;
 }
 
 #[tokio::test]
+#[ignore = "needs a language model: run `cargo xtask e2e-model`"]
 async fn requests_are_answered_with_a_plan() {
     measure(&PLANNED, &REQUESTS).await;
 }
 
 #[tokio::test]
+#[ignore = "needs a language model: run `cargo xtask e2e-model`"]
 async fn held_requests_are_answered_with_calls_of_its_own() {
     measure(&NATIVE, &HELD).await;
 }
 
 #[tokio::test]
+#[ignore = "needs a language model: run `cargo xtask e2e-model`"]
 async fn held_requests_are_answered_with_calls_as_text() {
     measure(&TEXT, &HELD).await;
 }
 
 #[tokio::test]
+#[ignore = "needs a language model: run `cargo xtask e2e-model`"]
 async fn held_requests_are_answered_with_a_plan() {
     measure(&PLANNED, &HELD).await;
 }
 
 async fn measure(way: &Way, requests: &[Request]) {
-    let Ok(url) = std::env::var(VARIABLE) else {
-        println!("`{VARIABLE}` is not set: run `cargo xtask e2e-model` to test with a real model");
-        return;
-    };
+    let url = std::env::var(VARIABLE)
+        .unwrap_or_else(|_| panic!("`{VARIABLE}` is not set: run `cargo xtask e2e-model`"));
     let cli = set_up(&url, way.tool_calls);
     let came = ask_all(&cli, way, requests).await;
     came.print(way.name, requests);

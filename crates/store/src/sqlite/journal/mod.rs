@@ -4,6 +4,8 @@
 
 mod line;
 mod replay;
+#[cfg(test)]
+mod tests;
 mod waiting;
 
 use std::io::{self, IoSlice};
@@ -154,8 +156,11 @@ impl Journal {
             .map_err(|_| closed())?;
         let line = line::begun(&start);
         let (reply, answer) = oneshot::channel();
+        let mut unclaimed = Unclaimed { waiting: &self.waiting, record: Some(start.record.clone()), answer };
         self.hand_over(&line, Job::Begin(start, reply, room))?;
-        answer.await.map_err(|_| closed())?
+        let answer = (&mut unclaimed.answer).await;
+        unclaimed.record = None;
+        answer.map_err(|_| closed())?
     }
 
     /// Writes what came of a call that was begun here, and waits until that outlives the program; gives it back where
@@ -232,6 +237,25 @@ impl Journal {
 impl Drop for Journal {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+/// A beginning whose answer its caller has not received. Withdraws it if the caller stops waiting: the call is not made
+/// then. An answer that could not be sent any more is withdrawn by the appender.
+struct Unclaimed<'a> {
+    waiting: &'a Waiting,
+    /// `None` once the answer is received.
+    record: Option<RecordId>,
+    answer: oneshot::Receiver<Result<(), StoreError>>,
+}
+
+impl Drop for Unclaimed<'_> {
+    fn drop(&mut self) {
+        // From here on the appender cannot send: whatever it sent before is in `waiting`.
+        self.answer.close();
+        if let Some(record) = &self.record {
+            self.waiting.withdraw(record);
+        }
     }
 }
 

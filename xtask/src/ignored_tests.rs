@@ -1,0 +1,102 @@
+//! Tests that `cargo test` reports as ignored, since they need something that not every machine has: runs those for
+//! which it is there, and names the others.
+
+use std::net::UdpSocket;
+
+use anyhow::Result;
+
+use crate::{
+    e2e_model,
+    run::{cargo, check},
+    workspace::Workspace,
+};
+
+/// Tests with one requirement.
+struct IgnoredTests {
+    /// What they need, for the report.
+    needs: &'static str,
+    is_met: fn() -> bool,
+    /// Arguments of `cargo test` that choose them.
+    selection: &'static [&'static str],
+}
+
+const IGNORED: [IgnoredTests; 4] = [
+    IgnoredTests {
+        needs: "a language model, named in `TOOLHUB_E2E_MODEL_URL` (`cargo xtask e2e-model` starts one)",
+        is_met: || is_set(e2e_model::VARIABLE),
+        selection: &["--package", "toolhub", "--test", "e2e_model", "--test", "e2e_ways"],
+    },
+    IgnoredTests {
+        needs: "data sets, in the folder that `TOOLHUB_DATA` names",
+        is_met: || is_set("TOOLHUB_DATA"),
+        selection: &["--package", "toolhub", "--test", "gateway"],
+    },
+    IgnoredTests {
+        needs: "the official test suite of JSON Schema, in the folder that `JSON_SCHEMA_TEST_SUITE` names",
+        is_met: || is_set("JSON_SCHEMA_TEST_SUITE"),
+        selection: &["--package", "toolhub-engine", "--lib"],
+    },
+    IgnoredTests {
+        needs: "an address of this machine that is not a loopback one",
+        is_met: has_own_address,
+        selection: &["--package", "toolhub", "--test", "upstream"],
+    },
+];
+
+/// Runs the ignored tests whose requirement is met. Fails if one of them fails.
+pub(crate) fn run_possible(workspace: &Workspace) -> Result<()> {
+    for tests in &IGNORED {
+        if !(tests.is_met)() {
+            println!("ignored: {} (needs {})", tests.selection.join(" "), tests.needs);
+            continue;
+        }
+        let mut command = cargo(&workspace.root);
+        command.arg("test").args(tests.selection).args(["--", "--ignored", "--test-threads=1"]);
+        check(&mut command)?;
+    }
+    Ok(())
+}
+
+fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| !value.is_empty())
+}
+
+/// Whether packets to the outside would have a source address. None is sent.
+fn has_own_address() -> bool {
+    let address = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+        socket.connect("192.0.2.1:9")?;
+        socket.local_addr()
+    });
+    address.is_ok_and(|address| !address.ip().is_loopback() && !address.ip().is_unspecified())
+}
+
+#[cfg(test)]
+mod tests {
+
+    use std::{fs, path::Path};
+
+    /// Counts the tests with `#[ignore]` in a file or in all files of a folder.
+    fn ignored_in(path: &Path) -> usize {
+        if path.is_dir() {
+            return fs::read_dir(path).unwrap().map(|entry| ignored_in(&entry.unwrap().path())).sum();
+        }
+        let text = fs::read_to_string(path).unwrap_or_default();
+        text.lines().filter(|line| line.trim_start().starts_with("#[ignore")).count()
+    }
+
+    /// A test that is ignored in a target which is not listed would never run.
+    #[test]
+    fn every_ignored_test_belongs_to_a_listed_target() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+        let listed = [
+            "toolhub/tests/e2e_model.rs",
+            "toolhub/tests/e2e_ways",
+            "toolhub/tests/gateway",
+            "engine/src",
+            "toolhub/tests/upstream",
+        ];
+        let counts = listed.map(|path| ignored_in(&crates.join(path)));
+        assert_eq!(counts, [1, 6, 1, 1, 1]);
+        assert_eq!(ignored_in(&crates), counts.iter().sum::<usize>());
+    }
+}

@@ -320,7 +320,7 @@ impl Hub {
         self.store.is_some()
     }
 
-    /// How many calls of this run are in the statistics alone, as too many came at once or the store failed.
+    /// How many calls of this run are in the statistics alone, because the store failed or stores a sample.
     pub fn lost_details(&self) -> u64 {
         self.store.as_ref().map(|store| store.lost_details()).unwrap_or_default()
     }

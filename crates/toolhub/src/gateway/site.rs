@@ -81,7 +81,7 @@ impl Site for Gateways {
         out.family(
             "toolhub_call_details_lost_total",
             Kind::Counter,
-            "Calls that are in the statistics and not in the history, as too many came at once or the store failed.",
+            "Calls that are in the statistics and not in the history, because the store failed or stores a sample.",
         )
         .value(self.hub.lost_details());
     }

@@ -477,6 +477,7 @@ mod tests {
         check("5 的阶乘", &["factorial(5)"]);
         check("5 km to miles", &["5 km to miles"]);
         check("5 公里是多少英里", &["5 kilometers to miles"]);
+        check("15% of 80 plus 3 kg", &["15% of 80 + 3 kilogram"]);
         check("72 °F to °C", &["72 °F to °C"]);
         check("3x^2 + 2x - 1", &["3x^2 + 2x - 1"]);
         check("1,234 + 1", &["1234 + 1"]);

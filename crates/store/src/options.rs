@@ -38,7 +38,7 @@ pub enum Durability {
 pub struct Retention {
     /// Calls.
     pub calls: Duration,
-    /// Full results.
+    /// Full results; no longer than calls.
     pub results: Duration,
     /// All full results together, in bytes; the oldest go first.
     pub result_bytes: u64,
@@ -49,6 +49,13 @@ pub struct Retention {
 }
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
+
+impl Retention {
+    /// How long full results are kept: no longer than their calls, which are deleted only without a result.
+    pub(crate) fn result_age(&self) -> Duration {
+        self.results.min(self.calls)
+    }
+}
 
 impl Default for Retention {
     fn default() -> Self {

@@ -58,6 +58,12 @@ fn check(url: &str, run: &Run<'_>) {
     assert!(report.content && report.wrong.is_empty(), "{what}: {:#?}\n{}", report.wrong, report.words);
     assert_eq!(counted, expected, "{what}, scenarios and passing checks:\n{}", report.words);
     assert!(report.skipped.iter().eq(run.skipped), "{what}: skipped {:?}", report.skipped);
+    assert_eq!(
+        report.unchecked(),
+        Vec::<&str>::new(),
+        "{what}: scenarios without a check: {:#?}",
+        report.by_scenario
+    );
 }
 
 /// One after the other: some scenarios measure time.

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use toolhub::{Outcome, ToolCall, ToolError};
 use toolhub_core::Effect;
 use toolhub_testkit::TestHub;
+use toolhub_testkit::processes::gone_within;
 use toolhub_testkit::scripted::{HttpServer, Journal, Script};
 
 async fn call(hub: &TestHub, tool: &str) -> Outcome {
@@ -56,15 +57,26 @@ async fn a_child_that_dies_in_a_call_is_not_replayed_unless_safe() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_child_that_never_greets_is_given_up() {
-    let hangs = Script::legacy().on("*", json!([{"spawn_child": true}, {"ignore": true}]));
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let hangs = Script::legacy().on("*", json!([{"spawn_child": true}, {"ignore": true}])).journal(&journal);
     let settings = "[limits]\nconnect = \"1s\"\n";
     let hub = TestHub::builder().server("s", &hangs).settings(settings).build().await;
     let started = Instant::now();
     let error = hub.list_server("s").await.unwrap().unwrap_err();
     assert!(error.to_string().contains("no answer within 1 s while connecting"), "{error}");
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    // The whole process group ends with the attempt, while the hub goes on.
+    let seen = Journal::read(&journal);
+    let children = seen.events("child");
+    let children = children.iter().filter_map(|one| u32::try_from(one["child"].as_u64()?).ok());
+    let group: Vec<u32> = seen.pids().into_iter().chain(children).collect();
+    assert!(group.len() >= 2, "{group:?}");
+    for pid in group {
+        assert!(gone_within(pid, Duration::from_secs(4)), "process {pid} is still there");
+    }
     hub.close().await;
 }
 
@@ -175,6 +187,10 @@ async fn a_stream_that_keeps_breaking_is_taken_up_a_bounded_number_of_times() {
     let outcome = hub.call(ToolCall::new("t", json!({})).within(Duration::from_secs(30))).await;
     assert!(!outcome.success() && outcome.took < Duration::from_secs(20), "{outcome:?}");
     hub.close().await;
+    let seen = Journal::read(&journal);
+    let resumed = seen.entries().iter().filter(|one| one.to_string().contains("last-event-id")).count();
+    assert!((1..=6).contains(&resumed), "{resumed}: {:#?}", seen.entries());
+    assert_eq!(seen.count_method("tools/call"), 1, "the call is not repeated");
 }
 
 #[tokio::test]
@@ -213,7 +229,9 @@ async fn a_server_that_asks_for_time_gets_it() {
 
 #[tokio::test]
 async fn a_redirect_elsewhere_is_refused() {
-    let target = HttpServer::start(&Script::legacy().plain_tool("t"));
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let target = HttpServer::start(&Script::legacy().plain_tool("t").journal(&journal));
     let turned = json!([{"status": 307}, {"header": {"Location": target.url}}]);
     let server = HttpServer::start(&Script::legacy().plain_tool("t").on("tools/call:t", &turned));
     let hub = TestHub::builder().entry("s", json!({"url": server.url})).build().await;
@@ -221,6 +239,9 @@ async fn a_redirect_elsewhere_is_refused() {
     assert_eq!(error.kind(), "http_status");
     assert!(error.to_string().contains("not followed to another origin"), "{error}");
     hub.close().await;
+    let received = Journal::read(&journal);
+    let received: Vec<&Value> = received.entries().iter().filter(|one| one["event"] != "start").collect();
+    assert_eq!(received, Vec::<&Value>::new(), "the target receives nothing");
 }
 
 #[tokio::test]

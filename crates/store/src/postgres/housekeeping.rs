@@ -48,7 +48,7 @@ pub(super) async fn keep(
     let too_large = bytes(1)?.saturating_sub(retention.max_bytes);
     let excess = too_large.max(bytes(0)?.saturating_sub(retention.result_bytes));
     let excess = i64::try_from(excess).unwrap_or(i64::MAX);
-    let before = cutoff(now, retention.results);
+    let before = cutoff(now, retention.result_age());
     let mut gone = client.query(DELETE_OUTPUTS, &[&BLOCKS_BITE, &before, &excess]).await?.len() as u64;
     if gone == 0 {
         gone = client.query(DELETE_RESULTS, &[&BITE, &before, &excess]).await?.len() as u64;

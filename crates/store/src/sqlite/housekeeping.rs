@@ -93,7 +93,7 @@ impl Housekeeping {
         let too_large = excess_bytes(&transaction, &self.retention)?;
         let result_bytes = value(&transaction, "result_bytes")?.unsigned_abs();
         let excess = too_large.max(result_bytes.saturating_sub(self.retention.result_bytes));
-        let results = prune_results(&transaction, cutoff(now, self.retention.results), excess)?;
+        let results = prune_results(&transaction, cutoff(now, self.retention.result_age()), excess)?;
         // Calls go for their size only when there is no result left that could go.
         let for_size = too_large > 0 && results == 0;
         let before = if for_size { i64::MAX } else { cutoff(now, self.retention.calls) };

@@ -46,7 +46,7 @@ contract! {
     filters: rows_and_blocks_answer_alike each_alone together newest_first follow long_arguments_by_their_whole_text;
     odd_texts: kept_as_given searched_whatever_their_case nul long_numbers large;
     owners: running_while_the_owner_lives finished_after_all;
-    retention: old_calls_go old_results_go_before_their_calls too_many_results_go
+    retention: old_calls_go old_results_go_before_their_calls results_are_kept_no_longer_than_their_calls too_many_results_go
         too_many_results_in_blocks_go old_blocks_go;
     statistics: counted_by_day cancelled_says_nothing the_same_over_many_stores;
     together: a_hundred_tasks a_flood two_stores closed_store_keeps_all;

@@ -64,6 +64,13 @@ pub(crate) async fn old_results_go_before_their_calls(database: Database) {
     settles(&*store, &records, (vec![true; 3], vec![false, true, false])).await;
 }
 
+pub(crate) async fn results_are_kept_no_longer_than_their_calls(database: Database) {
+    let retention = Retention { calls: 5 * DAY, results: 30 * DAY, ..Retention::default() };
+    let store = database.open_with(keeping(retention)).await;
+    let records = [note(&*store, 6), note(&*store, 4), note(&*store, 10)];
+    settles(&*store, &records, (vec![false, true, false], vec![false, true, false])).await;
+}
+
 /// Notes 75 calls in groups of `group`, which are stored together.
 async fn note_in_groups(store: &dyn HubStore, group: usize) -> Vec<RecordId> {
     let mut records = Vec::new();

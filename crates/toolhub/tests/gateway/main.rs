@@ -45,6 +45,7 @@ mod restarts;
 mod rust_sdk;
 mod secrets;
 mod serving;
+mod settings;
 mod short_way;
 mod skills;
 mod stopping;

@@ -1,0 +1,117 @@
+//! Every key of `toolhub.toml` occurs in some test: a key that no test sets may have stopped to work unnoticed.
+
+use super::{Finding, sources::Source};
+
+/// Where the known keys are listed.
+const LIST: &str = "crates/toolhub/src/settings/unknown.rs";
+/// Keys that no test sets, each with the reason.
+const EXCEPTIONS: &[(&str, &str)] = &[
+    ("replay_bytes", "the unit tests of `mcp::gateway::event_log` set the bound itself"),
+    (
+        "private_network",
+        "needs a server at a private address; `mcp::oauth::address` tests which addresses are private",
+    ),
+    ("unix_sockets", "the tests of the sandbox set it in a policy"),
+    ("open_files", "the tests of the sandbox set it in a policy"),
+];
+
+pub(super) fn check(files: &[Source]) -> Vec<Finding> {
+    let Some(list) = files.iter().find(|file| file.path.ends_with(LIST)) else { return Vec::new() };
+    let tests: Vec<&str> = files.iter().filter_map(|file| test_text(file)).collect();
+    let mut findings = Vec::new();
+    for (line, key) in keys(&list.text) {
+        let is_excepted = EXCEPTIONS.iter().any(|(excepted, _)| *excepted == key);
+        let is_tested = tests.iter().any(|text| sets(text, key));
+        if is_tested == is_excepted {
+            let message = match is_tested {
+                false => {
+                    format!("no test sets `{key}`: write one, or name it with its reason in `EXCEPTIONS`")
+                }
+                true => format!("`{key}` is set by a test now: remove it from `EXCEPTIONS`"),
+            };
+            findings.push(Finding::new(LIST, line, message));
+        }
+    }
+    findings
+}
+
+/// The part of a file that is a test: all of it in a folder `tests`, or what follows `#[cfg(test)]`.
+fn test_text(file: &Source) -> Option<&str> {
+    let path = file.path.to_string_lossy();
+    let is_rust = path.starts_with("crates/") && path.ends_with(".rs");
+    if !is_rust || path.ends_with(LIST) {
+        return None;
+    }
+    if path.contains("/tests/") || path.ends_with("/tests.rs") {
+        return Some(&file.text);
+    }
+    file.text.find("#[cfg(test)]").map(|at| &file.text[at..])
+}
+
+/// The texts between quotes in the tables of keys, with their lines.
+fn keys(list: &str) -> Vec<(usize, &str)> {
+    let mut keys = Vec::new();
+    let mut is_table = false;
+    for (number, line) in list.lines().enumerate() {
+        // `OTHERS` names tables, not keys.
+        is_table |= line.starts_with("const ") && !line.starts_with("const OTHERS");
+        if is_table {
+            let texts = line.split('"').skip(1).step_by(2);
+            keys.extend(texts.filter(|text| !text.is_empty()).map(|text| (number + 1, text)));
+        }
+        is_table &= !line.trim_end().ends_with("];");
+    }
+    keys
+}
+
+/// Whether a text sets a key, as TOML does: `key =`, `[key]`, `[key.…]`, `[….key]` or `[[key]]`.
+fn sets(text: &str, key: &str) -> bool {
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
+    text.match_indices(key).any(|(at, _)| {
+        // A line break in a text is written as `\n`.
+        let (before, after) = (&text[..at], &text[at + key.len()..]);
+        let begins = before.ends_with("\\n") || !before.ends_with(is_word);
+        let is_header = before.ends_with(['[', '.']) && after.starts_with([']', '.']);
+        begins && (is_header || after.trim_start_matches(' ').starts_with('=') && !after.starts_with(" =="))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, text: &str) -> Source {
+        Source { path: path.into(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn key_that_no_test_sets_is_found() {
+        let list = "const OTHERS: [&str; 1] = [\"agents\"];\nconst A: [&str; 2] = [\n    \"bind\",\n    \"drain\",\n];\n\
+                    fn f() { \"nothing\"; }\n";
+        let check = |test: &str| {
+            let files = [file(LIST, list), file("crates/toolhub/tests/a.rs", test)];
+            check(&files).into_iter().map(|finding| (finding.line, finding.message)).collect::<Vec<_>>()
+        };
+        assert_eq!(check(r#"f("[serve]\nbind = \"x\"\ndrain=\"1s\"")"#), []);
+        let found = check(r#"let rebind = 1; f("drain = 2 == bind")"#);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].0 == 3 && found[0].1.contains("no test sets `bind`"), "{found:?}");
+    }
+
+    #[test]
+    fn headers_of_tables_count() {
+        for text in ["[limits]", "[serve.limits]", "[[limits]]", "limits = 1", "\\nlimits=2"] {
+            assert!(sets(text, "limits") || text == "{text}");
+        }
+        for text in ["limits", "unlimits = 1", "limits == 1", "limits_of = 1"] {
+            assert!(!sets(text, "limits"), "{text}");
+        }
+    }
+
+    #[test]
+    fn code_outside_of_tests_does_not_count() {
+        assert_eq!(test_text(&file("crates/a/src/b.rs", "x = 1;")), None);
+        assert_eq!(test_text(&file("crates/a/src/b.rs", "x\n#[cfg(test)]\ny")), Some("#[cfg(test)]\ny"));
+        assert_eq!(test_text(&file("docs/a.md", "#[cfg(test)]")), None);
+    }
+}

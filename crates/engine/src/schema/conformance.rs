@@ -129,7 +129,20 @@ fn schemas() -> impl Strategy<Value = Value> {
 /// Whether a reference may lead back to the same value: validators differ in what such a schema means.
 fn has_loops(schema: &Value) -> bool {
     let text = schema.to_string();
-    text.matches("\"$ref\"").count() > 1
+    text.matches("\"$ref\"").count() > 1 || refers_to_root(schema)
+}
+
+/// Whether a schema that applies to the value itself, and not to a part of it, refers to the root.
+fn refers_to_root(schema: &Value) -> bool {
+    const IN_PLACE: [&str; 9] =
+        ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"];
+    let Value::Object(members) = schema else { return false };
+    members.get("$ref").is_some_and(|target| target == "#")
+        || members.iter().filter(|(key, _)| IN_PLACE.contains(&key.as_str())).any(|(_, inner)| match inner {
+            Value::Array(list) => list.iter().any(refers_to_root),
+            Value::Object(map) => refers_to_root(inner) || map.values().any(refers_to_root),
+            _ => false,
+        })
 }
 
 proptest! {

@@ -213,17 +213,16 @@ impl Pair {
         Ok(Cell { turns, kept })
     }
 
-    /// Calls that are on record once the writer has caught up.
+    /// Calls that are on record once the writer has caught up: it may wait for the disk for seconds.
     fn kept_in_the_end(&self) -> Result<u64> {
-        let mut kept = self.kept()?;
-        loop {
+        let (mut kept, mut unchanged) = (self.kept()?, 0);
+        while unchanged < 5 {
             std::thread::sleep(Duration::from_secs(1));
             let now = self.kept()?;
-            if now == kept {
-                return Ok(kept);
-            }
+            unchanged = if now == kept { unchanged + 1 } else { 0 };
             kept = now;
         }
+        Ok(kept)
     }
 
     /// Calls that are on record with their details, counted in the database.

@@ -346,7 +346,7 @@ mod tests {
         Skill::read(folder, crate::Origin::User).unwrap()
     }
 
-    /// Size, inode and time of modification can be kept by whoever changes a file; the time of its change cannot.
+    /// Size, inode and time of modification can be restored after a change; the time of the change (ctime) cannot.
     #[cfg(unix)]
     #[test]
     fn rewritten_file_with_restored_modification_time_changes_the_digest() {

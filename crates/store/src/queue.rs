@@ -142,7 +142,7 @@ impl Queue {
         self.gather_if(self.recorder.count_lost(start, end));
     }
 
-    /// Lets the writer know that calls are gathered, if `first` says that it may not know yet.
+    /// Wakes the writer for gathered calls, if `first`: it may be asleep without a deadline.
     fn gather_if(&self, first: bool) {
         if !first {
             return;

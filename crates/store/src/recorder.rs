@@ -118,7 +118,7 @@ impl Recorder {
     }
 
     /// Adds a finished call. Returns whether it is the first of its worker since the last write, so that the writer has
-    /// to be told.
+    /// to be woken.
     pub(crate) fn add(&self, start: &CallStart, end: &CallEnd) -> bool {
         let mut worker = lock(self.workers.here());
         let was_empty = worker.is_empty();

@@ -66,7 +66,7 @@ pub struct Hub {
     pub(crate) approved: Mutex<Approved>,
     pub(crate) events: Arc<dyn EventSink>,
     pub(crate) settings: Settings,
-    /// Whether servers are told of capabilities: there is somebody who answers their requests.
+    /// Whether capabilities are declared to servers: there is a handler for their requests.
     pub(crate) declares: bool,
     /// When it was built.
     pub(crate) since: SystemTime,

@@ -131,7 +131,7 @@ fn nothing_is_changed_by_a_guess() {
         let report = cli.run(&["eval", "plan", "--tools", &tools, "--requests", &asked, "--json"]).json();
         let wrong = report["wrong_changes"].as_u64().unwrap();
         let changes = |failure: &&Value| failure["wrong_change"] == true;
-        // Requests of the sets that nobody tunes on are not printed.
+        // Requests of the sets that are not used for tuning are not printed.
         let unseen = ["held", "servers_c"].contains(&requests);
         let failures = report["failures"].as_array().unwrap().iter();
         let shown: Vec<&Value> = failures.filter(changes).filter(|_| !unseen).collect();

@@ -375,7 +375,7 @@ impl Run {
             }
         }
         let (mut text, mut after, operators) = whole?;
-        // `15% of 80 plus 3 kg`: a measure belongs to the last number. It is handed on, so that whoever calculates can refuse it.
+        // `15% of 80 plus 3 kg`: a measure belongs to the last number. It is handed on, so that the calculator can refuse it.
         let (unit, length) = units::at(tokens, after);
         if let Some(unit) = unit.filter(|unit| unit.is_measure() && (after..after + length).all(free)) {
             text = format!("{text} {}", unit.name());

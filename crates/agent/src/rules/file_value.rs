@@ -37,7 +37,7 @@ pub(super) fn patterns(scene: &Scene<'_>) -> Vec<Candidate> {
     found
 }
 
-/// `files that end in .toml`, 以 .log 结尾的文件: names by an ending that is told with its point.
+/// `files that end in .toml`, 以 .log 结尾的文件: names by an extension with its dot.
 pub(super) fn ending(scene: &Scene<'_>) -> Option<Candidate> {
     let text = scene.reading.text;
     text.match_indices('.').find_map(|(at, _)| {

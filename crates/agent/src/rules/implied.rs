@@ -37,7 +37,7 @@ pub(super) fn is_tool_name(code: &str) -> bool {
     code.contains('_') && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }
 
-/// A word that is written large inside a sentence is somebody's name.
+/// A word that is written large inside a sentence is a person's name.
 pub(super) fn is_own_name(reading: &Reading<'_>, token: &Token<'_>) -> bool {
     if !token.is_capital() || token.is("Excel") {
         return false;

@@ -210,7 +210,7 @@ fn english(text: &str, tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> 
     })
 }
 
-/// Places that are told apart by a number: `Room 12`.
+/// Places that are distinguished by a number: `Room 12`.
 const ROOMS: [&str; 12] = [
     "Room", "Hall", "Building", "Gate", "Floor", "Suite", "Platform", "Studio", "Lab", "Office", "Terminal",
     "Zone",

@@ -483,7 +483,7 @@ pub(super) fn searched<'a>(rest: &Phrase<'a>, tool_words: &[String]) -> Option<(
         .match_indices(" and ")
         .find(|(at, _)| text[at + 5..].split_whitespace().next().is_some_and(super::split::is_verb));
     let end = next.map_or(end, |(at, _)| end.min(at));
-    // `… received before March`: when it came is told elsewhere.
+    // `… received before March`: the date is read elsewhere.
     let filters = [
         " received ",
         " sent ",

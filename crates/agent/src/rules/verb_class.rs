@@ -118,7 +118,7 @@ fn described(choice: &Choice, verb: &str) -> BTreeSet<&'static str> {
     let mut words = head.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let plain = |word: Option<&str>| word.map(labels::stem).unwrap_or_default();
     let (first, joint, second) = (plain(words.next()), words.next(), plain(words.next()));
-    // `Writes content to a file: creates the file, …`: what it does is told once more after a colon.
+    // `Writes content to a file: creates the file, …`: its purpose is repeated after a colon.
     let sentence = head.split(['.', '\n']).next().unwrap_or_default();
     let told =
         sentence.split_once(": ").and_then(|(_, told)| told.split_whitespace().next()).map(labels::stem);

@@ -164,7 +164,7 @@ impl Gateway {
                 log.push("");
             }
             if session.is_resumed() {
-                // Nobody knows what the client has missed.
+                // It is unknown which messages the client has missed.
                 for text in all_lists_changed() {
                     log.push(&text);
                 }

@@ -19,7 +19,7 @@ use crate::era::{Era, LEGACY};
 const MAX_CAPABILITIES_BYTES: usize = 64 << 10;
 
 impl Gateway {
-    /// Greets a client: its session, and what it is told. `ids` makes the id of the session, if it is to be resumable.
+    /// Answers `initialize`: the session, and the result for the client. `ids` makes the id of the session, if it is to be resumable.
     pub(super) fn initialize(
         &self,
         params: &RawObject,

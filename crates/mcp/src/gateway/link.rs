@@ -153,7 +153,7 @@ impl ClientLink {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = token;
     }
 
-    /// What the request came to, as the client is told it. If it failed after the server wanted something that the client
+    /// The outcome of the request, as it is sent to the client. If it failed after the server wanted something that the client
     /// does not declare, the error names that capability (2026-07-28, basic: `_meta`).
     pub(crate) fn judge(&self, served: Served) -> Served {
         let lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -128,7 +128,7 @@ impl Gateway {
         }
     }
 
-    /// The same, with sessions that can be resumed by whoever has that record. The profile's name keeps them apart from
+    /// The same, with sessions that can be resumed with that record. The profile's name keeps them apart from
     /// those of other profiles.
     #[must_use]
     pub fn with_sessions(mut self, profile: &str, record: Arc<SessionRecord>) -> Self {

@@ -216,7 +216,7 @@ pub(crate) enum Reason {
     SessionEnded,
 }
 
-/// Whether a request was given up, and why. Every request of a session has one, and whoever answers it waits for that.
+/// Whether a request was given up, and why. Every request of a session has one, and its handler waits for it.
 #[derive(Debug, Default)]
 pub(crate) struct GivenUp {
     /// 0 while it is not; the first reason stays.
@@ -313,7 +313,7 @@ impl Open {
 /// Sessions that were removed when another was added.
 #[derive(Debug, Default)]
 pub(crate) struct Removed {
-    /// Nobody had used them for long. They may be resumed.
+    /// They were idle for too long. They may be resumed.
     idle: Vec<Arc<Session>>,
     /// Their principal had too many.
     pub(crate) evicted: Vec<Arc<Session>>,
@@ -346,7 +346,7 @@ impl Sessions {
     }
 
     /// The session of that id, made by `make` if there is none, or none that can be used still. `None` if `make` makes none.
-    /// It is called with the sessions locked: whoever ends a session notes that before it removes it here.
+    /// It is called with the sessions locked: the end of a session is recorded before the session is removed here.
     pub(crate) fn get_or_insert(
         &self,
         id: &str,

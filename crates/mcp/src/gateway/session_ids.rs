@@ -2,7 +2,7 @@
 //! profile and the principal. A client goes on with its session after a restart, and after the session was dropped because
 //! it was idle; official SDK clients do not begin anew by themselves when they get 404.
 //!
-//! An id authenticates nobody: each request is authenticated before its session is looked up.
+//! An id is no credential: each request is authenticated before its session is looked up.
 
 use std::sync::Arc;
 

@@ -355,7 +355,7 @@ mod tests {
         {
             use std::os::unix::fs::PermissionsExt as _;
             assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-            // Somebody else's key is not read through a link.
+            // A key of another user is not read through a link.
             let elsewhere = tempfile::tempdir().unwrap();
             std::os::unix::fs::symlink(&file, elsewhere.path().join(KEY_FILE)).unwrap();
             assert_ne!(sign(&SessionRecord::in_folder(elsewhere.path())), first);

@@ -1,4 +1,4 @@
-//! Finished calls in blocks: a database stores a group of calls as one row, with a summary that tells which queries it
+//! Finished calls in blocks: a database stores a group of calls as one row, with a summary of the queries that it
 //! may answer. At thousands of calls a second this costs a fraction of a row for each call with its indexes. A small
 //! group is stored as one row for each call, so that lookups stay cheap where calls are rare.
 

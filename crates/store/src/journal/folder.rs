@@ -115,7 +115,7 @@ impl Drop for JournalFolder {
 /// Whether the store of that id lives no more.
 pub(crate) fn is_dead(folder: &Path, owner: OwnerId) -> bool {
     let Ok(file) = File::open(path(folder, owner)) else { return true };
-    // Shared, so that two who look at once do not take each other for the owner.
+    // Shared, so that two processes that check at once do not take each other for the owner.
     match file.try_lock_shared() {
         Ok(()) => true,
         Err(TryLockError::WouldBlock | TryLockError::Error(_)) => false,

@@ -12,7 +12,7 @@ use crate::blocks::scan::{self, Row, Scan};
 use crate::owner::OwnerId;
 use crate::query::Dialect;
 
-/// A block that is there already is not stored again: after a broken connection nobody knows whether it was.
+/// A block that is there already is not stored again: after a broken connection it is unknown whether it was.
 const INSERT: &str =
     "INSERT INTO call_blocks (first, last, began_first, began_last, statuses, tools, sources,
         conversations, calls, owner, segment, segment_start, segment_end, bytes, entries)

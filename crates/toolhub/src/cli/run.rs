@@ -66,7 +66,7 @@ fn input(app: &App) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The calls in a text. A text that is one call of a tool nobody knows is read as that: its writer should hear that there
+/// The calls in a text. A text that is one call of an unknown tool is read as that: its writer should hear that there
 /// is no such tool.
 pub(super) fn read_calls(text: &str, known: &KnownTools) -> Reading {
     let reading = read(text, known);

@@ -1,5 +1,5 @@
 //! Attacks with ids of legacy sessions, which can be resumed after a restart: an id is good for the principal and the profile that
-//! it was issued to, until its client ends the session, and for nobody else.
+//! it was issued to, until its client ends the session, and for no other caller.
 
 use std::fs;
 
@@ -162,7 +162,7 @@ async fn resumed_sessions_count_against_the_limit() {
     assert_eq!(statuses(&newest).await, [404; 3]);
 }
 
-/// The key and the record are the owner's alone. Whoever takes the key away ends all sessions that were not resumed.
+/// The key and the record are the owner's alone. Removing the key ends all sessions that were not resumed.
 #[tokio::test]
 async fn files_of_sessions_are_private() {
     use std::os::unix::fs::PermissionsExt as _;

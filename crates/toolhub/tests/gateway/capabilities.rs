@@ -58,7 +58,7 @@ async fn conditional_tools_are_listed_and_served_for_clients_with_the_capability
         };
         assert!(done.get().contains("from the client"), "{done}");
 
-        // A client that declares nothing is told what is missing.
+        // A client that declares nothing gets an error that names what is missing.
         let unable = RawClient::legacy_with(&serving.url(), "2025-06-18", json!({})).await;
         for (tool, arguments) in
             [("trigger-sampling-request", r#"{"prompt":"hi"}"#), ("trigger-elicitation-request", "{}")]
@@ -138,7 +138,7 @@ async fn error_names_the_missing_capability() {
     let message = erred.last().error.as_ref().unwrap()["message"].as_str().unwrap().to_owned();
     assert!(erred.error() == -32603 && message.contains("sorry") && message.contains(why), "{message}");
     assert_eq!(unable.call("copes", "{}").await.text(), "done without");
-    // A modern client is told as its revision says.
+    // A modern client gets the error of its revision.
     let mut modern = RawClient::connect(&serving.url(), Era::Modern).await;
     modern.declare(json!({"elicitation": {"form": {}}}));
     for tool in ["hides", "errs"] {

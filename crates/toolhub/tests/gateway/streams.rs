@@ -82,7 +82,7 @@ async fn cancelled_request_of_a_session_gets_no_response() {
         );
         assert_eq!(silent.text().await.unwrap(), "", "{revision}");
         await_cancelled(&journal, 2 * number + 2).await;
-        // A client that takes the end of the stream for a lost connection is told that there is nothing to resume.
+        // A client that takes the end of the stream for a lost connection gets the answer that there is nothing to resume.
         let resumed = client.get().header("last-event-id", &place).send().await.unwrap();
         assert_eq!(resumed.status(), 405, "{revision}");
         assert_eq!(client.ask("3", "ping", "").await.result(), "{}", "{revision}");

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use toolhub_core::error::Effect;
+use toolhub_core::json::MAX_DEPTH;
 use toolhub_core::lang::{Lang, Say, Text};
 use toolhub_core::{RawJson, ServerId, ToolError};
 
@@ -70,6 +71,13 @@ pub enum McpError {
         /// What was wrong.
         detail: String,
     },
+    /// Its result is nested more deeply than a JSON reader must accept.
+    TooDeep {
+        /// How deeply.
+        depth: usize,
+        /// The result. In a list, the items that are not too deep can be used.
+        result: RawJson,
+    },
     /// It did not answer in time.
     TimedOut(Duration),
 }
@@ -92,6 +100,10 @@ impl Say for McpError {
                 lang.pick(format!("MCP error {code}: {message}"), format!("MCP 错误 {code}：{message}"))
             }
             Self::Unreadable { detail } => detail.clone(),
+            Self::TooDeep { depth, .. } => lang.pick(
+                format!("nested {depth} deep, more than {MAX_DEPTH}"),
+                format!("嵌套了 {depth} 层，超过 {MAX_DEPTH} 层"),
+            ),
             Self::TimedOut(patience) => {
                 let seconds = patience.as_secs_f32();
                 lang.pick(format!("no answer within {seconds} s"), format!("{seconds} 秒内没有回答"))
@@ -178,6 +190,7 @@ impl McpError {
             Self::LoginNeeded { .. } => ToolError::LoginNeeded { server },
             Self::Rpc { code, message, data } => ToolError::Protocol { server, code, message, data },
             Self::Unreadable { detail } => ToolError::Unreadable { server, detail },
+            Self::TooDeep { .. } => ToolError::Unreadable { server, detail: self.to_string() },
             Self::TimedOut(timeout) => ToolError::ConnectionFailed {
                 server,
                 cause: Text::new(

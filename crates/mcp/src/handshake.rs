@@ -71,6 +71,7 @@ impl Meeting<'_> {
             error,
             McpError::Rpc { .. }
                 | McpError::Unreadable { .. }
+                | McpError::TooDeep { .. }
                 | McpError::Http { status: 400 | 404 | 405, .. }
         );
         match self.only {

@@ -80,9 +80,12 @@ async fn pages(connection: &Connection, method: &'static str, key: &str) -> Resu
         if let Some(cursor) = &cursor {
             params.set("cursor", cursor.as_str());
         }
-        let result = connection
-            .ask(Ask { method: method.into(), params, repeat: Repeat::Safe, ..Ask::default() })
-            .await?;
+        let ask = Ask { method: method.into(), params, repeat: Repeat::Safe, ..Ask::default() };
+        let result = match connection.ask(ask).await {
+            // Items are checked one by one, so that one that is too deep costs no other.
+            Err(McpError::TooDeep { result, .. }) => result,
+            result => result?,
+        };
         let page = result.object().ok_or_else(|| odd("the result is not an object".to_owned()))?;
         let items = page.get(key).ok_or_else(|| odd(format!("missing field `{key}`")))?;
         let items: Vec<RawJson> = items.decode().map_err(|error| odd(error.to_string()))?;
@@ -127,8 +130,7 @@ pub(crate) async fn list(connection: &Connection) -> Result<Listing, McpError> {
 /// Lists what else a server offers, as it gives it; a server that has none of it says so, or does not know the word.
 pub(crate) async fn list_offer(connection: &Connection, offer: Offer) -> Result<Vec<RawJson>, McpError> {
     match pages(connection, offer.method(), offer.key()).await {
-        // A client could read another name or address in it than the hub routes by.
-        Ok(pages) => Ok(pages.items.into_iter().filter(|item| item.key_problem().is_none()).collect()),
+        Ok(pages) => Ok(pages.items.into_iter().filter(is_unambiguous).collect()),
         Err(McpError::Rpc { code: -32601, .. }) => Ok(Vec::new()),
         Err(error) => Err(error),
     }
@@ -136,7 +138,13 @@ pub(crate) async fn list_offer(connection: &Connection, offer: Offer) -> Result<
 
 /// Lists the skills that a server serves, as it gives them.
 pub(crate) async fn list_skills(connection: &Connection) -> Result<Vec<RawJson>, McpError> {
-    Ok(pages(connection, "skills/list", "skills").await?.items)
+    Ok(pages(connection, "skills/list", "skills").await?.items.into_iter().filter(is_unambiguous).collect())
+}
+
+/// Whether every reader finds the same in an item: a client must not read another name or address in it than the hub
+/// routes by, and must be able to read it at all.
+fn is_unambiguous(item: &RawJson) -> bool {
+    item.too_deep().is_none() && item.key_problem().is_none()
 }
 
 #[derive(Default)]

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use bytestring::ByteString;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use toolhub_core::json::MAX_DEPTH;
 use toolhub_core::{RawJson, RawObject};
 
 use crate::error::McpError;
@@ -175,7 +174,7 @@ fn our_id(id: &RawValue) -> Option<u64> {
 
 fn checked(result: RawJson) -> Result<RawJson, McpError> {
     match result.too_deep() {
-        Some(depth) => Err(McpError::unreadable(format!("nested {depth} deep, more than {MAX_DEPTH}"))),
+        Some(depth) => Err(McpError::TooDeep { depth, result }),
         None => Ok(result),
     }
 }

@@ -37,6 +37,26 @@ fn reasons_are_kept_in_both_languages() {
     }
 }
 
+/// A definition that is nested too deeply is left out and named; the server's other tools can be called.
+#[test]
+fn one_definition_nested_too_deeply_costs_no_other_tool() {
+    for script in [Script::legacy(), Script::modern()] {
+        for levels in [70, 3000] {
+            let schema = [r#"{"properties":{"a":"#.repeat(levels), "{}".into(), "}}".repeat(levels)].concat();
+            let deep = format!(r#"{{"name":"deep","inputSchema":{schema}}}"#);
+            let mut cli = cli();
+            cli.server("odd", &script.clone().plain_tool("good").tool_text(&deep));
+            let shown = cli.run(&["tools"]);
+            let named = format!("`odd` skipped `deep`: the definition is nested {} deep", 2 * levels + 2);
+            assert!(shown.code == Some(0) && shown.stderr.contains(&named), "{shown:?}");
+            let called = cli.run(&["call", "good"]);
+            assert_eq!(called.code, Some(0), "{called:?}");
+            let called = cli.run(&["call", "deep"]);
+            assert_ne!(called.code, Some(0), "{called:?}");
+        }
+    }
+}
+
 /// The last words of a program are shown to those who want to see more, also by a run that did not start it.
 #[test]
 fn last_words_are_shown_when_asked_for() {

@@ -21,6 +21,7 @@ pub mod model;
 pub mod outcome;
 pub mod outflow;
 pub mod ports;
+pub mod schema_keywords;
 pub mod served;
 pub mod source;
 pub mod statistics;

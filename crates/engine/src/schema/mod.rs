@@ -23,6 +23,7 @@ use serde_json::Value;
 use toolhub_core::RawJson;
 use toolhub_core::error::{ArgumentProblem, Expected};
 use toolhub_core::json::MAX_DEPTH;
+use toolhub_core::schema_keywords::remove_ill_formed;
 
 use self::budget::Exhausted;
 pub(crate) use self::budget::Steps;
@@ -79,9 +80,11 @@ impl<'a> Instance<'a> {
 }
 
 impl Schema {
-    /// Compiles a schema. References to other documents are never followed: they make the schema unusable.
+    /// Compiles a schema. References to other documents are never followed: they make the schema unusable. A keyword with a
+    /// value that it cannot have checks nothing.
     pub(crate) fn compile(raw: &RawJson) -> Result<Self, String> {
-        let schema = raw.value();
+        let mut schema = raw.value();
+        let raw = if remove_ill_formed(&mut schema) { RawJson::from(schema.clone()) } else { raw.clone() };
         let properties: Vec<String> =
             schema["properties"].as_object().map(|map| map.keys().cloned().collect()).unwrap_or_default();
         let names = properties.iter().cloned().collect();
@@ -92,7 +95,7 @@ impl Schema {
             // Whether it can be used at all is to be known before anything is sent.
             let _ = program.set(Ok(compile(&schema)?));
         }
-        Ok(Self { raw: raw.clone(), program, properties, names, plain })
+        Ok(Self { raw, program, properties, names, plain })
     }
 
     fn program(&self) -> Result<&Program, &String> {
@@ -185,6 +188,17 @@ mod tests {
         check(json!({"filepath": "a", "mode": "q"}), &["`mode` should be one of \"r\", \"w\", got \"q\""]);
         check(json!({"filepath": "a", "limit": "z"}), &["`limit` should be integer or null, got \"z\""]);
         check(json!([1]), &["the arguments should be object, got [1]"]);
+    }
+
+    #[test]
+    fn keywords_of_a_wrong_type_check_nothing_and_the_others_check() {
+        let schema = json!({"type": "object", "required": ["n"], "properties": {
+            "n": {"type": "integer", "minimum": "0", "maximum": 9, "required": true},
+            "any": {"type": "any"},
+        }, "additionalProperties": null});
+        assert_eq!(problems(schema.clone(), json!({"n": -1, "any": [1], "more": 2})), [""; 0]);
+        assert_eq!(problems(schema.clone(), json!({"n": 10})), ["`n` should be ≤ 9, got 10"]);
+        assert_eq!(problems(schema, json!({})), ["`n` is missing"]);
     }
 
     #[test]

@@ -20,7 +20,6 @@ mod methods;
 mod modern;
 mod outbox;
 mod portable;
-mod portable_input;
 mod rounds;
 mod running;
 mod session;
@@ -53,7 +52,7 @@ pub use heads::{Heads, PROTOCOL_VERSION, SESSION_ID, printable};
 pub use http::{Events, Reply};
 pub use methods::Handed;
 pub use outbox::Outbound;
-pub use portable::{NotPortable, portable};
+pub use portable::{NotPortable, portable, portable_offer};
 pub use session_record::SessionRecord;
 
 use self::level::Level;

@@ -11,7 +11,9 @@ use toolhub_core::{
     ToolCall, ToolError, ToolOutput, TraceContext,
 };
 use toolhub_engine::Catalog;
-use toolhub_mcp::gateway::{Backend, GatewayCall, Handover, News, Offered, RpcError, ToolList};
+use toolhub_mcp::gateway::{
+    Backend, GatewayCall, Handover, News, Offered, RpcError, ToolList, portable_offer,
+};
 use toolhub_mcp::{Offer, Server};
 
 use super::offers::{OfferBook, Offers};
@@ -290,7 +292,9 @@ impl Backend for HubBackend {
             missing.extend(self.never_listed());
             let own = if offer == Offer::Resources { self.skill_resources().await } else { Vec::new() };
             let theirs = things.into_iter().filter(|thing| !own.iter().any(|(uri, _)| *uri == thing.key));
-            let theirs: Vec<RawJson> = theirs.map(|thing| thing.item).collect();
+            let lossless = self.profile.lossless;
+            let offered = |item: RawJson| if lossless { Some(item) } else { portable_offer(offer, &item) };
+            let theirs: Vec<RawJson> = theirs.filter_map(|thing| offered(thing.item)).collect();
             Ok(Offered { items: own.iter().map(|(_, item)| item.clone()).chain(theirs).collect(), missing })
         })
     }

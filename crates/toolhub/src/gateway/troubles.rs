@@ -1,9 +1,9 @@
 //! What profiles name that is not there: most likely slips, so they are told, as soon as that can be known.
 
 use toolhub_agent::Allowed;
-use toolhub_core::Tool;
 use toolhub_core::lang::{Lang, Say as _, Text};
-use toolhub_engine::near_names;
+use toolhub_core::{RawJson, ToolError};
+use toolhub_engine::{Entry, near_names};
 use toolhub_mcp::gateway::{NotPortable, portable};
 
 use super::view::THE_OWNERS;
@@ -44,22 +44,37 @@ impl Hub {
         }
         let left_out =
             catalog.iter().filter_map(|entry| Some((entry, portable(entry.tool.definition.raw()).err()?)));
-        found.extend(left_out.map(|(entry, NotPortable(why))| not_offered(&entry.tool, &why)));
+        found.extend(left_out.map(|(entry, NotPortable(why))| not_offered(entry, &why)));
         found
     }
 }
 
-fn not_offered(tool: &Tool, why: &Text) -> Text {
-    let (name, source) = (tool.name(), &tool.source);
+fn not_offered(entry: &Entry, why: &Text) -> Text {
+    let (name, source) = (entry.tool.name(), &entry.tool.source);
     let (en, zh) = (why.say(Lang::En), why.say(Lang::Zh));
+    let (call_en, call_zh) = match accepts_arguments(entry) {
+        true => ("; `toolhub call` can call it", "；`toolhub call` 仍可调用"),
+        false => ("", ""),
+    };
     Text::new(
         format!(
-            "`{name}` of `{source}` is not offered to clients of the gateway, which would refuse the whole list: {en} (`lossless = true` in a profile offers it; `toolhub call` can call it)"
+            "`{name}` of `{source}` is not offered to clients of the gateway, which would refuse the whole list: {en} (`lossless = true` in a profile offers it{call_en})"
         ),
         format!(
-            "`{source}` 的 `{name}` 不会提供给网关的客户端，否则它们会拒绝整个列表：{zh}（在配置档中设置 `lossless = true` 可照常提供；`toolhub call` 仍可调用）"
+            "`{source}` 的 `{name}` 不会提供给网关的客户端，否则它们会拒绝整个列表：{zh}（在配置档中设置 `lossless = true` 可照常提供{call_zh}）"
         ),
     )
+}
+
+/// Whether there may be arguments that the tool's schema accepts: it can be used, and is one of an object.
+fn accepts_arguments(entry: &Entry) -> bool {
+    match entry.check(&RawJson::empty_object()) {
+        Ok(()) => true,
+        Err(ToolError::InvalidArguments { problems, .. }) => {
+            problems.iter().all(|problem| !problem.argument.is_empty())
+        }
+        Err(_) => false,
+    }
 }
 
 fn not_for_several(profile: &str, name: &str) -> Text {

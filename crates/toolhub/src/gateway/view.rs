@@ -80,7 +80,7 @@ pub(super) struct View {
     /// Further names that calls may use: `source__tool` of every tool, and plain names that a source had before another
     /// came with the same.
     aliases: HashMap<String, Target>,
-    /// Which source had each plain name first. It keeps it, so that no other one gets calls that are meant for it.
+    /// Which source had each name first. It keeps it, so that no other one gets calls that are meant for it.
     holders: HashMap<String, Source>,
     /// Whether all servers had been listed when it was made.
     pub(super) settled: bool,
@@ -176,10 +176,12 @@ impl View {
     }
 
     fn add_holders(&mut self) {
-        for ((source, tool), shown) in self.names.iter().filter(|((_, tool), shown)| tool.as_str() == *shown)
-        {
+        for ((source, tool), shown) in &self.names {
+            // Also after the source is gone, its prefix is no beginning of another's name.
+            let prefixed = qualified(source, tool.as_str());
+            self.holders.entry(prefixed).or_insert_with(|| source.clone());
             let alone = self.targets.get(shown).is_some_and(|target| target.among.len() == 1);
-            if alone {
+            if alone && tool.as_str() == *shown {
                 self.holders.entry(tool.as_str().to_owned()).or_insert_with(|| source.clone());
             }
         }

@@ -2,22 +2,23 @@
 //! the Python SDK with pydantic, others by decoding into types), so one bad definition would empty the list. What certainly
 //! means the same is repaired; a tool that cannot be repaired is left out.
 
-use serde_json::Value;
+mod input;
+mod javascript;
+mod offer;
+mod output;
+mod text;
+
 use toolhub_core::lang::Text;
 use toolhub_core::{RawJson, RawObject};
 
-use super::portable_input;
+pub use offer::portable_offer;
 
 /// The longest description that is offered, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 32 << 10;
 /// Hints that are booleans (2025-11-25, schema: ToolAnnotations).
 const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
-/// Kinds of values that a schema can name.
-pub(super) const KINDS: [&str; 7] = ["object", "array", "string", "number", "integer", "boolean", "null"];
-/// The most references that lead to one another.
-const MAX_REFERENCES: usize = 8;
-/// The largest schema of results that is offered, in bytes.
-const MAX_OUTPUT_SCHEMA_BYTES: usize = 64 << 10;
+/// Backgrounds that an icon may be for (2025-11-25, schema: Icon).
+const THEMES: [&str; 2] = ["light", "dark"];
 /// Values of `execution.taskSupport`.
 const TASK_SUPPORT: [&str; 3] = ["forbidden", "optional", "required"];
 
@@ -27,6 +28,8 @@ pub struct NotPortable(pub Text);
 
 /// The definition as every client accepts it: the same text where nothing is wrong with it.
 pub fn portable(definition: &RawJson) -> Result<RawJson, NotPortable> {
+    let readable = text::readable(definition)?;
+    let definition = readable.as_ref().unwrap_or(definition);
     let Some(mut members) = definition.object() else {
         return Err(refused("it is no object", "它不是对象"));
     };
@@ -46,24 +49,22 @@ pub fn portable(definition: &RawJson) -> Result<RawJson, NotPortable> {
         changed = true;
     }
     let mut tree = input.clone().into_raw().value();
-    if portable_input::repair(&mut tree)? {
+    if input::repair(&mut tree)? {
         input = RawJson::from(tree).object().unwrap_or_default();
         changed = true;
     }
     if changed {
         members.set("inputSchema", input);
     }
-    // Results are checked by it, calls are not: without it every result is accepted. The TypeScript SDK compiles it while
-    // it lists tools, and fails as a whole where that fails.
+    // Results are checked by it, calls are not: without it every result is accepted.
     if let Some(schema) = members.get("outputSchema") {
-        let schema = schema.object().filter(|_| compiles(schema));
-        match schema.map(|mut schema| (repair_schema(&mut schema, "outputSchema"), schema)) {
-            Some((Ok(false), _)) => {}
-            Some((Ok(true), schema)) => {
-                members.set("outputSchema", schema);
+        match output::repair(schema) {
+            Some(repaired) if repaired.get() == schema.get() => {}
+            Some(repaired) => {
+                members.set("outputSchema", repaired);
                 changed = true;
             }
-            Some((Err(_), _)) | None => {
+            None => {
                 members.remove("outputSchema");
                 changed = true;
             }
@@ -84,105 +85,6 @@ pub fn portable(definition: &RawJson) -> Result<RawJson, NotPortable> {
     changed |= remove_unless(&mut members, "icons", are_icons);
     changed |= remove_unless(&mut members, "execution", is_execution);
     Ok(if changed { members.into_raw() } else { definition.clone() })
-}
-
-/// Whether clients can compile a schema by itself: its references lead to parts of it, it does not take a name that another
-/// schema may have, and its patterns are regular expressions of JavaScript.
-fn compiles(schema: &RawJson) -> bool {
-    if schema.get().len() > MAX_OUTPUT_SCHEMA_BYTES {
-        return false;
-    }
-    let Ok(root) = serde_json::from_str::<Value>(schema.get()) else { return false };
-    let mut waiting = vec![&root];
-    while let Some(part) = waiting.pop() {
-        let good = match part {
-            Value::Object(members) => members.iter().all(|(key, value)| match (key.as_str(), value) {
-                ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => leads_inside(&root, to),
-                ("$id" | "$anchor" | "$dynamicAnchor", Value::String(_)) => false,
-                ("pattern", Value::String(pattern)) => is_javascript(pattern),
-                ("patternProperties", Value::Object(patterns)) => {
-                    patterns.keys().all(|one| is_javascript(one))
-                }
-                ("type", Value::String(kind)) => KINDS.contains(&kind.as_str()),
-                _ => true,
-            }),
-            _ => true,
-        };
-        if !good {
-            return false;
-        }
-        match part {
-            Value::Object(members) => waiting.extend(members.values()),
-            Value::Array(parts) => waiting.extend(parts),
-            _ => {}
-        }
-    }
-    true
-}
-
-/// Whether a reference leads to a part of the schema, and not round in circles.
-fn leads_inside(root: &Value, to: &str) -> bool {
-    let mut to = to;
-    for _ in 0..MAX_REFERENCES {
-        let Some(pointer) = to.strip_prefix('#').filter(|pointer| !pointer.contains('%')) else {
-            return false;
-        };
-        match root.pointer(pointer) {
-            Some(Value::Object(part)) => match part.get("$ref").and_then(Value::as_str) {
-                Some(next) if part.len() == 1 => to = next,
-                _ => return true,
-            },
-            Some(Value::Bool(_)) => return true,
-            _ => return false,
-        }
-    }
-    false
-}
-
-/// Whether a pattern is surely a regular expression of JavaScript with the flag `u`: balanced, with escapes and groups that
-/// it has.
-pub(super) fn is_javascript(pattern: &str) -> bool {
-    let (mut depth, mut in_class) = (0_usize, false);
-    let mut rest = pattern.chars().peekable();
-    while let Some(c) = rest.next() {
-        match c {
-            '\\' => {
-                let syntax = if in_class { "^$\\.*+?()[]{}|/-" } else { "^$\\.*+?()[]{}|/" };
-                let known = |c: char| "dDwWsSnrtfv0".contains(c) || (c == 'b') || (!in_class && c == 'B');
-                if !rest.next().is_some_and(|c| known(c) || syntax.contains(c)) {
-                    return false;
-                }
-            }
-            '[' if in_class => {}
-            '[' => in_class = true,
-            ']' if in_class => in_class = false,
-            _ if in_class => {}
-            ']' | '}' => return false,
-            '{' => {
-                let bounds: String = rest.by_ref().take_while(|c| *c != '}').collect();
-                let number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
-                let fits = match bounds.split_once(',') {
-                    Some((low, high)) => number(low) && (high.is_empty() || number(high)),
-                    None => number(&bounds),
-                };
-                if !fits {
-                    return false;
-                }
-            }
-            '(' => {
-                depth += 1;
-                if rest.next_if_eq(&'?').is_some() && rest.next_if(|c| ":=!".contains(*c)).is_none() {
-                    return false;
-                }
-            }
-            ')' => match depth.checked_sub(1) {
-                Some(less) => depth = less,
-                None => return false,
-            },
-            _ => {}
-        }
-    }
-    depth == 0 && !in_class
 }
 
 /// Makes it a schema of an object, as arguments and structured results are. Whether something changed.
@@ -283,7 +185,9 @@ fn are_icons(icons: &RawJson) -> bool {
     let is_icon = |icon: &RawJson| {
         icon.object().is_some_and(|icon| {
             let sizes = icon.get("sizes").is_none_or(|sizes| sizes.decode::<Vec<String>>().is_ok());
-            icon.contains("src") && is_text(&icon, "src") && is_text(&icon, "mimeType") && sizes
+            let theme = icon.get("theme").map(RawJson::text);
+            let theme = theme.is_none_or(|theme| theme.is_some_and(|theme| THEMES.contains(&&*theme)));
+            icon.contains("src") && is_text(&icon, "src") && is_text(&icon, "mimeType") && sizes && theme
         })
     };
     icons.decode::<Vec<RawJson>>().is_ok_and(|icons| icons.iter().all(is_icon))
@@ -315,7 +219,7 @@ fn refused(en: &str, zh: &str) -> NotPortable {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
     use toolhub_core::{Lang, Say as _};
 
     use super::*;
@@ -330,7 +234,7 @@ mod tests {
     #[test]
     fn good_definitions_are_offered_byte_for_byte() {
         let text =
-            r#"{ "name":"a", "inputSchema" : {"type":"object", "properties":{"n":{"const":1.0}}},"x":1e400}"#;
+            r#"{ "name":"a", "inputSchema" : {"type":"object", "properties":{"n":{"const":1.0}}},"x":1e300}"#;
         let raw = RawJson::parse(text).unwrap();
         assert_eq!(portable(&raw).unwrap().get(), text);
     }

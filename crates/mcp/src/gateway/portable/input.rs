@@ -3,36 +3,19 @@
 
 use serde_json::{Map, Value};
 use toolhub_core::lang::Text;
+use toolhub_core::schema_keywords::{edit_schemas, remove_ill_formed, subschemas};
 
-use super::portable::{KINDS, NotPortable, is_javascript};
+use super::NotPortable;
+use super::javascript::is_javascript;
 
 /// How deeply schemas may be nested.
 const MAX_DEPTH: usize = 64;
-/// Keywords whose members are schemas.
-const MAPS: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
-/// Keywords that are schemas.
-const ONE: [&str; 11] = [
-    "items",
-    "additionalProperties",
-    "not",
-    "if",
-    "then",
-    "else",
-    "contains",
-    "propertyNames",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "additionalItems",
-];
-/// Keywords that are lists of schemas.
-const MANY: [&str; 5] = ["allOf", "anyOf", "oneOf", "prefixItems", "items"];
-
-/// Repairs a schema of arguments; whether something changed. A pattern that is no regular expression is removed, and a
-/// reference that leads back to where it stands is replaced by the type that it leads to: both accept more than before, and the
+/// Repairs a schema of arguments; whether something changed. A keyword with a value that it cannot have and a pattern that is
+/// no regular expression are removed, and a reference that leads back to where it stands is replaced by the type that it leads to: both accept more than before, and the
 /// server checks its arguments itself.
 pub(super) fn repair(root: &mut Value) -> Result<bool, NotPortable> {
+    let mut changed = remove_ill_formed(root) | remove_patterns(root);
     check(root, root, 0)?;
-    let mut changed = remove_patterns(root);
     let mut circles = Vec::new();
     find_circles(
         root,
@@ -50,31 +33,6 @@ pub(super) fn repair(root: &mut Value) -> Result<bool, NotPortable> {
     Ok(changed)
 }
 
-/// The schemas in a schema, each with its pointer.
-fn parts(schema: &Value) -> Vec<(String, &Value)> {
-    let mut found = Vec::new();
-    let Value::Object(members) = schema else { return found };
-    for (key, value) in members {
-        match value {
-            Value::Object(inner) if MAPS.contains(&key.as_str()) => {
-                found.extend(
-                    inner.iter().map(|(name, part)| (format!("/{}/{}", escaped(key), escaped(name)), part)),
-                );
-            }
-            Value::Object(_) if ONE.contains(&key.as_str()) => found.push((format!("/{key}"), value)),
-            Value::Array(list) if MANY.contains(&key.as_str()) => {
-                found.extend(list.iter().enumerate().map(|(place, part)| (format!("/{key}/{place}"), part)));
-            }
-            _ => {}
-        }
-    }
-    found
-}
-
-fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
-}
-
 fn check(root: &Value, schema: &Value, depth: usize) -> Result<(), NotPortable> {
     if depth > MAX_DEPTH {
         return Err(refused(
@@ -85,27 +43,10 @@ fn check(root: &Value, schema: &Value, depth: usize) -> Result<(), NotPortable> 
     if let Value::Object(members) = schema {
         check_members(root, members)?;
     }
-    parts(schema).into_iter().try_for_each(|(_, part)| check(root, part, depth + 1))
+    subschemas(schema).into_iter().try_for_each(|(_, part)| check(root, part, depth + 1))
 }
 
 fn check_members(root: &Value, members: &Map<String, Value>) -> Result<(), NotPortable> {
-    let kinds = match members.get("type") {
-        Some(Value::String(kind)) => vec![kind.as_str()],
-        Some(Value::Array(kinds)) => kinds.iter().map(|kind| kind.as_str().unwrap_or("")).collect(),
-        _ => Vec::new(),
-    };
-    if let Some(kind) = kinds.iter().find(|kind| !KINDS.contains(kind)) {
-        return Err(refused(
-            format!("`inputSchema` has a type `{kind}` that JSON Schema does not know"),
-            format!("`inputSchema` 中的类型 `{kind}` 不是 JSON Schema 的类型"),
-        ));
-    }
-    if members.get("enum").and_then(Value::as_array).is_some_and(Vec::is_empty) {
-        return Err(refused(
-            "`inputSchema` has an `enum` without values",
-            "`inputSchema` 中有没有值的 `enum`",
-        ));
-    }
     if members.get("properties").and_then(Value::as_object).is_some_and(|names| names.contains_key("")) {
         return Err(refused(
             "`inputSchema` has a property without a name",
@@ -122,30 +63,20 @@ fn check_members(root: &Value, members: &Map<String, Value>) -> Result<(), NotPo
 }
 
 /// What a reference leads to inside the schema.
-fn target<'a>(root: &'a Value, to: &str) -> Option<&'a Value> {
+pub(super) fn target<'a>(root: &'a Value, to: &str) -> Option<&'a Value> {
     let pointer = to.strip_prefix('#').filter(|pointer| !pointer.contains('%'))?;
     root.pointer(pointer).filter(|found| found.is_object() || found.is_boolean())
 }
 
-fn remove_patterns(schema: &mut Value) -> bool {
-    let Value::Object(members) = schema else { return false };
-    let bad = members.get("pattern").and_then(Value::as_str).is_some_and(|pattern| !is_javascript(pattern));
-    if bad {
-        members.remove("pattern");
-    }
-    let mut changed = bad;
-    for (key, value) in members.iter_mut() {
-        match value {
-            Value::Object(inner) if MAPS.contains(&key.as_str()) => {
-                inner.values_mut().for_each(|part| changed |= remove_patterns(part));
-            }
-            Value::Object(_) if ONE.contains(&key.as_str()) => changed |= remove_patterns(value),
-            Value::Array(list) if MANY.contains(&key.as_str()) => {
-                list.iter_mut().for_each(|part| changed |= remove_patterns(part));
-            }
-            _ => {}
+/// Removes the patterns that JavaScript cannot read. Returns whether there was one.
+pub(super) fn remove_patterns(schema: &mut Value) -> bool {
+    let mut changed = false;
+    edit_schemas(schema, &mut |members| {
+        if members.get("pattern").and_then(Value::as_str).is_some_and(|pattern| !is_javascript(pattern)) {
+            members.remove("pattern");
+            changed = true;
         }
-    }
+    });
     changed
 }
 
@@ -181,7 +112,7 @@ fn find_circles(root: &Value, schema: &Value, search: &mut Search<'_>) {
             search.closed.push(pointer);
         }
     }
-    for (pointer, part) in parts(schema) {
+    for (pointer, part) in subschemas(schema) {
         search.path.push(format!("{here}{pointer}"));
         find_circles(root, part, search);
         search.path.pop();
@@ -221,8 +152,6 @@ mod tests {
     fn what_cannot_be_read_is_refused_and_what_is_data_is_not_looked_at() {
         let property = |part: Value| json!({"type": "object", "properties": {"a": part}});
         for bad in [
-            property(json!({"type": "any"})),
-            property(json!({"enum": []})),
             property(json!({"$ref": "#/$defs/none"})),
             property(json!({"$ref": "https://example.invalid/x"})),
             json!({"type": "object", "properties": {"": {}}}),
@@ -236,6 +165,10 @@ mod tests {
             json!({"type": "object", "properties": {"type": {"type": "string"}, "$ref": {"type": "string"}}}),
         ] {
             assert!(!repair(&mut good.clone()).unwrap(), "{good}");
+        }
+        for kept in [json!({"type": "any"}), json!({"enum": []}), json!({"minimum": "0"})] {
+            let mut odd = property(kept);
+            assert!(repair(&mut odd).unwrap() && odd == property(json!({})));
         }
         let mut odd = property(json!({"type": "string", "pattern": "("}));
         assert!(repair(&mut odd).unwrap() && odd == property(json!({"type": "string"})));

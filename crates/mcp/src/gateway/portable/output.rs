@@ -1,0 +1,72 @@
+//! Schemas of results that clients can compile. The TypeScript SDK compiles them while it lists tools, and fails as a whole
+//! where that fails.
+
+use serde_json::Value;
+use toolhub_core::RawJson;
+use toolhub_core::schema_keywords::{edit_schemas, remove_ill_formed, subschemas};
+
+use super::input::{remove_patterns, target};
+use super::javascript::is_javascript;
+use super::repair_schema;
+
+/// The largest schema of results that is offered, in bytes.
+const MAX_BYTES: usize = 64 << 10;
+/// The most references that lead to one another without a step into the value.
+const MAX_IN_PLACE: usize = 64;
+
+/// A schema of results as clients can compile it, or `None` if there is none that surely can be.
+pub(super) fn repair(schema: &RawJson) -> Option<RawJson> {
+    if schema.get().len() > MAX_BYTES {
+        return None;
+    }
+    let mut tree: Value = serde_json::from_str(schema.get()).ok()?;
+    let changed = remove_ill_formed(&mut tree) | remove_patterns(&mut tree) | remove_ids(&mut tree);
+    if !compiles(&tree) {
+        return None;
+    }
+    let repaired = if changed { RawJson::from(tree) } else { schema.clone() };
+    let mut members = repaired.object()?;
+    match repair_schema(&mut members, "outputSchema") {
+        Ok(true) => Some(members.into_raw()),
+        Ok(false) => Some(repaired),
+        Err(_) => None,
+    }
+}
+
+/// Removes the keyword `id` of draft 4, which newer compilers refuse.
+fn remove_ids(schema: &mut Value) -> bool {
+    let mut changed = false;
+    edit_schemas(schema, &mut |members| changed |= members.shift_remove("id").is_some());
+    changed
+}
+
+/// Whether a schema can be compiled by itself: its references lead to parts of it and not in circles, it takes no name that
+/// another schema may have, and its patterns are regular expressions of JavaScript.
+fn compiles(root: &Value) -> bool {
+    let mut waiting = vec![root];
+    while let Some(schema) = waiting.pop() {
+        let Value::Object(members) = schema else { continue };
+        let good = members.iter().all(|(key, value)| match (key.as_str(), value) {
+            ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => target(root, to).is_some(),
+            ("$ref" | "$dynamicRef" | "$recursiveRef" | "$id" | "$anchor" | "$dynamicAnchor", _) => false,
+            ("patternProperties", Value::Object(patterns)) => patterns.keys().all(|one| is_javascript(one)),
+            _ => true,
+        });
+        if !good || !ends(root, schema, 0) {
+            return false;
+        }
+        waiting.extend(subschemas(schema).into_iter().map(|(_, part)| part));
+    }
+    true
+}
+
+/// Whether the references of a schema end without a step into the value.
+fn ends(root: &Value, schema: &Value, depth: usize) -> bool {
+    if depth > MAX_IN_PLACE {
+        return false;
+    }
+    match schema.get("$ref").and_then(Value::as_str).and_then(|to| target(root, to)) {
+        Some(next) => ends(root, next, depth + 1),
+        None => true,
+    }
+}

@@ -1,0 +1,105 @@
+//! The text of a definition as every client reads it: JSON permits escapes of half a character and numbers of any size,
+//! on which readers fail.
+
+use toolhub_core::RawJson;
+
+use super::{NotPortable, refused};
+
+/// The definition without lone surrogates, where it has any. A number that no client can hold is refused.
+pub(super) fn readable(definition: &RawJson) -> Result<Option<RawJson>, NotPortable> {
+    let text = definition.get();
+    let found = Found::in_text(text);
+    if found.has_huge_number {
+        return Err(refused("a number in it is too large for clients", "其中有客户端无法表示的大数"));
+    }
+    if found.lone.is_empty() {
+        return Ok(None);
+    }
+    let mut repaired = String::with_capacity(text.len());
+    let mut end = 0;
+    for at in found.lone {
+        repaired.push_str(&text[end..at]);
+        repaired.push_str("\\ufffd");
+        end = at + ESCAPE;
+    }
+    repaired.push_str(&text[end..]);
+    let unreadable = || refused("its text is not Unicode", "其文本不是 Unicode");
+    RawJson::parse(repaired).map(Some).map_err(|_| unreadable())
+}
+
+/// The length of `\uXXXX`.
+const ESCAPE: usize = 6;
+
+#[derive(Default)]
+struct Found {
+    /// Where escapes of half a character are.
+    lone: Vec<usize>,
+    has_huge_number: bool,
+}
+
+impl Found {
+    fn in_text(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        let (mut found, mut at, mut in_string) = (Self::default(), 0, false);
+        while let Some(byte) = bytes.get(at) {
+            at += match byte {
+                b'"' => {
+                    in_string = !in_string;
+                    1
+                }
+                b'\\' => match (code_unit(bytes, at), code_unit(bytes, at + ESCAPE)) {
+                    (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 2 * ESCAPE,
+                    (Some(0xd800..=0xdfff), _) => {
+                        found.lone.push(at);
+                        ESCAPE
+                    }
+                    _ => 2,
+                },
+                b'-' | b'0'..=b'9' if !in_string => {
+                    let is_part =
+                        |byte: &&u8| matches!(**byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+                    let length = bytes[at..].iter().take_while(is_part).count();
+                    let number = text[at..at + length].parse::<f64>();
+                    found.has_huge_number |= number.is_ok_and(f64::is_infinite);
+                    length
+                }
+                _ => 1,
+            };
+        }
+        found
+    }
+}
+
+/// The code unit of an escape at that place.
+fn code_unit(bytes: &[u8], at: usize) -> Option<u32> {
+    let digits = bytes.get(at..at + ESCAPE)?.strip_prefix(b"\\u")?;
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<String, NotPortable> {
+        let raw = RawJson::parse(text.to_owned()).unwrap();
+        Ok(readable(&raw)?.unwrap_or(raw).get().to_owned())
+    }
+
+    #[test]
+    fn replaces_half_characters_and_nothing_else() {
+        for (given, expect) in [
+            (r#"{"a":"cut \ud83d"}"#, r#"{"a":"cut \ufffd"}"#),
+            (
+                r#"["\udc00\ud83d\ude00\uD800x\ud800\ud83d\ude00"]"#,
+                r#"["\ufffd\ud83d\ude00\ufffdx\ufffd\ud83d\ude00"]"#,
+            ),
+            (r#"["\\ud83d","\u4e2d\n"]"#, r#"["\\ud83d","\u4e2d\n"]"#),
+            (r#"{"n":[-1.5e300,0,12],"s":"1e999"}"#, r#"{"n":[-1.5e300,0,12],"s":"1e999"}"#),
+        ] {
+            assert_eq!(read(given).unwrap(), expect);
+        }
+        for huge in ["1e400".to_owned(), "9".repeat(4301), format!("-{}", "1".repeat(310))] {
+            assert!(read(&format!(r#"{{"a":{huge}}}"#)).is_err());
+        }
+    }
+}

@@ -48,6 +48,8 @@ mod probe;
 mod problem;
 mod proof;
 mod record_value;
+mod remark;
+mod rephrase;
 mod revision_value;
 mod role;
 mod same_day;
@@ -58,6 +60,7 @@ mod sheet_renamed;
 mod shift_value;
 mod skeleton;
 mod spelled;
+mod spelling;
 mod split;
 mod spoken_of;
 mod text_value;
@@ -137,7 +140,8 @@ fn plain(request: &str) -> String {
             return inner.trim().to_owned();
         }
     }
-    context::first(text).unwrap_or_else(|| text.to_owned())
+    let text = rephrase::rephrased(text);
+    context::first(&text).unwrap_or(text)
 }
 
 fn narrowed(request: &str) -> String {

@@ -7,7 +7,7 @@ use super::candidate::Given;
 use super::candidates::Candidates;
 use super::choose::{Choice, Chooser, Schemas};
 use super::coverage::{self, Part, Unused};
-use super::mention::Reading;
+use super::mention::{Reading, Value};
 use super::proof::Claim;
 use super::split::{self, Clause};
 use super::{choose, fan, inherit, probe, problem, unserved, verb_class};
@@ -44,7 +44,9 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
     if drafts.len() < 2 {
         let whole = Clause { start: 0, end: text.len() };
         if let Some(choice) = chooser.choose(&reading, text, &[]) {
-            let better = choice.is_whole() || drafts.is_empty();
+            let better = (choice.is_whole()
+                && !drafts.iter().any(|draft| says_as_much(draft, &choice, &reading)))
+                || drafts.is_empty();
             if better {
                 let own = vec![Draft { choice, clause: whole }];
                 (drafts, unfinished) =
@@ -85,6 +87,25 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
         plan.unserved = unserved::parts(text, &clauses, &served(&drafts, text, today));
     }
     plan
+}
+
+/// Whether the one clause that is a step has every particular that the same tool would take from the whole request: what else the
+/// request says is no part of its arguments.
+fn says_as_much(draft: &Draft, whole: &Choice, reading: &Reading<'_>) -> bool {
+    let clause = draft.clause;
+    let values = |choice: &Choice| -> Vec<Option<Given>> {
+        choice.filling.slots.iter().map(|slot| slot.as_ref().map(|slot| slot.value.clone())).collect()
+    };
+    draft.choice.tool.name() == whole.tool.name()
+        && draft.choice.is_whole()
+        && values(&draft.choice) != values(whole)
+        && reading.mentions.iter().all(|mention| {
+            let told = matches!(mention.value, Value::Literal(_) | Value::When(_) | Value::Number(_));
+            let inside = clause.start <= mention.start
+                && mention.end <= clause.end
+                && draft.choice.filling.uses(mention.start - clause.start, mention.end - clause.start);
+            !told || inside || !whole.filling.uses(mention.start, mention.end)
+        })
 }
 
 /// Takes the one other tool that the words prove, where the chosen one changes something and is not proven by them, or lacks

@@ -37,7 +37,8 @@ pub(super) fn read(text: &str, at: usize) -> Option<(Literal, usize)> {
     let rest = &text[at..];
     let first = rest.split(' ').next()?;
     // Nobody writes the marks of a Chinese sentence into a path: what comes after one is another clause.
-    if first.contains(['，', '。', '；', '、', '！', '？', '：']) {
+    // A comma after a file ends it, too.
+    if first.contains(['，', '。', '；', '、', '！', '？', '：']) || first.ends_with([',', ';']) {
         return None;
     }
     let named = text[..at]

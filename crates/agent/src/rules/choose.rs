@@ -194,6 +194,8 @@ impl Chooser<'_> {
                 // What is plain to see outweighs how well others were found.
                 let rank = if need.is_plain() { BEYOND } else { rank };
                 match looked.iter_mut().find(|other| other.hit.tool.name() == hit.tool.name()) {
+                    // A tool that was found by its words stands by them.
+                    Some(_) if need == probe::Need::Page => {}
                     Some(known) if need.is_plain() => (known.suggested, known.rank) = (true, rank),
                     Some(known) => known.suggested = true,
                     None => looked.push(Considered { hit, rank, suggested: true }),
@@ -371,6 +373,13 @@ impl Chooser<'_> {
         if profile.searches && !wish.searches() && for_a_clock() {
             score -= WORKED_OUT;
         }
+        // A page whose address is told is not searched for, and a time zone that is not told is not known.
+        if profile.searches && !wish.searches() && probe::needs(asked).contains(&probe::Need::Page) {
+            score -= WORKED_OUT;
+        }
+        if super::spoken_of::leaves_zone(asked.text) && leaves_zone(&choice) {
+            return None;
+        }
         if is_about_tools(tool) && !speaks_of_tools(asked.text) {
             score -= ABOUT_TOOLS;
         }
@@ -448,6 +457,12 @@ fn is_list_of_one(choice: &Choice) -> bool {
             && matches!(slot.as_ref().map(|slot| &slot.value), Some(Given::Said(serde_json::Value::Array(all))) if all.len() == 1)
     });
     one && required.next().is_none() && verb_class::is_harmless(choice)
+}
+
+/// Whether a tool takes a time zone and got none.
+fn leaves_zone(choice: &Choice) -> bool {
+    let mut slots = choice.parameters.iter().zip(&choice.filling.slots);
+    slots.any(|(parameter, slot)| parameter.role == super::role::Role::Zone && slot.is_none())
 }
 
 /// Whether a text points at cells that a call would leave alone.

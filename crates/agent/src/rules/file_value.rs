@@ -117,12 +117,29 @@ pub(super) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
             add(at + "文件夹".len() + lead, at + "文件夹".len() + lead + end);
         }
     }
+    let lower = reading.text.to_ascii_lowercase();
+    for name in ["inbox", "收件箱", "已发送", "草稿箱", "垃圾箱", "发件箱", "spam folder", "sent folder"]
+    {
+        let place =
+            lower.find(name).filter(|_| !found.iter().any(|other: &Candidate| other.end > other.start));
+        if let Some(at) = place {
+            let name = name.trim_end_matches(" folder");
+            let text = &reading.text[at..at + name.len()];
+            let value = Given::Said(Json::from(text));
+            found.push(Candidate { value, start: at, end: at + name.len(), score: GOOD + 0.1 });
+        }
+    }
+    let mut add = |start: usize, end: usize| {
+        if let Some(text) = reading.text.get(start..end).filter(|text| !text.is_empty()) {
+            found.push(Candidate { value: Given::Said(Json::from(text)), start, end, score: GOOD + 0.2 });
+        }
+    };
     for pair in reading.tokens.windows(2) {
         let [lead, name] = pair else { continue };
         if name.is("folder")
             && lead.kind == Kind::Word
             && !phrase::is_stop(lead.text)
-            && lead.text != "another"
+            && !lead.is_any(&["another", "mail", "email", "new", "right", "same", "given"])
         {
             add(lead.start, lead.end);
         }

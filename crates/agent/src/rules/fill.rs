@@ -95,6 +95,7 @@ pub(super) fn fill(parameters: &[Parameter], scene: &Scene<'_>) -> Filling {
     from_before_to(parameters, &mut filling, scene);
     trim_query(parameters, &mut filling, scene);
     needed(parameters, &mut filling, &others);
+    super::duration::end(parameters, &mut filling, scene);
     filling.others = others;
     filling
 }

@@ -18,6 +18,7 @@ mod coverage;
 mod date;
 mod deed;
 mod doubt;
+mod duration;
 mod entry;
 mod expression;
 mod fan;
@@ -26,6 +27,7 @@ mod fill;
 mod filler;
 mod flag;
 mod follow_up;
+mod format_value;
 mod group;
 mod guess;
 mod holiday;
@@ -38,6 +40,7 @@ mod mention;
 mod message_value;
 mod moment_value;
 mod name;
+mod nested_path;
 mod number;
 mod number_value;
 mod parameter;
@@ -65,6 +68,7 @@ mod split;
 mod spoken_of;
 mod text_value;
 mod token;
+mod topic;
 mod transfer_value;
 mod units;
 mod unknown_verb;
@@ -108,7 +112,10 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     if (past || forbids(&request)) && (!wish.reads() || asks_how) && !plan.steps.is_empty() {
         return refused();
     }
-    if plan.changing.is_empty() && !plan.steps.is_empty() && unknown_verb::is_order(&reading) {
+    // A part that nothing serves is named; what is left must be understood.
+    let served = plan.unserved.iter().fold(request.clone(), |text, part| text.replace(part.as_str(), ""));
+    let left = mention::Reading::of(&served, today);
+    if plan.changing.is_empty() && !plan.steps.is_empty() && unknown_verb::is_order(&left) {
         return Plan { problems: vec![problem::no_tool(request.trim())], ..Plan::default() };
     }
     if let Some(reason) = against(&request) {

@@ -1,6 +1,7 @@
 //! What the contents of a request suggest beyond its words: arithmetic wants a calculator, 几点 a clock.
 
 use super::countdown;
+use super::literal::Literal;
 use super::mention::{Reading, Value};
 use super::parameter::Parameter;
 use super::role::Role;
@@ -14,6 +15,8 @@ pub(super) enum Need {
     Countdown,
     /// Something that remembers what was said.
     History,
+    /// Something that reads a page of the web.
+    Page,
 }
 
 const HISTORY_WORDS: [&str; 20] = [
@@ -39,7 +42,11 @@ const HISTORY_WORDS: [&str; 20] = [
     "问过什么",
 ];
 
-const CLOCK_WORDS: [&str; 27] = [
+const CLOCK_WORDS: [&str; 31] = [
+    "when is that",
+    "what time is that",
+    "what time would that be",
+    "when would that be",
     "what time",
     "current time",
     "time is it",
@@ -77,6 +84,7 @@ impl Need {
             Self::Clock => "tell the current time in a time zone or city",
             Self::Countdown => "count the days until a date",
             Self::History => "look up what was said before in the conversation",
+            Self::Page => "fetch the contents of a web page by its URL",
         }
     }
 
@@ -94,6 +102,7 @@ impl Need {
         let wanted = match self {
             Self::Calculator => Role::Expression,
             Self::Clock => Role::Zone,
+            Self::Page => Role::Url,
             Self::Countdown | Self::History => Role::Until,
         };
         let others =
@@ -106,6 +115,9 @@ impl Need {
 pub(super) fn needs(reading: &Reading<'_>) -> Vec<Need> {
     let lower = reading.text.to_lowercase();
     let mut found = Vec::new();
+    if reading.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(Literal::Url(_)))) {
+        found.push(Need::Page);
+    }
     if !reading.expressions.is_empty() {
         found.push(Need::Calculator);
     }

@@ -245,6 +245,10 @@ impl Claim<'_> {
                 at += length - 1;
                 continue;
             }
+            // 说明写“空腹”: 写 before a text that is taken only leads to it.
+            if token.text == "写" && reading.tokens.get(at).is_some_and(|next| covered(next)) {
+                continue;
+            }
             if takes_all(choice) && token.is_any(&["everything", "all"]) {
                 continue;
             }

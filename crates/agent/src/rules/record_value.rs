@@ -105,6 +105,8 @@ fn replacement(reading: &Reading<'_>) -> Option<(Span, Span)> {
     let english = [
         ("replace ", &[" with ", " by "][..]),
         ("substitute ", &[" with ", " by "][..]),
+        ("swap out ", &[" for ", " with "][..]),
+        ("swap ", &[" for ", " with "][..]),
         ("change ", &[" to ", " into "][..]),
         ("edit ", &[" to ", " into "][..]),
     ];
@@ -211,7 +213,13 @@ fn until_end(reading: &Reading<'_>, start: usize) -> Option<Span> {
 }
 
 const TYPES: [&str; 8] = ["of type", "as type", "type", "类型为", "类型是", "类型：", "类型:", "类型"];
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 22] = [
+    "name is",
+    "with the name",
+    "with name",
+    "名称为",
+    "名称是",
+    "名称",
     "person called",
     "person named",
     "company called",
@@ -229,18 +237,64 @@ const NAMES: [&str; 16] = [
     "名为",
     "对象",
 ];
-const OWNERS: [&str; 6] = ["observations of", "observation of", "to", "about", "给", "为"];
+/// Labels of a name that may mean something else, too: read where nothing else tells it.
+const PLAIN_NAMES: [&str; 2] = ["name", "名字"];
+const OWNERS: [&str; 11] =
+    ["observations of", "observation of", "that", "to", "about", "from", "of", "for", "on", "给", "为"];
+/// What all things are in: no thing is called that.
+const CONTAINERS: [&str; 9] = [
+    "knowledge graph",
+    "the graph",
+    "my memory",
+    "the memory",
+    "memory graph",
+    "graph",
+    "知识图谱",
+    "图谱",
+    "记忆库",
+];
 
 /// The name of the thing that is spoken of.
 fn name(reading: &Reading<'_>) -> Option<Span> {
-    after_any(reading, &NAMES).or_else(|| of_observation(reading)).or_else(|| after_any(reading, &OWNERS))
+    after_any(reading, &NAMES)
+        .or_else(|| of_observation(reading))
+        .or_else(|| after_any(reading, &PLAIN_NAMES))
+        .or_else(|| owner(reading))
+        .or_else(|| after_any(reading, &OWNERS))
+}
+
+/// `Lena Park's note`, 陈刚 的“单身”这条观察: whose it is, before a possessive.
+fn owner(reading: &Reading<'_>) -> Option<Span> {
+    let text = reading.text;
+    let named = reading.mentions.iter().filter(|mention| matches!(mention.value, Value::Name | Value::Place));
+    let possessive = |mention: &&super::mention::Mention| {
+        text.get(mention.end..).is_some_and(|rest| rest.starts_with("'s ") || rest.starts_with("’s "))
+    };
+    if let Some(mention) = named.into_iter().find(possessive) {
+        return Some((mention.start, mention.end));
+    }
+    let quoted = reading.mentions.iter().find_map(|mention| match &mention.value {
+        Value::Literal(Literal::Quoted(_)) => {
+            text.get(..mention.start)?.trim_end().strip_suffix('的').map(str::len)
+        }
+        _ => None,
+    })?;
+    let head = text.get(..quoted)?.trim_end();
+    let start = head
+        .char_indices()
+        .rev()
+        .take_while(|(_, c)| (is_han(*c) || c.is_alphanumeric()) && !"除掉删把将去从给里中".contains(*c))
+        .last()?
+        .0;
+    (start < head.len()).then_some((start, head.len()))
 }
 
 /// “王强”的观察, `Lena Park's observation`: whose observation it is.
 fn of_observation(reading: &Reading<'_>) -> Option<Span> {
     let text = reading.text;
     let at = ["的观察", "的一条观察", "的这条观察"].iter().find_map(|word| text.find(word))?;
-    let head = text.get(..at)?;
+    let head = text.get(..at)?.trim_end();
+    let at = head.len();
     if let Some(quoted) = super::sheet::quoted_at(reading, None, Some(head.len())) {
         return Some(quoted);
     }
@@ -272,19 +326,32 @@ fn after_any(reading: &Reading<'_>, words: &[&str]) -> Option<Span> {
 /// The name that begins at a byte, past what only announces it.
 pub(super) fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
     let mut at = reading.token_at(from);
-    let announces =
-        ["named", "called", ":", "：", "the", "a", "an", "叫", "名", "为", "是", "=", "entity", "node"];
-    while reading.tokens.get(at).is_some_and(|token| token.is_any(&announces)) {
-        at += 1;
+    let announces = [
+        "named", "called", ":", "：", "the", "a", "an", "叫", "名", "为", "是", "=", "entity", "node", "称",
+        "name", "字", "person", "company",
+    ];
+    loop {
+        while reading.tokens.get(at).is_some_and(|token| token.is_any(&announces)) {
+            at += 1;
+        }
+        // 给知识图谱里的 海棠项目: what things are in is no thing.
+        let rest = reading.tokens.get(at).and_then(|token| reading.text.get(token.start..))?;
+        let lower = rest.to_ascii_lowercase();
+        let Some(container) = CONTAINERS.iter().find(|word| lower.starts_with(**word)) else { break };
+        let after = rest[container.len()..].trim_start();
+        let inside = ["里面的", "里的", "中的", "里面", "里", "中", "上的", "的"]
+            .iter()
+            .find(|word| after.starts_with(**word))?;
+        at = reading.token_at(reading.text.len() - after.len() + inside.len());
     }
     let token = reading.tokens.get(at)?;
     let mention =
         reading.mentions.iter().find(|mention| mention.start <= token.start && token.start < mention.end);
     match mention.map(|mention| (&mention.value, mention)) {
         Some((Value::Literal(Literal::Quoted(_)), _)) => return quoted_at(reading, token.start),
+        // `Link Nina Vogel`: a name that a capital verb seems to begin starts after it.
         Some((Value::Literal(Literal::Code(_)) | Value::Name | Value::Place, mention)) => {
-            let end = with_han(reading, mention.end);
-            return (mention.start == token.start).then_some((mention.start, end));
+            return Some((token.start, with_number(reading, with_han(reading, mention.end))));
         }
         Some((Value::Literal(_) | Value::When(_), _)) => return None,
         Some((Value::Number(_) | Value::Holiday, _)) | None => {}
@@ -297,6 +364,15 @@ pub(super) fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
         }
         _ => None,
     }
+}
+
+/// `Boat 7`: a short number after a name belongs to it.
+fn with_number(reading: &Reading<'_>, end: usize) -> usize {
+    let next = reading.tokens.get(reading.token_at(end));
+    let close = |token: &&super::token::Token<'_>| {
+        token.kind == Kind::Number && token.text.len() <= 4 && reading.text.get(end..token.start) == Some(" ")
+    };
+    next.filter(close).map_or(end, |token| token.end)
 }
 
 /// Where Chinese characters end that go on from a byte: at a blank, a mark, or a small word.
@@ -358,6 +434,10 @@ fn ends(reading: &Reading<'_>) -> Option<(Span, Span)> {
         ("relate ", " to "),
         ("link ", " to "),
         ("connect ", " to "),
+        ("link ", " with "),
+        ("connect ", " with "),
+        ("link ", " and "),
+        ("connect ", " and "),
         ("from ", " to "),
         ("between ", " and "),
         ("从", "到"),
@@ -378,8 +458,12 @@ fn ends(reading: &Reading<'_>) -> Option<(Span, Span)> {
     })
 }
 
-const RELATIONS: [&str; 11] = [
+const RELATIONS: [&str; 17] = [
     "relation type",
+    "relation called",
+    "relation named",
+    "relationship called",
+    "with the relation",
     "relation of type",
     "of type",
     "as type",
@@ -387,9 +471,11 @@ const RELATIONS: [&str; 11] = [
     "关系类型为",
     "关系类型是",
     "关系类型",
+    "关系：",
     "关系为",
     "关系是",
     "类型",
+    "relation",
 ];
 
 /// The type of a relation: after its label, else the one code or quoted text that is no end of it.
@@ -427,7 +513,22 @@ fn texts(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Vec<Span> {
     let lower = reading.text.to_ascii_lowercase();
     let told = labels.iter().find_map(|label| lower.find(label).map(|at| at + label.len()));
     let span = told.and_then(|at| until_end(reading, at)).filter(|span| !taken(span));
-    span.into_iter().collect()
+    span.or_else(|| said_of(reading, found)).into_iter().collect()
+}
+
+/// `remember that Nina works from Graz`: what is said of the thing that `that` begins with.
+fn said_of(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Option<Span> {
+    let (_, name) =
+        found.iter().find_map(|(part, spans)| (*part == Part::Name).then(|| (part, spans.first())))?;
+    let (start, end) = *name?;
+    let before = reading.text.get(..start)?.trim_end();
+    if !before.ends_with(" that") {
+        return None;
+    }
+    let rest = reading.text.get(end..)?;
+    let from = end + rest.len() - rest.trim_start().len();
+    let last = from + reading.text[from..].trim_end_matches(['.', '!', ' ']).len();
+    (last > from).then_some((from, last))
 }
 
 #[cfg(test)]

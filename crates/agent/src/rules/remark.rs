@@ -182,6 +182,15 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
         let is_kind = !lexicon::spots(&before[kind..], &tokens(&before[kind..]), &|_| false).is_empty();
         return pointed(order, &text[if is_kind { kind } else { start }..end]);
     }
+    // `the location of evt_12 is now Room 9, please update it`: what is told is what it becomes.
+    if let Some(now) = head.find(" is now ").or_else(|| head.find(" should now be ")) {
+        let verb = masked.get(places.1..)?.split(' ').next()?;
+        let told = text.get(now + head[now..].find("now ")? + 4..places.0)?.trim_start_matches("be ").trim();
+        let subject = text.get(..now)?.trim();
+        let changes = ["update", "change", "adjust", "correct", "fix"].contains(&verb);
+        let bare = literal::find(order).is_empty() && order.split(' ').count() <= 5;
+        return (changes && bare && subject.contains(" of ")).then(|| format!("change {subject} to {told}"));
+    }
     let (at, _) = STATES.iter().filter_map(|state| head.find(state).map(|at| (at, state))).min()?;
     // What is said of it must name nothing else that the order might need.
     let said = text.get(at..places.0)?;

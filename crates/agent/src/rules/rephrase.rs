@@ -2,6 +2,7 @@
 //! apart, and unusual words between the members of a list.
 
 use super::literal::{self, Found, Literal};
+use super::nested_path;
 use super::remark;
 use super::spelling;
 use super::token::{Kind, Token, tokens};
@@ -16,8 +17,16 @@ const OPEN: [&str; 16] = [
 /// The request in plainer words.
 pub(super) fn rephrased(text: &str) -> String {
     let mut text = text.to_owned();
-    let steps: [fn(&str) -> Option<String>; 6] =
-        [spelling::corrected, joined, with_particle, active, remark::without_lead, remark::without_reason];
+    let steps: [fn(&str) -> Option<String>; 8] = [
+        flagged,
+        spelling::corrected,
+        joined,
+        with_particle,
+        active,
+        remark::without_lead,
+        remark::without_reason,
+        nested_path::joined,
+    ];
     for step in steps {
         if let Some(other) = step(&text) {
             text = other;
@@ -44,6 +53,29 @@ pub(super) fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         let letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '\'');
         !letter(text[..at].chars().next_back()) && !letter(text[at + word.len()..].chars().next())
+    })
+}
+
+/// ，不要进回收站: a flag that is told by what is not to happen, in plain words.
+fn flagged(text: &str) -> Option<String> {
+    const TABLE: &str = include_str!("../../data/negated_flags.tsv");
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
+    let rows = TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('\t'));
+    rows.flat_map(|(plain, phrases)| {
+        phrases.split_whitespace().map(move |phrase| (plain, phrase.replace('_', " ")))
+    })
+    .filter_map(|(plain, phrase)| masked.find(&phrase).map(|at| (at, phrase.len(), plain)))
+    .max_by_key(|(_, length, _)| *length)
+    .map(|(at, length, plain)| {
+        let before = text[..at].trim_end();
+        let before = ["，先", "，但", "先", "，", ",", " but", "-"]
+            .iter()
+            .find_map(|word| before.strip_suffix(word))
+            .unwrap_or(before)
+            .trim_end_matches([',', '，', ' ']);
+        let gap = if plain.is_ascii() { " " } else { "，" };
+        format!("{before}{gap}{plain}{}", &text[at + length..])
     })
 }
 

@@ -55,3 +55,13 @@ pub(super) fn speaks_of_tools(text: &str) -> bool {
     let lower = text.to_lowercase();
     lower.contains("tool") || lower.contains("工具") || lower.contains("function")
 }
+/// `her time zone`, 他那边的时间: whether a time zone is meant that nobody named.
+pub(super) fn leaves_zone(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let owners = ["her", "his", "their", "your", "my"];
+    let zones = ["time zone", "timezone", "local time"];
+    owners.iter().any(|owner| zones.iter().any(|zone| lower.contains(&format!(" {owner} {zone}"))))
+        || ["他那边", "她那边", "他们那边", "对方时区", "他的时区", "她的时区"]
+            .iter()
+            .any(|word| lower.contains(word))
+}

@@ -5,6 +5,7 @@ use serde_json::Value as Json;
 use super::candidate::{Candidate, FAIR, GOOD, Given, POOR, Scene};
 use super::choice;
 use super::file_value;
+use super::format_value;
 use super::labels::{self, Label, Place};
 use super::lexicon;
 use super::literal::Literal;
@@ -49,6 +50,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         return found;
     }
     let mut found = by_role(parameter, scene, places);
+    found.extend(format_value::number_format(parameter, scene, places));
     found.extend(file_value::here(parameter, scene));
     let kinds = choice::kinds(&parameter.words);
     if !kinds.is_empty() {
@@ -126,12 +128,15 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Literal(Literal::Path(text)), Role::Name | Role::Other | Role::Id) => {
             (text.clone(), POOR * 0.5)
         }
-        (Value::Literal(Literal::Url(text)), Role::Url) => (text.clone(), GOOD + 0.5),
-        (Value::Literal(Literal::Url(text)), Role::Path | Role::Other | Role::Text | Role::Query) => {
-            (text.clone(), FAIR)
+        (Value::Literal(Literal::Code(text)), _) if format_value::is_colour(text) => {
+            (text.clone(), parameter.has_word(&["color", "colour"]).then_some(GOOD - 0.4)?)
         }
+        (Value::Literal(Literal::Url(text)), Role::Url) => (text.clone(), GOOD + 0.5),
+        (Value::Literal(Literal::Url(text)), Role::Other | Role::Text | Role::Query) => (text.clone(), FAIR),
         (Value::Literal(Literal::Mail(text)), Role::Mail) => (text.clone(), GOOD + 0.5),
-        (Value::Literal(Literal::Mail(text)), Role::Name | Role::Other | Role::Id) => (text.clone(), FAIR),
+        (Value::Literal(Literal::Mail(text)), Role::Name | Role::Other | Role::Id) => {
+            (text.clone(), FAIR + message_value::of_address(parameter, scene, mention))
+        }
         (Value::Literal(Literal::Formula(text)), Role::Formula) => (text.clone(), GOOD + 1.0),
         (Value::Literal(Literal::Cells(text)), Role::Range) => {
             (text.clone(), if text.contains(':') { GOOD + 0.5 } else { FAIR })
@@ -262,6 +267,14 @@ fn is_called(scene: &Scene<'_>, mention: &Mention) -> bool {
 fn names_sheet(scene: &Scene<'_>, mention: &Mention) -> bool {
     let rest = scene.reading.text.get(mention.end..).unwrap_or_default().trim_start().to_lowercase();
     ["sheet", "worksheet", "tab ", "工作表", "表"].iter().any(|word| rest.starts_with(word))
+        || sheet::follows_marker(scene.reading, mention)
+}
+
+/// What a search among things of the tool's own is about; the web is searched with more words.
+fn topic<'a>(scene: &Scene<'a>) -> Option<(usize, &'a str)> {
+    let others = ["web", "internet", "tool", "conversation"];
+    let other = scene.tool_words.iter().any(|word| others.contains(&word.as_str()));
+    (!other).then(|| super::topic::topic(scene.reading)).flatten()
 }
 
 fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
@@ -300,6 +313,9 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
         Role::Cell => corners(parameter, scene),
         Role::Date | Role::Time | Role::DateTime => moment_value::candidates(parameter, scene, places),
         // What others take out of it is taken off later: it keeps nothing from them.
+        Role::Query if topic(scene).is_some() => {
+            topic(scene).map(|(start, text)| said(text, start, start, GOOD + 0.3)).into_iter().collect()
+        }
         Role::Query => phrase::remainder(reading)
             .map(|rest| {
                 if let Some((start, text)) = phrase::searched(&rest, &scene.tool_words) {

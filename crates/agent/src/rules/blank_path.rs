@@ -96,7 +96,7 @@ fn after_file(rest: &str) -> Option<(Literal, usize)> {
         let bare = word.trim_end_matches(['.', ',', ';', '?', '!', ')', ':']);
         let joins = [
             "and", "or", "in", "from", "to", "into", "of", "with", "then", "named", "called", "at", "on",
-            "is",
+            "is", "under", "as", "inside", "within", "for", "by", "below", "via",
         ]
         .contains(&word.to_lowercase().as_str());
         if bare.is_empty() || joins || bare.contains(['"', '\'', '(', '=', '“']) || bare.contains(is_han) {

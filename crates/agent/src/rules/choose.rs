@@ -51,7 +51,9 @@ const BY_NAME: f32 = 0.55;
 /// How much less may speak for a tool that lacks something than for one that takes nothing of what was said.
 const NEARLY: f32 = 0.5;
 /// How much less may speak for a tool that does in one call what another does in several.
-const IN_ONE_CALL: f32 = 0.6;
+const IN_ONE_CALL: f32 = 1.2;
+/// How well a record fits whose members were all told.
+const RECORD: f32 = 3.0;
 /// How much less may speak for a tool that takes one thing than for one that takes a list of them.
 const ALONE: f32 = 0.5;
 /// How much less may speak for a tool that is compared with the chosen one.
@@ -195,7 +197,7 @@ impl Chooser<'_> {
                 let rank = if need.is_plain() { BEYOND } else { rank };
                 match looked.iter_mut().find(|other| other.hit.tool.name() == hit.tool.name()) {
                     // A tool that was found by its words stands by them.
-                    Some(_) if need == probe::Need::Page => {}
+                    Some(_) if matches!(need, probe::Need::Page | probe::Need::Agenda) => {}
                     Some(known) if need.is_plain() => (known.suggested, known.rank) = (true, rank),
                     Some(known) => known.suggested = true,
                     None => looked.push(Considered { hit, rank, suggested: true }),
@@ -219,10 +221,14 @@ impl Chooser<'_> {
                     && choice.stands > 0.0)
                 || follows(&choice, confidence, earlier)
                 || (choice.known > 0.79
-                    && choice.does == Agreement::Does
+                    && (choice.does == Agreement::Does
+                        || choice.does == Agreement::Unknown
+                            && !wish.asks()
+                            && verb_class::is_harmless(&choice))
                     && choice.stands > 0.0
                     && choice.is_whole()
-                    && used(&choice.filling, reading) > 0.99);
+                    && used(&choice.filling, reading) > 0.99)
+                || (choice.does == Agreement::Does && choice.is_whole() && is_record(&choice));
             if sure {
                 let confidence = if considered.suggested { 1.0 } else { confidence };
                 choices.push(Choice { confidence, ..choice });
@@ -457,6 +463,21 @@ fn is_list_of_one(choice: &Choice) -> bool {
             && matches!(slot.as_ref().map(|slot| &slot.value), Some(Given::Said(serde_json::Value::Array(all))) if all.len() == 1)
     });
     one && required.next().is_none() && verb_class::is_harmless(choice)
+}
+
+/// Whether the one thing that a tool needs was told as a record, each member by its role.
+fn is_record(choice: &Choice) -> bool {
+    let mut required =
+        choice.parameters.iter().zip(&choice.filling.slots).filter(|(parameter, _)| parameter.required);
+    let first = required.next().is_some_and(|(_, slot)| {
+        slot.as_ref().is_some_and(|slot| match &slot.value {
+            Given::Said(serde_json::Value::Array(all)) => {
+                slot.score >= RECORD && all.first().is_some_and(serde_json::Value::is_object)
+            }
+            _ => false,
+        })
+    });
+    first && required.next().is_none()
 }
 
 /// Whether a tool takes a time zone and got none.

@@ -210,7 +210,7 @@ impl Profile {
         for spot in read(description) {
             add(&mut profile.all_things, &spot.meaning.things);
         }
-        for parameter in parameters {
+        for parameter in parameters.iter().flat_map(Parameter::with_members) {
             for spot in read(&parameter.words.join(" ")).into_iter().chain(read(&parameter.description)) {
                 add(&mut profile.all_things, &spot.meaning.things);
             }
@@ -446,7 +446,8 @@ impl Wish {
         }
         // Who wants something changed is not served by looking at it.
         let changing = |deed: &usize| CHANGING.contains(&lexicon::deed(*deed).name);
-        if agreement == Agreement::Doubtful && harmless && first.iter().all(changing) {
+        let by_name = does(first, &profile.deeds) || later().any(|deeds| does(deeds, &profile.deeds));
+        if !first.is_empty() && !by_name && harmless && first.iter().all(changing) {
             agreement = Agreement::DoesNot;
         }
         // Any words can be searched for: that is done only where it is asked for.
@@ -502,7 +503,10 @@ impl Wish {
             if !profile.all_things.contains(thing) {
                 score -= UNKNOWN_PARTICULAR;
                 strange = true;
-                if lexicon::thing(*thing).mark == Some('!')
+                // A picture is a file, too: it is moved, measured and found like any other.
+                let file =
+                    lexicon::thing_named("file").is_some_and(|file| profile.all_things.contains(&file));
+                if lexicon::thing(*thing).mark == Some('!') && (profile.reads_text || !file)
                     || (profile.reads_text && lexicon::thing(*thing).name == "workbook")
                 {
                     agreement = Agreement::DoesNot;

@@ -72,7 +72,17 @@ fn english(reading: &Reading<'_>, at: usize) -> Option<(Duration, usize)> {
     if first.is("half") && is(at + 1, &["an", "a"]) && is(at + 2, &["hour"]) {
         return Some((Duration { start: first.start, end: tokens[at + 2].end, minutes: 30.0 }, at + 3));
     }
-    // `90min`, `2h`: a number with its unit written together is one token after it.
+    // `two-hour`: a number in words and its unit are one token.
+    if let Some((word, unit)) = first.text.to_lowercase().split_once('-')
+        && let Some((_, value)) = WORDS.iter().find(|(known, _)| *known == word)
+    {
+        let factor = match unit.trim_end_matches("-long") {
+            unit if HOURS.contains(&unit) => 60.0,
+            unit if MINUTES.contains(&unit) => 1.0,
+            _ => return None,
+        };
+        return Some((Duration { start: first.start, end: first.end, minutes: value * factor }, at + 1));
+    }
     let number = number(first)?;
     let mut next = at + 1;
     // `1.5-hour`, `two and a half hours`
@@ -241,6 +251,7 @@ mod tests {
             assert_eq!(only(&reading).map(|found| found.minutes), expect, "{text}");
         };
         check("a 90-minute event", Some(90.0));
+        check("a two-hour event", Some(120.0));
         check("at 9:15 for 15 minutes", Some(15.0));
         check("free for an hour", Some(60.0));
         check("for half an hour", Some(30.0));

@@ -17,7 +17,28 @@ pub(super) fn patterns(scene: &Scene<'_>) -> Vec<Candidate> {
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
         let after = tokens.get(at + 1).map_or("", |next| next.text).to_lowercase();
-        let is_files = ["file", "files", "格", "文", "的"].contains(&after.as_str());
+        let kinds = [
+            "file",
+            "files",
+            "格",
+            "文",
+            "的",
+            "图",
+            "照",
+            "image",
+            "images",
+            "picture",
+            "pictures",
+            "photo",
+            "photos",
+            "document",
+            "documents",
+            "script",
+            "scripts",
+            "log",
+            "logs",
+        ];
+        let is_files = kinds.contains(&after.as_str());
         let lower = token.text.to_lowercase();
         let ending = match lower.as_str() {
             "markdown" => "md",
@@ -46,7 +67,10 @@ pub(super) fn ending(scene: &Scene<'_>) -> Option<Candidate> {
         let before = text[..at].chars().next_back();
         let alone = before.is_none_or(|c| c.is_whitespace() || super::token::is_han(c) || "“\"'".contains(c));
         let known = super::literal::is_ending(&word[..length].to_ascii_lowercase());
-        (alone && known).then(|| Candidate {
+        let inside = scene.reading.mentions.iter().any(|mention| {
+            matches!(mention.value, Value::Literal(_)) && mention.start < at && at < mention.end
+        });
+        (alone && known && !inside).then(|| Candidate {
             value: Given::Said(Json::from(format!("*.{}", &word[..length]))),
             start: at,
             end: at + 1 + length,

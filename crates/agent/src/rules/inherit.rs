@@ -6,7 +6,11 @@ use super::parameter::{Parameter, Shape};
 use super::role::Role;
 
 /// Words that speak of an earlier result.
-const RESULTS: [&str; 21] = [
+const RESULTS: [&str; 25] = [
+    "its content",
+    "its text",
+    "其内容",
+    "它的内容",
     "what you get",
     "what you got",
     "what comes back",

@@ -456,6 +456,11 @@ fn code(word: &str) -> bool {
     if word.parse::<f64>().is_ok() {
         return false;
     }
+    // `7be90fa`: the hash of a commit may begin with digits.
+    let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if (7..=40).contains(&word.len()) && word.bytes().all(hex) && letters > 1 && digits > 1 {
+        return true;
+    }
     let is_years = word.len() >= 7
         && word.split('-').count() == 2
         && digits + 1 == word.len()

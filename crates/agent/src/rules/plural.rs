@@ -88,7 +88,11 @@ pub(super) fn lists(
         if parameter.has_word(&["cc", "bcc"]) && label < 1.0 {
             continue;
         }
+        // Somebody's name is no address.
+        let addressed = parameter.description.to_lowercase().contains("address")
+            && !members.iter().any(|mention| matches!(mention.value, Value::Literal(Literal::Mail(_))));
         let base = match values.len() {
+            _ if parameter.role == Role::Mail && addressed => POOR,
             _ if parameter.role == Role::Mail => GOOD,
             _ if parameter.role == Role::Path
                 && members
@@ -150,8 +154,16 @@ fn chunked(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
         return Vec::new();
     }
     let own = |text: &str| text.split_whitespace().all(|word| scene.tool_words.contains(&labels::stem(word)));
+    // A piece of a path or of an address is nothing by itself.
+    let torn = |chunk: &Phrase<'_>| {
+        scene.reading.mentions.iter().any(|mention| {
+            matches!(mention.value, Value::Literal(_))
+                && mention.start < chunk.end
+                && chunk.start < mention.end
+        })
+    };
     let chunks: Vec<Phrase<'_>> =
-        phrase::chunks(scene.reading).into_iter().filter(|chunk| !own(chunk.text)).collect();
+        phrase::chunks(scene.reading).into_iter().filter(|chunk| !own(chunk.text) && !torn(chunk)).collect();
     let joined = |first: &Phrase<'_>, second: &Phrase<'_>| {
         let between = scene.reading.text.get(first.end..second.start).unwrap_or_default().trim();
         matches!(between, "and" | "," | ", and" | "or" | "and the" | "&")
@@ -268,7 +280,10 @@ fn named(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     let spots = lexicon::spots(reading.text, &reading.tokens, &literal);
     let markers = spots.iter().filter(|spot| spot.meaning.things.iter().any(|thing| rows.contains(thing)));
     let mut found = Vec::new();
-    for marker in markers {
+    let container = |spot: &&lexicon::Spot| {
+        spot.meaning.things.iter().all(|thing| ["graph", "chart"].contains(&lexicon::thing(*thing).name))
+    };
+    for marker in markers.filter(|marker| !container(marker)) {
         let mut names = Vec::new();
         let Some(first) = record_value::thing_at(reading, marker.end) else { continue };
         // 知识图谱中删除实体: what goes on with a verb is no name.
@@ -284,6 +299,10 @@ fn named(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
                         && spot.meaning.things.is_empty()
                 }))
         {
+            continue;
+        }
+        // 节点多了自然就连成网了: a sentence is no name.
+        if !quoted && said.chars().count() > 3 && said.contains(['了', '就', '吗']) {
             continue;
         }
         let mut last = first;
@@ -334,6 +353,10 @@ fn excluded(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
         "忽略",
         "不含",
         "跳过",
+        "不包括",
+        "不包含",
+        "leaving out ",
+        "leave out ",
     ];
     let start = words.iter().filter_map(|word| lower.find(word).map(|at| at + word.len())).min()?;
     let rest = &text[start..];

@@ -17,10 +17,11 @@ const OPEN: [&str; 16] = [
 /// The request in plainer words.
 pub(super) fn rephrased(text: &str) -> String {
     let mut text = text.to_owned();
-    let steps: [fn(&str) -> Option<String>; 8] = [
+    let steps: [fn(&str) -> Option<String>; 9] = [
         flagged,
         spelling::corrected,
         joined,
+        with_verbs,
         with_particle,
         active,
         remark::without_lead,
@@ -106,6 +107,31 @@ fn joined(text: &str) -> Option<String> {
         }
     }
     changed.then_some(result)
+}
+
+/// `move a to X and b to Y`: a later part that has no verb of its own gets that of the first.
+fn with_verbs(text: &str) -> Option<String> {
+    const PREPOSITIONS: [&str; 4] = [" to ", " into ", " as ", " in "];
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
+    let verb = masked
+        .trim_start_matches("please ")
+        .split(' ')
+        .next()
+        .filter(|verb| VERBS.english.contains_key(*verb))?;
+    let [first, .., second] = literals.as_slice() else { return None };
+    let between = masked.get(first.end..second.start)?;
+    let preposition = PREPOSITIONS.iter().find(|word| between.starts_with(**word))?;
+    let pair = literals.windows(2).find_map(|pair| {
+        let (_, second) = (&pair[0], &pair[1]);
+        let joint =
+            [" and ", ", and ", ", "].iter().find(|joint| masked[..second.start].ends_with(**joint))?;
+        let same = std::mem::discriminant(&first.literal) == std::mem::discriminant(&second.literal);
+        let goes_on = masked.get(second.end..)?.starts_with(preposition);
+        (same && goes_on && second.start > first.end).then_some((second.start, joint.len()))
+    })?;
+    let before = &text[..pair.0 - pair.1];
+    Some(format!("{before} and then {verb} {}", &text[pair.0..]))
 }
 
 /// `check that one out`, `call evt_3 off`: a verb whose particle stands after its object has it before.
@@ -238,6 +264,8 @@ mod tests {
         check("call evt_3 off", "call off evt_3");
         check("check out branch a/b in ~/code", "check out branch a/b in ~/code");
         check("read a.md plus b.md", "read a.md and b.md");
+        check("move m-61 to Done and m-62 to Later", "move m-61 to Done and then move m-62 to Later");
+        check("copy a.txt to b.txt and c.txt to d.txt", "copy a.txt to b.txt and then copy c.txt to d.txt");
         check("the sheet Old must not be deleted", "the sheet Old must not be deleted");
         check("should the sheet be deleted?", "should the sheet be deleted?");
         check("what is 5 plus 6", "what is 5 plus 6");

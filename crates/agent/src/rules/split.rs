@@ -190,6 +190,10 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
     if numbers && token.text == "." && !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
+    // `without .git`: a dot before a letter ends nothing.
+    if token.text == "." && reading.text[token.end..].starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        return None;
+    }
     if matches!(token.text, "." | "?" | "!" | ";" | "。" | "？" | "！" | "；") {
         return Some(1);
     }

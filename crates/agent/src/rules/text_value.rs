@@ -129,7 +129,7 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             (text.clone(), POOR * 0.5)
         }
         (Value::Literal(Literal::Code(text)), _) if format_value::is_colour(text) => {
-            (text.clone(), parameter.has_word(&["color", "colour"]).then_some(GOOD - 0.4)?)
+            (text.clone(), parameter.has_word(&["color", "colour"]).then_some(FAIR)?)
         }
         (Value::Literal(Literal::Url(text)), Role::Url) => (text.clone(), GOOD + 0.5),
         (Value::Literal(Literal::Url(text)), Role::Other | Role::Text | Role::Query) => (text.clone(), FAIR),
@@ -344,6 +344,9 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
         },
         Role::Revision => revision_value::candidates(parameter, scene),
         Role::Place if !parameter.required => place_value::apposed(scene)
+            .or_else(|| {
+                place_value::capitals(scene).filter(|_| !parameter.has_word(&["city", "country", "state"]))
+            })
             .map(|(start, end)| said(&reading.text[start..end], start, end, GOOD + 0.2))
             .into_iter()
             .collect(),

@@ -3,12 +3,14 @@
 use jiff::civil::Date;
 use toolhub_core::RawJson;
 
-use super::candidate::Given;
+use super::candidate::{Candidate, Given};
 use super::candidates::Candidates;
 use super::choose::{Choice, Chooser, Schemas};
 use super::coverage::{self, Part, Unused};
 use super::mention::{Reading, Value};
+use super::parameter::{Parameter, Shape};
 use super::proof::Claim;
+use super::role::Role;
 use super::split::{self, Clause};
 use super::{choose, fan, inherit, probe, problem, unserved, verb_class};
 use crate::plan::{Complexity, Plan, Slot, Step, StepId, Unfinished, Unproven};
@@ -93,12 +95,25 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
 /// request says is no part of its arguments.
 fn says_as_much(draft: &Draft, whole: &Choice, reading: &Reading<'_>) -> bool {
     let clause = draft.clause;
-    let values = |choice: &Choice| -> Vec<Option<Given>> {
-        choice.filling.slots.iter().map(|slot| slot.as_ref().map(|slot| slot.value.clone())).collect()
+    let value = |slot: &Option<Candidate>| slot.as_ref().map(|slot| slot.value.clone());
+    let slots = draft.choice.filling.slots.iter().zip(&whole.filling.slots);
+    let differing: Vec<(&Parameter, bool)> = whole
+        .parameters
+        .iter()
+        .zip(slots)
+        .filter(|(_, (own, other))| value(own) != value(other))
+        .map(|(parameter, (own, _))| (parameter, own.is_some()))
+        .collect();
+    // Only texts that reach as far as they can are longer for the words of another part.
+    let reaches = |(parameter, told): &(&Parameter, bool)| {
+        let list = matches!(&parameter.shape, Shape::List(item) if item.shape == Shape::Text);
+        parameter.role == Role::Query
+            || *told && (list || matches!(parameter.role, Role::Text | Role::Name | Role::Other))
     };
     draft.choice.tool.name() == whole.tool.name()
         && draft.choice.is_whole()
-        && values(&draft.choice) != values(whole)
+        && !differing.is_empty()
+        && differing.iter().all(reaches)
         && reading.mentions.iter().all(|mention| {
             let told = matches!(mention.value, Value::Literal(_) | Value::When(_) | Value::Number(_));
             let inside = clause.start <= mention.start
@@ -254,7 +269,7 @@ fn join(before: &mut Choice, choice: Choice) {
     for (old, new) in before.filling.slots.iter_mut().zip(choice.filling.slots) {
         if old.is_none() {
             // It was said in another clause: here it takes no place.
-            *old = new.map(|new| super::candidate::Candidate { start: 0, end: 0, ..new });
+            *old = new.map(|new| Candidate { start: 0, end: 0, ..new });
         }
     }
 }

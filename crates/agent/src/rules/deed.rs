@@ -143,9 +143,9 @@ const LOOKS_UP: [&str; 9] =
     ["look up", "lookup", "look for", "look into", "research", "查一下", "查下", "查查", "检索"];
 
 /// Words after which a word is a noun.
-const NOUN_LEADS: [&str; 17] = [
+const NOUN_LEADS: [&str; 23] = [
     "the", "a", "an", "this", "that", "my", "of", "in", "on", "its", "each", "no", "by", "with", "next",
-    "last", "one",
+    "last", "one", "latest", "newest", "recent", "previous", "any", "every",
 ];
 
 const DONE_BY_NAME: f32 = 0.45;
@@ -305,7 +305,10 @@ impl Wish {
         ];
         wish.asks_which_tool = which.iter().any(|words| lower.contains(words));
         if wish.deeds.is_empty() {
-            let free = |token: &&Token<'_>| token.kind == Kind::Word && !is_taken(token);
+            // A word that the tables know is no other one misspelt.
+            let known =
+                |token: &Token<'_>| spots.iter().any(|spot| spot.start < token.end && token.start < spot.end);
+            let free = |token: &&Token<'_>| token.kind == Kind::Word && !is_taken(token) && !known(token);
             let meant = reading.tokens.iter().filter(free).find_map(|token| lexicon::misspelt(token.text));
             wish.deeds.extend(meant.map(|meaning| meaning.deeds.clone()));
         }

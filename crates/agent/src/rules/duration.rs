@@ -20,7 +20,8 @@ pub(super) struct Duration {
 
 const HOURS: [&str; 5] = ["hour", "hours", "hr", "hrs", "h"];
 const MINUTES: [&str; 4] = ["minute", "minutes", "min", "mins"];
-const WORDS: [(&str, f64); 16] = [
+const WORDS: [(&str, f64); 17] = [
+    ("half", 0.5),
     ("a", 1.0),
     ("an", 1.0),
     ("one", 1.0),
@@ -252,6 +253,7 @@ mod tests {
         };
         check("a 90-minute event", Some(90.0));
         check("a two-hour event", Some(120.0));
+        check("a half-hour event", Some(30.0));
         check("at 9:15 for 15 minutes", Some(15.0));
         check("free for an hour", Some(60.0));
         check("for half an hour", Some(30.0));

@@ -313,6 +313,11 @@ fn trim_query(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>
         }
         return;
     }
+    // What another parameter took whole is not searched for, too.
+    if spans.contains(&(start, end)) && !parameters[place].required {
+        filling.slots[place] = None;
+        return;
+    }
     let Some(slot) = filling.slots[place].as_mut() else { return };
     if let Some(text) = scene.reading.text.get(start..end).filter(|text| !text.trim().is_empty()) {
         let text = super::phrase::without_searching(text.trim());

@@ -47,7 +47,8 @@ fn speaks_of_that(text: &str) -> bool {
     speaks_of_result(text) || THAT.iter().any(|words| lower.contains(words))
 }
 
-fn points_back(text: &str) -> bool {
+/// Whether a text points at what was spoken of before.
+pub(super) fn points_back(text: &str) -> bool {
     let lower = format!(" {} ", text.to_lowercase());
     [
         " it ",

@@ -58,7 +58,7 @@ const OTHERS: [&str; 40] = [
 /// same direction.
 pub(super) fn of_address(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> f32 {
     let description = parameter.description.to_lowercase();
-    if !["address", "sender", "mail", "邮"].iter().any(|word| description.contains(word)) {
+    if !["address", "sender", "recipient", "邮箱", "地址"].iter().any(|word| description.contains(word)) {
         return 0.0;
     }
     let text = scene.reading.text;

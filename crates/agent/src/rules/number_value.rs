@@ -37,6 +37,14 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
                 weak: false,
                 ordinal: false,
             },
+            // `#42`: the number of something.
+            Value::Literal(Literal::Code(text)) if text.parse::<u32>().is_ok() => &Number {
+                value: text.parse().unwrap_or_default(),
+                percent: false,
+                unit: None,
+                weak: false,
+                ordinal: false,
+            },
             _ => continue,
         };
         let Some(value) = fitted(parameter, number) else { continue };

@@ -6,6 +6,7 @@ use super::candidate::{Candidate, FAIR, GOOD, Given, POOR, Scene, candidates};
 use super::choice;
 use super::entry;
 use super::group;
+use super::header_value;
 use super::labels::{self, Place};
 use super::lexicon;
 use super::literal::Literal;
@@ -58,6 +59,7 @@ pub(super) fn lists(
         }
         found.extend(rows(scene));
         found.extend(entry::candidates(scene));
+        found.extend(header_value::candidate(scene));
         return found;
     }
     for (at, mention) in scene.reading.mentions.iter().enumerate() {
@@ -94,6 +96,12 @@ pub(super) fn lists(
         let base = match values.len() {
             _ if parameter.role == Role::Mail && addressed => POOR,
             _ if parameter.role == Role::Mail => GOOD,
+            // `m-30` identifies something, and is no name.
+            _ if parameter.has_word(&["names"])
+                && members.iter().all(|mention| is_numbered(&mention.value)) =>
+            {
+                POOR
+            }
             _ if parameter.role == Role::Path
                 && members
                     .iter()
@@ -239,6 +247,14 @@ fn fits(item: &Parameter, value: &Json) -> bool {
         Shape::Object(_) => value.is_object(),
         Shape::List(_) | Shape::Any => true,
     }
+}
+
+/// `m-30`, `evt_7`: a few letters and a number.
+fn is_numbered(value: &Value) -> bool {
+    let Value::Literal(Literal::Code(code)) = value else { return false };
+    let letters = code.bytes().take_while(u8::is_ascii_lowercase).count();
+    let rest = code[letters..].trim_start_matches(['-', '_']);
+    (1..=4).contains(&letters) && !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Whether a list of a role can have a value of this kind.

@@ -256,7 +256,8 @@ const CONTAINERS: [&str; 9] = [
 
 /// The name of the thing that is spoken of.
 fn name(reading: &Reading<'_>) -> Option<Span> {
-    after_any(reading, &NAMES)
+    before(reading)
+        .or_else(|| after_any(reading, &NAMES))
         .or_else(|| of_observation(reading))
         .or_else(|| after_any(reading, &PLAIN_NAMES))
         .or_else(|| owner(reading))
@@ -307,6 +308,27 @@ fn of_observation(reading: &Reading<'_>) -> Option<Span> {
     (start < at).then_some((start, at))
 }
 
+/// 王芳 这个实体, `Kestrel: add …`: the name before the word for what it is, or before a colon.
+fn before(reading: &Reading<'_>) -> Option<Span> {
+    let text = reading.text;
+    let pointed = ["这个实体", "这个节点", "那个实体"].iter().find_map(|word| text.find(word));
+    let head = match pointed {
+        Some(at) => text.get(..at)?.trim_end(),
+        None => text.split_once(": ").map(|(head, _)| head).filter(|head| {
+            reading.mentions.iter().any(|mention| {
+                matches!(mention.value, Value::Name | Value::Place)
+                    && mention.start == 0
+                    && mention.end == head.len()
+            })
+        })?,
+    };
+    let start = head
+        .rfind(|c: char| c.is_whitespace() || "把将给从，,".contains(c))
+        .map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8));
+    let start = if pointed.is_some() { start } else { 0 };
+    (start < head.len()).then_some((start, head.len()))
+}
+
 /// What follows one of some words, which do not stand in a literal.
 fn after_any(reading: &Reading<'_>, words: &[&str]) -> Option<Span> {
     let lower = reading.text.to_ascii_lowercase();
@@ -328,7 +350,7 @@ pub(super) fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
     let mut at = reading.token_at(from);
     let announces = [
         "named", "called", ":", "：", "the", "a", "an", "叫", "名", "为", "是", "=", "entity", "node", "称",
-        "name", "字", "person", "company",
+        "name", "字",
     ];
     loop {
         while reading.tokens.get(at).is_some_and(|token| token.is_any(&announces)) {

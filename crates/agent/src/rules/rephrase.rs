@@ -17,8 +17,9 @@ const OPEN: [&str; 16] = [
 /// The request in plainer words.
 pub(super) fn rephrased(text: &str) -> String {
     let mut text = text.to_owned();
-    let steps: [fn(&str) -> Option<String>; 9] = [
+    let steps: [fn(&str) -> Option<String>; 10] = [
         flagged,
+        with_name,
         spelling::corrected,
         joined,
         with_verbs,
@@ -134,6 +135,37 @@ fn with_verbs(text: &str) -> Option<String> {
     Some(format!("{before} and then {verb} {}", &text[pair.0..]))
 }
 
+/// `give X the name Y`, `copy X and call it Y`, `evt_5 moves to Y`: names and moves told in other forms.
+fn with_name(text: &str) -> Option<String> {
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
+    if is_open(&masked) {
+        return None;
+    }
+    if let Some(start) = masked
+        .strip_prefix("please ")
+        .map_or(Some(0), |_| Some(7))
+        .filter(|at| masked[*at..].starts_with("give "))
+    {
+        let at = masked.find(" the name ").or_else(|| masked.find(" the new name "))?;
+        let after = at + masked[at..].find("name ")? + 5;
+        return Some(format!("rename {} to {}", text.get(start + 5..at)?, text.get(after..)?));
+    }
+    let copies = ["copy", "duplicate", "clone"].iter().any(|verb| has_word(&masked, verb));
+    for joint in [" and call it ", " and name it ", ", call it ", ", name it ", " and title it "] {
+        if let Some(at) = masked.find(joint) {
+            let word = if copies { " as " } else { " named " };
+            return Some(format!("{}{word}{}", &text[..at], &text[at + joint.len()..]));
+        }
+    }
+    // A thing, and what becomes of it.
+    let first = literals.first().filter(|first| first.start == 0)?;
+    let rest = masked.get(first.end..)?;
+    let word = rest.strip_prefix(' ')?.split(' ').next()?;
+    let verb = word.strip_suffix('s').filter(|verb| ["move", "shift", "change"].contains(verb))?;
+    Some(format!("{verb} {}{}", &text[..first.end], &text[first.end + 1 + word.len()..]))
+}
+
 /// `check that one out`, `call evt_3 off`: a verb whose particle stands after its object has it before.
 fn with_particle(text: &str) -> Option<String> {
     const PARTICLES: [&str; 9] = ["out", "off", "down", "up", "over", "away", "in", "back", "forward"];
@@ -145,15 +177,24 @@ fn with_particle(text: &str) -> Option<String> {
     for (at, token) in all.iter().enumerate().filter(|(_, token)| token.kind == Kind::Word && !inside(token))
     {
         let ends = |place: usize| {
-            all.get(place + 1).is_none_or(|next| {
-                !inside(next) && (next.kind == Kind::Mark || next.is_any(&["and", "then", "please"]))
-            })
+            // `branch X off Y`: where one literal stands between there is no doubt.
+            let one = literals.iter().any(|found| {
+                found.start == all[at + 1].start && found.end == all[place - 1].end && place > at + 1
+            });
+            one && !all.get(place + 1).is_some_and(&inside)
+                || all.get(place + 1).is_none_or(|next| {
+                    !inside(next) && (next.kind == Kind::Mark || next.is_any(&["and", "then", "please"]))
+                })
         };
         let object = all[at + 1..].iter().take(MOST_BETWEEN).take_while(|next| {
             inside(next) || next.kind != Kind::Mark || matches!(next.text, "\"" | "'" | "_" | "-" | "/" | ".")
         });
         let count = object.count();
-        let particle = (at + 2..=at + count).find(|place| {
+        // `a branch X off main`: after an article it is a noun.
+        let noun = at.checked_sub(1).is_some_and(|before| {
+            all[before].is_any(&["a", "an", "the", "new", "my", "this", "that", "another"])
+        });
+        let particle = (at + 2..=at + count).filter(|_| !noun).find(|place| {
             let word = &all[*place];
             word.is_any(&PARTICLES)
                 && !inside(word)
@@ -163,7 +204,9 @@ fn with_particle(text: &str) -> Option<String> {
         if let Some(place) = particle {
             let (verb, object) = (&text[..token.end], text.get(token.end..all[place].start)?);
             let rest = &text[all[place].end..];
-            return Some(format!("{verb} {}{}{rest}", all[place].text, object.trim_end()));
+            // What a branch goes off is where it comes from.
+            let from = if all[place].is("off") && rest.starts_with(' ') { " from" } else { "" };
+            return Some(format!("{verb} {}{}{from}{rest}", all[place].text, object.trim_end()));
         }
     }
     None
@@ -262,6 +305,11 @@ mod tests {
         check("I want the sheet Old in a.xlsx deleted", "delete the sheet Old in a.xlsx");
         check("switch to dev and check that one out", "switch to dev and check out that one");
         check("call evt_3 off", "call off evt_3");
+        check("I need a branch a/b off main", "I need a branch a/b off main");
+        check("branch feature/xy off develop in /r", "branch off feature/xy from develop in /r");
+        check("give the sheet A in a.xlsx the name B", "rename the sheet A in a.xlsx to B");
+        check("make a copy of sheet A and call it B", "make a copy of sheet A as B");
+        check("evt_5 moves to 2026-01-01", "move evt_5 to 2026-01-01");
         check("check out branch a/b in ~/code", "check out branch a/b in ~/code");
         check("read a.md plus b.md", "read a.md and b.md");
         check("move m-61 to Done and m-62 to Later", "move m-61 to Done and then move m-62 to Later");

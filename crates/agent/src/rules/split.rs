@@ -313,8 +313,9 @@ fn noun_clause(reading: &Reading<'_>, at: usize) -> bool {
     };
     let spots = lexicon::spots(reading.text, tokens, &literal);
     let end = tokens.get(at + 6).map_or(reading.text.len(), |token| token.start);
-    let own =
-        |row: &usize| ["commit", "branch", "status", "diff", "staged"].contains(&lexicon::thing(*row).name);
+    let own = |row: &usize| {
+        ["commit", "branch", "status", "diff", "staged", "unstaged"].contains(&lexicon::thing(*row).name)
+    };
     let later = spots
         .iter()
         .find(|spot| spot.start >= next.start && spot.end <= end && spot.meaning.things.iter().any(own));

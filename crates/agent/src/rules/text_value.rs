@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 
 use super::candidate::{Candidate, FAIR, GOOD, Given, POOR, Scene};
+use super::cell_value;
 use super::choice;
 use super::file_value;
 use super::format_value;
@@ -51,6 +52,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
     }
     let mut found = by_role(parameter, scene, places);
     found.extend(format_value::number_format(parameter, scene, places));
+    found.extend(format_value::shown(parameter, scene));
     found.extend(file_value::here(parameter, scene));
     let kinds = choice::kinds(&parameter.words);
     if !kinds.is_empty() {
@@ -109,11 +111,16 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
     }
     Some(match (&mention.value, role) {
         (Value::Literal(Literal::Path(text)), Role::Pattern) if text.contains('*') => (text.clone(), GOOD),
+        (Value::Literal(Literal::Path(_)), Role::Folder) if file_value::is_mail(scene) => return None,
         (Value::Literal(Literal::Path(text)), Role::Path | Role::Folder) if !text.contains('*') => {
             let is_file =
                 text.rsplit('/').next().is_some_and(|name| name.trim_start_matches('.').contains('.'));
             let named = &scene.tool_words[..scene.tool_words.len().min(4)];
             if is_file && parameter.words == ["path"] && named.iter().any(|word| word == "directory") {
+                return None;
+            }
+            // A file is in a folder, and is none.
+            if is_file && role == Role::Folder && super::literal::is_ending(text.rsplit('.').next()?) {
                 return None;
             }
             let of_folder = role == Role::Folder || parameter.has_word(&["repo", "repository", "project"]);
@@ -134,6 +141,9 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Literal(Literal::Url(text)), Role::Url) => (text.clone(), GOOD + 0.5),
         (Value::Literal(Literal::Url(text)), Role::Other | Role::Text | Role::Query) => (text.clone(), FAIR),
         (Value::Literal(Literal::Mail(text)), Role::Mail) => (text.clone(), GOOD + 0.5),
+        (Value::Literal(Literal::Mail(_)), Role::Id) if parameter.description.contains(" gives it") => {
+            return None;
+        }
         (Value::Literal(Literal::Mail(text)), Role::Name | Role::Other | Role::Id) => {
             (text.clone(), FAIR + message_value::of_address(parameter, scene, mention))
         }
@@ -163,8 +173,14 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             };
             (text.clone(), base)
         }
-        // What identifies something is one word.
-        (Value::Literal(Literal::Quoted(text)), Role::Id) if text.contains([' ', '/', '\\']) => return None,
+        // What identifies something is one word; what another tool gives has a digit or a mark in it.
+        (Value::Literal(Literal::Quoted(text)), Role::Id)
+            if text.contains([' ', '/', '\\'])
+                || parameter.description.contains(" gives it")
+                    && !text.contains(|c: char| c.is_ascii_digit() || c == '_') =>
+        {
+            return None;
+        }
         (Value::Literal(Literal::Quoted(text)), _) => {
             let base = match role {
                 Role::Text | Role::Query | Role::Name => GOOD,
@@ -310,7 +326,7 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
             .into_iter()
             .map(|(start, end)| said(&reading.text[start..end], start, end, GOOD))
             .collect(),
-        Role::Cell => corners(parameter, scene),
+        Role::Cell => cell_value::corners(parameter, scene),
         Role::Date | Role::Time | Role::DateTime => moment_value::candidates(parameter, scene, places),
         // What others take out of it is taken off later: it keeps nothing from them.
         Role::Query if topic(scene).is_some() => {
@@ -394,52 +410,6 @@ fn spoken(
         .collect()
 }
 
-/// The corners of a range, for parameters that want one each: `B1:B10`, `C2 到 C5`.
-fn corners(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
-    let first = parameter.has_word(&["start", "begin", "first", "from"]);
-    let last = parameter.has_word(&["end", "last", "to", "stop"]);
-    let mentions = &scene.reading.mentions;
-    let mut found = Vec::new();
-    for (at, mention) in mentions.iter().enumerate() {
-        let Value::Literal(Literal::Cells(cells)) = &mention.value else { continue };
-        if let Some((start, end)) = cells.split_once(':') {
-            // Each corner has its own place, so that one range serves both.
-            let middle = mention.start + start.len();
-            if first {
-                let value = Given::Said(Json::from(start));
-                found.push(Candidate { value, start: mention.start, end: middle, score: GOOD + 0.8 });
-            } else if last {
-                let value = Given::Said(Json::from(end));
-                found.push(Candidate { value, start: middle, end: mention.end, score: GOOD + 0.8 });
-            }
-            continue;
-        }
-        let joint = |one: usize, other: usize| {
-            let between = mentions
-                .get(one)
-                .zip(mentions.get(other))
-                .and_then(|(a, b)| scene.reading.text.get(a.end..b.start));
-            between.is_some_and(|text| {
-                ["to", "through", "thru", "till", "until", "-", "–", "到", "至", "~", "and"]
-                    .contains(&text.trim())
-            })
-        };
-        let is_cell = |place: usize| {
-            matches!(mentions.get(place), Some(Mention { value: Value::Literal(Literal::Cells(_)), .. }))
-        };
-        let value = Given::Said(Json::from(cells.clone()));
-        let ends = last && at > 0 && is_cell(at - 1) && joint(at - 1, at);
-        let starts = first && is_cell(at + 1) && joint(at, at + 1);
-        if ends || starts {
-            found.push(Candidate { value, start: mention.start, end: mention.end, score: GOOD + 1.0 });
-        } else if last {
-            // A cell alone is where something starts, not where it ends.
-            found.push(Candidate { value, start: mention.start, end: mention.end, score: -1.0 });
-        }
-    }
-    found
-}
-
 /// Values that the description gives as examples and the text says.
 fn examples(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     let mut found = Vec::new();
@@ -509,7 +479,7 @@ fn assigned(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<C
         };
         if let Some(value) = text.get(from..to).filter(|value| !value.is_empty()) {
             let value = Given::Said(Json::from(value));
-            found.push(Candidate { value, start: from, end: to, score: GOOD + 0.8 });
+            found.push(Candidate { value, start: from, end: to, score: GOOD + 1.8 });
         }
     }
     found

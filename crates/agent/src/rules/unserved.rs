@@ -52,10 +52,9 @@ pub(super) fn parts(text: &str, clauses: &[Clause], calls: &[(usize, Choice)]) -
 fn is_own(spot: &lexicon::Spot, calls: &[(usize, Choice)]) -> bool {
     calls.iter().any(|(_, choice)| {
         let name = super::parameter::words(choice.tool.name().as_str()).join(" ");
-        lexicon::spots(&name, &tokens(&name), &|_| false).iter().any(|other| {
-            other.meaning.deeds.iter().any(|row| spot.meaning.deeds.contains(row))
-                || other.meaning.things.iter().any(|row| spot.meaning.things.contains(row))
-        })
+        lexicon::spots(&name, &tokens(&name), &|_| false)
+            .iter()
+            .any(|other| other.meaning.things.iter().any(|row| spot.meaning.things.contains(row)))
     })
 }
 

@@ -201,7 +201,12 @@ fn by_clause(
             let mut again = chooser.again(&begun.choice, &reading);
             inherit::inherit(&mut again, &text[scope.start..scope.end], &earlier);
             if again.is_whole() {
+                // `the status and the diff of X`: the clause may ask for something of its own, too.
+                let other = chooser.choose(&bare, own, &earlier).filter(|other| {
+                    begins_with_article(own) && goes_on_about(&again, other) && asks_again(&again, other)
+                });
                 drafts.push(Draft { choice: again, clause: scope });
+                drafts.extend(other.map(|choice| Draft { choice, clause: *clause }));
                 unfinished.clear();
                 open = None;
                 continue;
@@ -244,6 +249,32 @@ fn by_clause(
         }
     }
     (drafts, unfinished)
+}
+
+/// `… and the diff of X`: whether a clause begins with another thing.
+fn begins_with_article(clause: &str) -> bool {
+    let lower = clause.trim_start().to_lowercase();
+    ["the ", "its ", "their "].iter().any(|word| lower.starts_with(word))
+}
+
+/// Whether two tools only look, and the second lacks nothing.
+fn goes_on_about(first: &Choice, second: &Choice) -> bool {
+    verb_class::is_harmless(first)
+        && verb_class::is_harmless(second)
+        && second.is_whole()
+        && !second.is_empty()
+}
+
+/// Whether a clause asks for another tool with the same particular.
+fn asks_again(first: &Choice, second: &Choice) -> bool {
+    let path = |choice: &Choice| {
+        let mut slots = choice.parameters.iter().zip(&choice.filling.slots);
+        slots
+            .find(|(parameter, _)| parameter.role == Role::Path)
+            .and_then(|(_, slot)| slot.clone())
+            .map(|slot| slot.value)
+    };
+    first.tool.name() != second.tool.name() && path(first).is_some() && path(first) == path(second)
 }
 
 /// Whether a clause tells more about the step before it: the same tool, and nothing that step has otherwise.

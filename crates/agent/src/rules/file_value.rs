@@ -141,6 +141,17 @@ pub(super) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
             add(at + "文件夹".len() + lead, at + "文件夹".len() + lead + end);
         }
     }
+    // 移到“存档”: what something is moved to.
+    for verb in ["移到", "移至", "移动到", "放到", "放进", "归到", "归入", "转到", "挪到", "归档到", "移入"]
+    {
+        let quoted = reading.text.match_indices(verb).find_map(|(at, _)| {
+            let rest = reading.text[at + verb.len()..].trim_start();
+            super::sheet::quoted_at(reading, Some(reading.text.len() - rest.len()), None)
+        });
+        if let Some((start, end)) = quoted {
+            add(start, end);
+        }
+    }
     let lower = reading.text.to_ascii_lowercase();
     for name in ["inbox", "收件箱", "已发送", "草稿箱", "垃圾箱", "发件箱", "spam folder", "sent folder"]
     {

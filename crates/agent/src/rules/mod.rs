@@ -54,6 +54,7 @@ mod probe;
 mod problem;
 mod proof;
 mod record_value;
+mod relation_value;
 mod remark;
 mod rephrase;
 mod revision_value;

@@ -112,7 +112,7 @@ impl Claim<'_> {
         let from_result =
             |choice: &Choice| choice.filling.slots.iter().flatten().any(|slot| slot.value == Given::Result);
         rival.tool.name() != name
-            && !(from_result(rival) && !from_result(&self.calls[0]))
+            && (!from_result(rival) || from_result(&self.calls[0]))
             && rival.is_whole()
             && Claim { reading: self.reading, calls: std::slice::from_ref(rival) }
                 .own_doubts(rival)

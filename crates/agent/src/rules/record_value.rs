@@ -7,14 +7,15 @@ use super::literal::Literal;
 use super::mention::{Reading, Value};
 use super::parameter::{Parameter, Shape};
 use super::phrase::is_stop;
+use super::relation_value::{ends, relation_type, triple};
 use super::token::{Kind, is_han};
 
 /// A piece of the request.
-type Span = (usize, usize);
+pub(super) type Span = (usize, usize);
 
 /// What a member of an object is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+pub(super) enum Part {
     Old,
     New,
     From,
@@ -93,7 +94,7 @@ pub(super) fn candidates(members: &[Parameter], scene: &Scene<'_>) -> Option<Can
 }
 
 /// The inside of the quotes that begin at a byte.
-fn quoted_at(reading: &Reading<'_>, start: usize) -> Option<Span> {
+pub(super) fn quoted_at(reading: &Reading<'_>, start: usize) -> Option<Span> {
     super::sheet::quoted_at(reading, Some(start), None)
 }
 
@@ -330,7 +331,7 @@ fn before(reading: &Reading<'_>) -> Option<Span> {
 }
 
 /// What follows one of some words, which do not stand in a literal.
-fn after_any(reading: &Reading<'_>, words: &[&str]) -> Option<Span> {
+pub(super) fn after_any(reading: &Reading<'_>, words: &[&str]) -> Option<Span> {
     let lower = reading.text.to_ascii_lowercase();
     words.iter().find_map(|word| {
         lower.match_indices(word).find_map(|(at, _)| {
@@ -402,119 +403,6 @@ fn with_han(reading: &Reading<'_>, from: usize) -> usize {
     let rest = reading.text.get(from..).unwrap_or_default();
     let stop = |c: char| !(is_han(c) || c.is_ascii_alphanumeric()) || "的和与加添是到在里给把".contains(c);
     from + rest.find(stop).unwrap_or(rest.len())
-}
-
-/// 关系：张伟 就职于 星河科技, `relation: Tom works_at Acme`, 甲 到 乙 的 就职于 关系: both ends of a relation and its type.
-fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
-    let text = reading.text;
-    let part = |word: &str| {
-        let start = word.as_ptr() as usize - text.as_ptr() as usize;
-        (start, start + word.len())
-    };
-    let lower = text.to_ascii_lowercase();
-    let labels = ["关系：", "关系:", "relation: ", "relationship: ", "relation ", "关系 "];
-    if let Some(at) = labels.iter().find_map(|label| lower.find(label).map(|at| at + label.len())) {
-        let rest = text.get(at..)?.trim().trim_end_matches(['。', '.', '！', '!']);
-        let words: Vec<&str> = rest
-            .split([' ', '→'])
-            .flat_map(|word| word.split("->"))
-            .map(str::trim)
-            .filter(|word| !word.is_empty())
-            .collect();
-        if let [from, relation, to] = words.as_slice() {
-            return Some((part(from), part(to), part(relation)));
-        }
-        // `Tom Reyes works_at Nordwind Ltd`: the one word that is written together is the type.
-        let middle =
-            words.iter().position(|word| word.contains('_')).filter(|at| *at > 0 && *at + 1 < words.len())?;
-        let (from, relation, to) = (&words[..middle], words[middle], &words[middle + 1..]);
-        let whole = |words: &[&str]| (part(words[0]).0, part(words[words.len() - 1]).1);
-        let plain = words.iter().filter(|word| word.contains('_')).count() == 1 && words.len() < 8;
-        return plain.then(|| (whole(from), whole(to), part(relation)));
-    }
-    // 甲 到 乙 的 R 关系
-    let end = text.rfind("关系")?;
-    let head = text.get(..end)?.trim_end();
-    let (head, relation) = head.rsplit_once('的')?;
-    let relation = relation.trim().trim_matches(|c: char| "“”\"「」".contains(c));
-    let joint = ["到", "和", "与", "跟", "→"]
-        .iter()
-        .filter_map(|word| head.rfind(word).map(|at| (at, word.len())))
-        .max()?;
-    let to = head.get(joint.0 + joint.1..)?.trim();
-    let from = head.get(..joint.0)?.trim_end();
-    let from = from.rsplit([' ', '里', '中', '除', '掉', '从', '把', '将']).next()?.trim();
-    let plain =
-        |name: &str| !name.is_empty() && name.chars().count() <= 20 && !name.contains(['，', ',', '。']);
-    (plain(relation) && plain(to) && plain(from)).then(|| (part(from), part(to), part(relation)))
-}
-
-/// `relate A to B`, `from A to B`, `between A and B`, 从 A 到 B, A 和 B 之间: both ends of a relation.
-fn ends(reading: &Reading<'_>) -> Option<(Span, Span)> {
-    let lower = reading.text.to_ascii_lowercase();
-    let frames = [
-        ("relate ", " to "),
-        ("link ", " to "),
-        ("connect ", " to "),
-        ("link ", " with "),
-        ("connect ", " with "),
-        ("link ", " and "),
-        ("connect ", " and "),
-        ("from ", " to "),
-        ("between ", " and "),
-        ("从", "到"),
-        ("把", "和"),
-        ("将", "和"),
-        ("在", "和"),
-        ("在", "与"),
-        ("建立", "到"),
-    ];
-    frames.iter().find_map(|(before, joint)| {
-        let start = lower.find(before)? + before.len();
-        let first = thing_at(reading, start)?;
-        let rest = lower.get(first.1..)?;
-        let quote = rest.len() - rest.trim_start_matches(|c: char| "\"'”’」』`".contains(c)).len();
-        let second = rest[quote..].trim_start().strip_prefix(joint.trim())?;
-        let second = thing_at(reading, reading.text.len() - second.len())?;
-        (first != second).then_some((first, second))
-    })
-}
-
-const RELATIONS: [&str; 17] = [
-    "relation type",
-    "relation called",
-    "relation named",
-    "relationship called",
-    "with the relation",
-    "relation of type",
-    "of type",
-    "as type",
-    "relationship",
-    "关系类型为",
-    "关系类型是",
-    "关系类型",
-    "关系：",
-    "关系为",
-    "关系是",
-    "类型",
-    "relation",
-];
-
-/// The type of a relation: after its label, else the one code or quoted text that is no end of it.
-fn relation_type(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Option<Span> {
-    let taken = |span: &Span| {
-        found.iter().flat_map(|(_, spans)| spans).any(|other| other.0 < span.1 && span.0 < other.1)
-    };
-    if let Some(span) = after_any(reading, &RELATIONS).filter(|span| !taken(span)) {
-        return Some(span);
-    }
-    let mut others = reading.mentions.iter().filter_map(|mention| match &mention.value {
-        Value::Literal(Literal::Code(_)) => Some((mention.start, mention.end)),
-        Value::Literal(Literal::Quoted(_)) => quoted_at(reading, mention.start),
-        _ => None,
-    });
-    let first = others.by_ref().find(|span| !taken(span))?;
-    others.all(|span| taken(&span)).then_some(first)
 }
 
 /// The quoted texts that are nothing else.

@@ -120,6 +120,9 @@ fn with_verbs(text: &str) -> Option<String> {
         .split(' ')
         .next()
         .filter(|verb| VERBS.english.contains_key(*verb))?;
+    if let Some(other) = with_cells(text, &masked, (&literals, verb)) {
+        return Some(other);
+    }
     let [first, .., second] = literals.as_slice() else { return None };
     let between = masked.get(first.end..second.start)?;
     let preposition = PREPOSITIONS.iter().find(|word| between.starts_with(**word))?;
@@ -133,6 +136,41 @@ fn with_verbs(text: &str) -> Option<String> {
     })?;
     let before = &text[..pair.0 - pair.1];
     Some(format!("{before} and then {verb} {}", &text[pair.0..]))
+}
+
+/// `put 120 in B3 and 85 in B4`: each further value and its cell get the verb of the first.
+fn with_cells(text: &str, masked: &str, (literals, verb): (&[Found], &str)) -> Option<String> {
+    if !["put", "write", "enter", "type", "fill"].contains(&verb) {
+        return None;
+    }
+    let cells: Vec<&Found> = literals
+        .iter()
+        .filter(|found| matches!(&found.literal, Literal::Cells(cells) if !cells.contains(':')))
+        .collect();
+    let mut result = text.to_owned();
+    let mut changed = false;
+    for pair in cells.windows(2).rev() {
+        let between = masked.get(pair[0].end..pair[1].start)?;
+        let joint = [", and ", " and ", ", "].iter().find(|joint| between.starts_with(**joint));
+        let inner = joint.and_then(|joint| between.strip_prefix(*joint));
+        let value = inner.and_then(|inner| {
+            [" in ", " into ", " to ", " at ", " in cell ", " into cell "]
+                .iter()
+                .find_map(|word| inner.strip_suffix(word))
+        });
+        let plain = value.is_some_and(|value| {
+            let first = value.split(' ').next().unwrap_or_default();
+            !value.is_empty()
+                && value.split(' ').count() <= 4
+                && !VERBS.english.contains_key(first)
+                && !value.contains(',')
+        });
+        if let (Some(joint), true) = (joint, plain) {
+            result.replace_range(pair[0].end..pair[0].end + joint.len(), &format!(" and then {verb} "));
+            changed = true;
+        }
+    }
+    changed.then_some(result)
 }
 
 /// `give X the name Y`, `copy X and call it Y`, `evt_5 moves to Y`: names and moves told in other forms.
@@ -310,6 +348,7 @@ mod tests {
         check("give the sheet A in a.xlsx the name B", "rename the sheet A in a.xlsx to B");
         check("make a copy of sheet A and call it B", "make a copy of sheet A as B");
         check("evt_5 moves to 2026-01-01", "move evt_5 to 2026-01-01");
+        check("put 120 in B3 and 85 in B4", "put 120 in B3 and then put 85 in B4");
         check("check out branch a/b in ~/code", "check out branch a/b in ~/code");
         check("read a.md plus b.md", "read a.md and b.md");
         check("move m-61 to Done and m-62 to Later", "move m-61 to Done and then move m-62 to Later");

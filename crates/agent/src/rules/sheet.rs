@@ -228,7 +228,16 @@ pub(super) fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Opti
                 }
                 end = next.end;
             }
-            Some((token.start, end))
+            // `called Week 12`: a short number after an announced name belongs to it.
+            let next = reading.tokens.get(reading.token_at(end));
+            let number = next.filter(|next| {
+                announced
+                    && token.is_capital()
+                    && next.kind == Kind::Number
+                    && next.text.len() <= 4
+                    && reading.text.get(end..next.start) == Some(" ")
+            });
+            Some((token.start, number.map_or(end, |number| number.end)))
         }
         Kind::Han => {
             let rest = &reading.text[token.start..];

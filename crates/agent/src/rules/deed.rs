@@ -522,7 +522,8 @@ impl Wish {
             profile.things.iter().any(named) && profile.changes
         };
         let implies = |name: &str| self.implied.iter().any(|row| lexicon::thing(*row).name == name);
-        if implies("file") && !implies("workbook") && about(&["workbook", "sheet", "cell", "row", "column"]) {
+        let file = ["file", "picture", "video"].into_iter().any(implies);
+        if file && !implies("workbook") && about(&["workbook", "sheet", "cell", "row", "column"]) {
             agreement = Agreement::DoesNot;
         }
         for thing in &profile.things {

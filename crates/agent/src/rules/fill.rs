@@ -321,6 +321,8 @@ fn trim_query(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>
     let Some(slot) = filling.slots[place].as_mut() else { return };
     if let Some(text) = scene.reading.text.get(start..end).filter(|text| !text.trim().is_empty()) {
         let text = super::phrase::without_searching(text.trim());
+        let bare = text.trim_matches(|c: char| "“”\"「」".contains(c)).trim();
+        let text = if bare.contains(['“', '”', '"']) || bare.is_empty() { text } else { bare };
         slot.value = Given::Said(serde_json::Value::from(text));
     }
 }

@@ -115,14 +115,14 @@ fn with_verbs(text: &str) -> Option<String> {
     const PREPOSITIONS: [&str; 4] = [" to ", " into ", " as ", " in "];
     let literals = literal::find(text);
     let masked = masked(text, &literals);
+    if let Some(other) = with_cells(text, &masked, &literals) {
+        return Some(other);
+    }
     let verb = masked
         .trim_start_matches("please ")
         .split(' ')
         .next()
         .filter(|verb| VERBS.english.contains_key(*verb))?;
-    if let Some(other) = with_cells(text, &masked, (&literals, verb)) {
-        return Some(other);
-    }
     let [first, .., second] = literals.as_slice() else { return None };
     let between = masked.get(first.end..second.start)?;
     let preposition = PREPOSITIONS.iter().find(|word| between.starts_with(**word))?;
@@ -139,14 +139,14 @@ fn with_verbs(text: &str) -> Option<String> {
 }
 
 /// `put 120 in B3 and 85 in B4`: each further value and its cell get the verb of the first.
-fn with_cells(text: &str, masked: &str, (literals, verb): (&[Found], &str)) -> Option<String> {
-    if !["put", "write", "enter", "type", "fill"].contains(&verb) {
-        return None;
-    }
+fn with_cells(text: &str, masked: &str, literals: &[Found]) -> Option<String> {
+    const WRITES: [&str; 5] = ["put", "write", "enter", "type", "fill"];
     let cells: Vec<&Found> = literals
         .iter()
         .filter(|found| matches!(&found.literal, Literal::Cells(cells) if !cells.contains(':')))
         .collect();
+    let head = masked.get(..cells.first()?.start)?;
+    let verb = WRITES.iter().find(|verb| has_word(head, verb))?;
     let mut result = text.to_owned();
     let mut changed = false;
     for pair in cells.windows(2).rev() {
@@ -349,6 +349,7 @@ mod tests {
         check("make a copy of sheet A and call it B", "make a copy of sheet A as B");
         check("evt_5 moves to 2026-01-01", "move evt_5 to 2026-01-01");
         check("put 120 in B3 and 85 in B4", "put 120 in B3 and then put 85 in B4");
+        check("in a.xlsx, put 1 in B3 and 2 in B4", "in a.xlsx, put 1 in B3 and then put 2 in B4");
         check("check out branch a/b in ~/code", "check out branch a/b in ~/code");
         check("read a.md plus b.md", "read a.md and b.md");
         check("move m-61 to Done and m-62 to Later", "move m-61 to Done and then move m-62 to Later");

@@ -40,7 +40,21 @@ const HAN_TAILS: [&str; 6] = ["有关", "相关", "沾边", "有联系", "有关
 
 /// Where it stands and what it is.
 pub(super) fn topic<'a>(reading: &Reading<'a>) -> Option<(usize, &'a str)> {
-    english(reading).or_else(|| chinese(reading))
+    english(reading).or_else(|| chinese(reading)).or_else(|| inside(reading))
+}
+
+/// 在图谱里查 采购: what is looked for in something.
+fn inside<'a>(reading: &Reading<'a>) -> Option<(usize, &'a str)> {
+    let text = reading.text;
+    let leads = ["里查", "里找", "中查", "中找", "里面查", "里面找", "里查一下", "里找一下"];
+    let start = leads.iter().filter_map(|lead| text.find(lead).map(|at| at + lead.len())).max()?;
+    let rest = text.get(start..)?.trim_start();
+    let said = rest.trim_end_matches(['。', '？', '?', '！']);
+    let plain = !said.is_empty()
+        && said.chars().count() <= 12
+        && !said.contains(['，', '的', '和', '“'])
+        && !reading.mentions.iter().any(|mention| mention.end > start);
+    plain.then_some((text.len() - rest.len(), said))
 }
 
 fn is_free(reading: &Reading<'_>, at: usize) -> bool {

@@ -197,8 +197,7 @@ impl Profile {
         }
         profile.all_deeds.clone_from(&profile.deeds);
         for spot in read(head) {
-            // `is properly formatted` tells how something is, not what is done to it.
-            // `by name` tells what with.
+            // `is properly formatted` tells how something is, `by name` what with.
             let before = head[..spot.start].trim_end().rsplit(' ').next().unwrap_or_default().to_lowercase();
             let noun = NOUN_LEADS.contains(&before.as_str());
             if !head[spot.start..spot.end].ends_with("ed") && !noun {

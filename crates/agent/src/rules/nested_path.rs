@@ -8,8 +8,18 @@ use super::rephrase::masked;
 const INTO: [&str; 8] =
     ["in", "inside", "under", "within", "below", "in the folder", "in the directory", "inside the folder"];
 const CALLED: [&str; 3] = ["called ", "named ", "titled "];
-const KINDS: [&str; 8] =
-    ["subfolder ", "subdirectory ", "sub-folder ", "folder ", "directory ", "file ", "dir ", "text file "];
+const KINDS: [&str; 10] = [
+    "workbook ",
+    "spreadsheet ",
+    "subfolder ",
+    "subdirectory ",
+    "sub-folder ",
+    "folder ",
+    "directory ",
+    "file ",
+    "dir ",
+    "text file ",
+];
 const HAN_KINDS: [&str; 6] = ["子文件夹", "子目录", "文件夹", "目录", "文本文件", "文件"];
 const MAKES: [&str; 8] = ["create", "make", "add", "mkdir", "set up", "new", "need a", "put a"];
 const HAN_MAKES: [&str; 7] = ["新建", "创建", "建立", "建", "新增", "加", "添加"];
@@ -161,6 +171,7 @@ mod tests {
         check("在 /data/归档 下面建一个 2026年1月 文件夹", Some("新建文件夹 /data/归档/2026年1月"));
         check("在 ~/文档 里新建一个叫 合同备份 的文件夹", Some("新建文件夹 ~/文档/合同备份"));
         check("在 /srv/a 里新建文件夹 日志", Some("新建文件夹 /srv/a/日志"));
+        check("Make a workbook named o.xlsx in /srv/fin", Some("Make a workbook named /srv/fin/o.xlsx"));
         check("create the folder /srv/out", None);
         check("make a folder for the pictures in /srv/out", None);
         check("list the files in /srv/out", None);

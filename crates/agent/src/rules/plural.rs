@@ -264,7 +264,7 @@ fn suits(role: Role, value: &Value) -> bool {
         (Role::Mail, _) | (Role::Path | Role::Folder, Value::Literal(Literal::Mail(_) | Literal::Url(_))) => {
             false
         }
-        (Role::Path | Role::Folder, Value::Literal(_)) => true,
+        (Role::Path | Role::Folder, Value::Literal(_)) => !is_numbered(value),
         (Role::Path | Role::Folder, _) => false,
         (_, Value::Literal(Literal::Mail(_))) => false,
         // A file or a cell is not what something else is called.

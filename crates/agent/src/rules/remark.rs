@@ -179,7 +179,8 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
             return Some(format!("{order} {last} {}", &text[start..end]));
         }
         let kind = before.rfind(' ').map_or(0, |at| at + 1);
-        let is_kind = !lexicon::spots(&before[kind..], &tokens(&before[kind..]), &|_| false).is_empty();
+        let spots = lexicon::spots(&before[kind..], &tokens(&before[kind..]), &|_| false);
+        let is_kind = spots.iter().any(|spot| !spot.meaning.things.is_empty());
         return pointed(order, &text[if is_kind { kind } else { start }..end]);
     }
     // `the location of evt_12 is now Room 9, please update it`: what is told is what it becomes.

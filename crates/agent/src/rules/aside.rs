@@ -70,7 +70,17 @@ pub(super) fn find(request: &str) -> Option<Aside> {
     let start = from + rest.find(|c: char| c.is_alphanumeric())?;
     let end = start + request[start..].trim_end_matches(|c: char| !c.is_alphanumeric()).len();
     let said = request.get(start..end)?.to_lowercase().replace('’', "'");
-    let negation = NEGATIONS.iter().filter(|word| said.starts_with(**word)).max_by_key(|word| word.len())?;
+    // ，先存着不发: that it stays as it is may be said first.
+    let kept = ["先存着", "存着", "先放着", "先留着", "放着", "留着", "存起来", "先保存"];
+    let lead = kept.iter().filter(|word| said.starts_with(**word)).map(|word| word.len()).max().unwrap_or(0);
+    let said = said.get(lead..)?.trim_start_matches(['，', ',', ' ']).to_owned();
+    let plain = (lead > 0).then_some("不").filter(|word| said.starts_with(word));
+    let negation = NEGATIONS
+        .iter()
+        .filter(|word| said.starts_with(**word))
+        .max_by_key(|word| word.len())
+        .copied()
+        .or(plain)?;
     let rest = said.get(negation.len()..)?.trim_start();
     let all = tokens(rest);
     let spots = lexicon::spots(rest, &all, &|_| false);

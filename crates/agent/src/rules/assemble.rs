@@ -3,12 +3,14 @@
 use jiff::civil::Date;
 use toolhub_core::RawJson;
 
-use super::candidate::Given;
+use super::candidate::{Candidate, Given};
 use super::candidates::Candidates;
 use super::choose::{Choice, Chooser, Schemas};
 use super::coverage::{self, Part, Unused};
-use super::mention::Reading;
+use super::mention::{Reading, Value};
+use super::parameter::{Parameter, Shape};
 use super::proof::Claim;
+use super::role::Role;
 use super::split::{self, Clause};
 use super::{choose, fan, inherit, probe, problem, unserved, verb_class};
 use crate::plan::{Complexity, Plan, Slot, Step, StepId, Unfinished, Unproven};
@@ -44,7 +46,9 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
     if drafts.len() < 2 {
         let whole = Clause { start: 0, end: text.len() };
         if let Some(choice) = chooser.choose(&reading, text, &[]) {
-            let better = choice.is_whole() || drafts.is_empty();
+            let better = (choice.is_whole()
+                && !drafts.iter().any(|draft| says_as_much(draft, &choice, &reading)))
+                || drafts.is_empty();
             if better {
                 let own = vec![Draft { choice, clause: whole }];
                 (drafts, unfinished) =
@@ -85,6 +89,38 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
         plan.unserved = unserved::parts(text, &clauses, &served(&drafts, text, today));
     }
     plan
+}
+
+/// Whether the one clause that is a step has every particular that the same tool would take from the whole request: what else the
+/// request says is no part of its arguments.
+fn says_as_much(draft: &Draft, whole: &Choice, reading: &Reading<'_>) -> bool {
+    let clause = draft.clause;
+    let value = |slot: &Option<Candidate>| slot.as_ref().map(|slot| slot.value.clone());
+    let slots = draft.choice.filling.slots.iter().zip(&whole.filling.slots);
+    let differing: Vec<(&Parameter, bool)> = whole
+        .parameters
+        .iter()
+        .zip(slots)
+        .filter(|(_, (own, other))| value(own) != value(other))
+        .map(|(parameter, (own, _))| (parameter, own.is_some()))
+        .collect();
+    // Only texts that reach as far as they can are longer for the words of another part.
+    let reaches = |(parameter, told): &(&Parameter, bool)| {
+        let list = matches!(&parameter.shape, Shape::List(item) if item.shape == Shape::Text);
+        parameter.role == Role::Query
+            || *told && (list || matches!(parameter.role, Role::Text | Role::Name | Role::Other))
+    };
+    draft.choice.tool.name() == whole.tool.name()
+        && draft.choice.is_whole()
+        && !differing.is_empty()
+        && differing.iter().all(reaches)
+        && reading.mentions.iter().all(|mention| {
+            let told = matches!(mention.value, Value::Literal(_) | Value::When(_) | Value::Number(_));
+            let inside = clause.start <= mention.start
+                && mention.end <= clause.end
+                && draft.choice.filling.uses(mention.start - clause.start, mention.end - clause.start);
+            !told || inside || !whole.filling.uses(mention.start, mention.end)
+        })
 }
 
 /// Takes the one other tool that the words prove, where the chosen one changes something and is not proven by them, or lacks
@@ -165,7 +201,12 @@ fn by_clause(
             let mut again = chooser.again(&begun.choice, &reading);
             inherit::inherit(&mut again, &text[scope.start..scope.end], &earlier);
             if again.is_whole() {
+                // `the status and the diff of X`: the clause may ask for something of its own, too.
+                let other = chooser.choose(&bare, own, &earlier).filter(|other| {
+                    begins_with_article(own) && goes_on_about(&again, other) && asks_again(&again, other)
+                });
                 drafts.push(Draft { choice: again, clause: scope });
+                drafts.extend(other.map(|choice| Draft { choice, clause: *clause }));
                 unfinished.clear();
                 open = None;
                 continue;
@@ -210,6 +251,32 @@ fn by_clause(
     (drafts, unfinished)
 }
 
+/// `… and the diff of X`: whether a clause begins with another thing.
+fn begins_with_article(clause: &str) -> bool {
+    let lower = clause.trim_start().to_lowercase();
+    ["the ", "its ", "their "].iter().any(|word| lower.starts_with(word))
+}
+
+/// Whether two tools only look, and the second lacks nothing.
+fn goes_on_about(first: &Choice, second: &Choice) -> bool {
+    verb_class::is_harmless(first)
+        && verb_class::is_harmless(second)
+        && second.is_whole()
+        && !second.is_empty()
+}
+
+/// Whether a clause asks for another tool with the same particular.
+fn asks_again(first: &Choice, second: &Choice) -> bool {
+    let path = |choice: &Choice| {
+        let mut slots = choice.parameters.iter().zip(&choice.filling.slots);
+        slots
+            .find(|(parameter, _)| parameter.role == Role::Path)
+            .and_then(|(_, slot)| slot.clone())
+            .map(|slot| slot.value)
+    };
+    first.tool.name() != second.tool.name() && path(first).is_some() && path(first) == path(second)
+}
+
 /// Whether a clause tells more about the step before it: the same tool, and nothing that step has otherwise.
 fn adds(choice: &Choice, before: &Choice) -> bool {
     let own = choice.filling.slots.iter().zip(&before.filling.slots).filter(|(slot, _)| {
@@ -233,7 +300,7 @@ fn join(before: &mut Choice, choice: Choice) {
     for (old, new) in before.filling.slots.iter_mut().zip(choice.filling.slots) {
         if old.is_none() {
             // It was said in another clause: here it takes no place.
-            *old = new.map(|new| super::candidate::Candidate { start: 0, end: 0, ..new });
+            *old = new.map(|new| Candidate { start: 0, end: 0, ..new });
         }
     }
 }

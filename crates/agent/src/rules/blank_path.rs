@@ -37,7 +37,8 @@ pub(super) fn read(text: &str, at: usize) -> Option<(Literal, usize)> {
     let rest = &text[at..];
     let first = rest.split(' ').next()?;
     // Nobody writes the marks of a Chinese sentence into a path: what comes after one is another clause.
-    if first.contains(['，', '。', '；', '、', '！', '？', '：']) {
+    // A comma after a file ends it, too.
+    if first.contains(['，', '。', '；', '、', '！', '？', '：']) || first.ends_with([',', ';']) {
         return None;
     }
     let named = text[..at]
@@ -95,7 +96,7 @@ fn after_file(rest: &str) -> Option<(Literal, usize)> {
         let bare = word.trim_end_matches(['.', ',', ';', '?', '!', ')', ':']);
         let joins = [
             "and", "or", "in", "from", "to", "into", "of", "with", "then", "named", "called", "at", "on",
-            "is",
+            "is", "under", "as", "inside", "within", "for", "by", "below", "via",
         ]
         .contains(&word.to_lowercase().as_str());
         if bare.is_empty() || joins || bare.contains(['"', '\'', '(', '=', '“']) || bare.contains(is_han) {

@@ -9,14 +9,14 @@ use toolhub_core::finder::{Found, Search};
 
 use super::candidate::{Candidate, Given, Scene};
 use super::candidates::Candidates;
+use super::choice_check::{is_list_of_one, is_record, leaves_zone, points_elsewhere};
 use super::coverage::Trace;
 use super::deed::{Agreement, Profile, Wish};
 use super::fill::{Filling, fill};
 use super::inherit;
 use super::labels;
-use super::literal::Literal;
 use super::mention::{Mention, Reading, Value};
-use super::parameter::{Parameter, Shape, parameters};
+use super::parameter::{Parameter, parameters};
 use super::phrase::is_stop;
 use super::probe;
 use super::skeleton;
@@ -50,8 +50,12 @@ const BEYOND_DOUBT: f64 = 0.7;
 const BY_NAME: f32 = 0.55;
 /// How much less may speak for a tool that lacks something than for one that takes nothing of what was said.
 const NEARLY: f32 = 0.5;
+/// A search that names nothing is as short as this, in characters.
+const SHORT_SEARCH: usize = 16;
+/// How much less may speak for a tool that lacks nothing than for one that does.
+const LACKING: f32 = 0.25;
 /// How much less may speak for a tool that does in one call what another does in several.
-const IN_ONE_CALL: f32 = 0.6;
+const IN_ONE_CALL: f32 = 1.2;
 /// How much less may speak for a tool that takes one thing than for one that takes a list of them.
 const ALONE: f32 = 0.5;
 /// How much less may speak for a tool that is compared with the chosen one.
@@ -194,6 +198,11 @@ impl Chooser<'_> {
                 // What is plain to see outweighs how well others were found.
                 let rank = if need.is_plain() { BEYOND } else { rank };
                 match looked.iter_mut().find(|other| other.hit.tool.name() == hit.tool.name()) {
+                    // A tool that was found by its words stands by them.
+                    Some(_) if need == probe::Need::Page => {}
+                    Some(known) if need == probe::Need::Agenda => {
+                        known.suggested = known.suggested || self.schemas.profile(&hit.tool).harmless;
+                    }
                     Some(known) if need.is_plain() => (known.suggested, known.rank) = (true, rank),
                     Some(known) => known.suggested = true,
                     None => looked.push(Considered { hit, rank, suggested: true }),
@@ -215,12 +224,19 @@ impl Chooser<'_> {
                     && self.schemas.profile(&choice.tool).searches
                     && choice.does == Agreement::Does
                     && choice.stands > 0.0)
-                || follows(&choice, confidence, earlier)
+                || follows(&choice, confidence, earlier, asked.text)
                 || (choice.known > 0.79
-                    && choice.does == Agreement::Does
+                    && (choice.does == Agreement::Does
+                        || choice.does == Agreement::Unknown
+                            && !wish.asks()
+                            && verb_class::is_harmless(&choice))
                     && choice.stands > 0.0
                     && choice.is_whole()
-                    && used(&choice.filling, reading) > 0.99);
+                    && (used(&choice.filling, reading) > 0.99
+                        || reading.mentions.is_empty()
+                            && self.schemas.profile(&choice.tool).searches
+                            && asked.text.chars().count() <= SHORT_SEARCH))
+                || (choice.does == Agreement::Does && choice.is_whole() && is_record(&choice));
             if sure {
                 let confidence = if considered.suggested { 1.0 } else { confidence };
                 choices.push(Choice { confidence, ..choice });
@@ -258,6 +274,29 @@ impl Chooser<'_> {
             };
             let instead = choices.iter().filter(near).max_by(|a, b| a.score.total_cmp(&b.score));
             best = instead.or(Some(empty)).cloned();
+        }
+        // A tool that does the same and lacks nothing is meant before one that lacks something.
+        if let Some(lacking) = best.clone().filter(|best| !best.is_whole()) {
+            let whole = |choice: &&Choice| {
+                choice.is_whole()
+                    && !choice.is_empty()
+                    && choice.does == Agreement::Does
+                    && choice.score + LACKING >= lacking.score
+                    && used(&choice.filling, reading) > 0.99
+            };
+            let instead = choices.iter().filter(whole).max_by(|a, b| a.score.total_cmp(&b.score));
+            best = instead.or(Some(&lacking)).cloned();
+        }
+        // `what folders do I have?`: a tool that takes nothing is meant before one that got nothing.
+        if let Some(empty) = best.clone().filter(|best| best.is_empty() && !best.parameters.is_empty()) {
+            let bare = |choice: &&Choice| {
+                choice.parameters.is_empty()
+                    && choice.does == Agreement::Does
+                    && choice.stands > 0.0
+                    && choice.score + NEARLY >= empty.score
+            };
+            let instead = choices.iter().filter(bare).max_by(|a, b| a.score.total_cmp(&b.score));
+            best = instead.or(Some(&empty)).cloned();
         }
         // `read a.md, b.md and c.md`: one call with a list is meant where a tool takes one.
         if let Some(one) = best.clone() {
@@ -371,6 +410,21 @@ impl Chooser<'_> {
         if profile.searches && !wish.searches() && for_a_clock() {
             score -= WORKED_OUT;
         }
+        // One thing is not compared with another that nobody named.
+        if verb_class::compares(&choice) && !verb_class::looks_alike(&choice, asked) {
+            score -= SAME_VERB;
+        }
+        // What takes nothing is meant in a later part only where its own words are said.
+        if !earlier.is_empty() && choice.parameters.is_empty() && choice.known < 0.5 {
+            return None;
+        }
+        // A page whose address is told is not searched for, and a time zone that is not told is not known.
+        if profile.searches && !wish.searches() && probe::needs(asked).contains(&probe::Need::Page) {
+            score -= WORKED_OUT;
+        }
+        if super::spoken_of::leaves_zone(asked.text) && leaves_zone(&choice) {
+            return None;
+        }
         if is_about_tools(tool) && !speaks_of_tools(asked.text) {
             score -= ABOUT_TOOLS;
         }
@@ -430,55 +484,14 @@ fn agrees(choice: &Choice, confidence: f64, reading: &Reading<'_>) -> bool {
 }
 
 /// Whether a step goes on where an earlier one left off: it does what is asked, with something that is said here.
-fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice]) -> bool {
+fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice], asked: &str) -> bool {
     let own = choice.filling.slots.iter().flatten().any(|slot| slot.end > slot.start);
+    let pointed = choice.stands > 0.0 && !verb_class::is_harmless(choice) && inherit::points_back(asked);
     !earlier.is_empty()
-        && own
+        && (own || pointed)
         && choice.does == Agreement::Does
         && choice.is_whole()
         && (choice.stands > 0.0 || confidence >= FOUND_ENOUGH / 2.0)
-}
-
-/// Whether all that a tool for looking needs is a list, and it got one member.
-fn is_list_of_one(choice: &Choice) -> bool {
-    let mut required =
-        choice.parameters.iter().zip(&choice.filling.slots).filter(|(parameter, _)| parameter.required);
-    let one = required.next().is_some_and(|(parameter, slot)| {
-        matches!(parameter.shape, Shape::List(_))
-            && matches!(slot.as_ref().map(|slot| &slot.value), Some(Given::Said(serde_json::Value::Array(all))) if all.len() == 1)
-    });
-    one && required.next().is_none() && verb_class::is_harmless(choice)
-}
-
-/// Whether a text points at cells that a call would leave alone.
-fn points_elsewhere(choice: &Choice, asked: &Reading<'_>) -> bool {
-    let given: Vec<String> = choice
-        .filling
-        .slots
-        .iter()
-        .flatten()
-        .map(|slot| match &slot.value {
-            Given::Said(value) => value.to_string(),
-            Given::Result => String::new(),
-        })
-        .collect();
-    let cells = asked.mentions.iter().filter_map(|mention| match &mention.value {
-        Value::Literal(Literal::Cells(cells)) => Some(cells.split(':').next().unwrap_or_default()),
-        _ => None,
-    });
-    let mut pointed = cells.peekable();
-    let letters = |cell: &str| cell.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
-    // A column or a row of it may have been meant: `B1:B9` for column B.
-    let whole = choice.parameters.iter().any(|parameter| {
-        parameter.has_word(&["row", "col", "column"]) || matches!(parameter.shape, Shape::List(_))
-    });
-    pointed.peek().is_some()
-        && !whole
-        && pointed.all(|cell| {
-            !given.iter().any(|given| {
-                given.contains(cell) || given.contains(&letters(cell)) && letters(cell).len() > 1
-            })
-        })
 }
 
 fn is_about_tools(tool: &Tool) -> bool {

@@ -142,6 +142,7 @@ pub(super) fn unused(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> U
     used.extend(worked_out);
     let spots = lexicon::spots(text, &reading.tokens, &|_| false);
     used.extend(spots.iter().map(|spot| (spot.start, spot.end)));
+    used.extend(fillers(text, reading));
     let is_used = |token: &Token<'_>| covers(&used, token.start, token.end);
     let (mut all, mut lost) = (0.0, 0.0);
     let mut unused: Vec<(usize, usize)> = Vec::new();
@@ -178,6 +179,22 @@ pub(super) fn unused(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> U
         places.iter().filter_map(|(start, end)| text.get(*start..*end)).map(str::to_owned).collect()
     };
     Unused { words: texts(&unused), literals: texts(&literals), lost, all }
+}
+
+/// Chinese words of several characters that say nothing: 这封, 直接.
+fn fillers(text: &str, reading: &Reading<'_>) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for (at, token) in reading.tokens.iter().enumerate().filter(|(_, token)| token.kind == Kind::Han) {
+        let ends = reading.tokens[at..].iter().take(4).take_while(|other| other.kind == Kind::Han);
+        let ends: Vec<usize> = ends.skip(1).map(|other| other.end).collect();
+        let known = |end: &&usize| {
+            text.get(token.start..**end).is_some_and(|word| super::filler::always().contains(word))
+        };
+        if let Some(end) = ends.iter().rev().find(known) {
+            found.push((token.start, *end));
+        }
+    }
+    found
 }
 
 /// Whether a word is one of those that no argument takes.

@@ -143,9 +143,9 @@ const LOOKS_UP: [&str; 9] =
     ["look up", "lookup", "look for", "look into", "research", "查一下", "查下", "查查", "检索"];
 
 /// Words after which a word is a noun.
-const NOUN_LEADS: [&str; 17] = [
+const NOUN_LEADS: [&str; 23] = [
     "the", "a", "an", "this", "that", "my", "of", "in", "on", "its", "each", "no", "by", "with", "next",
-    "last", "one",
+    "last", "one", "latest", "newest", "recent", "previous", "any", "every",
 ];
 
 const DONE_BY_NAME: f32 = 0.45;
@@ -197,8 +197,7 @@ impl Profile {
         }
         profile.all_deeds.clone_from(&profile.deeds);
         for spot in read(head) {
-            // `is properly formatted` tells how something is, not what is done to it.
-            // `by name` tells what with.
+            // `is properly formatted` tells how something is, `by name` what with.
             let before = head[..spot.start].trim_end().rsplit(' ').next().unwrap_or_default().to_lowercase();
             let noun = NOUN_LEADS.contains(&before.as_str());
             if !head[spot.start..spot.end].ends_with("ed") && !noun {
@@ -210,7 +209,7 @@ impl Profile {
         for spot in read(description) {
             add(&mut profile.all_things, &spot.meaning.things);
         }
-        for parameter in parameters {
+        for parameter in parameters.iter().flat_map(Parameter::with_members) {
             for spot in read(&parameter.words.join(" ")).into_iter().chain(read(&parameter.description)) {
                 add(&mut profile.all_things, &spot.meaning.things);
             }
@@ -305,7 +304,10 @@ impl Wish {
         ];
         wish.asks_which_tool = which.iter().any(|words| lower.contains(words));
         if wish.deeds.is_empty() {
-            let free = |token: &&Token<'_>| token.kind == Kind::Word && !is_taken(token);
+            // A word that the tables know is no other one misspelt.
+            let known =
+                |token: &Token<'_>| spots.iter().any(|spot| spot.start < token.end && token.start < spot.end);
+            let free = |token: &&Token<'_>| token.kind == Kind::Word && !is_taken(token) && !known(token);
             let meant = reading.tokens.iter().filter(free).find_map(|token| lexicon::misspelt(token.text));
             wish.deeds.extend(meant.map(|meaning| meaning.deeds.clone()));
         }
@@ -446,7 +448,8 @@ impl Wish {
         }
         // Who wants something changed is not served by looking at it.
         let changing = |deed: &usize| CHANGING.contains(&lexicon::deed(*deed).name);
-        if agreement == Agreement::Doubtful && harmless && first.iter().all(changing) {
+        let by_name = does(first, &profile.deeds) || later().any(|deeds| does(deeds, &profile.deeds));
+        if !first.is_empty() && !by_name && harmless && first.iter().all(changing) {
             agreement = Agreement::DoesNot;
         }
         // Any words can be searched for: that is done only where it is asked for.
@@ -502,7 +505,10 @@ impl Wish {
             if !profile.all_things.contains(thing) {
                 score -= UNKNOWN_PARTICULAR;
                 strange = true;
-                if lexicon::thing(*thing).mark == Some('!')
+                // A picture is a file, too: it is moved, measured and found like any other.
+                let file =
+                    lexicon::thing_named("file").is_some_and(|file| profile.all_things.contains(&file));
+                if lexicon::thing(*thing).mark == Some('!') && (profile.reads_text || !file)
                     || (profile.reads_text && lexicon::thing(*thing).name == "workbook")
                 {
                     agreement = Agreement::DoesNot;
@@ -515,7 +521,8 @@ impl Wish {
             profile.things.iter().any(named) && profile.changes
         };
         let implies = |name: &str| self.implied.iter().any(|row| lexicon::thing(*row).name == name);
-        if implies("file") && !implies("workbook") && about(&["workbook", "sheet", "cell", "row", "column"]) {
+        let file = ["file", "picture", "video"].into_iter().any(implies);
+        if file && !implies("workbook") && about(&["workbook", "sheet", "cell", "row", "column"]) {
             agreement = Agreement::DoesNot;
         }
         for thing in &profile.things {

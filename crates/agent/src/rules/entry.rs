@@ -78,7 +78,9 @@ const BEFORE_CELL: [&str; 18] = [
 /// English verbs after which a cell is told, and then what it is to be.
 const SETS: [&str; 7] = ["set", "change", "update", "make", "turn", "switch", "correct"];
 /// Words after a cell before what it is to be.
-const BECOMES: [&str; 7] = [
+const BECOMES: [&str; 9] = [
+    " should contain ",
+    " should hold ",
     " should be ",
     " should read ",
     " should say ",

@@ -1,6 +1,6 @@
 //! One sentence, several calls: `in Tokyo and in Berlin` asks the same thing of each.
 
-use super::candidate::Candidate;
+use super::candidate::{Candidate, Given};
 use super::choose::Choice;
 use super::mention::Reading;
 use super::parameter::Shape;
@@ -47,11 +47,32 @@ pub(super) fn out(choice: &Choice, reading: &Reading<'_>) -> Vec<Choice> {
             loose.push((place, free));
         }
     }
+    // `merge A1:B2 with C1:D2` is no series.
+    let with = |values: &[Candidate]| {
+        values.windows(2).any(|pair| {
+            let between = reading.text.get(pair[0].end..pair[1].start).unwrap_or_default();
+            between.split_whitespace().any(|word| word.eq_ignore_ascii_case("with"))
+        })
+    };
     if variants.is_empty()
+        && !loose.iter().any(|(_, values)| with(values))
         && loose.len() > 1
         && loose.iter().all(|(_, values)| values.len() == loose[0].1.len())
     {
         variants = loose;
+    }
+    // `delete rows 3 and 9`: from the last to the first, since what comes after moves.
+    let moves = super::parameter::words(choice.tool.name().as_str())
+        .iter()
+        .any(|word| ["delete", "remove", "insert", "add"].contains(&word.as_str()));
+    for (place, values) in &mut variants {
+        let parameter = &choice.parameters[*place];
+        if moves
+            && parameter.shape == Shape::Integer
+            && parameter.has_word(&["row", "col", "column", "line", "index"])
+        {
+            values.sort_by_key(|value| std::cmp::Reverse(number(value)));
+        }
     }
     let count = variants.iter().map(|(_, values)| values.len()).max().unwrap_or(1).min(MOST);
     let pairs = variants.iter().all(|(_, values)| values.len() == count);
@@ -70,6 +91,13 @@ pub(super) fn out(choice: &Choice, reading: &Reading<'_>) -> Vec<Choice> {
             call
         })
         .collect()
+}
+
+fn number(value: &Candidate) -> i64 {
+    match &value.value {
+        Given::Said(value) => value.as_i64().unwrap_or_default(),
+        Given::Result => 0,
+    }
 }
 
 /// The values that stand side by side with the chosen one.

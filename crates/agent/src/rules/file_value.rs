@@ -17,7 +17,28 @@ pub(super) fn patterns(scene: &Scene<'_>) -> Vec<Candidate> {
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
         let after = tokens.get(at + 1).map_or("", |next| next.text).to_lowercase();
-        let is_files = ["file", "files", "格", "文", "的"].contains(&after.as_str());
+        let kinds = [
+            "file",
+            "files",
+            "格",
+            "文",
+            "的",
+            "图",
+            "照",
+            "image",
+            "images",
+            "picture",
+            "pictures",
+            "photo",
+            "photos",
+            "document",
+            "documents",
+            "script",
+            "scripts",
+            "log",
+            "logs",
+        ];
+        let is_files = kinds.contains(&after.as_str());
         let lower = token.text.to_lowercase();
         let ending = match lower.as_str() {
             "markdown" => "md",
@@ -46,7 +67,10 @@ pub(super) fn ending(scene: &Scene<'_>) -> Option<Candidate> {
         let before = text[..at].chars().next_back();
         let alone = before.is_none_or(|c| c.is_whitespace() || super::token::is_han(c) || "“\"'".contains(c));
         let known = super::literal::is_ending(&word[..length].to_ascii_lowercase());
-        (alone && known).then(|| Candidate {
+        let inside = scene.reading.mentions.iter().any(|mention| {
+            matches!(mention.value, Value::Literal(_)) && mention.start < at && at < mention.end
+        });
+        (alone && known && !inside).then(|| Candidate {
             value: Given::Said(Json::from(format!("*.{}", &word[..length]))),
             start: at,
             end: at + 1 + length,
@@ -117,12 +141,40 @@ pub(super) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
             add(at + "文件夹".len() + lead, at + "文件夹".len() + lead + end);
         }
     }
+    // 移到“存档”: what something is moved to.
+    for verb in ["移到", "移至", "移动到", "放到", "放进", "归到", "归入", "转到", "挪到", "归档到", "移入"]
+    {
+        let quoted = reading.text.match_indices(verb).find_map(|(at, _)| {
+            let rest = reading.text[at + verb.len()..].trim_start();
+            super::sheet::quoted_at(reading, Some(reading.text.len() - rest.len()), None)
+        });
+        if let Some((start, end)) = quoted {
+            add(start, end);
+        }
+    }
+    let lower = reading.text.to_ascii_lowercase();
+    for name in ["inbox", "收件箱", "已发送", "草稿箱", "垃圾箱", "发件箱", "spam folder", "sent folder"]
+    {
+        let place =
+            lower.find(name).filter(|_| !found.iter().any(|other: &Candidate| other.end > other.start));
+        if let Some(at) = place {
+            let name = name.trim_end_matches(" folder");
+            let text = &reading.text[at..at + name.len()];
+            let value = Given::Said(Json::from(text));
+            found.push(Candidate { value, start: at, end: at + name.len(), score: GOOD + 0.1 });
+        }
+    }
+    let mut add = |start: usize, end: usize| {
+        if let Some(text) = reading.text.get(start..end).filter(|text| !text.is_empty()) {
+            found.push(Candidate { value: Given::Said(Json::from(text)), start, end, score: GOOD + 0.2 });
+        }
+    };
     for pair in reading.tokens.windows(2) {
         let [lead, name] = pair else { continue };
         if name.is("folder")
             && lead.kind == Kind::Word
             && !phrase::is_stop(lead.text)
-            && lead.text != "another"
+            && !lead.is_any(&["another", "mail", "email", "new", "right", "same", "given"])
         {
             add(lead.start, lead.end);
         }

@@ -95,6 +95,7 @@ pub(super) fn fill(parameters: &[Parameter], scene: &Scene<'_>) -> Filling {
     from_before_to(parameters, &mut filling, scene);
     trim_query(parameters, &mut filling, scene);
     needed(parameters, &mut filling, &others);
+    super::duration::end(parameters, &mut filling, scene);
     filling.others = others;
     filling
 }
@@ -312,9 +313,16 @@ fn trim_query(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>
         }
         return;
     }
+    // What another parameter took whole is not searched for, too.
+    if spans.contains(&(start, end)) && !parameters[place].required {
+        filling.slots[place] = None;
+        return;
+    }
     let Some(slot) = filling.slots[place].as_mut() else { return };
     if let Some(text) = scene.reading.text.get(start..end).filter(|text| !text.trim().is_empty()) {
         let text = super::phrase::without_searching(text.trim());
+        let bare = text.trim_matches(|c: char| "“”\"「」".contains(c)).trim();
+        let text = if bare.contains(['“', '”', '"']) || bare.is_empty() { text } else { bare };
         slot.value = Given::Said(serde_json::Value::from(text));
     }
 }

@@ -95,7 +95,7 @@ impl Claim<'_> {
                 .find(|parameter| parameter.has_word(&["agg", "aggregation", "aggregate"]));
             return sum.map(|parameter| parameter.name.clone());
         }
-        let renaming = Verb { classes: BTreeSet::from(["retitle", "rename"]), word: String::new() };
+        let renaming = Verb { classes: BTreeSet::from(["retitle", "rename"]), words: Vec::new() };
         let renames = classes_of(choice).classes.contains("retitle")
             && !verbs(self.reading, &renaming, &self.said()).is_empty();
         for (place, parameter) in choice.parameters.iter().enumerate() {

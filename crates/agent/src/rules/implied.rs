@@ -34,7 +34,11 @@ pub(super) fn of_code(code: &str) -> Vec<usize> {
 
 /// Names that join small words are those of tools, mostly.
 pub(super) fn is_tool_name(code: &str) -> bool {
-    code.contains('_') && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    let plain = code.contains('_') && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    // `node_modules` says nothing of what it does.
+    let first = code.split('_').next().unwrap_or_default();
+    plain
+        && lexicon::spots(first, &tokens(first), &|_| false).iter().any(|spot| !spot.meaning.deeds.is_empty())
 }
 
 /// A word that is written large inside a sentence is a person's name.

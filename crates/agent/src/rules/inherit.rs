@@ -6,7 +6,21 @@ use super::parameter::{Parameter, Shape};
 use super::role::Role;
 
 /// Words that speak of an earlier result.
-const RESULTS: [&str; 11] = [
+const RESULTS: [&str; 25] = [
+    "its content",
+    "its text",
+    "其内容",
+    "它的内容",
+    "what you get",
+    "what you got",
+    "what comes back",
+    "what it returns",
+    "what you find",
+    "the response",
+    "whatever comes back",
+    "取到的",
+    "抓到的",
+    "拿到的",
     "the result",
     "the answer",
     "the output",
@@ -33,13 +47,17 @@ fn speaks_of_that(text: &str) -> bool {
     speaks_of_result(text) || THAT.iter().any(|words| lower.contains(words))
 }
 
-fn points_back(text: &str) -> bool {
+/// Whether a text points at what was spoken of before.
+pub(super) fn points_back(text: &str) -> bool {
     let lower = format!(" {} ", text.to_lowercase());
     [
         " it ",
         " that branch ",
         " the new branch ",
         " this branch ",
+        " that one ",
+        " this one ",
+        " the new one ",
         "它",
         "该分支",
         "这个分支",
@@ -60,6 +78,7 @@ pub(super) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
     if speaks_of_result(text) {
         take_result(choice, &parameters);
     }
+    take_found(choice, text, earlier);
     let missing: Vec<usize> = choice.filling.missing(&parameters).collect();
     for place in missing {
         let wanted = &parameters[place];
@@ -90,6 +109,42 @@ pub(super) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
     let only_data = matches!(lacks.as_slice(), [place] if matches!(parameters[*place].shape, Shape::List(_) | Shape::Any));
     if speaks_of_that(text) || (worked_out && only_data && own > 0) {
         take_result(choice, &parameters);
+    }
+}
+
+/// `find the mails about X and open the first one`: an ID that, by its description, the earlier tool gives. Only for tools that change
+/// nothing: which of the results is meant is decided when they are there.
+fn take_found(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
+    const ONE: [&str; 16] = [
+        "the first one",
+        "the first",
+        "the newest",
+        "the latest",
+        "the top one",
+        "the most recent",
+        "the last one",
+        "that one",
+        " it",
+        "第一封",
+        "第一个",
+        "第一条",
+        "最新的",
+        "最新那",
+        "那一封",
+        "那封",
+    ];
+    let lower = text.to_lowercase();
+    if !super::verb_class::is_harmless(choice) || !ONE.iter().any(|word| lower.contains(word)) {
+        return;
+    }
+    let parameters = std::rc::Rc::clone(&choice.parameters);
+    let missing: Vec<usize> = choice.filling.missing(&parameters).collect();
+    for place in missing.into_iter().filter(|place| parameters[*place].role == Role::Id) {
+        let gives = |other: &&&Choice| parameters[place].description.contains(other.tool.name().as_str());
+        if earlier.last().filter(gives).is_some() {
+            choice.filling.slots[place] =
+                Some(Candidate { value: Given::Result, start: 0, end: 0, score: 2.0 });
+        }
     }
 }
 
@@ -147,6 +202,11 @@ fn by_role(wanted: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
 /// Lets the first missing parameter that could hold a result hold it.
 fn take_result(choice: &mut Choice, parameters: &[Parameter]) {
     let holds = |parameter: &Parameter| {
+        // A result is no address.
+        let address = matches!(parameter.role, Role::Path | Role::Folder | Role::Url | Role::Mail | Role::Id);
+        if address {
+            return false;
+        }
         let text = matches!(parameter.role, Role::Text | Role::Other | Role::Query | Role::Name)
             && parameter.shape == Shape::Text;
         text || matches!(parameter.shape, Shape::Integer | Shape::Number | Shape::Any | Shape::List(_))

@@ -71,12 +71,32 @@ pub(super) fn alike(word: &str, said: &str) -> bool {
 }
 
 /// Every place of these labels in a text.
+/// 底色: whether a character is but a part of a longer label.
+fn in_longer(text: &str, start: usize, length: usize) -> bool {
+    static LONGER: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+        let names = TABLE.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace);
+        names.filter(|name| has_han(name) && name.chars().nth(1).is_some()).collect()
+    });
+    let character = &text[start..start + length];
+    LONGER.iter().any(|name| {
+        name.match_indices(character).any(|(at, _)| {
+            start
+                .checked_sub(at)
+                .is_some_and(|from| text.get(from..).is_some_and(|rest| rest.starts_with(name)))
+        })
+    })
+}
+
 pub(super) fn places(labels: &[Label], reading: &Reading<'_>, stems: &[String]) -> Vec<Place> {
     let mut found = Vec::new();
     for label in labels {
         let Some(first) = label.words.first() else { continue };
         if has_han(first) {
+            let single = first.chars().nth(1).is_none();
             for (start, text) in reading.text.match_indices(first.as_str()) {
+                if single && in_longer(reading.text, start, text.len()) {
+                    continue;
+                }
                 found.push(Place { start, end: start + text.len(), strength: label.strength });
             }
             continue;

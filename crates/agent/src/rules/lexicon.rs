@@ -101,6 +101,13 @@ pub(super) fn thing(row: usize) -> &'static Row {
     &LEXICON.things[row]
 }
 
+/// The English words of the table of things; words of one name are joined by `_`.
+pub(super) fn thing_words() -> impl Iterator<Item = &'static str> {
+    let rows = THINGS.lines().filter(|line| !line.starts_with('#'));
+    rows.flat_map(|row| row.split('\t').skip(1).flat_map(str::split_whitespace))
+        .filter(|word| word.is_ascii())
+}
+
 /// The row of a kind of thing.
 pub(super) fn thing_named(name: &str) -> Option<usize> {
     LEXICON.things.iter().position(|row| row.name == name)

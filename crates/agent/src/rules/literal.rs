@@ -191,6 +191,9 @@ fn run(text: &str, at: usize) -> Option<(Literal, usize)> {
     {
         return Some((Literal::Mail(word.to_owned()), word.len()));
     }
+    if is_address(word) {
+        return Some((Literal::Url(word.to_owned()), word.len()));
+    }
     if let Some(path) = path(whole.trim_end_matches(['.', ':', '-', '+', '?'])) {
         return Some((Literal::Path(path.to_owned()), path.len()));
     }
@@ -201,6 +204,21 @@ fn run(text: &str, at: usize) -> Option<(Literal, usize)> {
         return Some((Literal::Code(word.to_owned()), word.len()));
     }
     code(word).then(|| (Literal::Code(word.trim_start_matches('#').to_owned()), word.len()))
+}
+
+/// `en.wikipedia.org/wiki/Aurora`: an address without its scheme, a host with a known ending and a path.
+fn is_address(word: &str) -> bool {
+    const ENDINGS: [&str; 14] =
+        ["com", "org", "net", "edu", "gov", "io", "dev", "cn", "de", "uk", "eu", "example", "info", "app"];
+    let Some((host, path)) = word.split_once('/') else { return false };
+    let labels: Vec<&str> = host.split('.').collect();
+    let plain = |label: &&str| {
+        !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    !path.is_empty()
+        && labels.len() > 1
+        && labels.iter().all(plain)
+        && labels.last().is_some_and(|last| ENDINGS.contains(last))
 }
 
 /// How long an address is. Chinese characters belong to it after a slash, up to the end of that part.
@@ -437,6 +455,11 @@ fn code(word: &str) -> bool {
     // `2019-2020`, and not `10-15`.
     if word.parse::<f64>().is_ok() {
         return false;
+    }
+    // `7be90fa`: the hash of a commit may begin with digits.
+    let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if (7..=40).contains(&word.len()) && word.bytes().all(hex) && letters > 1 && digits > 1 {
+        return true;
     }
     let is_years = word.len() >= 7
         && word.split('-').count() == 2

@@ -99,8 +99,10 @@ impl<'a> Reading<'a> {
             } else if let Some(name) = name::read(text, &all, at, &free) {
                 let (start, mut end) = (all[at].start, all[name.after - 1].end);
                 // `Germany's` speaks of Germany.
+                // At the end of a part, `Luigi's` is the name itself.
+                let owns = all.get(name.after).is_some_and(|next| next.kind == super::token::Kind::Word);
                 for owner in ["'s", "’s"] {
-                    if text[start..end].ends_with(owner) {
+                    if owns && text[start..end].ends_with(owner) {
                         end -= owner.len();
                     }
                 }

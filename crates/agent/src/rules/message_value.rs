@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 
 use super::candidate::{Candidate, GOOD, Given, Scene};
 use super::labels::Place;
+use super::mention::Mention;
 use super::parameter::Parameter;
 use super::role::Role;
 
@@ -52,6 +53,30 @@ const OTHERS: [&str; 40] = [
     "留言",
     "描述",
 ];
+
+/// What speaks for an address as the value of a parameter whose description asks for one: more where the words beside it say the
+/// same direction.
+pub(super) fn of_address(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> f32 {
+    let description = parameter.description.to_lowercase();
+    if !["address", "sender", "recipient", "邮箱", "地址"].iter().any(|word| description.contains(word)) {
+        return 0.0;
+    }
+    let text = scene.reading.text;
+    let before = text.get(..mention.start).unwrap_or_default().trim_end().to_lowercase();
+    let after = text.get(mention.end..).unwrap_or_default().trim_start().to_lowercase();
+    let came = ["from", "by", "来自", "收到"].iter().any(|word| before.ends_with(word))
+        || ["发来", "寄来", "发的", "写的", "发给我", "给我", "的邮件", "的来信", "sent", "wrote"]
+            .iter()
+            .any(|word| after.starts_with(word));
+    let goes = ["to", "for", "给", "发往"].iter().any(|word| before.ends_with(word));
+    match parameter.has_word(&["from", "sender", "author"]) {
+        true if came => 2.2,
+        true if goes => -1.0,
+        true => 1.0,
+        false if came => -1.0,
+        false => 1.0,
+    }
+}
 
 /// The text after a label of a parameter that takes any text.
 pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {

@@ -8,7 +8,9 @@ mod assemble;
 mod blank_path;
 mod candidate;
 mod candidates;
+mod cell_value;
 mod choice;
+mod choice_check;
 mod choose;
 mod context;
 mod continuation;
@@ -18,6 +20,7 @@ mod coverage;
 mod date;
 mod deed;
 mod doubt;
+mod duration;
 mod entry;
 mod expression;
 mod fan;
@@ -26,8 +29,10 @@ mod fill;
 mod filler;
 mod flag;
 mod follow_up;
+mod format_value;
 mod group;
 mod guess;
+mod header_value;
 mod holiday;
 mod implied;
 mod inherit;
@@ -38,6 +43,7 @@ mod mention;
 mod message_value;
 mod moment_value;
 mod name;
+mod nested_path;
 mod number;
 mod number_value;
 mod parameter;
@@ -48,6 +54,9 @@ mod probe;
 mod problem;
 mod proof;
 mod record_value;
+mod relation_value;
+mod remark;
+mod rephrase;
 mod revision_value;
 mod role;
 mod same_day;
@@ -58,10 +67,12 @@ mod sheet_renamed;
 mod shift_value;
 mod skeleton;
 mod spelled;
+mod spelling;
 mod split;
 mod spoken_of;
 mod text_value;
 mod token;
+mod topic;
 mod transfer_value;
 mod units;
 mod unknown_verb;
@@ -105,7 +116,10 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     if (past || forbids(&request)) && (!wish.reads() || asks_how) && !plan.steps.is_empty() {
         return refused();
     }
-    if plan.changing.is_empty() && !plan.steps.is_empty() && unknown_verb::is_order(&reading) {
+    // A part that nothing serves is named; what is left must be understood.
+    let served = plan.unserved.iter().fold(request.clone(), |text, part| text.replace(part.as_str(), ""));
+    let left = mention::Reading::of(&served, today);
+    if plan.changing.is_empty() && !plan.steps.is_empty() && unknown_verb::is_order(&left) {
         return Plan { problems: vec![problem::no_tool(request.trim())], ..Plan::default() };
     }
     if let Some(reason) = against(&request) {
@@ -137,7 +151,8 @@ fn plain(request: &str) -> String {
             return inner.trim().to_owned();
         }
     }
-    context::first(text).unwrap_or_else(|| text.to_owned())
+    let text = rephrase::rephrased(text);
+    context::first(&text).unwrap_or(text)
 }
 
 fn narrowed(request: &str) -> String {

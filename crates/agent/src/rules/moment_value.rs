@@ -104,10 +104,32 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
                 base = GOOD + 1.0;
             }
         }
-        let score = base + scene.labelled(places, mention.start, mention.end);
+        let side = side(parameter, scene.reading.text, (mention.start, mention.end));
+        let score = base + side + scene.labelled(places, mention.start, mention.end);
         found.push(Candidate { value: Given::Said(Json::from(text)), start, end, score });
     }
     found
+}
+
+/// `before 2026-02-01`, 2026-02-01 之前: what the words beside a moment say for a parameter that is one end of a span.
+fn side(parameter: &Parameter, text: &str, (start, end): (usize, usize)) -> f32 {
+    const EARLIER: [&str; 5] = ["before", "until", "prior to", "up to", "no later than"];
+    const LATER: [&str; 5] = ["since", "after", "starting", "on or after", "as of"];
+    let before = text.get(..start).unwrap_or_default().trim_end().to_lowercase();
+    let after = text.get(end..).unwrap_or_default().trim_start();
+    let ends = EARLIER.iter().any(|word| before.ends_with(word))
+        || ["之前", "以前", "前的", "为止"].iter().any(|word| after.starts_with(word));
+    let begins = LATER.iter().any(|word| before.ends_with(word))
+        || ["之后", "以后", "以来", "起", "后的"].iter().any(|word| after.starts_with(word));
+    let last = parameter.has_word(&["before", "until", "end", "to", "till"]);
+    let first = parameter.has_word(&["since", "after", "start", "from"]);
+    match (first, last) {
+        (true, false) if ends => -GOOD,
+        (false, true) if begins => -GOOD,
+        (true, false) if begins => FAIR,
+        (false, true) if ends => FAIR,
+        _ => 0.0,
+    }
 }
 
 /// What is counted to, which is not where counting begins.

@@ -89,13 +89,28 @@ pub(super) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Readin
         first -= 1;
     }
     if unit.is_none() && !percent {
-        let (found, length) = units::at(tokens, after);
+        // `three empty rows`: what is said of the things that are counted stands between.
+        let described = tokens.get(after).is_some_and(|next| {
+            next.is_any(&[
+                "empty",
+                "blank",
+                "new",
+                "more",
+                "extra",
+                "additional",
+                "further",
+                "fresh",
+                "spare",
+            ])
+        });
+        let (found, length) = units::at(tokens, after + usize::from(described));
         unit = found;
         // A unit that is written onto its number belongs to it; after a blank it may be a word of its own.
         if unit.is_some()
             && tokens
                 .get(after)
                 .is_some_and(|next| next.kind != Kind::Word || next.start == tokens[after - 1].end)
+            && !described
         {
             after += length;
         }

@@ -5,7 +5,7 @@ use serde_json::{Number as JsonNumber, Value as Json};
 use super::candidate::{Candidate, Given, Scene};
 use super::labels::Place;
 use super::literal::Literal;
-use super::mention::Value;
+use super::mention::{Mention, Value};
 use super::number::Number;
 use super::parameter::{Parameter, Shape};
 
@@ -25,11 +25,20 @@ const AGAINST: f32 = 0.7;
 
 pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     let mut found = spans(parameter, scene);
+    found.extend(super::duration::candidate(parameter, scene));
     for mention in &scene.reading.mentions {
         let number = match &mention.value {
             Value::Number(number) => number,
             // A column by its letter, a row by its cell.
             Value::Literal(Literal::Quoted(text)) if text.parse::<f64>().is_ok() => &Number {
+                value: text.parse().unwrap_or_default(),
+                percent: false,
+                unit: None,
+                weak: false,
+                ordinal: false,
+            },
+            // `#42`: the number of something.
+            Value::Literal(Literal::Code(text)) if text.parse::<u32>().is_ok() => &Number {
                 value: text.parse().unwrap_or_default(),
                 percent: false,
                 unit: None,
@@ -65,9 +74,69 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         } else if parameter.has_word(&["head", "tail"]) {
             score -= AGAINST;
         }
+        score += bounds(parameter, scene, mention);
         found.push(Candidate { value: Given::Said(value), start: mention.start, end: mention.end, score });
     }
     found
+}
+
+/// `no more than 2000 characters`, `from character 5000`, 从第 5000 个字符: what the words beside a number say for a parameter that
+/// bounds a result or says where it begins, where its description has the unit.
+fn bounds(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> f32 {
+    const MOST: [&str; 14] = [
+        "no more than",
+        "at most",
+        "up to",
+        "max",
+        "maximum",
+        "maximum of",
+        "only the first",
+        "the first",
+        "first",
+        "limit to",
+        "limited to",
+        "最多",
+        "不超过",
+        "前",
+    ];
+    const FROM: [&str; 12] = [
+        "from",
+        "starting at",
+        "starting from",
+        "start at",
+        "beginning at",
+        "at",
+        "after",
+        "offset",
+        "从第",
+        "从",
+        "第",
+        "onwards from",
+    ];
+    let text = scene.reading.text;
+    let before = text.get(..mention.start).unwrap_or_default().trim_end().to_lowercase();
+    let after = text.get(mention.end..).unwrap_or_default().trim_start().to_lowercase();
+    let description = parameter.description.to_lowercase();
+    let unit = [("character", "字符"), ("char", "字"), ("byte", "字节"), ("line", "行")].into_iter().find(
+        |(english, chinese)| {
+            let near =
+                |text: &str| text.starts_with(english) || text.trim_start_matches('个').starts_with(chinese);
+            near(&after) || before.ends_with(english)
+        },
+    );
+    // `from character 5000`: the unit may stand before the number.
+    let Some((english, _)) = unit.filter(|(english, _)| description.contains(english)) else { return 0.0 };
+    let before = before.strip_suffix(english).unwrap_or(&before).trim_end();
+    let says = |words: &[&str]| words.iter().any(|word| before.ends_with(word));
+    let most = parameter.has_word(&["max", "limit", "length", "count", "size"]);
+    let from = parameter.has_word(&["start", "offset", "begin", "index", "from"]);
+    match (most, from) {
+        (true, false) if says(&MOST) => UNIT,
+        (false, true) if says(&FROM) => UNIT,
+        (true, false) if says(&FROM) => -UNIT,
+        (false, true) if says(&MOST) => -UNIT,
+        _ => 0.0,
+    }
 }
 
 /// The number as the parameter wants it; none where it cannot be.
@@ -218,6 +287,11 @@ fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
             && ["和", "与", "、"].contains(&said(2))
             && ordinal(said(3 + usize::from(said(3) == "第"))) == Some(first + 1);
         let named_twice = side_by_side || matches!(said(1), "行" | "列") && ["到", "至"].contains(&said(2));
+        // `column C and column D`: named again for each.
+        let again = ["and", "&"].contains(&said(1))
+            && ["column", "row"].iter().any(|word| said(2).eq_ignore_ascii_case(word))
+            && ordinal(said(3)) == Some(first + 1);
+        let named_twice = named_twice || again;
         let skip =
             usize::from(said(2) == "第") + if named_twice { 1 + usize::from(said(3) == "第") } else { 0 };
         let last = ordinal(said(2 + skip)).filter(|_| joint || named_twice);

@@ -104,6 +104,19 @@ fn members(schema: &Value, about: &str, depth: usize) -> Vec<Parameter> {
 }
 
 impl Parameter {
+    /// The parameter and the members of the objects that it takes.
+    pub(super) fn with_members(&self) -> Vec<&Self> {
+        let members = match &self.shape {
+            Shape::Object(members) => members.as_slice(),
+            Shape::List(item) => match &item.shape {
+                Shape::Object(members) => members.as_slice(),
+                _ => &[],
+            },
+            _ => &[],
+        };
+        std::iter::once(self).chain(members).collect()
+    }
+
     fn read(name: &str, schema: &Map<String, Value>, about: &str, depth: usize) -> Self {
         let description = schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
         let title = schema.get("title").and_then(Value::as_str).unwrap_or_default();

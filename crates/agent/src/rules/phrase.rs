@@ -41,7 +41,7 @@ pub(super) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phr
     let skips = |token: &Token<'_>| {
         token.is_any(&[
             "is", "as", "=", ":", "：", "to", "the", "named", "called", "of", "为", "是", "叫", "\"", "成",
-            "a", "an", "写", "用", "做", "it", "them", "上",
+            "a", "an", "写", "用", "做", "it", "them", "上", "在", "于",
         ])
     };
     while reading.tokens.get(at).is_some_and(skips) {

@@ -66,6 +66,40 @@ pub(super) fn unknown(scene: &Scene<'_>) -> Vec<(usize, usize)> {
     found
 }
 
+/// `in Room 4B`, `to Room Amsterdam`: words and codes that are written large after a preposition, two at least.
+pub(super) fn capitals(scene: &Scene<'_>) -> Option<(usize, usize)> {
+    let tokens = &scene.reading.tokens;
+    let large = |at: usize| {
+        tokens.get(at).is_some_and(|token| {
+            token.is_capital()
+                || token.kind == Kind::Number && token.text.len() <= 4 && !is_clock(scene, token.start)
+        })
+    };
+    (1..tokens.len()).find_map(|at| {
+        if !tokens[at - 1].is_any(&["in", "at", "to", "into"]) || !tokens[at].is_capital() {
+            return None;
+        }
+        let mut last = at;
+        while large(last + 1)
+            && scene
+                .reading
+                .text
+                .get(tokens[last].end..tokens[last + 1].start)
+                .is_some_and(|gap| gap.len() <= 1)
+        {
+            last += 1;
+        }
+        (last > at).then(|| (tokens[at].start, tokens[last].end))
+    })
+}
+
+/// Whether a number is part of a day or a time.
+fn is_clock(scene: &Scene<'_>, start: usize) -> bool {
+    scene.reading.mentions.iter().any(|mention| {
+        matches!(mention.value, Value::When(_)) && mention.start <= start && start < mention.end
+    })
+}
+
 /// `…, in the gym`, `…, at the office`: where something is, told as a part of its own.
 pub(super) fn apposed(scene: &Scene<'_>) -> Option<(usize, usize)> {
     let text = scene.reading.text;

@@ -6,6 +6,7 @@ use super::candidate::{Candidate, FAIR, GOOD, Given, POOR, Scene, candidates};
 use super::choice;
 use super::entry;
 use super::group;
+use super::header_value;
 use super::labels::{self, Place};
 use super::lexicon;
 use super::literal::Literal;
@@ -58,6 +59,7 @@ pub(super) fn lists(
         }
         found.extend(rows(scene));
         found.extend(entry::candidates(scene));
+        found.extend(header_value::candidate(scene));
         return found;
     }
     for (at, mention) in scene.reading.mentions.iter().enumerate() {
@@ -88,8 +90,18 @@ pub(super) fn lists(
         if parameter.has_word(&["cc", "bcc"]) && label < 1.0 {
             continue;
         }
+        // Somebody's name is no address.
+        let addressed = parameter.description.to_lowercase().contains("address")
+            && !members.iter().any(|mention| matches!(mention.value, Value::Literal(Literal::Mail(_))));
         let base = match values.len() {
+            _ if parameter.role == Role::Mail && addressed => POOR,
             _ if parameter.role == Role::Mail => GOOD,
+            // `m-30` identifies something, and is no name.
+            _ if parameter.has_word(&["names"])
+                && members.iter().all(|mention| is_numbered(&mention.value)) =>
+            {
+                POOR
+            }
             _ if parameter.role == Role::Path
                 && members
                     .iter()
@@ -150,8 +162,16 @@ fn chunked(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
         return Vec::new();
     }
     let own = |text: &str| text.split_whitespace().all(|word| scene.tool_words.contains(&labels::stem(word)));
+    // A piece of a path or of an address is nothing by itself.
+    let torn = |chunk: &Phrase<'_>| {
+        scene.reading.mentions.iter().any(|mention| {
+            matches!(mention.value, Value::Literal(_))
+                && mention.start < chunk.end
+                && chunk.start < mention.end
+        })
+    };
     let chunks: Vec<Phrase<'_>> =
-        phrase::chunks(scene.reading).into_iter().filter(|chunk| !own(chunk.text)).collect();
+        phrase::chunks(scene.reading).into_iter().filter(|chunk| !own(chunk.text) && !torn(chunk)).collect();
     let joined = |first: &Phrase<'_>, second: &Phrase<'_>| {
         let between = scene.reading.text.get(first.end..second.start).unwrap_or_default().trim();
         matches!(between, "and" | "," | ", and" | "or" | "and the" | "&")
@@ -229,6 +249,14 @@ fn fits(item: &Parameter, value: &Json) -> bool {
     }
 }
 
+/// `m-30`, `evt_7`: a few letters and a number.
+fn is_numbered(value: &Value) -> bool {
+    let Value::Literal(Literal::Code(code)) = value else { return false };
+    let letters = code.bytes().take_while(u8::is_ascii_lowercase).count();
+    let rest = code[letters..].trim_start_matches(['-', '_']);
+    (1..=4).contains(&letters) && !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// Whether a list of a role can have a value of this kind.
 fn suits(role: Role, value: &Value) -> bool {
     match (role, value) {
@@ -236,7 +264,7 @@ fn suits(role: Role, value: &Value) -> bool {
         (Role::Mail, _) | (Role::Path | Role::Folder, Value::Literal(Literal::Mail(_) | Literal::Url(_))) => {
             false
         }
-        (Role::Path | Role::Folder, Value::Literal(_)) => true,
+        (Role::Path | Role::Folder, Value::Literal(_)) => !is_numbered(value),
         (Role::Path | Role::Folder, _) => false,
         (_, Value::Literal(Literal::Mail(_))) => false,
         // A file or a cell is not what something else is called.
@@ -268,7 +296,10 @@ fn named(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     let spots = lexicon::spots(reading.text, &reading.tokens, &literal);
     let markers = spots.iter().filter(|spot| spot.meaning.things.iter().any(|thing| rows.contains(thing)));
     let mut found = Vec::new();
-    for marker in markers {
+    let container = |spot: &&lexicon::Spot| {
+        spot.meaning.things.iter().all(|thing| ["graph", "chart"].contains(&lexicon::thing(*thing).name))
+    };
+    for marker in markers.filter(|marker| !container(marker)) {
         let mut names = Vec::new();
         let Some(first) = record_value::thing_at(reading, marker.end) else { continue };
         // 知识图谱中删除实体: what goes on with a verb is no name.
@@ -284,6 +315,10 @@ fn named(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
                         && spot.meaning.things.is_empty()
                 }))
         {
+            continue;
+        }
+        // 节点多了自然就连成网了: a sentence is no name.
+        if !quoted && said.chars().count() > 3 && said.contains(['了', '就', '吗']) {
             continue;
         }
         let mut last = first;
@@ -334,6 +369,10 @@ fn excluded(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
         "忽略",
         "不含",
         "跳过",
+        "不包括",
+        "不包含",
+        "leaving out ",
+        "leave out ",
     ];
     let start = words.iter().filter_map(|word| lower.find(word).map(|at| at + word.len())).min()?;
     let rest = &text[start..];

@@ -1,6 +1,7 @@
 //! What the contents of a request suggest beyond its words: arithmetic wants a calculator, 几点 a clock.
 
 use super::countdown;
+use super::literal::Literal;
 use super::mention::{Reading, Value};
 use super::parameter::Parameter;
 use super::role::Role;
@@ -14,7 +15,32 @@ pub(super) enum Need {
     Countdown,
     /// Something that remembers what was said.
     History,
+    /// Something that reads a page of the web.
+    Page,
+    /// Something that lists what is planned for a day.
+    Agenda,
 }
+
+const AGENDA_WORDS: [&str; 18] = [
+    "do i have",
+    "am i doing",
+    "have i got",
+    "what's planned",
+    "what is planned",
+    "what's happening",
+    "my schedule",
+    "my agenda",
+    "what's on",
+    "有什么安排",
+    "有哪些安排",
+    "有啥安排",
+    "有什么事",
+    "有哪些事",
+    "有什么会",
+    "有哪些会",
+    "什么日程",
+    "哪些日程",
+];
 
 const HISTORY_WORDS: [&str; 20] = [
     "what did we talk about",
@@ -39,7 +65,11 @@ const HISTORY_WORDS: [&str; 20] = [
     "问过什么",
 ];
 
-const CLOCK_WORDS: [&str; 27] = [
+const CLOCK_WORDS: [&str; 31] = [
+    "when is that",
+    "what time is that",
+    "what time would that be",
+    "when would that be",
     "what time",
     "current time",
     "time is it",
@@ -77,6 +107,8 @@ impl Need {
             Self::Clock => "tell the current time in a time zone or city",
             Self::Countdown => "count the days until a date",
             Self::History => "look up what was said before in the conversation",
+            Self::Agenda => "list the calendar events of a day",
+            Self::Page => "fetch the contents of a web page by its URL",
         }
     }
 
@@ -94,6 +126,8 @@ impl Need {
         let wanted = match self {
             Self::Calculator => Role::Expression,
             Self::Clock => Role::Zone,
+            Self::Page => Role::Url,
+            Self::Agenda => Role::Date,
             Self::Countdown | Self::History => Role::Until,
         };
         let others =
@@ -106,6 +140,14 @@ impl Need {
 pub(super) fn needs(reading: &Reading<'_>) -> Vec<Need> {
     let lower = reading.text.to_lowercase();
     let mut found = Vec::new();
+    if reading.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(Literal::Url(_)))) {
+        found.push(Need::Page);
+    }
+    let dated = reading.mentions.iter().any(|mention| matches!(mention.value, Value::When(_)));
+    let literal = reading.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(_)));
+    if dated && !literal && AGENDA_WORDS.iter().any(|words| lower.contains(words)) {
+        found.push(Need::Agenda);
+    }
     if !reading.expressions.is_empty() {
         found.push(Need::Calculator);
     }

@@ -108,7 +108,11 @@ impl Claim<'_> {
     /// Whether the same words prove another tool.
     fn proves(&self, rival: &Choice) -> bool {
         let name = self.calls[0].tool.name();
+        // A value that is told is meant before one that an earlier step may give.
+        let from_result =
+            |choice: &Choice| choice.filling.slots.iter().flatten().any(|slot| slot.value == Given::Result);
         rival.tool.name() != name
+            && (!from_result(rival) || from_result(&self.calls[0]))
             && rival.is_whole()
             && Claim { reading: self.reading, calls: std::slice::from_ref(rival) }
                 .own_doubts(rival)
@@ -207,6 +211,7 @@ impl Claim<'_> {
         used.extend(self.names_of_arguments(choice));
         used.extend(self.flags());
         used.extend(self.filled_ranges(choice));
+        used.extend(self.repeated(choice));
         let fillers = self.fillers(choice);
         let tool_words: Vec<String> =
             words(choice.tool.name().as_str()).iter().map(|word| labels::stem(word)).collect();
@@ -245,10 +250,16 @@ impl Claim<'_> {
                 at += length - 1;
                 continue;
             }
+            // 说明写“空腹”: 写 before a text that is taken only leads to it.
+            if token.text == "写" && reading.tokens.get(at).is_some_and(&covered) {
+                continue;
+            }
             if takes_all(choice) && token.is_any(&["everything", "all"]) {
                 continue;
             }
-            if token.kind == Kind::Word && tool_words.contains(&labels::stem(token.text))
+            let plain = labels::stem(&token.text.replace('-', ""));
+            if token.kind == Kind::Word
+                && (tool_words.contains(&labels::stem(token.text)) || tool_words.contains(&plain))
                 || described.contains(&labels::stem(token.text))
             {
                 continue;
@@ -404,6 +415,29 @@ impl Claim<'_> {
                 && lexicon::spots(word, &all, &|_| false).is_empty()
         };
         head.split(|c: char| !c.is_alphanumeric()).filter(plain).map(labels::stem).collect()
+    }
+
+    /// `to my to-do list`, `in the address book`: where two words or more of the description's first sentence are said again side by
+    /// side. Of a tool that deletes nothing is taken for granted.
+    fn repeated(&self, choice: &Choice) -> Vec<(usize, usize)> {
+        if classes_of(choice).classes.contains("delete") {
+            return Vec::new();
+        }
+        let stems = |text: &str| -> Vec<String> {
+            let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+            words.map(|word| labels::stem(&word.to_lowercase())).collect()
+        };
+        let told = stems(first_sentence(choice.tool.definition.description()));
+        let words: Vec<&Token<'_>> =
+            self.reading.tokens.iter().filter(|token| token.kind == Kind::Word).collect();
+        let content = |word: &str| !super::phrase::is_stop(word) && !BOUNDING.contains(&word);
+        let pairs = words.windows(2).filter(|pair| {
+            let said: Vec<String> = pair.iter().flat_map(|token| stems(token.text)).collect();
+            pair.iter().any(|token| content(&token.text.to_lowercase()))
+                && self.reading.text.get(pair[0].end..pair[1].start).is_some_and(|gap| gap.trim().is_empty())
+                && told.windows(said.len()).any(|run| run == said.as_slice())
+        });
+        pairs.map(|pair| (pair[0].start, pair[1].end)).collect()
     }
 
     /// Whether a word stands where something is told to be: after `in`, `from` or `to`, or before 里 or 中.

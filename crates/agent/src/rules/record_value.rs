@@ -7,14 +7,15 @@ use super::literal::Literal;
 use super::mention::{Reading, Value};
 use super::parameter::{Parameter, Shape};
 use super::phrase::is_stop;
+use super::relation_value::{ends, relation_type, triple};
 use super::token::{Kind, is_han};
 
 /// A piece of the request.
-type Span = (usize, usize);
+pub(super) type Span = (usize, usize);
 
 /// What a member of an object is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+pub(super) enum Part {
     Old,
     New,
     From,
@@ -93,7 +94,7 @@ pub(super) fn candidates(members: &[Parameter], scene: &Scene<'_>) -> Option<Can
 }
 
 /// The inside of the quotes that begin at a byte.
-fn quoted_at(reading: &Reading<'_>, start: usize) -> Option<Span> {
+pub(super) fn quoted_at(reading: &Reading<'_>, start: usize) -> Option<Span> {
     super::sheet::quoted_at(reading, Some(start), None)
 }
 
@@ -105,6 +106,8 @@ fn replacement(reading: &Reading<'_>) -> Option<(Span, Span)> {
     let english = [
         ("replace ", &[" with ", " by "][..]),
         ("substitute ", &[" with ", " by "][..]),
+        ("swap out ", &[" for ", " with "][..]),
+        ("swap ", &[" for ", " with "][..]),
         ("change ", &[" to ", " into "][..]),
         ("edit ", &[" to ", " into "][..]),
     ];
@@ -211,7 +214,13 @@ fn until_end(reading: &Reading<'_>, start: usize) -> Option<Span> {
 }
 
 const TYPES: [&str; 8] = ["of type", "as type", "type", "类型为", "类型是", "类型：", "类型:", "类型"];
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 22] = [
+    "name is",
+    "with the name",
+    "with name",
+    "名称为",
+    "名称是",
+    "名称",
     "person called",
     "person named",
     "company called",
@@ -229,18 +238,65 @@ const NAMES: [&str; 16] = [
     "名为",
     "对象",
 ];
-const OWNERS: [&str; 6] = ["observations of", "observation of", "to", "about", "给", "为"];
+/// Labels of a name that may mean something else, too: read where nothing else tells it.
+const PLAIN_NAMES: [&str; 2] = ["name", "名字"];
+const OWNERS: [&str; 11] =
+    ["observations of", "observation of", "that", "to", "about", "from", "of", "for", "on", "给", "为"];
+/// What all things are in: no thing is called that.
+const CONTAINERS: [&str; 9] = [
+    "knowledge graph",
+    "the graph",
+    "my memory",
+    "the memory",
+    "memory graph",
+    "graph",
+    "知识图谱",
+    "图谱",
+    "记忆库",
+];
 
 /// The name of the thing that is spoken of.
 fn name(reading: &Reading<'_>) -> Option<Span> {
-    after_any(reading, &NAMES).or_else(|| of_observation(reading)).or_else(|| after_any(reading, &OWNERS))
+    before(reading)
+        .or_else(|| after_any(reading, &NAMES))
+        .or_else(|| of_observation(reading))
+        .or_else(|| after_any(reading, &PLAIN_NAMES))
+        .or_else(|| owner(reading))
+        .or_else(|| after_any(reading, &OWNERS))
+}
+
+/// `Lena Park's note`, 陈刚 的“单身”这条观察: whose it is, before a possessive.
+fn owner(reading: &Reading<'_>) -> Option<Span> {
+    let text = reading.text;
+    let named = reading.mentions.iter().filter(|mention| matches!(mention.value, Value::Name | Value::Place));
+    let possessive = |mention: &&super::mention::Mention| {
+        text.get(mention.end..).is_some_and(|rest| rest.starts_with("'s ") || rest.starts_with("’s "))
+    };
+    if let Some(mention) = named.into_iter().find(possessive) {
+        return Some((mention.start, mention.end));
+    }
+    let quoted = reading.mentions.iter().find_map(|mention| match &mention.value {
+        Value::Literal(Literal::Quoted(_)) => {
+            text.get(..mention.start)?.trim_end().strip_suffix('的').map(str::len)
+        }
+        _ => None,
+    })?;
+    let head = text.get(..quoted)?.trim_end();
+    let start = head
+        .char_indices()
+        .rev()
+        .take_while(|(_, c)| (is_han(*c) || c.is_alphanumeric()) && !"除掉删把将去从给里中".contains(*c))
+        .last()?
+        .0;
+    (start < head.len()).then_some((start, head.len()))
 }
 
 /// “王强”的观察, `Lena Park's observation`: whose observation it is.
 fn of_observation(reading: &Reading<'_>) -> Option<Span> {
     let text = reading.text;
     let at = ["的观察", "的一条观察", "的这条观察"].iter().find_map(|word| text.find(word))?;
-    let head = text.get(..at)?;
+    let head = text.get(..at)?.trim_end();
+    let at = head.len();
     if let Some(quoted) = super::sheet::quoted_at(reading, None, Some(head.len())) {
         return Some(quoted);
     }
@@ -253,8 +309,29 @@ fn of_observation(reading: &Reading<'_>) -> Option<Span> {
     (start < at).then_some((start, at))
 }
 
+/// 王芳 这个实体, `Kestrel: add …`: the name before the word for what it is, or before a colon.
+fn before(reading: &Reading<'_>) -> Option<Span> {
+    let text = reading.text;
+    let pointed = ["这个实体", "这个节点", "那个实体"].iter().find_map(|word| text.find(word));
+    let head = match pointed {
+        Some(at) => text.get(..at)?.trim_end(),
+        None => text.split_once(": ").map(|(head, _)| head).filter(|head| {
+            reading.mentions.iter().any(|mention| {
+                matches!(mention.value, Value::Name | Value::Place)
+                    && mention.start == 0
+                    && mention.end == head.len()
+            })
+        })?,
+    };
+    let start = head
+        .rfind(|c: char| c.is_whitespace() || "把将给从，,".contains(c))
+        .map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8));
+    let start = if pointed.is_some() { start } else { 0 };
+    (start < head.len()).then_some((start, head.len()))
+}
+
 /// What follows one of some words, which do not stand in a literal.
-fn after_any(reading: &Reading<'_>, words: &[&str]) -> Option<Span> {
+pub(super) fn after_any(reading: &Reading<'_>, words: &[&str]) -> Option<Span> {
     let lower = reading.text.to_ascii_lowercase();
     words.iter().find_map(|word| {
         lower.match_indices(word).find_map(|(at, _)| {
@@ -272,19 +349,32 @@ fn after_any(reading: &Reading<'_>, words: &[&str]) -> Option<Span> {
 /// The name that begins at a byte, past what only announces it.
 pub(super) fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
     let mut at = reading.token_at(from);
-    let announces =
-        ["named", "called", ":", "：", "the", "a", "an", "叫", "名", "为", "是", "=", "entity", "node"];
-    while reading.tokens.get(at).is_some_and(|token| token.is_any(&announces)) {
-        at += 1;
+    let announces = [
+        "named", "called", ":", "：", "the", "a", "an", "叫", "名", "为", "是", "=", "entity", "node", "称",
+        "name", "字",
+    ];
+    loop {
+        while reading.tokens.get(at).is_some_and(|token| token.is_any(&announces)) {
+            at += 1;
+        }
+        // 给知识图谱里的 海棠项目: what things are in is no thing.
+        let rest = reading.tokens.get(at).and_then(|token| reading.text.get(token.start..))?;
+        let lower = rest.to_ascii_lowercase();
+        let Some(container) = CONTAINERS.iter().find(|word| lower.starts_with(**word)) else { break };
+        let after = rest[container.len()..].trim_start();
+        let inside = ["里面的", "里的", "中的", "里面", "里", "中", "上的", "的"]
+            .iter()
+            .find(|word| after.starts_with(**word))?;
+        at = reading.token_at(reading.text.len() - after.len() + inside.len());
     }
     let token = reading.tokens.get(at)?;
     let mention =
         reading.mentions.iter().find(|mention| mention.start <= token.start && token.start < mention.end);
     match mention.map(|mention| (&mention.value, mention)) {
         Some((Value::Literal(Literal::Quoted(_)), _)) => return quoted_at(reading, token.start),
+        // `Link Nina Vogel`: a name that a capital verb seems to begin starts after it.
         Some((Value::Literal(Literal::Code(_)) | Value::Name | Value::Place, mention)) => {
-            let end = with_han(reading, mention.end);
-            return (mention.start == token.start).then_some((mention.start, end));
+            return Some((token.start, with_number(reading, with_han(reading, mention.end))));
         }
         Some((Value::Literal(_) | Value::When(_), _)) => return None,
         Some((Value::Number(_) | Value::Holiday, _)) | None => {}
@@ -299,114 +389,20 @@ pub(super) fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
     }
 }
 
+/// `Boat 7`: a short number after a name belongs to it.
+fn with_number(reading: &Reading<'_>, end: usize) -> usize {
+    let next = reading.tokens.get(reading.token_at(end));
+    let close = |token: &&super::token::Token<'_>| {
+        token.kind == Kind::Number && token.text.len() <= 4 && reading.text.get(end..token.start) == Some(" ")
+    };
+    next.filter(close).map_or(end, |token| token.end)
+}
+
 /// Where Chinese characters end that go on from a byte: at a blank, a mark, or a small word.
 fn with_han(reading: &Reading<'_>, from: usize) -> usize {
     let rest = reading.text.get(from..).unwrap_or_default();
     let stop = |c: char| !(is_han(c) || c.is_ascii_alphanumeric()) || "的和与加添是到在里给把".contains(c);
     from + rest.find(stop).unwrap_or(rest.len())
-}
-
-/// 关系：张伟 就职于 星河科技, `relation: Tom works_at Acme`, 甲 到 乙 的 就职于 关系: both ends of a relation and its type.
-fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
-    let text = reading.text;
-    let part = |word: &str| {
-        let start = word.as_ptr() as usize - text.as_ptr() as usize;
-        (start, start + word.len())
-    };
-    let lower = text.to_ascii_lowercase();
-    let labels = ["关系：", "关系:", "relation: ", "relationship: ", "relation ", "关系 "];
-    if let Some(at) = labels.iter().find_map(|label| lower.find(label).map(|at| at + label.len())) {
-        let rest = text.get(at..)?.trim().trim_end_matches(['。', '.', '！', '!']);
-        let words: Vec<&str> = rest
-            .split([' ', '→'])
-            .flat_map(|word| word.split("->"))
-            .map(str::trim)
-            .filter(|word| !word.is_empty())
-            .collect();
-        if let [from, relation, to] = words.as_slice() {
-            return Some((part(from), part(to), part(relation)));
-        }
-        // `Tom Reyes works_at Nordwind Ltd`: the one word that is written together is the type.
-        let middle =
-            words.iter().position(|word| word.contains('_')).filter(|at| *at > 0 && *at + 1 < words.len())?;
-        let (from, relation, to) = (&words[..middle], words[middle], &words[middle + 1..]);
-        let whole = |words: &[&str]| (part(words[0]).0, part(words[words.len() - 1]).1);
-        let plain = words.iter().filter(|word| word.contains('_')).count() == 1 && words.len() < 8;
-        return plain.then(|| (whole(from), whole(to), part(relation)));
-    }
-    // 甲 到 乙 的 R 关系
-    let end = text.rfind("关系")?;
-    let head = text.get(..end)?.trim_end();
-    let (head, relation) = head.rsplit_once('的')?;
-    let relation = relation.trim().trim_matches(|c: char| "“”\"「」".contains(c));
-    let joint = ["到", "和", "与", "跟", "→"]
-        .iter()
-        .filter_map(|word| head.rfind(word).map(|at| (at, word.len())))
-        .max()?;
-    let to = head.get(joint.0 + joint.1..)?.trim();
-    let from = head.get(..joint.0)?.trim_end();
-    let from = from.rsplit([' ', '里', '中', '除', '掉', '从', '把', '将']).next()?.trim();
-    let plain =
-        |name: &str| !name.is_empty() && name.chars().count() <= 20 && !name.contains(['，', ',', '。']);
-    (plain(relation) && plain(to) && plain(from)).then(|| (part(from), part(to), part(relation)))
-}
-
-/// `relate A to B`, `from A to B`, `between A and B`, 从 A 到 B, A 和 B 之间: both ends of a relation.
-fn ends(reading: &Reading<'_>) -> Option<(Span, Span)> {
-    let lower = reading.text.to_ascii_lowercase();
-    let frames = [
-        ("relate ", " to "),
-        ("link ", " to "),
-        ("connect ", " to "),
-        ("from ", " to "),
-        ("between ", " and "),
-        ("从", "到"),
-        ("把", "和"),
-        ("将", "和"),
-        ("在", "和"),
-        ("在", "与"),
-        ("建立", "到"),
-    ];
-    frames.iter().find_map(|(before, joint)| {
-        let start = lower.find(before)? + before.len();
-        let first = thing_at(reading, start)?;
-        let rest = lower.get(first.1..)?;
-        let quote = rest.len() - rest.trim_start_matches(|c: char| "\"'”’」』`".contains(c)).len();
-        let second = rest[quote..].trim_start().strip_prefix(joint.trim())?;
-        let second = thing_at(reading, reading.text.len() - second.len())?;
-        (first != second).then_some((first, second))
-    })
-}
-
-const RELATIONS: [&str; 11] = [
-    "relation type",
-    "relation of type",
-    "of type",
-    "as type",
-    "relationship",
-    "关系类型为",
-    "关系类型是",
-    "关系类型",
-    "关系为",
-    "关系是",
-    "类型",
-];
-
-/// The type of a relation: after its label, else the one code or quoted text that is no end of it.
-fn relation_type(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Option<Span> {
-    let taken = |span: &Span| {
-        found.iter().flat_map(|(_, spans)| spans).any(|other| other.0 < span.1 && span.0 < other.1)
-    };
-    if let Some(span) = after_any(reading, &RELATIONS).filter(|span| !taken(span)) {
-        return Some(span);
-    }
-    let mut others = reading.mentions.iter().filter_map(|mention| match &mention.value {
-        Value::Literal(Literal::Code(_)) => Some((mention.start, mention.end)),
-        Value::Literal(Literal::Quoted(_)) => quoted_at(reading, mention.start),
-        _ => None,
-    });
-    let first = others.by_ref().find(|span| !taken(span))?;
-    others.all(|span| taken(&span)).then_some(first)
 }
 
 /// The quoted texts that are nothing else.
@@ -427,7 +423,22 @@ fn texts(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Vec<Span> {
     let lower = reading.text.to_ascii_lowercase();
     let told = labels.iter().find_map(|label| lower.find(label).map(|at| at + label.len()));
     let span = told.and_then(|at| until_end(reading, at)).filter(|span| !taken(span));
-    span.into_iter().collect()
+    span.or_else(|| said_of(reading, found)).into_iter().collect()
+}
+
+/// `remember that Nina works from Graz`: what is said of the thing that `that` begins with.
+fn said_of(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Option<Span> {
+    let (_, name) =
+        found.iter().find_map(|(part, spans)| (*part == Part::Name).then(|| (part, spans.first())))?;
+    let (start, end) = *name?;
+    let before = reading.text.get(..start)?.trim_end();
+    if !before.ends_with(" that") {
+        return None;
+    }
+    let rest = reading.text.get(end..)?;
+    let from = end + rest.len() - rest.trim_start().len();
+    let last = from + reading.text[from..].trim_end_matches(['.', '!', ' ']).len();
+    (last > from).then_some((from, last))
 }
 
 #[cfg(test)]

@@ -6,7 +6,36 @@ use super::date::Moment;
 use super::mention::{Mention, Value};
 
 /// Words between the begin and the end of a span of time.
-const UNTIL: [&str; 9] = ["to", "-", "–", "—", "~", "until", "till", "到", "至"];
+const UNTIL: [&str; 28] = [
+    "to",
+    "-",
+    "–",
+    "—",
+    "~",
+    "until",
+    "till",
+    "到",
+    "至",
+    "through",
+    "ending at",
+    "and ending at",
+    ", ending at",
+    "and ends at",
+    ", ends at",
+    ", end at",
+    "and end at",
+    "and finishing at",
+    ", until",
+    "开始，",
+    "开始,",
+    "开始到",
+    "开始，到",
+    "开始至",
+    "开始，持续到",
+    "开始、",
+    "起，到",
+    "开始 到",
+];
 /// Words between a day and a time of that day.
 const AT: [&str; 17] = [
     "",

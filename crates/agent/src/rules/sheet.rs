@@ -151,6 +151,17 @@ fn is_period(text: &str) -> bool {
     after.len() < text.len() && ["月", "季度"].iter().any(|period| after.starts_with(period))
 }
 
+/// `sheet FY25: delete C5:C9`: what looks like a cell right after `sheet` is its name where cells are named beside it.
+pub(super) fn follows_marker(reading: &Reading<'_>, mention: &Mention) -> bool {
+    let is_cell = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Cells(cells)) if !cells.contains(':'));
+    let before = reading.text.get(..mention.start).unwrap_or_default().trim_end().to_lowercase();
+    let others =
+        reading.mentions.iter().filter(|other| matches!(other.value, Value::Literal(Literal::Cells(_))));
+    is_cell(mention)
+        && others.count() > 1
+        && before.rsplit(' ').next().is_some_and(|word| ["sheet", "worksheet", "tab"].contains(&word))
+}
+
 /// `Q1` to `Q4`, `H1`: parts of a year, which sheets are called by, before they are cells.
 fn is_quarter(cells: &str) -> bool {
     ["Q1", "Q2", "Q3", "Q4", "H1", "H2"].contains(&cells)
@@ -194,6 +205,7 @@ pub(super) fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Opti
     {
         let code = matches!(literal, Literal::Code(_))
             || matches!(literal, Literal::Cells(cells) if is_quarter(cells))
+            || follows_marker(reading, mention)
             || (announced && matches!(literal, Literal::Cells(cells) if !cells.contains(':')));
         return (code && mention.start == token.start).then_some((mention.start, mention.end));
     }
@@ -216,7 +228,16 @@ pub(super) fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Opti
                 }
                 end = next.end;
             }
-            Some((token.start, end))
+            // `called Week 12`: a short number after an announced name belongs to it.
+            let next = reading.tokens.get(reading.token_at(end));
+            let number = next.filter(|next| {
+                announced
+                    && token.is_capital()
+                    && next.kind == Kind::Number
+                    && next.text.len() <= 4
+                    && reading.text.get(end..next.start) == Some(" ")
+            });
+            Some((token.start, number.map_or(end, |number| number.end)))
         }
         Kind::Han => {
             let rest = &reading.text[token.start..];

@@ -190,6 +190,10 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
     if numbers && token.text == "." && !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
+    // `without .git`: a dot before a letter ends nothing.
+    if token.text == "." && reading.text[token.end..].starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        return None;
+    }
     if matches!(token.text, "." | "?" | "!" | ";" | "。" | "？" | "！" | "；") {
         return Some(1);
     }
@@ -227,6 +231,9 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
         {
             return Some(1);
         }
+        if begins_with_other(reading, at, next) {
+            return Some(1);
+        }
         // What is told of one thing is listed with 、; it is not cut for every word that could be a verb.
         let begins = match token.text {
             "、" => begins_plainly(reading, next),
@@ -241,11 +248,53 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
         // `and tentatively accept …`: an adverb may stand before the verb.
         let adverb = tokens.get(next).is_some_and(|token| token.text.len() > 4 && token.text.ends_with("ly"));
         return (begins_verb(reading, next)
+            || begins_unknown(reading, next)
             || adverb && begins_verb(reading, next + 1)
             || noun_clause(reading, at))
         .then_some(next - at);
     }
     None
+}
+
+/// ev-88 的邀请接受，ev-89 的邀请拒绝掉: whether another thing of the same kind is named, with a verb of its own after it.
+fn begins_with_other(reading: &Reading<'_>, comma: usize, at: usize) -> bool {
+    let Some(token) = reading.tokens.get(at).filter(|_| reading.tokens[comma].text != "、") else {
+        return false;
+    };
+    let code = |value: &Value| matches!(value, Value::Literal(Literal::Code(_) | Literal::Mail(_)));
+    let begins = reading.mentions.iter().any(|mention| mention.start == token.start && code(&mention.value));
+    let comma = &reading.tokens[comma];
+    let before = reading.mentions.iter().any(|mention| mention.end <= comma.start && code(&mention.value));
+    let own = |start: usize, end: usize| {
+        let text = reading.text.get(start..end).unwrap_or_default();
+        let spots = lexicon::spots(text, &super::token::tokens(text), &|_| false);
+        spots
+            .iter()
+            .any(|spot| !spot.meaning.deeds.is_empty() && super::name::has_han(&text[spot.start..spot.end]))
+    };
+    let rest = reading.text.get(token.start..).unwrap_or_default();
+    let end = token.start + rest.find(['，', '。', '；', ',']).unwrap_or(rest.len());
+    begins && before && own(0, comma.start) && own(token.start, end)
+}
+
+/// `… and water the plants`: whether a word that no table has stands where a verb stands, before an object.
+fn begins_unknown(reading: &Reading<'_>, at: usize) -> bool {
+    const OBJECTS: [&str; 11] =
+        ["it", "them", "the", "my", "our", "this", "that", "me", "these", "us", "him"];
+    let (Some(word), Some(object)) = (reading.tokens.get(at), reading.tokens.get(at + 1)) else {
+        return false;
+    };
+    let known = !lexicon::spots(word.text, &super::token::tokens(word.text), &|_| false).is_empty();
+    let mentioned =
+        reading.mentions.iter().any(|mention| mention.start < word.end && word.start < mention.end);
+    word.kind == Kind::Word
+        && word.text.len() > 2
+        && word.text.bytes().all(|byte| byte.is_ascii_lowercase())
+        && !known
+        && !mentioned
+        && !super::phrase::is_stop(word.text)
+        && !word.text.ends_with("ly")
+        && object.is_any(&OBJECTS)
 }
 
 /// `… and the last 3 commits`: whether another kind of thing is asked for by the same verb.
@@ -264,8 +313,9 @@ fn noun_clause(reading: &Reading<'_>, at: usize) -> bool {
     };
     let spots = lexicon::spots(reading.text, tokens, &literal);
     let end = tokens.get(at + 6).map_or(reading.text.len(), |token| token.start);
-    let own =
-        |row: &usize| ["commit", "branch", "status", "diff", "staged"].contains(&lexicon::thing(*row).name);
+    let own = |row: &usize| {
+        ["commit", "branch", "status", "diff", "staged", "unstaged"].contains(&lexicon::thing(*row).name)
+    };
     let later = spots
         .iter()
         .find(|spot| spot.start >= next.start && spot.end <= end && spot.meaning.things.iter().any(own));
@@ -298,7 +348,11 @@ fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
             next.is_some_and(|next| next.kind == Kind::Han && begins_verb(reading, at + 1))
         }
         // What is written large inside a sentence is a name: `write Name, Email into …`.
-        Kind::Word => is_verb(token.text) && !(at > 0 && token.is_capital() && !starts_sentence(reading, at)),
+        Kind::Word => {
+            is_verb(token.text)
+                && !(at > 0 && token.is_capital() && !starts_sentence(reading, at))
+                && !is_label(reading, at)
+        }
         Kind::Han => {
             let rest = &reading.text[token.start..];
             // 放在 E2 tells where, and is no deed of its own.
@@ -318,6 +372,15 @@ fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
         }
         Kind::Mark => false,
     }
+}
+
+/// `…, type "project"`: a verb that is a label, too, where its value stands right after it.
+fn is_label(reading: &Reading<'_>, at: usize) -> bool {
+    let labels = ["type", "name", "title", "note", "message", "text", "place"];
+    let Some(next) = reading.tokens.get(at + 1) else { return false };
+    at > 0
+        && reading.tokens[at].is_any(&labels)
+        && (matches!(next.text, "\"" | "“" | "'" | ":" | "=") || next.is("is"))
 }
 
 /// Whether a word stands where a sentence or an item of a list begins.

@@ -27,7 +27,9 @@ pub(super) fn speaks_of_inside(text: &str) -> bool {
         "tree",
         "size",
     ];
-    words.iter().any(|word| lower.contains(word))
+    // What is written somewhere is a text.
+    let text = ["written in", " say?", " says", "写了什么", "写着什么", "写的什么"];
+    words.iter().any(|word| lower.contains(word)) && !text.iter().any(|word| lower.contains(word))
 }
 
 /// Whether a call would read a workbook.
@@ -54,4 +56,15 @@ pub(super) fn asks_for_all(text: &str) -> bool {
 pub(super) fn speaks_of_tools(text: &str) -> bool {
     let lower = text.to_lowercase();
     lower.contains("tool") || lower.contains("工具") || lower.contains("function")
+}
+
+/// `her time zone`, 他那边的时间: whether a time zone is meant that nobody named.
+pub(super) fn leaves_zone(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let owners = ["her", "his", "their", "your", "my"];
+    let zones = ["time zone", "timezone", "local time"];
+    owners.iter().any(|owner| zones.iter().any(|zone| lower.contains(&format!(" {owner} {zone}"))))
+        || ["他那边", "她那边", "他们那边", "对方时区", "他的时区", "她的时区"]
+            .iter()
+            .any(|word| lower.contains(word))
 }

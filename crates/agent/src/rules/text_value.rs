@@ -3,8 +3,10 @@
 use serde_json::Value as Json;
 
 use super::candidate::{Candidate, FAIR, GOOD, Given, POOR, Scene};
+use super::cell_value;
 use super::choice;
 use super::file_value;
+use super::format_value;
 use super::labels::{self, Label, Place};
 use super::lexicon;
 use super::literal::Literal;
@@ -49,6 +51,8 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         return found;
     }
     let mut found = by_role(parameter, scene, places);
+    found.extend(format_value::number_format(parameter, scene, places));
+    found.extend(format_value::shown(parameter, scene));
     found.extend(file_value::here(parameter, scene));
     let kinds = choice::kinds(&parameter.words);
     if !kinds.is_empty() {
@@ -107,11 +111,16 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
     }
     Some(match (&mention.value, role) {
         (Value::Literal(Literal::Path(text)), Role::Pattern) if text.contains('*') => (text.clone(), GOOD),
+        (Value::Literal(Literal::Path(_)), Role::Folder) if file_value::is_mail(scene) => return None,
         (Value::Literal(Literal::Path(text)), Role::Path | Role::Folder) if !text.contains('*') => {
             let is_file =
                 text.rsplit('/').next().is_some_and(|name| name.trim_start_matches('.').contains('.'));
             let named = &scene.tool_words[..scene.tool_words.len().min(4)];
             if is_file && parameter.words == ["path"] && named.iter().any(|word| word == "directory") {
+                return None;
+            }
+            // A file is in a folder, and is none.
+            if is_file && role == Role::Folder && super::literal::is_ending(text.rsplit('.').next()?) {
                 return None;
             }
             let of_folder = role == Role::Folder || parameter.has_word(&["repo", "repository", "project"]);
@@ -126,12 +135,18 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Literal(Literal::Path(text)), Role::Name | Role::Other | Role::Id) => {
             (text.clone(), POOR * 0.5)
         }
-        (Value::Literal(Literal::Url(text)), Role::Url) => (text.clone(), GOOD + 0.5),
-        (Value::Literal(Literal::Url(text)), Role::Path | Role::Other | Role::Text | Role::Query) => {
-            (text.clone(), FAIR)
+        (Value::Literal(Literal::Code(text)), _) if format_value::is_colour(text) => {
+            (text.clone(), parameter.has_word(&["color", "colour"]).then_some(FAIR)?)
         }
+        (Value::Literal(Literal::Url(text)), Role::Url) => (text.clone(), GOOD + 0.5),
+        (Value::Literal(Literal::Url(text)), Role::Other | Role::Text | Role::Query) => (text.clone(), FAIR),
         (Value::Literal(Literal::Mail(text)), Role::Mail) => (text.clone(), GOOD + 0.5),
-        (Value::Literal(Literal::Mail(text)), Role::Name | Role::Other | Role::Id) => (text.clone(), FAIR),
+        (Value::Literal(Literal::Mail(_)), Role::Id) if parameter.description.contains(" gives it") => {
+            return None;
+        }
+        (Value::Literal(Literal::Mail(text)), Role::Name | Role::Other | Role::Id) => {
+            (text.clone(), FAIR + message_value::of_address(parameter, scene, mention))
+        }
         (Value::Literal(Literal::Formula(text)), Role::Formula) => (text.clone(), GOOD + 1.0),
         (Value::Literal(Literal::Cells(text)), Role::Range) => {
             (text.clone(), if text.contains(':') { GOOD + 0.5 } else { FAIR })
@@ -158,8 +173,14 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             };
             (text.clone(), base)
         }
-        // What identifies something is one word.
-        (Value::Literal(Literal::Quoted(text)), Role::Id) if text.contains([' ', '/', '\\']) => return None,
+        // What identifies something is one word; what another tool gives has a digit or a mark in it.
+        (Value::Literal(Literal::Quoted(text)), Role::Id)
+            if text.contains([' ', '/', '\\'])
+                || parameter.description.contains(" gives it")
+                    && !text.contains(|c: char| c.is_ascii_digit() || c == '_') =>
+        {
+            return None;
+        }
         (Value::Literal(Literal::Quoted(text)), _) => {
             let base = match role {
                 Role::Text | Role::Query | Role::Name => GOOD,
@@ -262,6 +283,14 @@ fn is_called(scene: &Scene<'_>, mention: &Mention) -> bool {
 fn names_sheet(scene: &Scene<'_>, mention: &Mention) -> bool {
     let rest = scene.reading.text.get(mention.end..).unwrap_or_default().trim_start().to_lowercase();
     ["sheet", "worksheet", "tab ", "工作表", "表"].iter().any(|word| rest.starts_with(word))
+        || sheet::follows_marker(scene.reading, mention)
+}
+
+/// What a search among things of the tool's own is about; the web is searched with more words.
+fn topic<'a>(scene: &Scene<'a>) -> Option<(usize, &'a str)> {
+    let others = ["web", "internet", "tool", "conversation"];
+    let other = scene.tool_words.iter().any(|word| others.contains(&word.as_str()));
+    (!other).then(|| super::topic::topic(scene.reading)).flatten()
 }
 
 fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
@@ -297,9 +326,12 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
             .into_iter()
             .map(|(start, end)| said(&reading.text[start..end], start, end, GOOD))
             .collect(),
-        Role::Cell => corners(parameter, scene),
+        Role::Cell => cell_value::corners(parameter, scene),
         Role::Date | Role::Time | Role::DateTime => moment_value::candidates(parameter, scene, places),
         // What others take out of it is taken off later: it keeps nothing from them.
+        Role::Query if topic(scene).is_some() => {
+            topic(scene).map(|(start, text)| said(text, start, start, GOOD + 0.3)).into_iter().collect()
+        }
         Role::Query => phrase::remainder(reading)
             .map(|rest| {
                 if let Some((start, text)) = phrase::searched(&rest, &scene.tool_words) {
@@ -328,6 +360,9 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
         },
         Role::Revision => revision_value::candidates(parameter, scene),
         Role::Place if !parameter.required => place_value::apposed(scene)
+            .or_else(|| {
+                place_value::capitals(scene).filter(|_| !parameter.has_word(&["city", "country", "state"]))
+            })
             .map(|(start, end)| said(&reading.text[start..end], start, end, GOOD + 0.2))
             .into_iter()
             .collect(),
@@ -373,52 +408,6 @@ fn spoken(
             Some(Candidate { value: Given::Said(Json::from(value)), start, end, score })
         })
         .collect()
-}
-
-/// The corners of a range, for parameters that want one each: `B1:B10`, `C2 到 C5`.
-fn corners(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
-    let first = parameter.has_word(&["start", "begin", "first", "from"]);
-    let last = parameter.has_word(&["end", "last", "to", "stop"]);
-    let mentions = &scene.reading.mentions;
-    let mut found = Vec::new();
-    for (at, mention) in mentions.iter().enumerate() {
-        let Value::Literal(Literal::Cells(cells)) = &mention.value else { continue };
-        if let Some((start, end)) = cells.split_once(':') {
-            // Each corner has its own place, so that one range serves both.
-            let middle = mention.start + start.len();
-            if first {
-                let value = Given::Said(Json::from(start));
-                found.push(Candidate { value, start: mention.start, end: middle, score: GOOD + 0.8 });
-            } else if last {
-                let value = Given::Said(Json::from(end));
-                found.push(Candidate { value, start: middle, end: mention.end, score: GOOD + 0.8 });
-            }
-            continue;
-        }
-        let joint = |one: usize, other: usize| {
-            let between = mentions
-                .get(one)
-                .zip(mentions.get(other))
-                .and_then(|(a, b)| scene.reading.text.get(a.end..b.start));
-            between.is_some_and(|text| {
-                ["to", "through", "thru", "till", "until", "-", "–", "到", "至", "~", "and"]
-                    .contains(&text.trim())
-            })
-        };
-        let is_cell = |place: usize| {
-            matches!(mentions.get(place), Some(Mention { value: Value::Literal(Literal::Cells(_)), .. }))
-        };
-        let value = Given::Said(Json::from(cells.clone()));
-        let ends = last && at > 0 && is_cell(at - 1) && joint(at - 1, at);
-        let starts = first && is_cell(at + 1) && joint(at, at + 1);
-        if ends || starts {
-            found.push(Candidate { value, start: mention.start, end: mention.end, score: GOOD + 1.0 });
-        } else if last {
-            // A cell alone is where something starts, not where it ends.
-            found.push(Candidate { value, start: mention.start, end: mention.end, score: -1.0 });
-        }
-    }
-    found
 }
 
 /// Values that the description gives as examples and the text says.
@@ -490,7 +479,7 @@ fn assigned(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<C
         };
         if let Some(value) = text.get(from..to).filter(|value| !value.is_empty()) {
             let value = Given::Said(Json::from(value));
-            found.push(Candidate { value, start: from, end: to, score: GOOD + 0.8 });
+            found.push(Candidate { value, start: from, end: to, score: GOOD + 1.8 });
         }
     }
     found

@@ -31,8 +31,11 @@ pub(super) fn parts(text: &str, clauses: &[Clause], calls: &[(usize, Choice)]) -
         let all = tokens(said);
         let spots = lexicon::spots(said, &all, &|_| false);
         let foreign = spots.iter().filter(|spot| is_foreign(spot, calls)).count();
+        let spoken: Vec<(usize, usize)> =
+            spots.iter().filter(|spot| is_own(spot, calls)).map(|spot| (spot.start, spot.end)).collect();
         let unused: f32 = all
             .iter()
+            .filter(|token| !spoken.iter().any(|(from, to)| *from < token.end && token.start < *to))
             .filter(|token| token.kind != Kind::Mark && !is_small(token))
             .filter(|token| !own.contains(&labels::stem(token.text)))
             .map(|token| if token.kind == Kind::Han { 0.5 } else { 1.0 })
@@ -43,6 +46,16 @@ pub(super) fn parts(text: &str, clauses: &[Clause], calls: &[(usize, Choice)]) -
     left.map(|clause| text[clause.start..clause.end].trim().to_owned())
         .filter(|part| !part.is_empty())
         .collect()
+}
+
+/// 做成透视表: whether the words of a call's own name know a word.
+fn is_own(spot: &lexicon::Spot, calls: &[(usize, Choice)]) -> bool {
+    calls.iter().any(|(_, choice)| {
+        let name = super::parameter::words(choice.tool.name().as_str()).join(" ");
+        lexicon::spots(&name, &tokens(&name), &|_| false)
+            .iter()
+            .any(|other| other.meaning.things.iter().any(|row| spot.meaning.things.contains(row)))
+    })
 }
 
 /// Whether a word asks for something that none of the calls does or speaks of.

@@ -7,6 +7,7 @@ use super::choose::Choice;
 use super::labels;
 use super::mention::Reading;
 use super::parameter::words;
+use super::phrase::is_stop;
 use super::token::{Kind, Token};
 
 const CLASSES: &str = include_str!("../../data/verb_classes.tsv");
@@ -90,7 +91,27 @@ pub(super) fn is_harmless(choice: &Choice) -> bool {
         .iter()
         .take(2)
         .find(|word| READING.contains(&word.as_str()) || VERBS.tools.contains_key(word.as_str()));
-    verb.is_some_and(|verb| READING.contains(&verb.as_str()))
+    match verb {
+        Some(verb) => READING.contains(&verb.as_str()),
+        // `container_logs: Get the logs of …`: a name without a verb is told by the description's first word.
+        None => first_word(choice).is_some_and(|word| DESCRIBED_READING.contains(&word.as_str())),
+    }
+}
+
+/// Verbs with which the description of a tool begins that only looks.
+const DESCRIBED_READING: [&str; 9] =
+    ["get", "list", "show", "read", "return", "find", "search", "describe", "retrieve"];
+
+/// Whether a tool's description begins with comparing.
+pub(super) fn compares(choice: &Choice) -> bool {
+    first_word(choice).is_some_and(|word| word == labels::stem("compare"))
+}
+
+/// The stem of the first word of a tool's description.
+fn first_word(choice: &Choice) -> Option<String> {
+    let head = choice.tool.definition.description().trim_start().to_lowercase();
+    let word = head.split(|c: char| !c.is_alphabetic()).next()?;
+    (!word.is_empty()).then(|| labels::stem(word))
 }
 
 /// The classes of the verb in a tool's name.
@@ -105,9 +126,17 @@ pub(super) fn classes_of(choice: &Choice) -> Verb {
             if MAKING.contains(&word.as_str()) {
                 classes.extend(name.iter().filter_map(|noun| VERBS.tools.get(noun.as_str())).flatten());
             }
-            Verb { classes, word: word.clone() }
+            Verb { classes, words: vec![word.clone()] }
         }
-        None => Verb { classes: BTreeSet::new(), word: name.first().cloned().unwrap_or_default() },
+        // `complete_todo: Mark a task as done`: where the name's verb is in no class, the description's first word is one, too.
+        None => {
+            let told = first_word(choice).filter(|word| !is_stop(word));
+            let classes =
+                told.as_ref().and_then(|word| VERBS.tools.get(word.as_str())).cloned().unwrap_or_default();
+            let own =
+                name.iter().find(|word| told.as_ref() == Some(&labels::stem(word))).or(name.first()).cloned();
+            Verb { classes, words: own.into_iter().chain(told).collect() }
+        }
     }
 }
 
@@ -145,12 +174,13 @@ pub(super) fn looks_alike(choice: &Choice, reading: &Reading<'_>) -> bool {
 
 pub(super) struct Verb {
     pub(super) classes: BTreeSet<&'static str>,
-    pub(super) word: String,
+    /// The verb itself, as the tool's name or description has it.
+    pub(super) words: Vec<String>,
 }
 
 impl Verb {
     fn is_english(&self, verb: &str) -> bool {
-        verb == self.word
+        self.words.iter().any(|word| word == verb)
             || VERBS.english.get(verb).is_some_and(|classes| !classes.is_disjoint(&self.classes))
     }
 
@@ -182,7 +212,7 @@ pub(super) fn verbs(reading: &Reading<'_>, tool: &Verb, taken: &[(usize, usize)]
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             let (known, fits) = match kind {
                 Kind::Word => {
-                    (VERBS.english.contains_key(&text) || text == tool.word, tool.is_english(&text))
+                    (VERBS.english.contains_key(&text) || tool.words.contains(&text), tool.is_english(&text))
                 }
                 _ => (VERBS.chinese.contains_key(text.as_str()), tool.is_chinese(&text)),
             };

@@ -1,0 +1,75 @@
+//! What the arguments of a choice say for it or against it.
+
+use super::candidate::Given;
+use super::choose::Choice;
+use super::literal::Literal;
+use super::mention::{Reading, Value};
+use super::parameter::Shape;
+use super::role::Role;
+use super::verb_class;
+
+/// How well a record fits whose members were all told.
+const RECORD: f32 = 3.0;
+
+/// Whether all that a tool for looking needs is a list, and it got one member.
+pub(super) fn is_list_of_one(choice: &Choice) -> bool {
+    let mut required =
+        choice.parameters.iter().zip(&choice.filling.slots).filter(|(parameter, _)| parameter.required);
+    let one = required.next().is_some_and(|(parameter, slot)| {
+        matches!(parameter.shape, Shape::List(_))
+            && matches!(slot.as_ref().map(|slot| &slot.value), Some(Given::Said(serde_json::Value::Array(all))) if all.len() == 1)
+    });
+    one && required.next().is_none() && verb_class::is_harmless(choice)
+}
+
+/// Whether the one thing that a tool needs was told as a record, each member by its role.
+pub(super) fn is_record(choice: &Choice) -> bool {
+    let mut required =
+        choice.parameters.iter().zip(&choice.filling.slots).filter(|(parameter, _)| parameter.required);
+    let first = required.next().is_some_and(|(_, slot)| {
+        slot.as_ref().is_some_and(|slot| match &slot.value {
+            Given::Said(serde_json::Value::Array(all)) => {
+                slot.score >= RECORD && all.first().is_some_and(serde_json::Value::is_object)
+            }
+            _ => false,
+        })
+    });
+    first && required.next().is_none()
+}
+
+/// Whether a tool takes a time zone and got none.
+pub(super) fn leaves_zone(choice: &Choice) -> bool {
+    let mut slots = choice.parameters.iter().zip(&choice.filling.slots);
+    slots.any(|(parameter, slot)| parameter.role == Role::Zone && slot.is_none())
+}
+
+/// Whether a text points at cells that a call would leave alone.
+pub(super) fn points_elsewhere(choice: &Choice, asked: &Reading<'_>) -> bool {
+    let given: Vec<String> = choice
+        .filling
+        .slots
+        .iter()
+        .flatten()
+        .map(|slot| match &slot.value {
+            Given::Said(value) => value.to_string(),
+            Given::Result => String::new(),
+        })
+        .collect();
+    let cells = asked.mentions.iter().filter_map(|mention| match &mention.value {
+        Value::Literal(Literal::Cells(cells)) => Some(cells.split(':').next().unwrap_or_default()),
+        _ => None,
+    });
+    let mut pointed = cells.peekable();
+    let letters = |cell: &str| cell.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+    // A column or a row of it may have been meant: `B1:B9` for column B.
+    let whole = choice.parameters.iter().any(|parameter| {
+        parameter.has_word(&["row", "col", "column"]) || matches!(parameter.shape, Shape::List(_))
+    });
+    pointed.peek().is_some()
+        && !whole
+        && pointed.all(|cell| {
+            !given.iter().any(|given| {
+                given.contains(cell) || given.contains(&letters(cell)) && letters(cell).len() > 1
+            })
+        })
+}

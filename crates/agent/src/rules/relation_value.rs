@@ -1,0 +1,118 @@
+//! Relations in words: both ends and the type.
+
+use super::literal::Literal;
+use super::mention::{Reading, Value};
+use super::record_value::{Part, Span, after_any, quoted_at, thing_at};
+
+const RELATIONS: [&str; 17] = [
+    "relation type",
+    "relation called",
+    "relation named",
+    "relationship called",
+    "with the relation",
+    "relation of type",
+    "of type",
+    "as type",
+    "relationship",
+    "关系类型为",
+    "关系类型是",
+    "关系类型",
+    "关系：",
+    "关系为",
+    "关系是",
+    "类型",
+    "relation",
+];
+
+/// 关系：张伟 就职于 星河科技, `relation: Tom works_at Acme`, 甲 到 乙 的 就职于 关系: both ends of a relation and its type.
+pub(super) fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
+    let text = reading.text;
+    let part = |word: &str| {
+        let start = word.as_ptr() as usize - text.as_ptr() as usize;
+        (start, start + word.len())
+    };
+    let lower = text.to_ascii_lowercase();
+    let labels = ["关系：", "关系:", "relation: ", "relationship: ", "relation ", "关系 "];
+    if let Some(at) = labels.iter().find_map(|label| lower.find(label).map(|at| at + label.len())) {
+        let rest = text.get(at..)?.trim().trim_end_matches(['。', '.', '！', '!']);
+        let words: Vec<&str> = rest
+            .split([' ', '→'])
+            .flat_map(|word| word.split("->"))
+            .map(str::trim)
+            .filter(|word| !word.is_empty())
+            .collect();
+        if let [from, relation, to] = words.as_slice() {
+            return Some((part(from), part(to), part(relation)));
+        }
+        // `Tom Reyes works_at Nordwind Ltd`: the one word that is written together is the type.
+        let middle =
+            words.iter().position(|word| word.contains('_')).filter(|at| *at > 0 && *at + 1 < words.len())?;
+        let (from, relation, to) = (&words[..middle], words[middle], &words[middle + 1..]);
+        let whole = |words: &[&str]| (part(words[0]).0, part(words[words.len() - 1]).1);
+        let plain = words.iter().filter(|word| word.contains('_')).count() == 1 && words.len() < 8;
+        return plain.then(|| (whole(from), whole(to), part(relation)));
+    }
+    // 甲 到 乙 的 R 关系
+    let end = text.rfind("关系")?;
+    let head = text.get(..end)?.trim_end();
+    let (head, relation) = head.rsplit_once('的')?;
+    let relation = relation.trim().trim_matches(|c: char| "“”\"「」".contains(c));
+    let joint = ["到", "和", "与", "跟", "→"]
+        .iter()
+        .filter_map(|word| head.rfind(word).map(|at| (at, word.len())))
+        .max()?;
+    let to = head.get(joint.0 + joint.1..)?.trim();
+    let from = head.get(..joint.0)?.trim_end();
+    let from = from.rsplit([' ', '里', '中', '除', '掉', '从', '把', '将']).next()?.trim();
+    let plain =
+        |name: &str| !name.is_empty() && name.chars().count() <= 20 && !name.contains(['，', ',', '。']);
+    (plain(relation) && plain(to) && plain(from)).then(|| (part(from), part(to), part(relation)))
+}
+
+/// `relate A to B`, `from A to B`, `between A and B`, 从 A 到 B, A 和 B 之间: both ends of a relation.
+pub(super) fn ends(reading: &Reading<'_>) -> Option<(Span, Span)> {
+    let lower = reading.text.to_ascii_lowercase();
+    let frames = [
+        ("relate ", " to "),
+        ("link ", " to "),
+        ("connect ", " to "),
+        ("link ", " with "),
+        ("connect ", " with "),
+        ("link ", " and "),
+        ("connect ", " and "),
+        ("from ", " to "),
+        ("between ", " and "),
+        ("从", "到"),
+        ("把", "和"),
+        ("将", "和"),
+        ("在", "和"),
+        ("在", "与"),
+        ("建立", "到"),
+    ];
+    frames.iter().find_map(|(before, joint)| {
+        let start = lower.find(before)? + before.len();
+        let first = thing_at(reading, start)?;
+        let rest = lower.get(first.1..)?;
+        let quote = rest.len() - rest.trim_start_matches(|c: char| "\"'”’」』`".contains(c)).len();
+        let second = rest[quote..].trim_start().strip_prefix(joint.trim())?;
+        let second = thing_at(reading, reading.text.len() - second.len())?;
+        (first != second).then_some((first, second))
+    })
+}
+
+/// The type of a relation: after its label, else the one code or quoted text that is no end of it.
+pub(super) fn relation_type(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Option<Span> {
+    let taken = |span: &Span| {
+        found.iter().flat_map(|(_, spans)| spans).any(|other| other.0 < span.1 && span.0 < other.1)
+    };
+    if let Some(span) = after_any(reading, &RELATIONS).filter(|span| !taken(span)) {
+        return Some(span);
+    }
+    let mut others = reading.mentions.iter().filter_map(|mention| match &mention.value {
+        Value::Literal(Literal::Code(_)) => Some((mention.start, mention.end)),
+        Value::Literal(Literal::Quoted(_)) => quoted_at(reading, mention.start),
+        _ => None,
+    });
+    let first = others.by_ref().find(|span| !taken(span))?;
+    others.all(|span| taken(&span)).then_some(first)
+}

@@ -54,9 +54,7 @@ fn check(url: &str, run: &Run<'_>) {
     let what = format!("conformance {} {:?}", run.version, run.selection);
     assert!(report.content && report.wrong.is_empty(), "{what}: {:#?}\n{}", report.wrong, report.words);
     assert!(report.skipped.iter().eq(run.skipped), "{what}: skipped {:?}", report.skipped);
-    if let Err(difference) = compare(&report, Side::Fixture) {
-        panic!("{difference}\n{}", report.words);
-    }
+    assert_eq!(compare(&report, Side::Fixture), Ok(()), "{what}:\n{}", report.words);
 }
 
 /// One after the other: some scenarios measure time.

@@ -52,9 +52,7 @@ fn check_run(serving: &Serving, run: &Run) {
     let what = format!("conformance {} {:?}", run.version, run.selection);
     assert!(report.content && report.wrong.is_empty(), "{what}: {:#?}\n{}", report.wrong, report.words);
     assert!(report.skipped.iter().eq(run.skipped), "{what}: skipped {:?}", report.skipped);
-    if let Err(difference) = compare(&report, Side::Gateway) {
-        panic!("{difference}\n{}", report.words);
-    }
+    assert_eq!(compare(&report, Side::Gateway), Ok(()), "{what}:\n{}", report.words);
 }
 
 #[test]

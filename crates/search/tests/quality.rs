@@ -17,9 +17,8 @@ use toolhub_search::{Index, Request, Settings};
 
 fn lines(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap_or_else(|_| {
-        let packed = File::open(path.with_added_extension("gz"));
+        let packed = File::open(path.with_added_extension("gz")).unwrap();
         let mut text = String::new();
-        let packed = packed.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         flate2::read::GzDecoder::new(packed).read_to_string(&mut text).unwrap();
         text
     });
@@ -37,7 +36,6 @@ fn share(part: usize, of: usize) -> f64 {
 
 /// Fails if a figure is below its floor, with both.
 fn check(set: &str, figures: [f64; 2], floors: [f64; 2]) {
-    println!("{set}: {figures:.1?}, floors {floors:?}");
     let is_above = figures.iter().zip(floors).all(|(figure, floor)| *figure >= floor);
     assert!(is_above, "{set}: {figures:.1?} is below {floors:?}");
 }

@@ -143,7 +143,6 @@ fn check_floors(set: &str, report: &Value, floors: [f64; 3]) {
     let names = ["tool_right", "arguments_right", "refused_rightly"];
     // A set without requests that have to be refused has no such share.
     let shares = names.map(|name| report[name].as_f64().map_or(100.0, |share| share * 100.0));
-    println!("{set}: {shares:.1?}, floors {floors:?}");
     let is_above = shares.iter().zip(floors).all(|(share, floor)| *share >= floor);
     assert!(is_above, "{set}: {names:?} are {shares:.1?}, below {floors:?}");
 }
@@ -170,7 +169,7 @@ fn plans_keep_their_quality_and_nothing_is_changed_by_a_guess() {
 
 /// The lines of a packed file.
 fn packed(file: &std::path::Path) -> Vec<Value> {
-    let packed = std::fs::File::open(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let packed = std::fs::File::open(file).unwrap();
     let lines = std::io::BufReader::new(flate2::read::GzDecoder::new(packed)).lines();
     lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect()
 }

@@ -24,9 +24,9 @@ const SETTINGS: &str = "[store]\ndetail = \"all\"\nmax_size = \"64GiB\"\nresult_
 
 const MIB: f64 = 1024.0 * 1024.0;
 /// The most memory that the gateway may have. What waits for the database takes at most 32 MiB of it.
-const MAX_RESIDENT_MIB: f64 = 256.0;
+const MAX_RESIDENT_MIB: f64 = 128.0;
 /// The most bytes in journals, which hold what the database does not have yet and one file of each worker that is written to.
-const MAX_JOURNAL_MIB: f64 = 512.0;
+const MAX_JOURNAL_MIB: f64 = 64.0;
 /// How long the database may take to have every call after the last answer.
 const MAX_DRAIN: Duration = Duration::from_secs(60);
 /// How long a call may wait for the database (`ARCHITECTURE.md`, finished calls), and be answered.

@@ -8,7 +8,7 @@ use crate::definition;
 use crate::dictionary::Dictionary;
 use crate::field::{FIELD_COUNT, Field};
 use crate::names::key_of;
-use crate::text::{Run, Stemmer, Term, TermMap, is_stop_gram, runs};
+use crate::text::{Run, Script, Stemmer, Term, TermMap, is_stop_gram, runs};
 
 /// How many glosses of a Chinese word are kept.
 const TRANSLATIONS: usize = 3;
@@ -108,19 +108,25 @@ impl Analyzer {
                 *count = count.saturating_add(1);
             }
         };
-        runs(text, |run| match run {
-            Run::Word(word) => stemmer.term(word).into_iter().for_each(&mut count),
-            Run::Compound(whole) => count(Term::of(whole)),
-            Run::Han(han) => {
-                *chinese = true;
-                grams(han, |gram| {
-                    if !is_stop_gram(gram) {
-                        count(Term::of(gram));
-                    }
-                });
-            }
+        terms(text, stemmer, |term, script| {
+            *chinese |= script == Script::Han;
+            count(term);
         });
     }
+}
+
+/// Passes every term of a text to `sink`: stems of words, whole identifiers, Chinese characters and pairs of them. Stop
+/// words are left out.
+pub(crate) fn terms(text: &str, stemmer: &mut Stemmer, mut sink: impl FnMut(Term, Script)) {
+    runs(text, |run| match run {
+        Run::Word(word) => stemmer.term(word).into_iter().for_each(|term| sink(term, Script::Spaced)),
+        Run::Compound(whole) => sink(Term::of(whole), Script::Spaced),
+        Run::Han(han) => grams(han, |gram| {
+            if !is_stop_gram(gram) {
+                sink(Term::of(gram), Script::Han);
+            }
+        }),
+    });
 }
 
 /// Every character and every pair of neighbours.

@@ -22,6 +22,7 @@ mod related;
 mod settings;
 mod synonyms;
 mod tables;
+pub mod terms;
 mod text;
 mod vocabulary;
 mod words;

@@ -87,6 +87,33 @@ pub fn open_file(file: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.open(file)
 }
 
+/// Creates an empty file with mode 0600 unless there is one. A link, and a file of another user, is an error.
+///
+/// An existing file is not opened. Closing a descriptor releases all POSIX locks that the process has on the file, those of
+/// SQLite's connections among them: another process would then take itself for the last one and delete the write-ahead log.
+pub fn ensure_file(file: &Path) -> io::Result<()> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(file) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        created => return created.map(drop),
+    }
+    let about = file.symlink_metadata()?;
+    let refused = |why: &str| {
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("`{}` {why}", file.display())))
+    };
+    if !about.is_file() {
+        return refused("is not a file");
+    }
+    #[cfg(unix)]
+    if std::os::unix::fs::MetadataExt::uid(&about) != rustix::process::geteuid().as_raw() {
+        return refused("belongs to another user");
+    }
+    Ok(())
+}
+
 /// Makes the data folder, or checks the one that is there: our files in it become private, as does the folder where it
 /// holds nothing else. Returns what was changed or could not be, for the user.
 #[cfg(not(unix))]
@@ -279,8 +306,13 @@ mod tests {
         symlink("nowhere", inner.join("dangling")).unwrap();
         for link in ["link", "dangling"] {
             let opened = open_file(&inner.join(link), OpenOptions::new().write(true).create(true));
-            assert!(opened.is_err(), "{link}");
+            assert!(opened.is_err() && ensure_file(&inner.join(link)).is_err(), "{link}");
         }
+        let other = inner.join("other");
+        ensure_file(&other).unwrap();
+        std::fs::write(&other, "text").unwrap();
+        ensure_file(&other).unwrap();
+        assert_eq!((mode(&other), std::fs::read(&other).unwrap()), (0o600, b"text".to_vec()));
         assert!(!inner.join("nowhere").exists());
     }
 }

@@ -47,7 +47,7 @@ async fn the_rust_sdk_in_both_eras_over_stdio_and_http() {
             let settings = format!("[[servers]]\nid = \"s\"\n{told}\n");
             let hub = TestHub::builder().entry("s", entry.clone()).settings(&settings).build().await;
             let listed = hub.list_server("s").await.expect("it is configured").expect("it is listed");
-            assert_eq!((listed.era.as_str(), listed.tools.len()), (met, 1), "{:?}", hub.events.texts());
+            assert_eq!((listed.era.as_str(), listed.tools.len()), (met, 2), "{:?}", hub.events.texts());
             let outcome = hub.call(ToolCall::new("greet", json!({"name": "世界"}))).await;
             assert_eq!(outcome.result.expect("it answers").texts().0, ["你好，世界"]);
             hub.close().await;

@@ -1,8 +1,10 @@
 //! What the gateway costs: the same calls straight to a server, through a bare pass-through, through the gateway, and
 //! through other gateways where they are installed, side by side in one run.
+mod history;
 mod instructions;
 mod matrix;
 mod peers;
+mod record;
 
 use std::{
     fs,
@@ -18,7 +20,7 @@ use serde_json::{Value, json};
 
 use self::peers::Found;
 use crate::{
-    commands::unknown,
+    commands::{UsageError, unknown},
     run::{self, Profile, build, program},
     table::Table,
     workspace::Workspace,
@@ -30,27 +32,68 @@ const SECONDS: f64 = 2.0;
 const TOOLS: usize = 1_000;
 const LISTS: usize = 50;
 const STARTS: usize = 20;
+/// How the server on the official Rust SDK is named in rows.
+const RMCP: &str = "stdio (rmcp)";
+
+/// What is measured.
+#[derive(Debug, PartialEq, Eq)]
+enum Wanted {
+    Calls,
+    Instructions,
+    Matrix,
+    /// For so many seconds.
+    Record(u64),
+}
+
+/// Reads the arguments: what is measured, and whether peers are installed first.
+fn read_arguments(args: &[String]) -> Result<(Wanted, bool)> {
+    const FLAGS: [&str; 4] = ["--instructions", "--peers", "--matrix", "--record"];
+    let (mut wanted, mut install) = (Wanted::Calls, false);
+    let mut words = args.iter().peekable();
+    while let Some(word) = words.next() {
+        let chosen = match word.as_str() {
+            "--peers" => {
+                install = true;
+                continue;
+            }
+            "--instructions" => Wanted::Instructions,
+            "--matrix" => Wanted::Matrix,
+            "--record" => {
+                let seconds = words.next_if(|word| !word.starts_with("--"));
+                let seconds = seconds.map_or(Ok(record::SECONDS), |word| word.parse());
+                let is_wrong = || UsageError("`--record` wants a number of seconds".to_owned());
+                Wanted::Record(seconds.ok().filter(|seconds| *seconds > 0).ok_or_else(is_wrong)?)
+            }
+            stranger => return Err(unknown("argument", stranger, FLAGS)),
+        };
+        if wanted != Wanted::Calls {
+            return Err(UsageError(format!("`{word}` is measured by itself")).into());
+        }
+        wanted = chosen;
+    }
+    Ok((wanted, install))
+}
 
 pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
-    const FLAGS: [&str; 3] = ["--instructions", "--peers", "--matrix"];
-    if let Some(stranger) = args.iter().find(|arg| !FLAGS.contains(&arg.as_str())) {
-        return Err(unknown("argument", stranger, FLAGS));
-    }
-    let [instructions, install, matrix] = FLAGS.map(|flag| args.iter().any(|arg| arg == flag));
+    let (wanted, install) = read_arguments(args)?;
     let programs = Programs {
         toolhub: build(workspace, "toolhub", "toolhub", Profile::Release)?,
         load: build(workspace, "toolhub-testkit", "gateway-load", Profile::Release)?,
+        rmcp: match wanted {
+            Wanted::Calls => Some(build(workspace, "toolhub-testkit", "rmcp-server", Profile::Release)?),
+            _ => None,
+        },
         folder: workspace.target.join("bench/gateway"),
         peers: peers::found(workspace, install)?,
     };
     if programs.folder.exists() {
         fs::remove_dir_all(&programs.folder)?;
     }
-    if instructions {
-        return instructions::show(&programs);
-    }
-    if matrix {
-        return matrix::show(&programs);
+    match wanted {
+        Wanted::Calls => {}
+        Wanted::Instructions => return instructions::show(&programs),
+        Wanted::Matrix => return matrix::show(&programs),
+        Wanted::Record(seconds) => return record::show(&programs, seconds),
     }
     println!("median of {ROUNDS} rounds of {SECONDS} s; a round takes each in turn\n");
     over_http(&programs)?;
@@ -61,6 +104,8 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
 struct Programs {
     toolhub: PathBuf,
     load: PathBuf,
+    /// A server on the official Rust SDK, where it is measured.
+    rmcp: Option<PathBuf>,
     folder: PathBuf,
     peers: Vec<Found>,
 }
@@ -177,7 +222,7 @@ struct Subject {
     name: String,
     served: Rc<Served>,
     /// How it is spoken to, where requests do not stand alone.
-    manner: Vec<&'static str>,
+    manner: Vec<String>,
     alone: Vec<Turn>,
     together: Vec<Turn>,
 }
@@ -187,8 +232,8 @@ impl Subject {
         Self { name: name.into(), served, manner: Vec::new(), alone: Vec::new(), together: Vec::new() }
     }
 
-    fn spoken_to(mut self, manner: &[&'static str]) -> Self {
-        self.manner = manner.to_vec();
+    fn spoken_to(mut self, manner: Vec<String>) -> Self {
+        self.manner = manner;
         self
     }
 
@@ -217,7 +262,10 @@ fn turn(said: &str, processor: Duration) -> Result<Turn> {
 fn over_http(programs: &Programs) -> Result<()> {
     let upstream = programs.upstream(1)?;
     let floor = programs.floor(&upstream)?;
-    let behind = [("http", json!({"type": "http", "url": upstream.url})), ("stdio", programs.stdio_server())];
+    let mut behind =
+        vec![("http", json!({"type": "http", "url": upstream.url})), ("stdio", programs.stdio_server())];
+    // What it takes itself is the same behind every gateway.
+    behind.extend(programs.rmcp.as_ref().map(|rmcp| (RMCP, json!({"command": rmcp, "args": []}))));
     let mut subjects = vec![
         Subject::new("direct", Rc::new(upstream)),
         Subject::new("floor (bare pass-through)", Rc::new(floor)),
@@ -228,14 +276,14 @@ fn over_http(programs: &Programs) -> Result<()> {
         // As the others are spoken to.
         if !programs.peers.is_empty() {
             let name = format!("toolhub, in a session, server over {way}");
-            subjects.push(Subject::new(name, gateway).spoken_to(&SESSION));
+            subjects.push(Subject::new(name, gateway).spoken_to(SESSION.map(str::to_owned).to_vec()));
         }
     }
     for peer in &programs.peers {
         for (way, server) in &behind {
             let name = format!("{}, in a session, server over {way}", peer.name());
             let served = peer.serve(&programs.folder.join(peer.name()).join(way), server)?;
-            subjects.push(Subject::new(name, Rc::new(served)).spoken_to(&peer.manner()));
+            subjects.push(Subject::new(name, Rc::new(served)).spoken_to(peer.manner()));
         }
     }
     for subject in &subjects {
@@ -256,7 +304,27 @@ fn over_http(programs: &Programs) -> Result<()> {
             .map(|one| (one.name.as_str(), &one.alone[..], &one.together[..]))
             .collect::<Vec<_>>(),
     );
+    one_caller(&subjects);
     Ok(())
+}
+
+/// One caller before a server on the official Rust SDK over stdio, where each gateway takes its clients in sessions.
+fn one_caller(subjects: &[Subject]) {
+    let behind = format!("in a session, server over {RMCP}");
+    let rows: Vec<&Subject> = subjects.iter().filter(|one| one.name.ends_with(&behind)).collect();
+    let Some((ours, peers)) = rows.split_first() else { return };
+    let middle_time = |one: &Subject| median(&one.alone, |turn| turn.p50);
+    for peer in peers {
+        println!(
+            "one caller, server over {RMCP}: {} {:.0} µs, {} {:.0} µs: {:.2}",
+            ours.name.split(',').next().unwrap_or_default(),
+            middle_time(ours),
+            peer.name.split(',').next().unwrap_or_default(),
+            middle_time(peer),
+            middle_time(ours) / middle_time(peer)
+        );
+    }
+    println!();
 }
 
 fn over_stdio(programs: &Programs) -> Result<()> {
@@ -338,7 +406,7 @@ fn median(turns: &[Turn], of: impl Fn(&Turn) -> f64) -> f64 {
 struct Lister<'a> {
     name: &'static str,
     start: Box<dyn Fn() -> Result<Served> + 'a>,
-    manner: Vec<&'static str>,
+    manner: Vec<String>,
 }
 
 fn with_many_tools(programs: &Programs) -> Result<()> {
@@ -354,7 +422,7 @@ fn with_many_tools(programs: &Programs) -> Result<()> {
         });
         listers.push(Lister { name: peer.name(), start, manner: peer.manner() });
     }
-    let list = |url: &str, times: usize, manner: &[&str]| -> Result<f64> {
+    let list = |url: &str, times: usize, manner: &[String]| -> Result<f64> {
         let mut listing = program(&programs.load);
         let said = run::read(listing.args(["list", url, &times.to_string()]).args(manner))?;
         let found: Value = serde_json::from_str(said.trim())?;
@@ -426,4 +494,31 @@ fn resident(pid: u32) -> Result<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
     let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
     Ok(kilobytes * 1024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &str) -> Result<(Wanted, bool)> {
+        read_arguments(&words.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn arguments_choose_what_is_measured() {
+        for (words, wanted) in [
+            ("", (Wanted::Calls, false)),
+            ("--peers", (Wanted::Calls, true)),
+            ("--matrix --peers", (Wanted::Matrix, true)),
+            ("--record", (Wanted::Record(300), false)),
+            ("--record 20", (Wanted::Record(20), false)),
+            ("--record --peers", (Wanted::Record(300), true)),
+            ("--instructions", (Wanted::Instructions, false)),
+        ] {
+            assert_eq!(read(words).unwrap(), wanted, "{words}");
+        }
+        for words in ["--record soon", "--record 0", "--matrix --record", "--matrices"] {
+            assert!(read(words).is_err(), "{words}");
+        }
+    }
 }

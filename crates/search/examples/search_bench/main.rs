@@ -1,6 +1,7 @@
 //! The search benchmark: quality beside baselines, cost by size, names with typos, whether none fits, and what a model adds.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
+mod bm25;
 mod calibrate;
 mod cases;
 mod columns;

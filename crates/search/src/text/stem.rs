@@ -1,6 +1,7 @@
 //! Stems: `searching`, `searches` and `searched` are one word.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use rust_stemmers::{Algorithm, Stemmer as Snowball};
 
@@ -14,6 +15,12 @@ pub(crate) struct Stemmer {
     snowball: Snowball,
     /// Nothing for a stop word.
     known: HashMap<String, Option<Term>>,
+}
+
+impl fmt::Debug for Stemmer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stemmer").field("known", &self.known.len()).finish_non_exhaustive()
+    }
 }
 
 impl Default for Stemmer {

@@ -21,6 +21,11 @@ impl Term {
         hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self(hash ^ (hash >> 29))
     }
+
+    /// The hash itself.
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
 }
 
 /// A map from terms; they are hashes already, so nothing is hashed again.

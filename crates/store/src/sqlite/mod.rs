@@ -14,7 +14,6 @@ mod tool_lists;
 mod versions;
 mod writer;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -244,8 +243,7 @@ fn set_durability(connection: &Connection, durability: Durability) -> rusqlite::
 /// Opens the file and sets the connection up.
 fn connect(file: &Path) -> Result<Connection, OpenError> {
     // SQLite gives its log and its index the mode of the database.
-    let made = private::open_file(file, File::options().read(true).write(true).create(true).truncate(false));
-    made.map_err(|source| PrivateError::Io { path: file.to_owned(), source })?;
+    private::ensure_file(file).map_err(|source| PrivateError::Io { path: file.to_owned(), source })?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
     connection.busy_timeout(BUSY)?;

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use toolhub_core::conversation::{Conversations as _, Role, Turn};
 use toolhub_core::lang::Text;
 use toolhub_core::ports::ToolListStore as _;
 use toolhub_store::{OpenError, SqliteStore};
@@ -51,4 +52,30 @@ async fn lists_from_before_both_languages_are_still_read() {
     assert_eq!(found.skipped, [Text::from("`bad`: no")]);
     assert_eq!(found.failure, Some((UNIX_EPOCH + Duration::from_secs(5), Text::from("refused"))));
     assert_eq!((found.failures, found.late_at), (0, None));
+}
+
+/// Another process must see that the database is in use. It would else delete the write-ahead log when it closes the
+/// database, as the shell of SQLite does, and what this process writes from then on would be in a deleted file. All POSIX
+/// locks of a process on a file are released when it closes any descriptor of it.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_database_stays_locked_while_it_is_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    let inode = std::os::unix::fs::MetadataExt::ino(&store.file().metadata().unwrap());
+    let is_locked = || {
+        let locks = std::fs::read_to_string("/proc/locks").unwrap();
+        locks.lines().any(|line| line.contains("POSIX") && line.contains(&format!(":{inode} ")))
+    };
+    assert!(is_locked(), "by the connection that reads");
+    // The connection that writes is opened with the first write.
+    let turn = Turn { conversation: "c".to_owned(), role: Role::User, text: "t".to_owned(), at: UNIX_EPOCH };
+    store.say(turn).await.unwrap();
+    assert!(is_locked(), "by both connections");
+    let second = SqliteStore::open(folder.path()).unwrap();
+    assert!(is_locked(), "by two stores");
+    drop(second);
+    assert!(is_locked(), "by the first one");
+    drop(store);
+    assert!(!is_locked());
 }

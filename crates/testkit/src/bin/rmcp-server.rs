@@ -13,6 +13,14 @@ pub struct Greeting {
     pub name: String,
 }
 
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+pub struct Echo {
+    /// What to repeat.
+    pub text: String,
+    /// How many times.
+    pub count: Option<usize>,
+}
+
 #[derive(Debug, Clone)]
 pub struct Greeter;
 
@@ -21,6 +29,12 @@ impl Greeter {
     #[tool(description = "Greets somebody")]
     fn greet(&self, Parameters(Greeting { name }): Parameters<Greeting>) -> String {
         format!("你好，{name}")
+    }
+
+    /// The tool that `gateway-load` calls.
+    #[tool(name = "echo_0", description = "Repeats a text so many times", annotations(read_only_hint = true))]
+    fn echo(&self, Parameters(Echo { text, count }): Parameters<Echo>) -> String {
+        vec![text; count.unwrap_or(1).min(100)].join(" ")
     }
 }
 

@@ -1,12 +1,14 @@
 //! toolhub as the client under test of the official MCP conformance suite: a hub with one server, the one that a
 //! scenario plays. What is called is in `plan`, how the server is configured in `setup`, what it is answered in
-//! `answers`; how the suites themselves are run, also with a server, is in `suite`.
+//! `answers`; how the suites themselves are run, also with a server, is in
+//! `suite`, and how many of their checks have to pass in `table`.
 
 mod answers;
 mod plan;
 mod setup;
 mod skills;
 pub mod suite;
+pub mod table;
 
 use std::io::Write as _;
 use std::process::ExitCode;

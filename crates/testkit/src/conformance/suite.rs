@@ -35,13 +35,13 @@ pub fn suite(version: &str) -> Command {
 /// What a suite found out about a server.
 #[derive(Debug, Default)]
 pub struct ServerReport {
+    /// Which suite.
+    pub version: String,
+    /// Which of its scenarios, as arguments.
+    pub selection: Vec<String>,
     /// Whether the suite itself is content.
     pub content: bool,
-    /// How many scenarios were played.
-    pub scenarios: usize,
-    /// How many checks passed in them.
-    pub passing: usize,
-    /// How many checks passed in each scenario.
+    /// How many checks passed in each scenario, by its name.
     pub by_scenario: BTreeMap<String, usize>,
     /// The ids of the checks that were skipped.
     pub skipped: BTreeSet<String>,
@@ -51,12 +51,6 @@ pub struct ServerReport {
     /// What the suite printed.
     pub words: String,
 }
-
-/// Scenarios that may pass without a single check, each with the reason.
-const WITHOUT_CHECKS: [(&str, &str); 2] = [
-    ("server-sse-polling", "optional: its checks concern servers that close the stream of a running call"),
-    ("tasks-status-notifications", "skipped by the suite: they no longer travel where it looks for them"),
-];
 
 impl ServerReport {
     /// Has the suite of that version play a selection of its scenarios with the server at a URL.
@@ -71,41 +65,32 @@ impl ServerReport {
             .expect("the suite starts");
         let printed = [ran.stdout, ran.stderr].concat();
         let words = String::from_utf8_lossy(&printed).into_owned();
-        let mut report = Self { content: ran.status.success(), words, ..Self::default() };
+        let mut report = Self {
+            version: version.to_owned(),
+            selection: selection.iter().map(ToString::to_string).collect(),
+            content: ran.status.success(),
+            words,
+            ..Self::default()
+        };
         report.read(folder.path());
         report
-    }
-
-    /// The scenarios in which nothing was checked, although something should be. The suite calls them passed.
-    #[must_use]
-    pub fn unchecked(&self) -> Vec<&str> {
-        // A folder is named by the side, the scenario and the time.
-        let scenario = |name: &str| name.strip_prefix("server-").map(str::to_owned).unwrap_or_default();
-        let is_excused =
-            |name: &str| WITHOUT_CHECKS.iter().any(|(excused, _)| scenario(name).starts_with(excused));
-        let empty = self.by_scenario.iter().filter(|(name, count)| **count == 0 && !is_excused(name));
-        empty.map(|(name, _)| name.as_str()).collect()
     }
 
     /// Reads what the suite has written down about each check, which is more than it prints.
     fn read(&mut self, folder: &Path) {
         for scenario in fs::read_dir(folder).expect("the suite's own folder") {
             let scenario = scenario.expect("a scenario's folder");
-            let name = scenario.file_name().to_string_lossy().into_owned();
+            let name = scenario_of(&scenario.file_name().to_string_lossy());
             // A scenario that broke off, or the suite with it, leaves none.
             let Ok(checks) = fs::read(scenario.path().join("checks.json")) else {
                 self.wrong.push((name, Value::Null));
                 continue;
             };
             let checks: Vec<Value> = serde_json::from_slice(&checks).expect("a list of checks");
-            self.scenarios += 1;
             let passed = self.by_scenario.entry(name.clone()).or_default();
             for check in checks {
                 match check["status"].as_str() {
-                    Some("SUCCESS") => {
-                        self.passing += 1;
-                        *passed += 1;
-                    }
+                    Some("SUCCESS") => *passed += 1,
                     Some("INFO") => {}
                     Some("SKIPPED") => {
                         self.skipped.insert(check["id"].as_str().unwrap_or_default().to_owned());
@@ -113,6 +98,41 @@ impl ServerReport {
                     _ => self.wrong.push((name.clone(), check)),
                 }
             }
+        }
+    }
+}
+
+/// The scenario in the name of its folder, which is made of the side, the scenario and the time:
+/// `server-tools-list-2026-11-17T08-12-15-000Z`.
+fn scenario_of(folder: &str) -> String {
+    let name = folder.strip_prefix("server-").unwrap_or(folder);
+    // The first place where a date follows.
+    let is_date = |rest: &str| {
+        let mut parts = rest.splitn(4, '-');
+        let digits = |part: Option<&str>, count: usize| {
+            part.is_some_and(|part| part.len() == count && part.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        digits(parts.next(), 4)
+            && digits(parts.next(), 2)
+            && parts.next().is_some_and(|day| day.contains('T'))
+    };
+    let end = name.match_indices('-').find(|(at, _)| is_date(&name[at + 1..])).map(|(at, _)| at);
+    name[..end.unwrap_or(name.len())].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scenario_is_read_from_the_folder() {
+        for (folder, scenario) in [
+            ("server-tools-list-2026-11-17T08-12-15-000Z", "tools-list"),
+            ("server-server-initialize-2026-11-17T08-12-15-000Z", "server-initialize"),
+            ("server-json-schema-2020-12-2026-11-17T08-12-15-000Z", "json-schema-2020-12"),
+            ("server-elicitation-sep1034-defaults", "elicitation-sep1034-defaults"),
+        ] {
+            assert_eq!(scenario_of(folder), scenario);
         }
     }
 }

@@ -34,6 +34,7 @@ mod hub_faults;
 mod lossless;
 mod manners;
 mod many_clients;
+mod memory_bounds;
 mod metrics;
 mod offers;
 mod profiles;

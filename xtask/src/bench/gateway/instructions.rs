@@ -39,7 +39,7 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
     let upstream = programs.upstream(1)?;
     let server = json!({"type": "http", "url": upstream.url});
     let folder = programs.folder.join("instructions");
-    let count = |name: &str, manner: &[&str], start: &dyn Fn(Wrap<'_>) -> Result<Served>| {
+    let count = |name: &str, manner: &[String], start: &dyn Fn(Wrap<'_>) -> Result<Served>| {
         let mut counts = Vec::with_capacity(ROUNDS);
         for _ in 0..ROUNDS {
             // What an earlier round kept would be read and swept by this one.
@@ -62,7 +62,9 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
         ("floor (bare pass-through)", count("floor", &[], &|wrap| programs.floor_under(&upstream, wrap))?),
         (
             "toolhub, in a session",
-            count("toolhub", &SESSION, &|wrap| programs.gateway_under(COUNTED_HOME, &server, wrap))?,
+            count("toolhub", &SESSION.map(str::to_owned), &|wrap| {
+                programs.gateway_under(COUNTED_HOME, &server, wrap)
+            })?,
         ),
         (
             "toolhub, in a session, detail = \"sample\"",
@@ -99,7 +101,7 @@ fn under_callgrind(command: &Command, out: &Path) -> Command {
 struct Counting<'a> {
     programs: &'a Programs,
     served: &'a Served,
-    manner: &'a [&'a str],
+    manner: &'a [String],
     out: &'a Path,
 }
 

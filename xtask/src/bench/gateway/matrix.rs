@@ -5,13 +5,12 @@ use std::{
     fs,
     net::{IpAddr, UdpSocket},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::{Programs, Served, Turn, median, processor_time, turn};
+use super::{Programs, Served, Turn, history, median, processor_time, turn};
 use crate::{
     run::{self, program},
     table::Table,
@@ -105,7 +104,58 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
         }
     }
     println!("{table}");
+    beside_peers(programs)?;
     recording(programs)
+}
+
+/// The loopback rows at 32 callers beside other gateways, which take clients in sessions alone.
+fn beside_peers(programs: &Programs) -> Result<()> {
+    if programs.peers.is_empty() {
+        return Ok(());
+    }
+    let upstream = programs.upstream(1)?;
+    let server = json!({"type": "http", "url": upstream.url});
+    let session = |tool: &str| ["session", "2025-11-25", tool].map(str::to_owned).to_vec();
+    let mut subjects = vec![
+        ("floor", programs.floor(&upstream)?, None),
+        ("toolhub", programs.gateway("matrix-beside-peers", &server)?, None),
+    ];
+    for peer in &programs.peers {
+        let folder = programs.folder.join(peer.name()).join("matrix");
+        subjects.push((peer.name(), peer.serve(&folder, &server)?, Some(peer)));
+    }
+    let mut table = Table::default();
+    table
+        .row(["loopback, session, 32 callers", "tool", "CPU/call", "of floor", "calls/s"].map(str::to_owned));
+    for (tool, kind) in [("echo_0", "read-only"), ("change_0", "may change")] {
+        let mut turns: Vec<Vec<Turn>> = subjects.iter().map(|_| Vec::new()).collect();
+        for round in 0..=ROUNDS {
+            for ((_, served, peer), turns) in subjects.iter().zip(&mut turns) {
+                let manner = peer.map_or_else(|| session(tool), |peer| peer.manner_for(tool));
+                let before = processor_time(served.child.id())?;
+                let mut loading = program(&programs.load);
+                loading.args(["load", &served.url, "32", SECONDS]).args(manner);
+                let report = run::read(&mut loading)?;
+                // The first round connects to the server.
+                if round > 0 {
+                    turns.push(turn(&report, processor_time(served.child.id())? - before)?);
+                }
+            }
+        }
+        let floor = median(&turns[0], |turn| turn.processor);
+        for ((name, ..), turns) in subjects.iter().zip(&turns) {
+            let processor = median(turns, |turn| turn.processor);
+            table.row([
+                (*name).to_owned(),
+                kind.to_owned(),
+                format!("{processor:.0} µs"),
+                format!("{:.2}", processor / floor),
+                format!("{:.0}", median(turns, |turn| turn.rate)),
+            ]);
+        }
+    }
+    println!("{table}");
+    Ok(())
 }
 
 /// What storing every call costs, beside a sample of them.
@@ -192,7 +242,7 @@ impl Pair {
                 serde_json::from_str::<Value>(report.trim())?["calls"].as_u64().context("no calls")?;
             Ok((turn(&report, processor_time(subject.child.id())? - before)?, calls))
         };
-        let kept_before = self.kept_in_the_end()?;
+        let kept_before = history::settled(&self.home)?;
         let mut turns = [[Vec::new(), Vec::new()], [Vec::new(), Vec::new()]];
         let mut made = 0;
         for subject in subjects {
@@ -209,31 +259,7 @@ impl Pair {
                 }
             }
         }
-        let kept = (self.kept_in_the_end()? - kept_before) as f64 / made as f64;
+        let kept = (history::settled(&self.home)? - kept_before) as f64 / made as f64;
         Ok(Cell { turns, kept })
-    }
-
-    /// Calls that are on record once the writer has caught up: it may wait for the disk for seconds.
-    fn kept_in_the_end(&self) -> Result<u64> {
-        let (mut kept, mut unchanged) = (self.kept()?, 0);
-        while unchanged < 5 {
-            std::thread::sleep(Duration::from_secs(1));
-            let now = self.kept()?;
-            unchanged = if now == kept { unchanged + 1 } else { 0 };
-            kept = now;
-        }
-        Ok(kept)
-    }
-
-    /// Calls that are on record with their details, counted in the database.
-    fn kept(&self) -> Result<u64> {
-        let script = "import sqlite3, sys
-base = sqlite3.connect(sys.argv[1])
-print(base.execute('SELECT (SELECT count(*) FROM calls) + (SELECT coalesce(sum(calls), 0) FROM call_blocks)').fetchone()[0])";
-        let file = self.home.join("toolhub.db");
-        ensure!(file.exists(), "the gateway has no database");
-        let mut python = program("python3");
-        python.args(["-c", script]).arg(file);
-        Ok(run::read(&mut python)?.trim().parse()?)
     }
 }

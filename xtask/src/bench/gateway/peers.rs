@@ -27,8 +27,8 @@ struct Peer {
     help: &'static str,
     /// The revision that it speaks with clients.
     version: &'static str,
-    /// What it calls the tool that is called.
-    called: &'static str,
+    /// What it puts before the names of tools.
+    prefix: &'static str,
     path: &'static str,
     /// The program with its configuration, in that folder, in front of that server, at that port.
     command: fn(&Path, (&Path, &Value, u16)) -> Result<Command>,
@@ -39,7 +39,7 @@ const PEERS: &[Peer] = &[
         tool: CargoTool { name: "mcp-aggregator", version: "0.1.0" },
         help: "An aggregator that merges multiple MCP servers",
         version: "2025-06-18",
-        called: "echo_0",
+        prefix: "",
         path: "/mcp",
         command: aggregator,
     },
@@ -47,7 +47,7 @@ const PEERS: &[Peer] = &[
         tool: CargoTool { name: "mcp-proxy", version: "0.6.0" },
         help: "Standalone MCP proxy",
         version: "2025-11-25",
-        called: "up/echo_0",
+        prefix: "up/",
         path: "/",
         command: proxy,
     },
@@ -86,8 +86,13 @@ impl Found {
     }
 
     /// How `gateway-load` is to speak to it.
-    pub(super) fn manner(&self) -> Vec<&'static str> {
-        vec!["session", self.peer.version, self.peer.called]
+    pub(super) fn manner(&self) -> Vec<String> {
+        self.manner_for("echo_0")
+    }
+
+    /// The same, to call another tool.
+    pub(super) fn manner_for(&self, tool: &str) -> Vec<String> {
+        vec!["session".to_owned(), self.peer.version.to_owned(), format!("{}{tool}", self.peer.prefix)]
     }
 
     /// Starts it in front of a server, which `mcp.json` would describe so.

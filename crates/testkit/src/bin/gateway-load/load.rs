@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use crate::wire;
 
-/// Calls by so many callers for so long; prints calls per second, and the median and the 99th percentile in
+/// Calls by so many callers for so long; prints calls per second, and the median, the 99th percentile and the longest time in
 /// microseconds.
 #[expect(clippy::print_stdout, reason = "the figures are for the benchmark that started it")]
 pub(crate) async fn run(url: &str, (callers, seconds): (usize, f64), manner: Manner<'_>) -> Result<()> {
@@ -52,10 +52,11 @@ pub(crate) fn report(times: &mut [Duration], took: Duration) -> Result<String> {
     };
     let rate = times.len() as f64 / took.as_secs_f64();
     Ok(format!(
-        r#"{{"calls":{},"rate":{rate:.1},"p50":{:.1},"p99":{:.1}}}"#,
+        r#"{{"calls":{},"rate":{rate:.1},"p50":{:.1},"p99":{:.1},"max":{:.1}}}"#,
         times.len(),
         micros(0.5),
-        micros(0.99)
+        micros(0.99),
+        micros(1.0)
     ))
 }
 

@@ -1,0 +1,97 @@
+//! Answers that never end do not fill memory: the peak of what the gateway holds is read from `/proc`.
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use toolhub_testkit::CommandLine;
+use toolhub_testkit::scripted::{HttpServer, Script};
+
+use crate::raw_client::{Era, RawClient};
+use crate::serving::{PATIENCE, Serving, hub};
+
+const MIB: u64 = 1 << 20;
+/// What a server sends in each case. The limits of the tests are below it: some buffers of the longest message that is read
+/// (16 MiB of a line, 64 MiB of a body), which double while they grow.
+const SENT: u64 = 256 * MIB;
+
+/// A figure of the gateway's process.
+fn figure(serving: &Serving, file: &str, name: &str) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{}/{file}", serving.pid())).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// The most memory that it has had so far, in bytes.
+fn peak(serving: &Serving) -> u64 {
+    figure(serving, "status", "VmHWM:") << 10
+}
+
+/// What it has read so far, in bytes.
+fn read(serving: &Serving) -> u64 {
+    figure(serving, "io", "rchar:")
+}
+
+/// A server whose only tool does this.
+fn flooding(actions: &Value) -> Script {
+    Script::legacy().plain_tool("flood").on("tools/call:flood", actions)
+}
+
+/// Calls a tool of the server that `add` brings, which sends too much. The call fails with `expected`, another server
+/// still answers, and the gateway reads at least `least` bytes. By how many bytes its memory has grown at its peak.
+async fn growth(add: impl FnOnce(&mut CommandLine), expected: &str, least: u64) -> u64 {
+    let mut cli = hub("[limits]\ncall = \"2m\"\n");
+    add(&mut cli);
+    cli.server("good", &Script::both().plain_tool("echo"));
+    let serving = Serving::start(cli);
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    assert_eq!(client.call("echo", "{}").await.text(), "{}");
+    let (before, read_before) = (peak(&serving), read(&serving));
+    let answer = client.call("flood", "{}").await;
+    assert!(answer.text().contains(expected), "{answer:?}");
+    // The rest of what is sent still comes.
+    let since = Instant::now();
+    while read(&serving) - read_before < least {
+        assert!(since.elapsed() < PATIENCE, "{} bytes were read", read(&serving) - read_before);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(client.call("echo", "{}").await.text(), "{}");
+    peak(&serving) - before
+}
+
+#[tokio::test]
+async fn an_endless_line_leaves_memory_bounded() {
+    let script = flooding(&json!([{"endless": SENT}]));
+    let grown = growth(|cli| cli.server("s", &script), "more than 16 MiB", SENT).await;
+    assert!(grown < 96 * MIB, "{} MiB more", grown / MIB);
+}
+
+#[tokio::test]
+async fn a_flood_on_stderr_leaves_memory_bounded() {
+    // Lines take longer to read than bytes.
+    let sent = SENT / 4;
+    let script = flooding(&json!([{"flood_stderr": sent}, {"exit": 1}]));
+    let grown = growth(|cli| cli.server("s", &script), "exit 1", sent).await;
+    assert!(grown < 16 * MIB, "{} MiB more", grown / MIB);
+}
+
+#[tokio::test]
+async fn an_endless_body_leaves_memory_bounded() {
+    let server = HttpServer::start(&flooding(&json!([{"endless": SENT}])));
+    let grown = growth(|cli| cli.entry("s", json!({"url": server.url})), "more than 64 MiB", 0).await;
+    assert!(grown < 192 * MIB, "{} MiB more", grown / MIB);
+}
+
+#[tokio::test]
+async fn a_compressed_bomb_leaves_memory_bounded() {
+    let packed =
+        Command::new("sh").args(["-c", &format!("head -c {SENT} /dev/zero | gzip")]).output().unwrap();
+    let hex: String = packed.stdout.iter().map(|byte| format!("{byte:02x}")).collect();
+    let bomb = json!([
+        {"header": {"Content-Encoding": "gzip"}}, {"content_type": "application/json"}, {"bytes_hex": hex}
+    ]);
+    let server = HttpServer::start(&flooding(&bomb));
+    let grown = growth(|cli| cli.entry("s", json!({"url": server.url})), "more than 64 MiB", 0).await;
+    assert!(grown < 192 * MIB, "{} MiB more", grown / MIB);
+}

@@ -1,0 +1,42 @@
+//! Counts the calls of a gateway's history in its database.
+use std::{path::Path, thread, time::Duration};
+
+use anyhow::{Result, ensure};
+
+use crate::run::{self, program};
+
+/// Calls that are on record once the writer has caught up: it may wait for the disk for seconds.
+pub(super) fn settled(home: &Path) -> Result<u64> {
+    let (mut stored, mut unchanged) = (count(home)?, 0);
+    while unchanged < 5 {
+        thread::sleep(Duration::from_secs(1));
+        let now = count(home)?;
+        unchanged = if now == stored { unchanged + 1 } else { 0 };
+        stored = now;
+    }
+    Ok(stored)
+}
+
+/// Calls that are on record with their details.
+pub(super) fn count(home: &Path) -> Result<u64> {
+    query(home, "SELECT (SELECT count(*) FROM calls) + (SELECT coalesce(sum(calls), 0) FROM call_blocks)")
+}
+
+/// Calls whose results are stored, too. A block of calls has all of theirs or none.
+pub(super) fn count_results(home: &Path) -> Result<u64> {
+    query(
+        home,
+        "SELECT (SELECT count(*) FROM results)
+            + (SELECT coalesce(sum(calls), 0) FROM call_blocks JOIN block_outputs USING (id))",
+    )
+}
+
+fn query(home: &Path, sql: &str) -> Result<u64> {
+    let script = "import sqlite3, sys
+print(sqlite3.connect(sys.argv[1], timeout=60).execute(sys.argv[2]).fetchone()[0])";
+    let file = home.join("toolhub.db");
+    ensure!(file.exists(), "the gateway has no database");
+    let mut python = program("python3");
+    python.args(["-c", script]).arg(file).arg(sql);
+    Ok(run::read(&mut python)?.trim().parse()?)
+}

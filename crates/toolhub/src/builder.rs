@@ -17,7 +17,7 @@ use toolhub_core::{EventSink, NativeTool, Outcome, ServerId, ToolError, ToolHost
 use toolhub_engine::{Deadlines, Engine, Tagger};
 use toolhub_mcp::config::{ConfigError, ServerSpec};
 use toolhub_mcp::oauth::TokenStore;
-use toolhub_mcp::{ClientHandler, Refusal, Server, ServerContext};
+use toolhub_mcp::{ClientHandler, Dialer, Refusal, Server, ServerContext};
 use toolhub_native::{Caller, Finder as NativeFinder, Folders, Memory, NativeHost, Rooms, builtin};
 use toolhub_skills::{Fetch, SkillBook, SkillHost, SkillOptions};
 
@@ -93,6 +93,7 @@ pub struct HubBuilder {
     model: Option<Arc<dyn LanguageModel>>,
     one_shot: bool,
     single_client: bool,
+    relayed: bool,
     forgets: bool,
 }
 
@@ -176,6 +177,14 @@ impl HubBuilder {
         self
     }
 
+    /// Uses the connections of a `toolhub serve` that runs with the same data folder, for servers that it would connect to in the
+    /// same way, in place of own ones. On systems without Unix sockets there are none.
+    #[must_use]
+    pub fn use_running_hub(mut self) -> Self {
+        self.relayed = true;
+        self
+    }
+
     /// Remembers nothing, whatever the config says: for a program that keeps its own records.
     #[must_use]
     pub fn without_store(mut self) -> Self {
@@ -238,6 +247,7 @@ impl HubBuilder {
             listen: !self.one_shot,
             logins,
             single_client: self.single_client,
+            relay: if self.relayed { running_hubs(&places) } else { None },
         };
         let new = |spec: ServerSpec| {
             let past = past_of(lists.get(&spec.id));
@@ -285,6 +295,16 @@ impl HubBuilder {
         hub.refresh_catalog();
         Ok(hub)
     }
+}
+
+#[cfg(unix)]
+fn running_hubs(places: &Places) -> Option<Arc<dyn Dialer>> {
+    Some(Arc::new(crate::running_hub::RunningHubs::of(&places.home)))
+}
+
+#[cfg(not(unix))]
+fn running_hubs(_places: &Places) -> Option<Arc<dyn Dialer>> {
+    None
 }
 
 /// The skills of these places, and how each stands to what its owner agreed to.

@@ -36,6 +36,8 @@ mod model;
 mod progress;
 mod reload;
 mod resources;
+#[cfg(unix)]
+mod running_hub;
 mod server_set;
 pub mod settings;
 mod skills;
@@ -51,6 +53,8 @@ pub use login::LoginError;
 pub use model::ChosenModel;
 pub use progress::Progress;
 pub use reload::ServerChanges;
+#[cfg(unix)]
+pub use running_hub::HubSocket;
 pub use skills::SkillChange;
 pub use toolhub_agent::{
     AgreedBefore, Answer, ChangeSummary, Consent, NobodyThere, Permission, StepResult, Way,

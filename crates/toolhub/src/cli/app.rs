@@ -33,6 +33,8 @@ pub(crate) struct App {
     noticed: AtomicBool,
     /// Whether servers are only listed.
     lists: AtomicBool,
+    /// Whether servers of a running `toolhub serve` are used.
+    uses_running_hub: AtomicBool,
     /// When the command began: `--timeout` counts from here.
     pub(crate) started: Instant,
     /// Whether the time of the command is over, so that servers are not given time to end by themselves.
@@ -55,6 +57,7 @@ impl App {
             interrupt,
             noticed: AtomicBool::new(false),
             lists: AtomicBool::new(false),
+            uses_running_hub: AtomicBool::new(false),
             started: Instant::now(),
             overdue: AtomicBool::new(false),
         }
@@ -107,11 +110,19 @@ impl App {
         self.lists.store(true, Ordering::Relaxed);
     }
 
+    /// Servers are reached through a running `toolhub serve` of the same configuration, unless `--no-hub` is given.
+    pub(crate) fn use_running_hub(&self) {
+        self.uses_running_hub.store(!self.global.no_hub, Ordering::Relaxed);
+    }
+
     /// The hub, built when it is first needed.
     pub(crate) async fn hub(&self) -> Result<&Hub, BuildError> {
         self.hub
             .get_or_try_init(|| async {
                 let mut builder = Hub::builder().places(self.places()?).one_shot();
+                if self.uses_running_hub.load(Ordering::Relaxed) {
+                    builder = builder.use_running_hub();
+                }
                 builder = match self.lists.load(Ordering::Relaxed) {
                     true => builder.handler(Arc::new(Tidings::default())),
                     false => {

@@ -86,6 +86,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         " trust" => {
             "本次运行使用此文件夹带有的内容；也可设 TOOLHUB_TRUST=1，或用 TOOLHUB_TRUST=文件夹:文件夹 只信任这些文件夹"
         }
+        " no_hub" => "即使 `toolhub serve` 正以相同配置运行，也自行启动服务器；也可设 TOOLHUB_NO_HUB=1",
         " json" => "在标准输出给出机器可读的结果",
         " trace" => "在标准错误显示路由和每个事件",
         " quiet" => "只输出结果和错误",

@@ -1,7 +1,7 @@
 //! Building a hub: the one place where the parts are wired.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
@@ -25,6 +25,7 @@ use toolhub_store::private::PrivateError;
 use toolhub_store::{OpenError, StorePlace};
 
 use crate::approvals::Approved;
+use crate::disk_space::free_bytes;
 use crate::failures::past_of;
 use crate::finder::{Encoder, Finder};
 use crate::hub::Hub;
@@ -204,7 +205,10 @@ impl HubBuilder {
         };
         let (specs, mut notes) = load_servers(&places, &settings)?;
         let events: Arc<dyn EventSink> = Arc::new(Listeners(self.listeners));
-        let store = if self.forgets { None } else { open_store(&settings, &places, &mut notes).await? };
+        let (store, store_problem) = match self.forgets {
+            true => (None, None),
+            false => open_store(&settings, &places, &mut notes).await?,
+        };
         let lists = cached_lists(store.as_deref(), &specs, &mut notes).await;
         let approved = Mutex::new(Approved::load(store.as_deref(), &specs, &mut notes).await);
 
@@ -215,7 +219,9 @@ impl HubBuilder {
         let required = !self.forgets && settings.store.required.unwrap_or(true);
         engine = match &store {
             Some(store) => engine.recording(Arc::clone(store) as Arc<dyn CallLog>),
-            None if required => engine.recording(Arc::new(Unrecorded(no_store(&places)))),
+            None if required => {
+                engine.recording(Arc::new(Unrecorded(store_problem.clone().unwrap_or_default())))
+            }
             None => engine,
         };
         let models = Models::new(settings.llm.clone(), self.model.map(ChosenModel::given));
@@ -291,6 +297,7 @@ impl HubBuilder {
             settings,
             places,
             notes,
+            store_problem,
         };
         hub.refresh_catalog();
         Ok(hub)
@@ -353,10 +360,6 @@ fn caller_of(engine: &Arc<Engine>) -> Caller {
     caller
 }
 
-fn no_store(places: &Places) -> String {
-    format!("the data folder `{}` cannot be used", places.home.display())
-}
-
 pub(crate) fn limits_of(settings: &Settings) -> Deadlines {
     let usual = Deadlines::default();
     let call = settings.limits.call.map_or(usual.call, |span| span.0);
@@ -384,7 +387,7 @@ async fn open_store(
     settings: &Settings,
     places: &Places,
     notes: &mut Vec<Text>,
-) -> Result<Option<Arc<dyn HubStore>>, BuildError> {
+) -> Result<(Option<Arc<dyn HubStore>>, Option<Text>), BuildError> {
     let place = settings.store.place(places).map_err(BuildError::Store)?;
     match toolhub_store::private::prepare(&places.home) {
         Ok(said) => notes.extend(said),
@@ -393,19 +396,43 @@ async fn open_store(
         Err(error) => return Err(BuildError::Store(error.into())),
     }
     match toolhub_store::open(&place, settings.store.options(), Some(&places.home)).await {
-        Ok(store) => Ok(Some(store)),
+        Ok(store) => Ok((Some(store), None)),
         Err(error) if matches!(place, StorePlace::Postgres(_)) => Err(BuildError::Store(error)),
         Err(error) => {
-            let cause =
-                std::error::Error::source(&error).map(|cause| format!(" ({cause})")).unwrap_or_default();
-            let home = places.home.display();
-            notes.push(Text::new(
-                format!("nothing can be kept in `{home}`: {error}{cause}"),
-                format!("无法在 `{home}` 保存数据：{error}{cause}"),
-            ));
-            Ok(None)
+            let problem = store_problem(&places.home, &error);
+            notes.push(problem.clone());
+            Ok((None, Some(problem)))
         }
     }
+}
+
+/// Room below which a database cannot be opened.
+const MIN_STORE_BYTES: u64 = 256 << 10;
+
+/// Why nothing can be kept in the data folder, and what to do about it. SQLite reports a full disk as an I/O error when a
+/// database is opened, so the free space is looked at.
+fn store_problem(home: &Path, error: &OpenError) -> Text {
+    let folder = home.display();
+    if let Some(free) = free_bytes(home).filter(|free| *free < MIN_STORE_BYTES) {
+        let free = free >> 10;
+        return Text::new(
+            format!(
+                "nothing can be kept in `{folder}`: the disk is full ({free} KiB left): free some space, or choose another folder with `--home`"
+            ),
+            format!(
+                "无法在 `{folder}` 保存数据：磁盘已满（剩余 {free} KiB）：请释放空间，或用 `--home` 换一个文件夹"
+            ),
+        );
+    }
+    let cause = std::error::Error::source(error).map(|cause| format!(" ({cause})")).unwrap_or_default();
+    Text::new(
+        format!(
+            "nothing can be kept in `{folder}`: {error}{cause}: check that it can be written, or choose another folder with `--home`"
+        ),
+        format!(
+            "无法在 `{folder}` 保存数据：{error}{cause}：请检查该文件夹是否可写，或用 `--home` 换一个文件夹"
+        ),
+    )
 }
 
 /// The lists that still belong to what is configured.

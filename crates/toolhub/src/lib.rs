@@ -23,6 +23,7 @@ mod approvals;
 mod asking;
 mod builder;
 mod discovery;
+mod disk_space;
 mod failures;
 mod fence;
 mod finder;
@@ -46,6 +47,7 @@ mod unrecorded;
 
 pub use asking::{AskError, AskOptions, WhichModel};
 pub use builder::{BuildError, HubBuilder};
+pub use disk_space::free_bytes;
 pub use gateway::{Gateways, Tidings};
 pub use hub::{Hub, ServerView};
 pub use listeners::Listeners;

@@ -1,7 +1,7 @@
 //! Questions and conversations at a terminal: the real program under a pseudo-terminal, typed to.
 
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
 
 use std::fs::File;
 use std::io::{BufRead as _, Read as _, Write as _};
@@ -121,6 +121,34 @@ fn confirmation_says_what_will_be_deleted_where() {
         assert_eq!(code, Some(if calls == 1 { 0 } else { 1 }), "{shown}");
         assert_eq!(Journal::read(&journal).count_method("tools/call"), calls, "{shown}");
     }
+}
+
+#[test]
+fn time_at_a_confirmation_is_not_counted() {
+    let mut cli = cli();
+    let journal = cli.folder().join("journal");
+    cli.server("s", &editor(&journal));
+    // Listed before, so that what is measured is the call alone.
+    assert_eq!(cli.run(&["tools"]).code, Some(0));
+    let thinking = Duration::from_secs(3);
+    let mut session = Session::start(&cli, &["ask", REQUEST]);
+    session.wait_for("Run it? [y/N/a]", 0);
+    std::thread::sleep(thinking);
+    session.enter("y\n");
+    let (code, shown) = session.end();
+    assert_eq!(code, Some(0), "{shown}");
+    let plain = anstream::adapter::strip_str(&shown).to_string();
+    let step = plain.lines().find(|line| line.contains('✓')).unwrap_or_else(|| panic!("{plain}"));
+    let seconds: f64 = step
+        .split_whitespace()
+        .rev()
+        .nth(1)
+        .and_then(|word| word.parse().ok())
+        .unwrap_or_else(|| panic!("{step}"));
+    assert!(seconds < thinking.as_secs_f64(), "{step}");
+    let history = cli.run(&["history", "--json"]).json();
+    let recorded = history[0]["duration_ms"].as_u64().unwrap();
+    assert!(u128::from(recorded) < thinking.as_millis(), "{history}");
 }
 
 #[test]

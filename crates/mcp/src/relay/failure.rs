@@ -4,38 +4,19 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use toolhub_core::error::Effect;
-use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::lang::Text;
 use toolhub_core::{RawJson, ServerId};
 
 use crate::error::McpError;
-
-/// A text in both languages.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Cause {
-    en: String,
-    zh: String,
-}
-
-impl From<&Text> for Cause {
-    fn from(text: &Text) -> Self {
-        Self { en: text.say(Lang::En), zh: text.say(Lang::Zh) }
-    }
-}
-
-impl From<Cause> for Text {
-    fn from(cause: Cause) -> Self {
-        Self::new(cause.en, cause.zh)
-    }
-}
 
 /// An [`McpError`] as JSON. Errors of the server itself are one kind among others, so that no server can send one that
 /// reads as a failure of the connection.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Failure {
-    Connect { cause: Cause, stderr: Vec<String>, lasting: bool },
-    Lost { cause: Cause, stderr: Vec<String>, exit: Option<i32> },
-    LeftAlone { cause: Cause, stderr: Vec<String> },
+    Connect { cause: Text, stderr: Vec<String>, lasting: bool },
+    Lost { cause: Text, stderr: Vec<String>, exit: Option<i32> },
+    LeftAlone { cause: Text, stderr: Vec<String> },
     Http { status: u16, body: String, retry_after_ms: Option<u64>, processed: bool },
     SessionExpired { processed: bool },
     LoginNeeded,
@@ -56,13 +37,13 @@ impl From<&McpError> for Failure {
     fn from(error: &McpError) -> Self {
         match error {
             McpError::Connect { cause, stderr, lasting } => {
-                Self::Connect { cause: cause.into(), stderr: stderr.clone(), lasting: *lasting }
+                Self::Connect { cause: cause.clone(), stderr: stderr.clone(), lasting: *lasting }
             }
             McpError::Lost { cause, stderr, exit } => {
-                Self::Lost { cause: cause.into(), stderr: stderr.clone(), exit: *exit }
+                Self::Lost { cause: cause.clone(), stderr: stderr.clone(), exit: *exit }
             }
             McpError::LeftAlone { cause, stderr } => {
-                Self::LeftAlone { cause: cause.into(), stderr: stderr.clone() }
+                Self::LeftAlone { cause: cause.clone(), stderr: stderr.clone() }
             }
             McpError::Http { status, body, retry_after, effect } => Self::Http {
                 status: *status,
@@ -89,11 +70,9 @@ impl Failure {
     /// The failure as one of `server`.
     pub(crate) fn into_error(self, server: &ServerId) -> McpError {
         match self {
-            Self::Connect { cause, stderr, lasting } => {
-                McpError::Connect { cause: cause.into(), stderr, lasting }
-            }
-            Self::Lost { cause, stderr, exit } => McpError::Lost { cause: cause.into(), stderr, exit },
-            Self::LeftAlone { cause, stderr } => McpError::LeftAlone { cause: cause.into(), stderr },
+            Self::Connect { cause, stderr, lasting } => McpError::Connect { cause, stderr, lasting },
+            Self::Lost { cause, stderr, exit } => McpError::Lost { cause, stderr, exit },
+            Self::LeftAlone { cause, stderr } => McpError::LeftAlone { cause, stderr },
             Self::Http { status, body, retry_after_ms, processed } => McpError::Http {
                 status,
                 body,
@@ -121,8 +100,8 @@ mod tests {
         let cause = Text::new("why", "原因");
         let data = Some(RawJson::parse("{\"kind\":\"session_expired\",\"processed\":false}").unwrap());
         for error in [
-            McpError::Connect { cause: cause.clone(), stderr: stderr.clone(), lasting: true },
-            McpError::Lost { cause: cause.clone(), stderr: stderr.clone(), exit: Some(3) },
+            McpError::Connect { cause, stderr: stderr.clone(), lasting: true },
+            McpError::Lost { cause, stderr: stderr.clone(), exit: Some(3) },
             McpError::LeftAlone { cause, stderr },
             McpError::Http {
                 status: 502,

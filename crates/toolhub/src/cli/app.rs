@@ -33,6 +33,8 @@ pub(crate) struct App {
     noticed: AtomicBool,
     /// Whether servers are only listed.
     lists: AtomicBool,
+    /// Whether the command reports what is odd about the config or the store itself.
+    reports_notes: AtomicBool,
     /// Whether servers of a running `toolhub serve` are used.
     uses_running_hub: AtomicBool,
     /// When the command began: `--timeout` counts from here.
@@ -57,6 +59,7 @@ impl App {
             interrupt,
             noticed: AtomicBool::new(false),
             lists: AtomicBool::new(false),
+            reports_notes: AtomicBool::new(false),
             uses_running_hub: AtomicBool::new(false),
             started: Instant::now(),
             overdue: AtomicBool::new(false),
@@ -110,6 +113,11 @@ impl App {
         self.lists.store(true, Ordering::Relaxed);
     }
 
+    /// What is odd about the config or the store is a part of the command's answer, and no warning beside it.
+    pub(crate) fn report_notes(&self) {
+        self.reports_notes.store(true, Ordering::Relaxed);
+    }
+
     /// Servers are reached through a running `toolhub serve` of the same configuration, unless `--no-hub` is given.
     pub(crate) fn use_running_hub(&self) {
         self.uses_running_hub.store(!self.global.no_hub, Ordering::Relaxed);
@@ -138,8 +146,10 @@ impl App {
                     builder = builder.listen(Arc::<Live>::clone(&self.live));
                 }
                 let hub = builder.build().await?;
-                for note in hub.notes() {
-                    self.screen.warn(&note.say(self.lang()));
+                if !self.reports_notes.load(Ordering::Relaxed) {
+                    for note in hub.notes() {
+                        self.screen.warn(&note.say(self.lang()));
+                    }
                 }
                 Ok(hub)
             })

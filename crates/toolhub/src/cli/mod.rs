@@ -130,6 +130,9 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
     if matches!(command, Some(Command::Tools(_) | Command::Servers(_) | Command::Doctor(_))) {
         app.only_lists();
     }
+    if matches!(command, Some(Command::Doctor(_))) {
+        app.report_notes();
+    }
     if uses_running_hub(command.as_ref()) {
         app.use_running_hub();
     }

@@ -77,6 +77,7 @@ mod tools_search;
 mod trace;
 mod transfer;
 mod trust;
+mod usage_error;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -97,7 +98,7 @@ pub(crate) async fn run(args: Vec<OsString>) -> ExitCode {
         command.clone().try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return help::refuse(&error, lang),
+        Err(error) => return usage_error::refuse(&error, lang),
     };
     let app = App::new(cli.global, lang);
     let exit = dispatch(&app, cli.command).await;

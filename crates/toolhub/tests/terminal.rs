@@ -1,7 +1,7 @@
 //! Questions and conversations at a terminal: the real program under a pseudo-terminal, typed to.
 
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
 use std::fs::File;
 use std::io::{BufRead as _, Read as _, Write as _};

@@ -1,7 +1,7 @@
 //! What users meet at the command line when something is odd, through the real program: messages, deadlines, files left
 //! behind.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
 use std::fs;
 use std::io::{Read as _, Write as _};

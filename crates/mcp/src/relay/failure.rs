@@ -100,8 +100,8 @@ mod tests {
         let cause = Text::new("why", "原因");
         let data = Some(RawJson::parse("{\"kind\":\"session_expired\",\"processed\":false}").unwrap());
         for error in [
-            McpError::Connect { cause, stderr: stderr.clone(), lasting: true },
-            McpError::Lost { cause, stderr: stderr.clone(), exit: Some(3) },
+            McpError::Connect { cause: cause.clone(), stderr: stderr.clone(), lasting: true },
+            McpError::Lost { cause: cause.clone(), stderr: stderr.clone(), exit: Some(3) },
             McpError::LeftAlone { cause, stderr },
             McpError::Http {
                 status: 502,

@@ -1,3 +1,5 @@
+//! A relay without servers: what it answers to a first line, and to none.
+
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use toolhub_core::Consent;
 

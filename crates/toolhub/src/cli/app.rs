@@ -227,6 +227,15 @@ impl App {
     }
 }
 
+/// Registers the handler of Ctrl-C now. A line editor saves the handler it finds and restores it at its end: one that was
+/// registered meanwhile would be lost, and the next Ctrl-C would kill the program.
+pub(crate) fn register_interrupt() {
+    #[cfg(unix)]
+    {
+        let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
+    }
+}
+
 /// Ctrl-C, a polite request to end, or the terminal going away.
 pub(crate) async fn stop_signal() {
     #[cfg(unix)]

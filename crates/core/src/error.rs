@@ -128,7 +128,7 @@ pub enum ToolError {
     /// The tool may change something, and that it was about to run could not be written down; so it was not run.
     NotRecorded {
         /// Why.
-        cause: String,
+        cause: Text,
     },
     /// Every candidate is held back, since its definition is not the one that its owner approved.
     Quarantined {
@@ -399,8 +399,8 @@ impl Say for ToolError {
                 )
             }
             Self::NotRecorded { cause } => lang.pick(
-                format!("not executed: the call log is unavailable ({cause}). Fix the store (`toolhub doctor` tests it) or set `[store] required = false`"),
-                format!("未执行：调用日志不可用（{cause}）。请修复存储（可用 `toolhub doctor` 检查），或设置 `[store] required = false`"),
+                format!("not executed: the call log is unavailable ({}). Fix the store (`toolhub doctor` tests it) or set `[store] required = false`", cause.say(lang)),
+                format!("未执行：调用日志不可用（{}）。请修复存储（可用 `toolhub doctor` 检查），或设置 `[store] required = false`", cause.say(lang)),
             ),
             Self::Quarantined { tool, place: Source::Skill } => lang.pick(
                 format!("`{tool}` is held back until you approve its skill as it is now: read it with `toolhub skills show {tool}`, then `toolhub skills approve {tool}`"),

@@ -136,6 +136,13 @@ pub enum EventKind {
         /// What.
         text: Text,
     },
+    /// Whether a `toolhub serve` that runs already connects to a server in place of this process.
+    RunningHub {
+        /// Which server.
+        server: ServerId,
+        /// That it does, or why not.
+        text: Text,
+    },
     /// The call is over.
     CallFinished {
         /// Whether it succeeded.
@@ -277,7 +284,9 @@ impl Say for EventKind {
                 lang.pick(format!("the caller is asked: {method}"), format!("向调用方提问：{method}"))
             }
             Self::Answered => lang.pick("the question is settled", "提问已有结果").to_owned(),
-            Self::ServerNote { server, text } => format!("`{server}`: {}", text.say(lang)),
+            Self::ServerNote { server, text } | Self::RunningHub { server, text } => {
+                format!("`{server}`: {}", text.say(lang))
+            }
             Self::CallFinished { success: true, took } => lang.pick(
                 format!("done in {} ms", took.as_millis()),
                 format!("完成，用时 {} 毫秒", took.as_millis()),

@@ -28,15 +28,18 @@ impl Lang {
 }
 
 impl FromStr for Lang {
-    type Err = String;
+    type Err = Text;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Text> {
         // `zh-CN`, `zh_TW.UTF-8` and `ZH` are what people have at hand.
         let tag = text.to_ascii_lowercase();
         match tag.split(['-', '_', '.']).next() {
             Some("en") => Ok(Self::En),
             Some("zh") => Ok(Self::Zh),
-            _ => Err(format!("unknown language `{text}`: use `en` or `zh`")),
+            _ => Err(Text::new(
+                format!("unknown language `{text}`: use `en` or `zh`"),
+                format!("未知语言 `{text}`：请用 `en` 或 `zh`"),
+            )),
         }
     }
 }
@@ -72,6 +75,9 @@ impl std::fmt::Display for Text {
         f.write_str(&self.en)
     }
 }
+
+/// A text may be an error, so that whoever shows it chooses the language.
+impl std::error::Error for Text {}
 
 /// A text that is the same in both languages, such as what another program said.
 impl From<String> for Text {

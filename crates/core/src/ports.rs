@@ -12,7 +12,7 @@ use crate::conversation::Conversations;
 use crate::error::ToolError;
 use crate::event::{Event, EventKind};
 use crate::json::RawJson;
-use crate::lang::Text;
+use crate::lang::{Lang, Say, Text};
 use crate::memory::{CallHistory, CallLog};
 use crate::outcome::{Outcome, ToolOutput, Verification};
 use crate::source::{ServerId, Source};
@@ -183,8 +183,15 @@ pub struct CachedOffers {
 
 /// A store that could not be read or written.
 #[derive(Debug, thiserror::Error)]
-#[error("the store failed: {0}")]
-pub struct StoreError(pub String);
+#[error("{}", self.say(Lang::En))]
+pub struct StoreError(pub Text);
+
+impl Say for StoreError {
+    fn say(&self, lang: Lang) -> String {
+        let why = self.0.say(lang);
+        lang.pick(format!("the store failed: {why}"), format!("存储出错：{why}"))
+    }
+}
 
 /// Where tool lists are kept between runs.
 pub trait ToolListStore: Send + Sync {

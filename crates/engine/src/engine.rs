@@ -123,6 +123,17 @@ impl Engine {
         });
     }
 
+    /// Replaces the deadlines of every source; calls under way keep theirs.
+    pub fn set_deadlines(&self, of: impl Fn(&Source) -> Deadlines) {
+        self.hosts.rcu(|hosts| {
+            let mut hosts = FastMap::clone(hosts);
+            for (source, hosted) in &mut hosts {
+                hosted.deadlines = of(source);
+            }
+            hosts
+        });
+    }
+
     /// Removes the host of a source and its tools. Calls under way keep the host until they end.
     pub fn remove_host(&self, source: &Source) {
         self.set_tools(source, &[]);

@@ -80,7 +80,9 @@ impl<'a> Record<'a> {
                 self.begun = true;
                 Ok(())
             }
-            Err(error) => Err(ToolError::NotRecorded { cause: error.to_string() }),
+            Err(error) => {
+                Err(ToolError::NotRecorded { cause: Text::new(error.say(Lang::En), error.say(Lang::Zh)) })
+            }
         }
     }
 

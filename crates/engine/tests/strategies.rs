@@ -231,7 +231,7 @@ async fn rest_is_not_tried_after_a_batch_with_unknown_effect_unless_read_only() 
     for (definition, fails, expect) in [
         (idempotent(), fails_after(1), [1, 1, 0]),
         (read_only(), fails_after(1), [1, 1, 1]),
-        (idempotent(), vec![Act::Fail(ToolError::NotRecorded { cause: String::new() })], [1, 1, 1]),
+        (idempotent(), vec![Act::Fail(ToolError::NotRecorded { cause: "".into() })], [1, 1, 1]),
     ] {
         let definitions = [definition.clone(), definition.clone(), json!({})];
         let bench = bench_of("thing", &definitions, &[fails.clone(), fails, after(1, "other")]);

@@ -73,6 +73,11 @@ impl Doorman {
         Ok(responses)
     }
 
+    /// Reports whether the connection of a running hub is used.
+    pub(crate) fn note_relay(&self, text: Text) {
+        self.events.emit(Event::now(None, EventKind::RunningHub { server: self.server.clone(), text }));
+    }
+
     fn note(&self, text: Text) {
         self.events.emit(Event::now(None, EventKind::ServerNote { server: self.server.clone(), text }));
     }

@@ -4,17 +4,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
-use toolhub_core::lang::Text;
-use toolhub_core::{BoxFuture, Consent, RawJson};
+use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::{BoxFuture, RawJson};
 
-use crate::config::{HttpSpec, Permitted, StdioSpec, TransportSpec};
+use crate::config::{HttpSpec, Permitted, ServerSpec, StdioSpec, TransportSpec};
 use crate::connection::{Ask, Channel, Connection, Greeting};
 use crate::doorman::Doorman;
 use crate::era::{Era, LEGACY, MODERN, UNSUPPORTED_VERSION, is_modern_error};
 use crate::error::McpError;
 use crate::greet::{discover, hello, modern_meta, offered, supported};
 use crate::oauth::Authorizer;
+use crate::relay::{Dialed, Dialer, Hello};
 use crate::transport::http::Http;
+use crate::transport::relay::{self, NoLink, Relayed};
 use crate::transport::sse::Sse;
 use crate::transport::stdio::Stdio;
 use crate::transport::{Inbox, OutgoingRequest, Repeat, StderrRing, Transport};
@@ -26,13 +28,11 @@ const STRAGGLING: Duration = Duration::from_millis(500);
 
 /// Whom to meet, and what is known of them.
 pub(crate) struct Meeting<'a> {
-    pub(crate) transport: &'a TransportSpec,
-    /// Whether it may be started or contacted.
-    pub(crate) consent: &'a Consent,
+    pub(crate) spec: &'a ServerSpec,
+    /// Opens links to hubs that run already.
+    pub(crate) relay: Option<&'a dyn Dialer>,
     /// What it spoke last time.
     pub(crate) known: Option<Era>,
-    /// What its owner says it speaks: nothing else is tried then.
-    pub(crate) only: Option<Era>,
     pub(crate) doorman: Arc<Doorman>,
     /// Has the tokens that an HTTP server may want.
     pub(crate) authorizer: Option<Arc<dyn Authorizer>>,
@@ -57,12 +57,47 @@ enum Probe {
 impl Meeting<'_> {
     /// Connects. The caller sets the deadline.
     pub(crate) async fn open(&self) -> Result<Connection, McpError> {
-        let opened = match self.transport {
+        if let Some(connection) = self.open_relayed().await? {
+            return Ok(connection);
+        }
+        let opened = match &self.spec.transport {
             TransportSpec::Stdio(spec) => self.open_stdio(spec).await,
-            TransportSpec::Http(spec) => self.open_http(&spec.permitted(self.consent)?).await,
-            TransportSpec::Sse(spec) => self.open_sse(&spec.permitted(self.consent)?).await,
+            TransportSpec::Http(spec) => self.open_http(&spec.permitted(&self.spec.consent)?).await,
+            TransportSpec::Sse(spec) => self.open_sse(&spec.permitted(&self.spec.consent)?).await,
         };
         opened.map_err(|error| self.blame_the_setting(error))
+    }
+
+    /// Uses the connection of a hub that runs already, if it would connect in the same way; `None` if there is none. A server
+    /// that may not be started here is not used there either.
+    async fn open_relayed(&self) -> Result<Option<Connection>, McpError> {
+        let Some(dialer) = self.relay else { return Ok(None) };
+        let Ok(identity) = self.spec.launch_identity() else { return Ok(None) };
+        let server = &self.spec.id;
+        for Dialed { stream, secret } in dialer.dial().await {
+            let hello = Hello::new(&secret, server.as_str(), identity.clone());
+            match relay::open(stream, &hello, server).await {
+                Ok(link) => {
+                    self.doorman.note_relay(Text::new(
+                        "uses the connection of the running `toolhub serve`",
+                        "使用正在运行的 `toolhub serve` 的连接",
+                    ));
+                    let greeting = link.greeting.clone();
+                    let relayed = Relayed::new(link, server.clone(), self.inbox(), self.tasks);
+                    let channel = Channel::new(Box::new(relayed), &self.doorman);
+                    return Ok(Some(self.greeted(channel, greeting, StderrRing::default())));
+                }
+                Err(NoLink::Failed(error)) => return Err(error),
+                Err(NoLink::Unusable(why)) => {
+                    let why = |lang| why.say(lang);
+                    self.doorman.note_relay(Text::new(
+                        format!("does not use the running `toolhub serve`: {}", why(Lang::En)),
+                        format!("不使用正在运行的 `toolhub serve`：{}", why(Lang::Zh)),
+                    ));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Who is met in one era only, and answers as if they knew nothing of it, may well be of the other one.
@@ -74,7 +109,7 @@ impl Meeting<'_> {
                 | McpError::TooDeep { .. }
                 | McpError::Http { status: 400 | 404 | 405, .. }
         );
-        match self.only {
+        match self.spec.era {
             Some(era) if odd => McpError::hopeless(Text::new(
                 format!("it was met with `era = \"{era}\"`, which it may not speak: {error}"),
                 format!("按 `era = \"{era}\"` 连接，但它可能不支持：{error}"),
@@ -133,7 +168,7 @@ impl Meeting<'_> {
     /// stdio (2026-07-28, transports/stdio: backward compatibility): probe, and fall back to `initialize`. Where
     /// the probe got no answer the child is started anew, since some end on what they do not know.
     async fn open_stdio(&self, spec: &StdioSpec) -> Result<Connection, McpError> {
-        if let Some(era) = self.only {
+        if let Some(era) = self.spec.era {
             let (channel, stderr) = self.start(spec)?;
             let greeting = match era {
                 Era::Modern => self.discover(&channel).await?,
@@ -200,7 +235,7 @@ impl Meeting<'_> {
 
     fn start(&self, spec: &StdioSpec) -> Result<(Channel, StderrRing), McpError> {
         // Each start is checked: the files may have changed since the last one.
-        let stdio = Stdio::start(&spec.permitted(self.consent)?, self.inbox(), self.tasks)?;
+        let stdio = Stdio::start(&spec.permitted(&self.spec.consent)?, self.inbox(), self.tasks)?;
         let stderr = stdio.stderr.clone();
         *self.stderr.lock().unwrap_or_else(PoisonError::into_inner) = stderr.clone();
         Ok((Channel::new(Box::new(stdio), &self.doorman), stderr))
@@ -217,12 +252,12 @@ impl Meeting<'_> {
     async fn open_http(&self, spec: &Permitted<HttpSpec>) -> Result<Connection, McpError> {
         let http = Arc::new(Http::new(spec, self.authorizer.clone(), self.inbox(), self.tasks)?);
         let channel = Channel::new(Box::new(SharedHttp(Arc::clone(&http))), &self.doorman);
-        if self.only == Some(Era::Modern) {
+        if self.spec.era == Some(Era::Modern) {
             http.speak(MODERN.first().copied());
             let greeting = self.discover(&channel).await?;
             return Ok(self.greeted(channel, greeting, StderrRing::default()));
         }
-        if self.only.or(self.known) != Some(Era::Legacy) {
+        if self.spec.era.or(self.known) != Some(Era::Legacy) {
             http.speak(MODERN.first().copied());
             match self.probe(&channel).await? {
                 Probe::Modern(greeting) => {
@@ -238,7 +273,7 @@ impl Meeting<'_> {
             Err(error) => error,
         };
         match refused {
-            McpError::Rpc { .. } if self.known.is_some() && self.only.is_none() => {
+            McpError::Rpc { .. } if self.known.is_some() && self.spec.era.is_none() => {
                 http.speak(MODERN.first().copied());
                 let greeting = discover(&channel, &self.doorman).await?;
                 Ok(self.greeted(channel, greeting, StderrRing::default()))
@@ -269,7 +304,7 @@ impl Meeting<'_> {
 
     /// The old HTTP+SSE (2024-11-05), which only legacy servers speak.
     async fn open_sse(&self, spec: &Permitted<HttpSpec>) -> Result<Connection, McpError> {
-        if self.only == Some(Era::Modern) {
+        if self.spec.era == Some(Era::Modern) {
             return Err(McpError::hopeless(Text::new(
                 "nobody is modern over `sse`: take `era = \"modern\"` away, or use `\"type\": \"http\"`",
                 "`sse` 没有 modern 版本：请去掉 `era = \"modern\"`，或改用 `\"type\": \"http\"`",

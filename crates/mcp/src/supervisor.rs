@@ -27,6 +27,7 @@ use crate::instances::Pool;
 use crate::lane;
 use crate::news::follow;
 use crate::oauth::{Authorizer, Guard, OAuthError, Surroundings, TokenStore};
+use crate::relay::Dialer;
 use crate::standing::{Attempt, Live, Mark, Past, ServerState, Standing};
 use crate::transport::StderrRing;
 
@@ -49,6 +50,8 @@ pub struct ServerContext {
     pub logins: Arc<TokenStore>,
     /// Whether there is one client alone, so that servers belong to it.
     pub single_client: bool,
+    /// Opens links to hubs that run already, whose connections are used in place of own ones; `None` to use none.
+    pub relay: Option<Arc<dyn Dialer>>,
 }
 
 impl std::fmt::Debug for ServerContext {
@@ -349,10 +352,9 @@ impl Server {
             },
         };
         let meeting = Meeting {
-            transport: &self.spec.transport,
-            consent: &self.spec.consent,
+            spec: &self.spec,
+            relay: self.context.relay.as_deref(),
             known,
-            only: self.spec.era,
             doorman: Arc::new(doorman),
             authorizer: self.guard.as_ref().ok().map(|guard| Arc::clone(guard) as Arc<dyn Authorizer>),
             tasks: &self.tasks,

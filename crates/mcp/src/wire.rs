@@ -254,6 +254,13 @@ pub(crate) fn notification(method: &str, params: &RawObject) -> String {
     write(&Outgoing { method: Some(method), params, ..EMPTY })
 }
 
+/// The text of a question to a client.
+pub(crate) fn question(id: u64, method: &str, params: Option<&RawJson>) -> String {
+    let method = RawJson::of(method);
+    let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method}{params}}}"#)
+}
+
 /// The text of an answer to a server's request.
 pub(crate) fn answer(id: RawJson, outcome: &Result<RawJson, (i64, String)>) -> String {
     let error = outcome.as_ref().err().map(|(code, message)| {

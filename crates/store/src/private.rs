@@ -136,7 +136,7 @@ mod checked {
     const FILES: [&str; 7] =
         ["toolhub.db", "vectors.bin", "tokens.", "sessions.", "trust", "python-skills.json", "no-model.told"];
     /// Our folders in it, where every file is ours.
-    const FOLDERS: [&str; 3] = ["running", "logs", "locks"];
+    const FOLDERS: [&str; 4] = ["running", "logs", "locks", "hubs"];
     /// Bits that let others in.
     const OTHERS: u32 = 0o077;
 

@@ -94,7 +94,7 @@ pub(crate) struct Queue {
 
 /// The writer is gone.
 pub(crate) fn closed() -> StoreError {
-    StoreError("it is closed".to_owned())
+    StoreError("it is closed".into())
 }
 
 impl Queue {

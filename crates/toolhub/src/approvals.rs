@@ -51,7 +51,7 @@ impl Approved {
         }
         let read = match store {
             Some(store) => store.approvals().await,
-            None => Err(StoreError("there is none".to_owned())),
+            None => Err(StoreError("there is none".into())),
         };
         match read {
             Ok(approvals) => Self::new(approvals),
@@ -157,9 +157,7 @@ impl Hub {
     }
 
     pub(crate) fn kept_approvals(&self) -> Result<&dyn HubStore, StoreError> {
-        self.store
-            .as_deref()
-            .ok_or_else(|| StoreError("nothing can be kept; see `toolhub doctor`".to_owned()))
+        self.store.as_deref().ok_or_else(|| StoreError("nothing can be kept; see `toolhub doctor`".into()))
     }
 
     fn refresh_source(&self, source: &Source) {

@@ -1,7 +1,7 @@
 //! Building a hub: the one place where the parts are wired.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
@@ -17,7 +17,7 @@ use toolhub_core::{EventSink, NativeTool, Outcome, ServerId, ToolError, ToolHost
 use toolhub_engine::{Deadlines, Engine, Tagger};
 use toolhub_mcp::config::{ConfigError, ServerSpec};
 use toolhub_mcp::oauth::TokenStore;
-use toolhub_mcp::{ClientHandler, Refusal, Server, ServerContext};
+use toolhub_mcp::{ClientHandler, Dialer, Refusal, Server, ServerContext};
 use toolhub_native::{Caller, Finder as NativeFinder, Folders, Memory, NativeHost, Rooms, builtin};
 use toolhub_skills::{Fetch, SkillBook, SkillHost, SkillOptions};
 
@@ -25,6 +25,7 @@ use toolhub_store::private::PrivateError;
 use toolhub_store::{OpenError, StorePlace};
 
 use crate::approvals::Approved;
+use crate::disk_space::free_bytes;
 use crate::failures::past_of;
 use crate::finder::{Encoder, Finder};
 use crate::hub::Hub;
@@ -93,6 +94,7 @@ pub struct HubBuilder {
     model: Option<Arc<dyn LanguageModel>>,
     one_shot: bool,
     single_client: bool,
+    relayed: bool,
     forgets: bool,
 }
 
@@ -176,6 +178,14 @@ impl HubBuilder {
         self
     }
 
+    /// Uses the connections of a `toolhub serve` that runs with the same data folder, for servers that it would connect to in the
+    /// same way, in place of own ones. On systems without Unix sockets there are none.
+    #[must_use]
+    pub fn use_running_hub(mut self) -> Self {
+        self.relayed = true;
+        self
+    }
+
     /// Remembers nothing, whatever the config says: for a program that keeps its own records.
     #[must_use]
     pub fn without_store(mut self) -> Self {
@@ -195,7 +205,10 @@ impl HubBuilder {
         };
         let (specs, mut notes) = load_servers(&places, &settings)?;
         let events: Arc<dyn EventSink> = Arc::new(Listeners(self.listeners));
-        let store = if self.forgets { None } else { open_store(&settings, &places, &mut notes).await? };
+        let (store, store_problem) = match self.forgets {
+            true => (None, None),
+            false => open_store(&settings, &places, &mut notes).await?,
+        };
         let lists = cached_lists(store.as_deref(), &specs, &mut notes).await;
         let approved = Mutex::new(Approved::load(store.as_deref(), &specs, &mut notes).await);
 
@@ -206,7 +219,9 @@ impl HubBuilder {
         let required = !self.forgets && settings.store.required.unwrap_or(true);
         engine = match &store {
             Some(store) => engine.recording(Arc::clone(store) as Arc<dyn CallLog>),
-            None if required => engine.recording(Arc::new(Unrecorded(no_store(&places)))),
+            None if required => {
+                engine.recording(Arc::new(Unrecorded(store_problem.clone().unwrap_or_default())))
+            }
             None => engine,
         };
         let models = Models::new(settings.llm.clone(), self.model.map(ChosenModel::given));
@@ -238,6 +253,7 @@ impl HubBuilder {
             listen: !self.one_shot,
             logins,
             single_client: self.single_client,
+            relay: if self.relayed { running_hubs(&places) } else { None },
         };
         let new = |spec: ServerSpec| {
             let past = past_of(lists.get(&spec.id));
@@ -281,10 +297,21 @@ impl HubBuilder {
             settings,
             places,
             notes,
+            store_problem,
         };
         hub.refresh_catalog();
         Ok(hub)
     }
+}
+
+#[cfg(unix)]
+fn running_hubs(places: &Places) -> Option<Arc<dyn Dialer>> {
+    Some(Arc::new(crate::running_hub::RunningHubs::of(&places.home)))
+}
+
+#[cfg(not(unix))]
+fn running_hubs(_places: &Places) -> Option<Arc<dyn Dialer>> {
+    None
 }
 
 /// The skills of these places, and how each stands to what its owner agreed to.
@@ -333,10 +360,6 @@ fn caller_of(engine: &Arc<Engine>) -> Caller {
     caller
 }
 
-fn no_store(places: &Places) -> String {
-    format!("the data folder `{}` cannot be used", places.home.display())
-}
-
 pub(crate) fn limits_of(settings: &Settings) -> Deadlines {
     let usual = Deadlines::default();
     let call = settings.limits.call.map_or(usual.call, |span| span.0);
@@ -364,7 +387,7 @@ async fn open_store(
     settings: &Settings,
     places: &Places,
     notes: &mut Vec<Text>,
-) -> Result<Option<Arc<dyn HubStore>>, BuildError> {
+) -> Result<(Option<Arc<dyn HubStore>>, Option<Text>), BuildError> {
     let place = settings.store.place(places).map_err(BuildError::Store)?;
     match toolhub_store::private::prepare(&places.home) {
         Ok(said) => notes.extend(said),
@@ -373,19 +396,43 @@ async fn open_store(
         Err(error) => return Err(BuildError::Store(error.into())),
     }
     match toolhub_store::open(&place, settings.store.options(), Some(&places.home)).await {
-        Ok(store) => Ok(Some(store)),
+        Ok(store) => Ok((Some(store), None)),
         Err(error) if matches!(place, StorePlace::Postgres(_)) => Err(BuildError::Store(error)),
         Err(error) => {
-            let cause =
-                std::error::Error::source(&error).map(|cause| format!(" ({cause})")).unwrap_or_default();
-            let home = places.home.display();
-            notes.push(Text::new(
-                format!("nothing can be kept in `{home}`: {error}{cause}"),
-                format!("无法在 `{home}` 保存数据：{error}{cause}"),
-            ));
-            Ok(None)
+            let problem = store_problem(&places.home, &error);
+            notes.push(problem.clone());
+            Ok((None, Some(problem)))
         }
     }
+}
+
+/// Room below which a database cannot be opened.
+const MIN_STORE_BYTES: u64 = 256 << 10;
+
+/// Why nothing can be kept in the data folder, and what to do about it. SQLite reports a full disk as an I/O error when a
+/// database is opened, so the free space is looked at.
+fn store_problem(home: &Path, error: &OpenError) -> Text {
+    let folder = home.display();
+    if let Some(free) = free_bytes(home).filter(|free| *free < MIN_STORE_BYTES) {
+        let free = free >> 10;
+        return Text::new(
+            format!(
+                "nothing can be kept in `{folder}`: the disk is full ({free} KiB left): free some space, or choose another folder with `--home`"
+            ),
+            format!(
+                "无法在 `{folder}` 保存数据：磁盘已满（剩余 {free} KiB）：请释放空间，或用 `--home` 换一个文件夹"
+            ),
+        );
+    }
+    let cause = std::error::Error::source(error).map(|cause| format!(" ({cause})")).unwrap_or_default();
+    Text::new(
+        format!(
+            "nothing can be kept in `{folder}`: {error}{cause}: check that it can be written, or choose another folder with `--home`"
+        ),
+        format!(
+            "无法在 `{folder}` 保存数据：{error}{cause}：请检查该文件夹是否可写，或用 `--home` 换一个文件夹"
+        ),
+    )
 }
 
 /// The lists that still belong to what is configured.

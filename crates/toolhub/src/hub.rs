@@ -72,6 +72,7 @@ pub struct Hub {
     pub(crate) since: SystemTime,
     pub(crate) places: Places,
     pub(crate) notes: Vec<Text>,
+    pub(crate) store_problem: Option<Text>,
 }
 
 impl std::fmt::Debug for Hub {
@@ -313,6 +314,11 @@ impl Hub {
     /// What was odd about the config or the store, but no reason to stop.
     pub fn notes(&self) -> &[Text] {
         &self.notes
+    }
+
+    /// Why nothing can be kept, where that is so; also among the notes.
+    pub fn store_problem(&self) -> Option<&Text> {
+        self.store_problem.as_ref()
     }
 
     /// Whether what is learned can be kept.

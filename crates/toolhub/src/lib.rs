@@ -23,6 +23,7 @@ mod approvals;
 mod asking;
 mod builder;
 mod discovery;
+mod disk_space;
 mod failures;
 mod fence;
 mod finder;
@@ -36,6 +37,8 @@ mod model;
 mod progress;
 mod reload;
 mod resources;
+#[cfg(unix)]
+mod running_hub;
 mod server_set;
 pub mod settings;
 mod skills;
@@ -44,6 +47,7 @@ mod unrecorded;
 
 pub use asking::{AskError, AskOptions, WhichModel};
 pub use builder::{BuildError, HubBuilder};
+pub use disk_space::free_bytes;
 pub use gateway::{Gateways, Tidings};
 pub use hub::{Hub, ServerView};
 pub use listeners::Listeners;
@@ -51,6 +55,8 @@ pub use login::LoginError;
 pub use model::ChosenModel;
 pub use progress::Progress;
 pub use reload::ServerChanges;
+#[cfg(unix)]
+pub use running_hub::HubSocket;
 pub use skills::SkillChange;
 pub use toolhub_agent::{
     AgreedBefore, Answer, ChangeSummary, Consent, NobodyThere, Permission, StepResult, Way,

@@ -147,7 +147,7 @@ impl Hub {
         match tokio::time::timeout(patience, store.flush()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => self.fault(&error),
-            Err(_) => self.fault(&StoreError("it took too long to write what happened".to_owned())),
+            Err(_) => self.fault(&StoreError("it took too long to write what happened".into())),
         }
         let lost = store.lost_details();
         if lost > 0 {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use toolhub_core::lang::Text;
 use toolhub_core::{ServerId, Source, ToolHost};
-use toolhub_engine::{Deadlines, Engine};
+use toolhub_engine::{Deadlines, Engine, Policy};
 use toolhub_mcp::config::{ConfigError, ServerSpec, TransportSpec};
 use toolhub_mcp::{McpHost, Past, Server, ServerContext};
 
@@ -28,6 +28,10 @@ pub struct ServerChanges {
     pub changed: Vec<ServerId>,
     /// Servers that are gone.
     pub removed: Vec<ServerId>,
+    /// Whether calls are routed in another way.
+    pub routing: bool,
+    /// Sections of `toolhub.toml` that differ from those in force and take effect after a restart.
+    pub restart: Vec<&'static str>,
     /// What is odd about the configuration, but no reason to stop.
     pub notes: Vec<Text>,
 }
@@ -40,8 +44,8 @@ impl ServerChanges {
 }
 
 impl Hub {
-    /// Takes over the servers of a configuration that was read anew. An error leaves everything as it was. Of the settings, those of
-    /// servers take effect; a change of the routing alone does not.
+    /// Takes over a configuration that was read anew: its servers, `[[servers]]`, `[routing]`, `[approvals]` and the deadlines of
+    /// `[limits]`. An error leaves everything as it was. The answer names the sections that need a restart.
     pub async fn reload_servers(
         &self,
         places: &Places,
@@ -49,7 +53,8 @@ impl Hub {
     ) -> Result<ServerChanges, ConfigError> {
         let (specs, notes) = load_servers(places, settings)?;
         let before = self.servers.snapshot();
-        let mut changes = ServerChanges { notes, ..ServerChanges::default() };
+        let restart = settings.sections.changed_since(&self.settings.sections);
+        let mut changes = ServerChanges { notes, restart, ..ServerChanges::default() };
         let lists = cached_lists(self.store.as_deref(), &specs, &mut changes.notes).await;
         let limits = limits_of(settings);
         let reused = |spec: &ServerSpec| {
@@ -71,7 +76,18 @@ impl Hub {
         let is_removed = |server: &&Arc<Server>| !servers.iter().any(|kept| kept.id() == server.id());
         changes.removed = retired.iter().filter(is_removed).map(|server| server.id().clone()).collect();
         let reordered = before.iter().map(|server| server.id()).ne(servers.iter().map(|server| server.id()));
+        let enabled = servers.iter().filter(|server| server.spec().enabled);
+        let policy = settings.routing.policy(enabled.map(|server| server.id().clone()).collect());
+        let before = self.engine.policy();
+        changes.routing = *before != Policy { servers: before.servers.clone(), ..policy.clone() };
+        self.engine.set_policy(policy);
         if changes.is_empty() && !reordered {
+            self.set_deadlines(&servers, limits);
+            if changes.routing {
+                // What is offered under one name depends on it.
+                self.refresh_catalog();
+                self.lists_kept.send_modify(|count| *count += 1);
+            }
             return Ok(changes);
         }
         {
@@ -85,12 +101,11 @@ impl Hub {
                 }
             }
         }
-        let enabled = servers.iter().filter(|server| server.spec().enabled);
-        self.engine.set_policy(settings.routing.policy(enabled.map(|server| server.id().clone()).collect()));
         self.engine.set_reserved(servers.iter().map(|server| server.id()));
         for server in &servers {
             add_host(&self.engine, server, limits);
         }
+        self.set_deadlines(&servers, limits);
         self.servers.replace(servers);
         for id in &changes.removed {
             self.engine.remove_host(&Source::Server(id.clone()));
@@ -106,6 +121,17 @@ impl Hub {
         };
         tokio::join!(join_all(retired.iter().map(retire)), self.list_missing());
         Ok(changes)
+    }
+
+    /// Sets how long calls may take, which differs for servers with a `call_timeout` of their own.
+    fn set_deadlines(&self, servers: &[Arc<Server>], limits: Deadlines) {
+        self.engine.set_deadlines(|source| {
+            let own = match source {
+                Source::Server(id) => servers.iter().find(|server| server.id() == id),
+                Source::Native | Source::Skill => None,
+            };
+            deadlines_of(own, limits)
+        });
     }
 
     /// Whether a server serves a configured entry as it is. The sandbox is compared by the settings that it is made of.
@@ -134,6 +160,11 @@ pub(crate) fn server_for(
 /// Makes the engine call this server for its source.
 pub(crate) fn add_host(engine: &Engine, server: &Arc<Server>, limits: Deadlines) {
     let host: Arc<dyn ToolHost> = Arc::new(McpHost::new(Arc::clone(server)));
-    let call = server.spec().call_timeout.unwrap_or(limits.call);
-    engine.add_host(&host, Deadlines { call, cap: limits.cap.max(call) });
+    engine.add_host(&host, deadlines_of(Some(server), limits));
+}
+
+/// How long calls of a source may take; `None` for one that is no server.
+fn deadlines_of(server: Option<&Arc<Server>>, limits: Deadlines) -> Deadlines {
+    let call = server.and_then(|server| server.spec().call_timeout).unwrap_or(limits.call);
+    Deadlines { call, cap: limits.cap.max(call) }
 }

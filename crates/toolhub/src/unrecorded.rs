@@ -3,12 +3,13 @@
 use std::time::SystemTime;
 
 use toolhub_core::BoxFuture;
+use toolhub_core::lang::Text;
 use toolhub_core::memory::{CallEnd, CallLog, CallStart};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::StoreError;
 
 /// Why nothing can be written down.
-pub(crate) struct Unrecorded(pub(crate) String);
+pub(crate) struct Unrecorded(pub(crate) Text);
 
 impl CallLog for Unrecorded {
     fn begin(&self, _: CallStart) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -197,7 +197,7 @@ fn what_goes_to_people_is_harmless_in_a_pipe_as_well_and_results_keep_their_byte
 fn only_the_screen_writes_to_the_standard_streams() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli");
     // The protocol itself, JSON that is made harmless there, and a command line that cannot be read.
-    let known = ["screen.rs", "serve_stdio.rs", "parse.rs", "help.rs"];
+    let known = ["screen.rs", "serve_stdio.rs", "parse.rs", "usage_error.rs"];
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();
         let text = std::fs::read_to_string(entry.path()).unwrap();

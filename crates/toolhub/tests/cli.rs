@@ -64,7 +64,7 @@ fn wrong_usage_is_two() {
         assert_eq!(ran.stdout, "", "{args:?}");
     };
     check(&["cal"], "call");
-    check(&["cal", "--lang", "zh"], "未知命令 `cal`；是否想用 `call`？");
+    check(&["cal", "--lang", "zh"], "未知命令 `cal`\n\n  提示：是否想用 `call`");
     check(&["call"], "TOOL");
     check(&["call", "calculate", "oops"], "write it as key=value");
     check(&["call", "calculate", "--args", "{"], "not valid JSON");
@@ -77,6 +77,41 @@ fn wrong_usage_is_two() {
     check(&["servers", "add", "x", "--header", "A=1", "--", "true"], "are for servers with a `--url`");
     check(&["help", "nothing"], "there is no command `nothing`");
     check(&["tools", "--source", "none"], "there is no source `none`: there are `native`");
+}
+
+/// As in English: what is wrong, a tip, the usage line and where to read on.
+#[test]
+fn wrong_usage_is_explained_in_chinese() {
+    let cli = cli();
+    for (args, says) in [
+        (
+            &["call", "x", "--tiemout", "3"][..],
+            &["未知参数 `--tiemout`", "提示：是否想用 `--timeout`？", "用法：toolhub call"][..],
+        ),
+        (&["call"], &["缺少必需的参数：\n  <工具>", "用法：toolhub call", "<工具> [键=值]..."]),
+        (&["call", "x", "--timeout", "soon"], &["`soon` 不是时间：请写成 `30s`"]),
+        (&["call", "x", "--timeout"], &["`--timeout <TIME>` 缺少值"]),
+        (&["call", "--nope"], &["请写成 `-- --nope`", "用法：toolhub call [选项] [工具] [键=值]..."]),
+        (&["history", "--limit", "many"], &["`--limit <COUNT>` 的值 `many` 无效：应为整数"]),
+        (&["--color", "blue"], &["[可用值：auto、always、never]"]),
+        (&["serve", "--bind", "x"], &["不是可监听的地址"]),
+        (&["--lang", "fr"], &[]),
+        (&["trust", "--list", "--revoke"], &["`--list` 不能与 `--revoke [<PATH>]` 同时使用"]),
+        (&["eval"], &["用法：toolhub eval [选项] <命令>"]),
+        (&["eval", "plan"], &["缺少必需的参数：\n  --tools <FILE>\n  --requests <FILE>"]),
+    ] {
+        let output = cli.command(args).env("LC_ALL", "zh_CN.UTF-8").output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?} {said}");
+        for words in says {
+            assert!(said.contains(words), "{args:?} {said}");
+        }
+        for english in ["error", "Usage", "tip:", "OPTIONS", "For more", "invalid", "required"] {
+            assert!(!said.contains(english), "{args:?} has `{english}`: {said}");
+        }
+    }
+    let help = cli.run(&["servers", "--help", "--lang=zh"]).stdout;
+    assert!(help.contains("用法：toolhub servers [选项] [命令]") && help.contains("[别名：rm]"), "{help}");
 }
 
 #[test]

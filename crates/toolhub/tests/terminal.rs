@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::{Arc, Condvar, Mutex};
@@ -124,6 +124,34 @@ fn confirmation_says_what_will_be_deleted_where() {
 }
 
 #[test]
+fn time_at_a_confirmation_is_not_counted() {
+    let mut cli = cli();
+    let journal = cli.folder().join("journal");
+    cli.server("s", &editor(&journal));
+    // Listed before, so that what is measured is the call alone.
+    assert_eq!(cli.run(&["tools"]).code, Some(0));
+    let thinking = Duration::from_secs(3);
+    let mut session = Session::start(&cli, &["ask", REQUEST]);
+    session.wait_for("Run it? [y/N/a]", 0);
+    std::thread::sleep(thinking);
+    session.enter("y\n");
+    let (code, shown) = session.end();
+    assert_eq!(code, Some(0), "{shown}");
+    let plain = anstream::adapter::strip_str(&shown).to_string();
+    let step = plain.lines().find(|line| line.contains('✓')).unwrap_or_else(|| panic!("{plain}"));
+    let seconds: f64 = step
+        .split_whitespace()
+        .rev()
+        .nth(1)
+        .and_then(|word| word.parse().ok())
+        .unwrap_or_else(|| panic!("{step}"));
+    assert!(seconds < thinking.as_secs_f64(), "{step}");
+    let history = cli.run(&["history", "--json"]).json();
+    let recorded = history[0]["duration_ms"].as_u64().unwrap();
+    assert!(u128::from(recorded) < thinking.as_millis(), "{history}");
+}
+
+#[test]
 fn all_agrees_to_the_rest_of_the_request() {
     let call = |entry: &str| {
         ScriptedReply::text("")
@@ -192,21 +220,44 @@ fn pasted_lines_are_one_request_and_history_is_kept() {
     assert_eq!(session.end().0, Some(0));
 }
 
-#[test]
-fn forms_and_addresses_of_servers_are_asked_at_the_terminal() {
-    let mut cli = cli();
+/// A server that asks for input during its calls.
+fn asking() -> Script {
     let form = json!({"method": "elicitation/create", "params": {"message": "Who are you?",
         "requestedSchema": {"type": "object", "required": ["name"], "properties": {
             "name": {"type": "string", "title": "Your name"}, "age": {"type": "integer"}}}}});
     let address = json!({"method": "elicitation/create", "params": {"mode": "url", "message": "Sign in.",
         "url": "https://example.com/login", "elicitationId": "1"}});
-    let script = Script::legacy()
+    Script::legacy()
         .plain_tool("form")
         .plain_tool("visit")
         .on("tools/call:form", json!([{"request": form}, {"answer": true}]))
-        .on("tools/call:visit", json!([{"request": address}, {"answer": true}]));
-    cli.server("s", &script);
-    let mut session = Session::start(&cli, &["call", "form"]);
+        .on("tools/call:visit", json!([{"request": address}, {"answer": true}]))
+}
+
+#[test]
+fn forms_and_addresses_of_servers_are_asked_at_the_terminal() {
+    let mut cli = cli();
+    cli.server("s", &asking());
+    answer_questions(&cli);
+}
+
+/// The server belongs to `toolhub serve`; its questions are asked where the call was made.
+#[test]
+fn questions_through_a_running_hub_are_asked_at_the_terminal_of_the_call() {
+    let mut cli = cli();
+    let journal = cli.folder().join("journal");
+    cli.server("s", &asking().journal(&journal));
+    let mut serving = cli.command(&["serve", "--json", "--bind", "127.0.0.1:0"]).spawn().unwrap();
+    let mut line = String::new();
+    std::io::BufReader::new(serving.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    answer_questions(&cli);
+    assert_eq!(Journal::read(&journal).pids().len(), 1, "the hub's process alone");
+    assert!(Command::new("kill").arg(serving.id().to_string()).status().unwrap().success());
+    assert_eq!(serving.wait().unwrap().code(), Some(0));
+}
+
+fn answer_questions(cli: &CommandLine) {
+    let mut session = Session::start(cli, &["call", "form"]);
     session.wait_for("Who are you?", 0);
     let at = session.wait_for("Your name", 0);
     session.enter("Ann\n");
@@ -215,7 +266,7 @@ fn forms_and_addresses_of_servers_are_asked_at_the_terminal() {
     let (code, shown) = session.end();
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains(r#""name":"Ann""#) && shown.contains(r#""age":33"#), "{shown}");
-    let mut session = Session::start(&cli, &["call", "visit"]);
+    let mut session = Session::start(cli, &["call", "visit"]);
     session.wait_for("https://example.com/login", 0);
     session.wait_for("Open this address? [y/N]", 0);
     session.enter("n\n");

@@ -5,12 +5,12 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolhub_testkit::CommandLine;
-use toolhub_testkit::scripted::{Script, binary};
+use toolhub_testkit::scripted::{HttpServer, Journal, Script, binary};
 
 fn cli() -> CommandLine {
     let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
@@ -314,7 +314,7 @@ fn tools_that_require_a_task_can_be_called() {
     cli.server("s", &script);
     let ran = cli.run(&["call", "long"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "finished\n"), "{ran:?}");
-    let journal = toolhub_testkit::scripted::Journal::read(&journal);
+    let journal = Journal::read(&journal);
     let sent =
         journal.messages().into_iter().find(|message| message["method"] == "tools/call").unwrap().clone();
     assert!(sent["params"]["task"].is_object(), "{sent}");
@@ -345,4 +345,82 @@ fn welcome_and_time_are_localized_in_chinese() {
     assert!(english.stdout.contains("toolhub ask \"what time is it in Tokyo?\""), "{english:?}");
     let time = cli.run(&["--lang", "zh", "ask", "东京现在几点？"]);
     assert!(time.stdout.contains("（Asia/Tokyo，星期"), "{time:?}");
+}
+
+/// A data folder on a file system of its own, filled to the last block between the calls.
+#[cfg(target_os = "linux")]
+#[test]
+fn full_disk_is_named_with_the_next_step_and_nothing_is_changed() {
+    let mut cli = cli();
+    let journal = cli.folder().join("journal");
+    let look =
+        json!({"name": "look", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}});
+    let script = Script::legacy().plain_tool("change").tool(look);
+    cli.server("s", &script.on("tools/call:look", json!([{"text": "seen"}])).journal(&journal));
+    fs::create_dir(cli.folder().join("home")).unwrap();
+    let command = cli.command(&[]);
+    let run = r#"
+        mount -t tmpfs -o size=4m,mode=0700 none "$TOOLHUB_HOME" || exit 9
+        "$0" call change >/dev/null || exit 8
+        dd if=/dev/zero of="$TOOLHUB_HOME/filler" bs=4k 2>/dev/null
+        for lang in en zh; do
+            for command in "call change" "call look" doctor; do
+                "$0" --lang $lang $command >out 2>err; echo "== $? $command"; cat out err
+            done
+        done
+        rm "$TOOLHUB_HOME/filler"; "$0" call change >/dev/null && echo "== works again"
+    "#;
+    let mut unshare = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        unshare.args(["--user", "--map-root-user"]);
+    }
+    unshare.args(["--mount", "sh", "-c", run]).arg(command.get_program());
+    unshare.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output =
+        unshare.current_dir(cli.folder()).output().expect("`unshare` starts; it is part of util-linux");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    let parts: Vec<&str> = said.split("== ").skip(1).collect();
+    let [change, look, doctor, change_zh, look_zh, doctor_zh, again] = parts[..] else { panic!("{said}") };
+    for (part, cause, step) in
+        [(change, "the disk is full", "free some space"), (change_zh, "磁盘已满", "请释放空间")]
+    {
+        assert!(part.starts_with("1 call change") && part.contains(cause) && part.contains(step), "{part}");
+    }
+    assert!(change.contains("not executed") && change_zh.contains("未执行"), "{change}{change_zh}");
+    assert!(!change_zh.contains("the "), "half of it is English: {change_zh}");
+    for part in [look, look_zh] {
+        assert!(part.starts_with("0 call look") && part.contains("seen"), "{part}");
+    }
+    assert!(doctor.starts_with("1 doctor") && doctor.matches("the disk is full").count() == 1, "{doctor}");
+    assert!(doctor_zh.matches("磁盘已满").count() == 1, "{doctor_zh}");
+    assert_eq!(again, "works again\n");
+    let called = |tool: &str| {
+        let seen = Journal::read(&journal);
+        seen.messages().iter().filter(|message| message["params"]["name"] == tool).count()
+    };
+    assert_eq!((called("change"), called("look")), (2, 2));
+}
+
+#[test]
+fn retries_are_reported_as_retries_and_once() {
+    let look =
+        json!({"name": "look", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}});
+    for (failures, words) in
+        [(1, "retried after s failed: "), (2, "retried after s failed 2 times, last with: ")]
+    {
+        let mut turns = vec![json!([{"status": 503}]); failures];
+        turns.push(json!([{"text": "seen"}]));
+        let server = HttpServer::start(&Script::legacy().tool(look.clone()).on("tools/call:look", turns));
+        let mut cli = cli();
+        cli.entry("s", json!({"url": server.url}));
+        let ran = cli.run(&["call", "look"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "seen\n"), "{ran:?}");
+        assert_eq!(ran.stderr.matches("retried").count(), 1, "{ran:?}");
+        assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
+        assert!(ran.stderr.contains(words) && ran.stderr.contains("503"), "{ran:?}");
+        let history = cli.run(&["history", "--json"]).json();
+        assert_eq!(history.as_array().unwrap().len(), 1, "one call, however often it was tried");
+        assert_eq!(history[0]["attempts"].as_array().unwrap().len(), failures + 1, "{history}");
+    }
 }

@@ -33,7 +33,7 @@ impl Strategy {
 }
 
 /// How calls are routed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     /// The kinds of sources, first tried first.
     pub order: Vec<SourceKind>,

@@ -222,7 +222,7 @@ impl ServerSpec {
     }
 
     /// How it is reached, as JSON.
-    fn reached(&self) -> serde_json::Value {
+    pub(super) fn reached(&self) -> serde_json::Value {
         match &self.transport {
             TransportSpec::Stdio(spec) => json!({
                 "command": spec.command,

@@ -12,13 +12,14 @@ use toolhub_core::{RawJson, RawObject};
 use super::backend::RpcError;
 use super::event_log::{StreamId, place};
 use super::link::ClientFacts;
-use super::message::{Message, Params, notification, one_line, question, read, refusal, response};
+use super::message::{Message, Params, notification, one_line, read, refusal, response};
 use super::modern::{decoded, supported, version_in};
 use super::session::{NewSession, Session, Sessions};
 use super::{Principal, secret};
 use crate::era::Era;
 use crate::fuzzing::{Members, repeated_key};
 use crate::headers::encode;
+use crate::wire;
 
 /// What the reader accepts, `serde_json` reads the same; whatever is said back is one JSON object on one line.
 pub fn gateway_messages(data: &[u8]) {
@@ -65,7 +66,7 @@ pub fn gateway_messages(data: &[u8]) {
             is_method(&method);
             assert_eq!(member("params"), params.as_ref().map(RawJson::get));
             is_object(&one_line(notification(&method, params.as_ref())));
-            is_object(&one_line(question(7, &method, params.as_ref())));
+            is_object(&one_line(wire::question(7, &method, params.as_ref())));
         }
         Message::Answer { id, answer } => {
             assert_eq!(member("id").and_then(|said| serde_json::from_str(said).ok()), Some(id));

@@ -20,6 +20,7 @@ use super::words::{Word, Words};
 use crate::connection::{INPUT_RESPONSES, REQUEST_STATE};
 use crate::era::Era;
 pub(crate) use crate::era::{CAPABILITIES, INFO, LOG_LEVEL, VERSION};
+use crate::wire;
 
 /// How long a client may think about a question.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
@@ -64,7 +65,7 @@ impl Questions {
         let (reply, answer) = oneshot::channel();
         self.open().insert(id, reply);
         let _forget = Forget { questions: self, id };
-        let text = message::question(id, method, params);
+        let text = wire::question(id, method, params);
         link.words.put(Word::Message(text));
         link.wait_for(answer).await
     }

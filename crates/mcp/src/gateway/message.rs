@@ -250,13 +250,6 @@ pub(crate) fn notification(method: &str, params: Option<&RawJson>) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":{method}{params}}}"#)
 }
 
-/// The text of a question to a client.
-pub(crate) fn question(id: u64, method: &str, params: Option<&RawJson>) -> String {
-    let method = RawJson::of(method);
-    let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method}{params}}}"#)
-}
-
 #[cfg(test)]
 mod attacks;
 #[cfg(test)]

@@ -5,12 +5,13 @@ mod fence;
 #[cfg_attr(not(unix), path = "group_other.rs")]
 mod group;
 pub(crate) mod http;
-mod lines;
-mod mux;
+pub(crate) mod lines;
+pub(crate) mod mux;
 #[cfg(test)]
 mod nobody;
 mod outbox;
 mod process;
+pub(crate) mod relay;
 pub(crate) mod sse;
 mod stderr;
 pub(crate) mod stdio;

@@ -129,7 +129,7 @@ impl Reader {
                 Ok(session) => self.session = Some(Arc::new(session)),
                 Err(_) if question.is_abandoned() => return None,
                 Err(error) if question.since().elapsed() + PAUSE > PATIENCE => {
-                    question.give_up(StoreError(format!("PostgreSQL cannot be reached: {error}")));
+                    question.give_up(StoreError(format!("PostgreSQL cannot be reached: {error}").into()));
                     return None;
                 }
                 Err(_) => sleep(PAUSE).await,
@@ -147,11 +147,11 @@ async fn put(question: Arc<dyn Ask>, session: Arc<Session>, again: mpsc::WeakSen
             Some(again) if question.since().elapsed() < PATIENCE => {
                 sleep(PAUSE).await;
                 if again.send(Arc::clone(&question)).await.is_err() {
-                    question.give_up(StoreError(told(&error)));
+                    question.give_up(StoreError(told(&error).into()));
                 }
             }
-            _ => question.give_up(StoreError(told(&error))),
+            _ => question.give_up(StoreError(told(&error).into())),
         },
-        Err(_) => question.give_up(StoreError(format!("no answer within {} s", PATIENCE.as_secs()))),
+        Err(_) => question.give_up(StoreError(format!("no answer within {} s", PATIENCE.as_secs()).into())),
     }
 }

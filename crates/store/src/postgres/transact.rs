@@ -96,7 +96,7 @@ async fn inside(
             Write::Begin(start) => Ok(new.contains(start.record.as_str())),
             Write::Finish(end) if began.contains_key(end.record.as_str()) => Ok(true),
             Write::Finish(end) if known.contains(end.record.as_str()) => Ok(false),
-            Write::Finish(end) => Err(StoreError(format!("no call `{}` was begun", end.record))),
+            Write::Finish(end) => Err(StoreError(format!("no call `{}` was begun", end.record).into())),
             Write::Say(key, turn) => Ok(conversations::say(session, key, turn).await?),
             Write::Approve(approval) => Ok(approvals::approve(session, approval).await?),
             Write::Revoke(source, tool) => Ok(approvals::revoke(session, source, tool).await?),

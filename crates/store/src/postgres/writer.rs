@@ -146,7 +146,7 @@ impl Writer {
         let expired: Vec<Urgent> =
             group.urgent.extract_if(.., |one| one.since.elapsed() > PATIENCE).collect();
         for one in expired {
-            let _ = one.reply.send(Err(StoreError(format!("PostgreSQL cannot be reached: {why}"))));
+            let _ = one.reply.send(Err(StoreError(format!("PostgreSQL cannot be reached: {why}").into())));
             if matches!(one.write, Write::Finish(_)) && self.late.len() < LATE {
                 self.late.push(one.write);
             }
@@ -176,18 +176,20 @@ impl Writer {
             group.urgent.into_iter().partition(|one| matches!(one.write, Write::Settle));
         for one in others {
             let answer = if alone {
-                Err(StoreError(why.to_owned()))
+                Err(StoreError(why.to_owned().into()))
             } else {
                 match self.transact(&[&one.write], &Recorded::default()).await {
                     Ok(mut answers) => answers.pop().unwrap_or(Ok(true)),
-                    Err(Failure::Passing(why) | Failure::Lasting(why)) => Err(StoreError(why)),
+                    Err(Failure::Passing(why) | Failure::Lasting(why)) => Err(StoreError(why.into())),
                 }
             };
             let _ = one.reply.send(answer);
         }
         let recorded = self.record_singly(group.recorded).await;
         for one in settles {
-            let _ = one.reply.send(recorded.as_ref().map(|()| true).map_err(|why| StoreError(why.clone())));
+            let _ = one
+                .reply
+                .send(recorded.as_ref().map(|()| true).map_err(|why| StoreError(why.clone().into())));
         }
     }
 

@@ -24,6 +24,7 @@ use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 use tokio::sync::oneshot;
 use toolhub_core::BoxFuture;
+use toolhub_core::lang::Text;
 use toolhub_core::memory::{CallEnd, CallStart};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::{HubStore, StoreError};
@@ -129,13 +130,13 @@ impl SqliteStore {
         &self,
         read: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let gone = || StoreError("its thread has ended".to_owned());
+        let gone = || StoreError("its thread has ended".into());
         let (reply, answer) = oneshot::channel();
         let read: Read = Box::new(move |connection| {
             let _ = reply.send(read(connection));
         });
         let reads = self.reads.as_ref().ok_or_else(gone)?;
-        reads.try_send(read).map_err(|_| StoreError("too many reads are waiting".to_owned()))?;
+        reads.try_send(read).map_err(|_| StoreError("too many reads are waiting".into()))?;
         answer.await.map_err(|_| gone())?.map_err(|error| store_error(&error))
     }
 
@@ -177,8 +178,9 @@ impl SqliteStore {
         }
         self.start_writer()?;
         // Two that come at once: one is not used, and ends.
-        let started = journal::Journal::start(self)
-            .map_err(|error| StoreError(format!("the journal's thread could not be started: {error}")))?;
+        let started = journal::Journal::start(self).map_err(|error| {
+            StoreError(format!("the journal's thread could not be started: {error}").into())
+        })?;
         Ok(self.journal.get_or_init(|| started))
     }
 
@@ -190,8 +192,9 @@ impl SqliteStore {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if writer.is_none() {
             let work = writer::Writer::new(self);
-            let thread = spawn("store-writer", move || work.run())
-                .map_err(|error| StoreError(format!("the writer's thread could not be started: {error}")))?;
+            let thread = spawn("store-writer", move || work.run()).map_err(|error| {
+                StoreError(format!("the writer's thread could not be started: {error}").into())
+            })?;
             let _ = bell.set(thread.thread().clone());
             *writer = Some(thread);
         }
@@ -280,17 +283,21 @@ fn damaged(error: OpenError, file: &Path) -> OpenError {
 }
 
 /// Said when there is no room.
-const DISK_FULL: &str = "the disk is full: make room, and it will work again";
+fn disk_full() -> Text {
+    Text::new("the disk is full: make room, and it will work again", "磁盘已满：请释放空间，之后即可恢复")
+}
 
 /// What SQLite complains of, with what to do about it where that is known.
 fn store_error(error: &rusqlite::Error) -> StoreError {
     StoreError(match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => DISK_FULL.to_owned(),
-        Some(ErrorCode::DatabaseBusy) => "another program holds the database".to_owned(),
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            format!("the database is damaged: {error}")
+        Some(ErrorCode::DiskFull) => disk_full(),
+        Some(ErrorCode::DatabaseBusy) => {
+            Text::new("another program holds the database", "数据库正被其他程序占用")
         }
-        _ => error.to_string(),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            Text::new(format!("the database is damaged: {error}"), format!("数据库已损坏：{error}"))
+        }
+        _ => error.to_string().into(),
     })
 }
 

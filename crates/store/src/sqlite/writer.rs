@@ -267,7 +267,9 @@ impl Writer {
                         Ok(true)
                     }
                     Finished::Before => Ok(false),
-                    Finished::NeverBegun => Err(StoreError(format!("no call `{}` was begun", end.record))),
+                    Finished::NeverBegun => {
+                        Err(StoreError(format!("no call `{}` was begun", end.record).into()))
+                    }
                 },
                 Write::Say(key, turn) => Ok(conversations::say(&transaction, key, turn)?),
                 Write::Approve(approval) => Ok(approvals::approve(&transaction, approval)?),
@@ -330,7 +332,7 @@ impl WriteError {
     fn to_store(&self) -> StoreError {
         match self {
             Self::Sqlite(error) | Self::Open(OpenError::Sqlite(error)) => store_error(error),
-            Self::Open(error) => StoreError(error.to_string()),
+            Self::Open(error) => StoreError(error.to_string().into()),
         }
     }
 }

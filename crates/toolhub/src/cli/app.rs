@@ -33,6 +33,10 @@ pub(crate) struct App {
     noticed: AtomicBool,
     /// Whether servers are only listed.
     lists: AtomicBool,
+    /// Whether the command reports what is odd about the config or the store itself.
+    reports_notes: AtomicBool,
+    /// Whether servers of a running `toolhub serve` are used.
+    uses_running_hub: AtomicBool,
     /// When the command began: `--timeout` counts from here.
     pub(crate) started: Instant,
     /// Whether the time of the command is over, so that servers are not given time to end by themselves.
@@ -55,6 +59,8 @@ impl App {
             interrupt,
             noticed: AtomicBool::new(false),
             lists: AtomicBool::new(false),
+            reports_notes: AtomicBool::new(false),
+            uses_running_hub: AtomicBool::new(false),
             started: Instant::now(),
             overdue: AtomicBool::new(false),
         }
@@ -107,11 +113,24 @@ impl App {
         self.lists.store(true, Ordering::Relaxed);
     }
 
+    /// What is odd about the config or the store is a part of the command's answer, and no warning beside it.
+    pub(crate) fn report_notes(&self) {
+        self.reports_notes.store(true, Ordering::Relaxed);
+    }
+
+    /// Servers are reached through a running `toolhub serve` of the same configuration, unless `--no-hub` is given.
+    pub(crate) fn use_running_hub(&self) {
+        self.uses_running_hub.store(!self.global.no_hub, Ordering::Relaxed);
+    }
+
     /// The hub, built when it is first needed.
     pub(crate) async fn hub(&self) -> Result<&Hub, BuildError> {
         self.hub
             .get_or_try_init(|| async {
                 let mut builder = Hub::builder().places(self.places()?).one_shot();
+                if self.uses_running_hub.load(Ordering::Relaxed) {
+                    builder = builder.use_running_hub();
+                }
                 builder = match self.lists.load(Ordering::Relaxed) {
                     true => builder.handler(Arc::new(Tidings::default())),
                     false => {
@@ -127,8 +146,10 @@ impl App {
                     builder = builder.listen(Arc::<Live>::clone(&self.live));
                 }
                 let hub = builder.build().await?;
-                for note in hub.notes() {
-                    self.screen.warn(&note.say(self.lang()));
+                if !self.reports_notes.load(Ordering::Relaxed) {
+                    for note in hub.notes() {
+                        self.screen.warn(&note.say(self.lang()));
+                    }
                 }
                 Ok(hub)
             })
@@ -203,6 +224,15 @@ impl App {
             return Exit::Failed;
         }
         exit
+    }
+}
+
+/// Registers the handler of Ctrl-C now. A line editor saves the handler it finds and restores it at its end: one that was
+/// registered meanwhile would be lost, and the next Ctrl-C would kill the program.
+pub(crate) fn register_interrupt() {
+    #[cfg(unix)]
+    {
+        let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
     }
 }
 

@@ -214,9 +214,10 @@ fn warn_of_attempts(app: &App, attempts: &[AttemptRecord]) {
         let same = rest.iter().take_while(|attempt| attempt.source == first.source).count();
         let (group, others) = rest.split_at(same);
         rest = others;
-        let Some(error) = group.iter().rev().find_map(AttemptRecord::error) else { continue };
+        let failures: Vec<_> = group.iter().filter_map(AttemptRecord::error).collect();
+        let Some(error) = failures.last() else { continue };
         let (source, error) = (&first.source, error.brief(lang));
-        app.screen.warn(&match same {
+        app.screen.warn(&match failures.len() {
             1 => lang.pick(
                 format!("retried after {source} failed: {error}"),
                 format!("{source} 失败后重试：{error}"),

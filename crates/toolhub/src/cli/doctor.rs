@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io::Write as _;
 use std::path::Path;
 
-use toolhub::Hub;
+use toolhub::{Hub, free_bytes};
 use toolhub_core::tool::Trust;
 use toolhub_core::{RawJson, RawObject, Say as _, Source};
 use toolhub_engine::Entry;
@@ -104,11 +104,9 @@ async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::
         None => {}
     }
     let home = places.home.display();
-    if !hub.has_store() {
-        let text = lang.pick(
-            format!("data: nothing can be kept in `{home}`; choose another folder with `--home`"),
-            format!("数据：无法保存到 `{home}`；请用 `--home` 换一个文件夹"),
-        );
+    if let Some(problem) = hub.store_problem() {
+        let problem = problem.say(lang);
+        let text = lang.pick(format!("data: {problem}"), format!("数据：{problem}"));
         report.problem("store", &text, Exit::Failed);
     } else if let Err(error) = try_writing(&places.home) {
         let text = lang.pick(
@@ -126,7 +124,7 @@ async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::
     } else {
         report.add("store", Finding::Good, &lang.pick(format!("data: `{home}`"), format!("数据：`{home}`")));
     }
-    for note in hub.notes() {
+    for note in hub.notes().iter().filter(|note| Some(*note) != hub.store_problem()) {
         report.add("note", Finding::Odd, &note.say(lang));
     }
     let native = hub.catalog().iter().filter(|entry| entry.tool.source == Source::Native).count();
@@ -183,20 +181,6 @@ fn try_writing(folder: &Path) -> std::io::Result<()> {
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(&[0; 4096])?;
     file.as_file().sync_all()
-}
-
-/// The bytes that are free where a folder is, as far as the system tells.
-fn free_bytes(folder: &Path) -> Option<u64> {
-    #[cfg(unix)]
-    {
-        let found = rustix::fs::statvfs(folder).ok()?;
-        Some(found.f_bavail.saturating_mul(found.f_frsize))
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = folder;
-        None
-    }
 }
 
 /// Agents whose lists name tools that nobody has.

@@ -1,16 +1,13 @@
 //! The language of the help, its Chinese texts, and what is said to a command line that cannot be read.
 
 use std::ffi::OsString;
-use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::builder::Str;
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 use toolhub_core::Lang;
-use toolhub_engine::suspicion::visible;
 
 use super::app::App;
 use super::exit::{Exit, UsageError};
-use super::foreign::one_line;
 use super::options::Cli;
 
 /// The language asked for: by `--lang`, else by the locale.
@@ -49,7 +46,8 @@ pub(crate) fn command(lang: Lang) -> Command {
 fn in_chinese(command: Command, path: &str) -> Command {
     let mut command = command
         .help_template("{about-with-newline}\n用法：{usage}\n\n{all-args}{after-help}")
-        .subcommand_help_heading("命令");
+        .subcommand_help_heading("命令")
+        .subcommand_value_name("命令");
     if let Some(about) = chinese(path) {
         command = command.about(about);
     }
@@ -63,6 +61,11 @@ fn in_chinese(command: Command, path: &str) -> Command {
             (_, true) => "全局选项",
             _ => "选项",
         };
+        let names = arg.get_value_names().unwrap_or_default().iter();
+        let names: Vec<Str> =
+            names.map(|name| chinese_value(name.as_str()).map_or_else(|| name.clone(), Str::from)).collect();
+        // Columns are aligned by characters and not by their width, so options keep their placeholders.
+        let arg = if arg.is_positional() && !names.is_empty() { arg.value_names(names) } else { arg };
         let arg = arg.help_heading(heading).display_order(place);
         match chinese(&format!("{path} {id}")).or_else(|| chinese(&format!(" {id}"))) {
             Some(text) => arg.help(text),
@@ -77,6 +80,43 @@ fn in_chinese(command: Command, path: &str) -> Command {
     command
 }
 
+/// Words that the parser does not let us choose.
+const PLACEHOLDERS: [(&str, &str); 6] = [
+    ("[OPTIONS]", "[选项]"),
+    ("[alias: ", "[别名："),
+    ("全局选项:", "全局选项："),
+    ("选项:", "选项："),
+    ("参数:", "参数："),
+    ("命令:", "命令："),
+];
+
+/// The text of a help or an error with the parser's own words in Chinese.
+pub(super) fn with_chinese_placeholder(text: String, lang: Lang) -> String {
+    match lang {
+        Lang::En => text,
+        Lang::Zh => PLACEHOLDERS.iter().fold(text, |text, (en, zh)| text.replace(en, zh)),
+    }
+}
+
+/// What stands for a positional argument. Names that are written the same in Chinese stay.
+fn chinese_value(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "CLIENT" => "客户端",
+        "CLIENT|FILE" => "客户端|文件",
+        "COMMAND" => "命令",
+        "HANDLE" => "句柄",
+        "IDS" => "ID",
+        "KEY=VALUE" => "键=值",
+        "NAME" | "NAMES" => "名称",
+        "PATH" => "路径",
+        "QUERY" => "查询",
+        "REQUEST" => "请求",
+        "SERVER" => "服务器",
+        "TOOL" => "工具",
+        _ => return None,
+    })
+}
+
 /// The Chinese text of a command (`/call`) or of an argument (`/call tool`; ` json` for all commands).
 fn chinese(key: &str) -> Option<&'static str> {
     Some(match key {
@@ -86,6 +126,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         " trust" => {
             "本次运行使用此文件夹带有的内容；也可设 TOOLHUB_TRUST=1，或用 TOOLHUB_TRUST=文件夹:文件夹 只信任这些文件夹"
         }
+        " no_hub" => "即使 `toolhub serve` 正以相同配置运行，也自行启动服务器；也可设 TOOLHUB_NO_HUB=1",
         " json" => "在标准输出给出机器可读的结果",
         " trace" => "在标准错误显示路由和每个事件",
         " quiet" => "只输出结果和错误",
@@ -295,74 +336,9 @@ pub(crate) fn show(app: &App, path: &[String]) -> anyhow::Result<Exit> {
             UsageError(app.lang().pick(format!("there is no command `{name}`"), format!("没有命令 `{name}`")))
         })?;
     }
-    app.screen.own_text(found.render_help().ansi().to_string().trim_end());
+    app.screen
+        .own_text(with_chinese_placeholder(found.render_help().ansi().to_string(), app.lang()).trim_end());
     Ok(Exit::Done)
-}
-
-/// Answers a command line that cannot be read, or that asks for help.
-pub(crate) fn refuse(error: &clap::Error, lang: Lang) -> ExitCode {
-    let wanted_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    match translated(error).filter(|_| lang == Lang::Zh && !wanted_help) {
-        Some(text) => to_stderr(&format!("错误：{text}\n详情见 `toolhub --help`\n")),
-        // An argument may be the name of a file that somebody else chose.
-        None if !wanted_help => to_stderr(&error.render().to_string()),
-        None => drop(error.print()),
-    }
-    if wanted_help { Exit::Done.into() } else { Exit::Usage.into() }
-}
-
-fn to_stderr(text: &str) {
-    // A line break inside an argument would begin a line of its own.
-    let broken = std::env::args_os().any(|arg| arg.as_encoded_bytes().contains(&b'\n'));
-    let text = if broken { one_line(text) } else { text.into() };
-    let lines = text.lines().map(|line| visible(line).into_owned() + "\n").collect::<String>();
-    let _ = std::io::Write::write_all(&mut anstream::stderr().lock(), lines.as_bytes());
-}
-
-fn translated(error: &clap::Error) -> Option<String> {
-    let context = |kind| match error.get(kind)? {
-        ContextValue::String(text) => Some(text.clone()),
-        ContextValue::Strings(texts) => Some(texts.join(" ")),
-        _ => None,
-    };
-    let arg = || context(ContextKind::InvalidArg).unwrap_or_default();
-    let mut text = match error.kind() {
-        ErrorKind::UnknownArgument => format!("未知参数 `{}`", arg()),
-        ErrorKind::InvalidSubcommand => {
-            format!("未知命令 `{}`", context(ContextKind::InvalidSubcommand).unwrap_or_default())
-        }
-        ErrorKind::MissingRequiredArgument => format!("缺少参数 {}", arg()),
-        ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
-            match context(ContextKind::InvalidValue).filter(|value| !value.is_empty()) {
-                Some(value) => format!("`{}` 的值 `{value}` 无效", arg()),
-                None => format!("`{}` 缺少值", arg()),
-            }
-        }
-        ErrorKind::ArgumentConflict => format!("`{}` 不能与其他参数同时使用", arg()),
-        ErrorKind::MissingSubcommand => "缺少命令".to_owned(),
-        _ => return None,
-    };
-    if let Some(values) = context(ContextKind::ValidValue).filter(|values| !values.is_empty()) {
-        text += &format!("；可用：{values}");
-    }
-    if let Some(source) =
-        std::error::Error::source(error).filter(|_| error.kind() == ErrorKind::ValueValidation)
-    {
-        text += &format!("（{source}）");
-    }
-    // The likeliest comes last.
-    let near =
-        [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg].into_iter().find_map(
-            |kind| match error.get(kind)? {
-                ContextValue::String(near) => Some(near),
-                ContextValue::Strings(all) => all.last(),
-                _ => None,
-            },
-        );
-    if let Some(near) = near {
-        text += &format!("；是否想用 `{near}`？");
-    }
-    Some(text)
 }
 
 #[cfg(test)]
@@ -389,6 +365,26 @@ mod tests {
         let mut missing = Vec::new();
         untranslated(&command(Lang::En), "", &mut missing);
         assert_eq!(missing, Vec::<String>::new());
+    }
+
+    /// Placeholders that are the same in every language.
+    const SAME: [&str; 3] = ["ID", "SHELL", "URI"];
+
+    fn english_values(command: &Command, found: &mut Vec<String>) {
+        for arg in command.get_positionals() {
+            let names = arg.get_value_names().unwrap_or_default().iter().map(|name| name.as_str());
+            found.extend(names.filter(|name| name.is_ascii() && !SAME.contains(name)).map(str::to_owned));
+        }
+        for sub in command.get_subcommands() {
+            english_values(sub, found);
+        }
+    }
+
+    #[test]
+    fn every_positional_is_chinese_in_chinese_help() {
+        let mut found = Vec::new();
+        english_values(&command(Lang::Zh), &mut found);
+        assert_eq!(found, Vec::<String>::new());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use rustyline::history::{History as _, MemHistory};
 use rustyline::{Config, Editor};
 use tokio::sync::oneshot;
 
-use super::app::App;
+use super::app::{App, register_interrupt};
 use super::exit::Interrupted;
 
 /// Lines that are remembered.
@@ -45,6 +45,7 @@ impl LineEditor {
     pub(crate) async fn read(&mut self, app: &App) -> Result<Option<String>, Interrupted> {
         let Some(mut editor) = self.editor.take() else { return Ok(None) };
         let terminal = TerminalMode::save();
+        register_interrupt();
         let (sender, edited) = oneshot::channel::<Edited>();
         // A thread of its own, which the end of the program does not wait for.
         std::thread::spawn(move || {

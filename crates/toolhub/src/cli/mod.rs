@@ -52,6 +52,8 @@ mod run;
 mod screen;
 mod serve;
 mod serve_outlook;
+#[cfg(unix)]
+mod serve_relay;
 mod serve_reload;
 mod serve_stdio;
 mod server_edit;
@@ -75,6 +77,7 @@ mod tools_search;
 mod trace;
 mod transfer;
 mod trust;
+mod usage_error;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -84,7 +87,7 @@ use clap::FromArgMatches as _;
 use app::App;
 pub(crate) use complete::run_if_requested as complete_if_requested;
 use exit::Exit;
-use options::{Cli, Command};
+use options::{Cli, Command, ServersCommand};
 use options_eval::EvalCommand;
 
 /// Runs one command.
@@ -95,7 +98,7 @@ pub(crate) async fn run(args: Vec<OsString>) -> ExitCode {
         command.clone().try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return help::refuse(&error, lang),
+        Err(error) => return usage_error::refuse(&error, lang),
     };
     let app = App::new(cli.global, lang);
     let exit = dispatch(&app, cli.command).await;
@@ -104,9 +107,35 @@ pub(crate) async fn run(args: Vec<OsString>) -> ExitCode {
     app.checked(exit).into()
 }
 
+/// Whether a command may use the servers of a running `toolhub serve`. The others look at servers as they start.
+fn uses_running_hub(command: Option<&Command>) -> bool {
+    match command {
+        Some(
+            Command::Ask(_)
+            | Command::Chat(_)
+            | Command::Prompt(_)
+            | Command::Call(_)
+            | Command::Run(_)
+            | Command::Explain(_)
+            | Command::Tools(_),
+        ) => true,
+        Some(Command::Servers(args)) => matches!(
+            args.command,
+            Some(ServersCommand::Offers(_) | ServersCommand::Read(_) | ServersCommand::Prompt(_))
+        ),
+        _ => false,
+    }
+}
+
 async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
     if matches!(command, Some(Command::Tools(_) | Command::Servers(_) | Command::Doctor(_))) {
         app.only_lists();
+    }
+    if matches!(command, Some(Command::Doctor(_))) {
+        app.report_notes();
+    }
+    if uses_running_hub(command.as_ref()) {
+        app.use_running_hub();
     }
     match command {
         None => start::run(app),

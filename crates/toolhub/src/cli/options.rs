@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolhub::Lang;
 use toolhub::settings::Span;
@@ -42,6 +43,9 @@ pub(crate) struct Global {
     /// Use what this folder brings, for this run; also TOOLHUB_TRUST=1, or TOOLHUB_TRUST=FOLDER:FOLDER for these folders
     #[arg(long, global = true)]
     pub(crate) trust: bool,
+    /// Start servers of its own, though `toolhub serve` runs with the same configuration; also TOOLHUB_NO_HUB=1
+    #[arg(long, global = true, env = "TOOLHUB_NO_HUB", hide_env = true, value_parser = FalseyValueParser::new())]
+    pub(crate) no_hub: bool,
     /// Machine-readable answers on stdout
     #[arg(long, global = true)]
     pub(crate) json: bool,

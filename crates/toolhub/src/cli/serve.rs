@@ -157,12 +157,18 @@ async fn http(
     let lang = app.lang();
     let settings = gateways.hub().settings();
     let options = settings.serve.options(&settings.auth, args.bind);
+    #[cfg(unix)]
+    let drain = options.drain;
     let serving = match Serving::bind(Arc::clone(gateways) as _, options).await {
         Ok(serving) => outlook.told_by(serving),
         Err(error @ ServeError::OpenDoor(_)) => return Err(UsageError(error.say(lang)).into()),
         Err(error) => anyhow::bail!(error.say(lang)),
     };
     let address = serving.address()?;
+    let stop = CancellationToken::new();
+    // Before the address is shown: commands may be run from then on.
+    #[cfg(unix)]
+    let mut relay = super::serve_relay::start(app, gateways, &stop, drain).await;
     if app.screen.json {
         let shown = toolhub_core::RawObject::default()
             .with("mcp", format!("http://{address}/mcp"))
@@ -185,7 +191,6 @@ async fn http(
         let hint = lang.pick("Ctrl-C ends it", "按 Ctrl-C 结束");
         app.screen.to_stderr(&format!("{DIM}{hint}{DIM:#}"));
     }
-    let stop = CancellationToken::new();
     let closing = Arc::clone(gateways);
     let run = serving.run(stop.clone(), async move { closing.close(FAREWELL).await });
     tokio::pin!(run);
@@ -198,7 +203,13 @@ async fn http(
             ));
             stop.cancel();
             tokio::select! {
-                ended = &mut run => Some(ended),
+                ended = async {
+                    #[cfg(unix)]
+                    let (ended, _) = tokio::join!(&mut run, relay.join_next());
+                    #[cfg(not(unix))]
+                    let ended = (&mut run).await;
+                    ended
+                } => Some(ended),
                 // A second time: at once.
                 () = stop_signal() => None,
             }

@@ -1,5 +1,5 @@
-//! `toolhub serve` follows its configuration: edited files are read again, and servers that were added, changed or removed
-//! are connected or disconnected. A configuration that cannot be used leaves the last good one in place.
+//! `toolhub serve` follows its configuration: edited files are read again, servers that were added, changed or removed
+//! are connected or disconnected, and the routing is replaced; what needs a restart is named. A configuration that cannot be used leaves the last good one in place.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +25,8 @@ pub(super) struct ConfigFollower {
     trust: RunTrust,
     screen: Arc<Screen>,
     lang: Lang,
+    /// The sections that were last said to need a restart.
+    restart: Vec<&'static str>,
 }
 
 /// What shows that a file changed.
@@ -38,11 +40,12 @@ impl ConfigFollower {
             trust: app.run_trust(),
             screen: Arc::clone(&app.screen),
             lang: app.lang(),
+            restart: Vec::new(),
         }
     }
 
     /// Reloads after each change, for as long as it is polled.
-    pub(super) async fn follow(self, gateways: Arc<Gateways>) {
+    pub(super) async fn follow(mut self, gateways: Arc<Gateways>) {
         let files = watched_files(gateways.hub().places());
         let mut loaded = stamps(&files);
         let mut seen = loaded.clone();
@@ -59,7 +62,7 @@ impl ConfigFollower {
         }
     }
 
-    async fn reload(&self, gateways: &Gateways) {
+    async fn reload(&mut self, gateways: &Gateways) {
         match self.apply(gateways).await {
             Ok(changes) => self.report(&changes),
             Err(why) => {
@@ -97,14 +100,28 @@ impl ConfigFollower {
             .map_err(|error| both(&error.into()))
     }
 
-    fn report(&self, changes: &ServerChanges) {
+    fn report(&mut self, changes: &ServerChanges) {
+        let lang = self.lang;
         for note in &changes.notes {
-            self.screen.warn(&note.say(self.lang));
+            self.screen.warn(&note.say(lang));
+        }
+        if changes.routing {
+            self.screen.to_stderr(lang.pick("routing reloaded", "已重新加载路由设置"));
+        }
+        if changes.restart != self.restart {
+            self.restart.clone_from(&changes.restart);
+            let names: Vec<String> = self.restart.iter().map(|name| format!("`[{name}]`")).collect();
+            let names = names.join(lang.pick(", ", "、"));
+            if !self.restart.is_empty() {
+                self.screen.warn(&lang.pick(
+                    format!("{names} changed: restart `toolhub serve` to use the new settings"),
+                    format!("{names} 有改动：重新启动 `toolhub serve` 后生效"),
+                ));
+            }
         }
         if changes.is_empty() {
             return;
         }
-        let lang = self.lang;
         let part = |name: (&str, &str), ids: &[ServerId]| {
             let ids = ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>();
             let gap = lang.pick(" ", "");

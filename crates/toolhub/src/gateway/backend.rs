@@ -111,7 +111,7 @@ impl HubBackend {
             policy: &policy,
             profile: &self.profile,
             principals: self.principals(),
-            equivalent: &self.hub.settings().routing.equivalent,
+            equivalent: &policy.equivalent,
             previous: previous.as_ref().map(|known| &*known.1),
             settled: *self.settled.borrow(),
         };

@@ -4,16 +4,22 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use toolhub_core::lang::Text;
 
 /// A span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span(pub Duration);
 
 impl FromStr for Span {
-    type Err = String;
+    type Err = Text;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a time: write it like `30s`, `500ms`, `2m`, `1h` or `7d`");
+    fn from_str(text: &str) -> Result<Self, Text> {
+        let wrong = || {
+            Text::new(
+                format!("`{text}` is not a time: write it like `30s`, `500ms`, `2m`, `1h` or `7d`"),
+                format!("`{text}` 不是时间：请写成 `30s`、`500ms`、`2m`、`1h` 或 `7d`"),
+            )
+        };
         let text = text.trim();
         let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at(split);

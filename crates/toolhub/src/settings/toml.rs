@@ -19,6 +19,7 @@ use super::places::Places;
 use super::profiles::ProfileSettings;
 use super::sandbox::SandboxSetting;
 use super::search::SearchSettings;
+use super::sections::BuildSections;
 use super::serve::{AuthSettings, ServeSettings};
 use super::skills::SkillSettings;
 use super::span::Span;
@@ -66,6 +67,9 @@ pub struct Settings {
     /// What is odd about the file, but no error.
     #[serde(skip)]
     pub notes: Vec<Text>,
+    /// What a hub reads when it is built, to tell what a change of the file needs.
+    #[serde(skip)]
+    pub sections: BuildSections,
 }
 
 /// `[routing]`
@@ -342,6 +346,7 @@ impl Settings {
             return Err(ConfigError::at(file, text, byte, what));
         }
         settings.notes = unknown_keys(file, text);
+        settings.sections = BuildSections::of(text);
         Ok(settings)
     }
 

@@ -43,6 +43,7 @@ mod real_clients;
 mod refusals;
 mod reload;
 mod restarts;
+mod running_hub;
 mod rust_sdk;
 mod secrets;
 mod serving;

@@ -131,6 +131,63 @@ async fn broken_edit_keeps_the_last_good_configuration() {
     assert_eq!(client.tools().await, [""; 0]);
 }
 
+/// What the tool `look` answers, from whichever server serves it.
+async fn looked(client: &RawClient, tool: &str) -> String {
+    client.call(tool, "{}").await.text()
+}
+
+#[tokio::test]
+async fn changed_routing_and_time_limits_take_effect_and_other_settings_are_named() {
+    const NATIVE: &str = "[native]\nenabled = false\n";
+    let mut cli = hub(NATIVE);
+    let look =
+        json!({"name": "look", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}});
+    for id in ["a", "b"] {
+        let script = Script::legacy().tool(&look).on("tools/call:look", json!([{"text": id}]));
+        let held = script.plain_tool(&format!("hold_{id}"));
+        cli.server(id, &held.on(&format!("tools/call:hold_{id}"), json!([{"ignore": true}])));
+    }
+    let serving = Serving::start(cli);
+    let client = RawClient::connect(&serving.url(), Era::Legacy).await;
+    let mut tools = client.tools().await;
+    tools.sort();
+    assert_eq!(tools, ["a__look", "b__look", "hold_a", "hold_b"]);
+    let file = serving.folder().join("toolhub.toml");
+    let pids = processes::children_of(serving.pid());
+
+    fs::write(&file, format!("{NATIVE}[routing]\nequivalent = [[\"a\", \"b\"]]\n")).unwrap();
+    until(&serving, "routing reloaded").await;
+    let since = Instant::now();
+    while client.tools().await.len() != 3 {
+        assert!(since.elapsed() < PATIENCE, "{:?}", client.tools().await);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // Both serve the call, and what they say is merged.
+    let merged = looked(&client, "look").await;
+    assert!(merged.contains("[a] a") && merged.contains("[b] b"), "{merged}");
+
+    // The deadline of calls, without a word about a restart.
+    fs::write(&file, format!("{NATIVE}[limits]\ncall = \"300ms\"\ncall_cap = \"400ms\"\n")).unwrap();
+    let since = Instant::now();
+    while client.tools().await.len() != 4 {
+        assert!(since.elapsed() < PATIENCE, "{:?}", client.tools().await);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let since = Instant::now();
+    let late = looked(&client, "hold_a").await;
+    assert!(late.contains("no answer within") && since.elapsed() < Duration::from_secs(20), "{late}");
+    assert!(!serving.words().contains("restart"), "{}", serving.words());
+
+    // What needs a restart is named, once.
+    let others = "[serve]\nper_second = 7\n[limits]\nstarts = 1\ncall = \"300ms\"\n";
+    fs::write(&file, format!("{NATIVE}{others}")).unwrap();
+    until(&serving, "`[limits]`, `[serve]` changed: restart `toolhub serve` to use the new settings").await;
+    fs::write(&file, format!("{NATIVE}{others}# a comment\n")).unwrap();
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!(serving.words().matches("restart `toolhub serve`").count(), 1, "{}", serving.words());
+    assert_eq!(processes::children_of(serving.pid()), pids, "no server was started again");
+}
+
 /// A trusted folder that changed is not used until it is trusted again.
 #[tokio::test]
 async fn changed_folder_is_used_once_it_is_trusted_again() {

@@ -18,7 +18,7 @@ fn everything_below(folder: &Path, but: &[&str]) -> String {
         let path = entry.path();
         if path.is_dir() {
             text += &everything_below(&path, but);
-        } else if !but.contains(&entry.file_name().to_str().unwrap()) {
+        } else if path.is_file() && !but.contains(&entry.file_name().to_str().unwrap()) {
             text += &String::from_utf8_lossy(&fs::read(path).unwrap());
         }
     }

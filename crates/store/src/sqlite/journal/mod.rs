@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use toolhub_core::lang::Text;
 use toolhub_core::memory::{CallEnd, CallStart, RecordId};
 use toolhub_core::ports::StoreError;
 
@@ -152,7 +153,7 @@ impl Journal {
         let room = Arc::clone(&self.waiting.room).acquire_owned();
         let room = tokio::time::timeout(PATIENCE, room)
             .await
-            .map_err(|_| StoreError("too many calls wait to be written".to_owned()))?
+            .map_err(|_| StoreError("too many calls wait to be written".into()))?
             .map_err(|_| closed())?;
         let line = line::begun(&start);
         let (reply, answer) = oneshot::channel();
@@ -324,9 +325,12 @@ impl Appender {
     }
 }
 
-fn told(error: &io::Error) -> String {
+fn told(error: &io::Error) -> Text {
     match error.kind() {
-        io::ErrorKind::StorageFull => super::DISK_FULL.to_owned(),
-        _ => format!("the journal could not be written: {error}"),
+        io::ErrorKind::StorageFull => super::disk_full(),
+        _ => Text::new(
+            format!("the journal could not be written: {error}"),
+            format!("无法写入日志文件：{error}"),
+        ),
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use toolhub_core::lang::Text;
 use toolhub_core::memory::{CallEnd, CallStart, RecordId};
 use toolhub_core::ports::StoreError;
 
@@ -84,7 +85,7 @@ struct State {
     /// Something was taken out and is not yet in the database.
     moving: bool,
     /// The last move failed: why, and when it is tried again.
-    stuck: Option<(String, Instant)>,
+    stuck: Option<(Text, Instant)>,
 }
 
 /// What waits to be moved.
@@ -178,7 +179,7 @@ impl Waiting {
     }
 
     /// Takes back what could not be moved.
-    pub(in crate::sqlite) fn put_back(&self, batch: Batch, why: String) {
+    pub(in crate::sqlite) fn put_back(&self, batch: Batch, why: Text) {
         let mut state = self.state();
         let again = Instant::now() + RETRY;
         (state.stuck, state.moving) = (Some((why, again)), false);

@@ -1,0 +1,343 @@
+//! Where `toolhub serve` and commands that use its connections meet: a Unix socket in the data folder, for the owner alone.
+//!
+//! The folder has mode 0700 and the socket 0600; both sides check the owner of what they open and the user at the other end.
+//! Clients show a secret that is in a file beside the socket: a program in a sandbox that may use Unix sockets cannot read it. A
+//! socket whose process is gone refuses connections at once and is removed by the next `toolhub serve`.
+
+use std::fs::{File, Metadata, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use toolhub_core::BoxFuture;
+use toolhub_mcp::gateway::secret;
+use toolhub_mcp::{Dialed, Dialer, Relay};
+use toolhub_store::private;
+
+use crate::hub::Hub;
+
+/// The folder of sockets in the data folder.
+const FOLDER: &str = "hubs";
+/// How the name of a socket ends.
+const SUFFIX: &str = ".sock";
+/// How the name of the file with its secret ends.
+const KEY_EXTENSION: &str = "key";
+/// The longest secret that is read.
+const MAX_SECRET_BYTES: u64 = 256;
+/// Hubs that a command tries at most.
+const MAX_HUBS: usize = 8;
+/// The longest path of a socket that every system takes (sun_path, unix(7)).
+const MAX_PATH_BYTES: usize = 100;
+/// How long connecting to a socket may take. A listener takes a connection, refuses it, or has no room for it, all at once.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
+/// How long to pause where no connection can be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Bits of a mode that let others in.
+const OTHERS: u32 = 0o077;
+
+/// The folder of sockets, opened and checked.
+struct Folder {
+    path: PathBuf,
+    opened: File,
+}
+
+impl Folder {
+    /// The folder, if it is the user's own and closed to others.
+    fn open(home: &Path) -> io::Result<Self> {
+        let path = home.join(FOLDER);
+        let is_link = path.symlink_metadata()?.is_symlink();
+        let opened = File::open(&path)?;
+        let about = opened.metadata()?;
+        if is_link || !about.is_dir() || !is_own(&about) || about.mode() & OTHERS != 0 {
+            return Err(refused(&path));
+        }
+        Ok(Self { path, opened })
+    }
+
+    /// The path of a file in the folder, in a form that is short enough for a socket.
+    fn address(&self, name: &str) -> PathBuf {
+        let path = self.path.join(name);
+        match cfg!(target_os = "linux") && path.as_os_str().len() > MAX_PATH_BYTES {
+            true => PathBuf::from(format!("/proc/self/fd/{}/{name}", self.opened.as_raw_fd())),
+            false => path,
+        }
+    }
+
+    async fn connect(&self, name: &str) -> io::Result<UnixStream> {
+        let connecting = UnixStream::connect(self.address(name));
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, connecting).await;
+        connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// The names of the sockets, in a fixed order.
+    fn sockets(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> =
+            names.filter(|name| name.ends_with(SUFFIX) && !name.starts_with('.')).collect();
+        names.sort();
+        names
+    }
+}
+
+fn is_own(about: &Metadata) -> bool {
+    about.uid() == rustix::process::geteuid().as_raw()
+}
+
+fn refused(path: &Path) -> io::Error {
+    let why = format!("`{}` is open to others, or belongs to them", path.display());
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
+}
+
+/// Whether the process at the other end is of the same user.
+fn is_same_user(stream: &UnixStream) -> bool {
+    stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw())
+}
+
+/// The socket of a running hub. Dropping it removes its files.
+pub struct HubSocket {
+    listener: UnixListener,
+    file: PathBuf,
+    secret: String,
+}
+
+impl std::fmt::Debug for HubSocket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HubSocket").field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+impl HubSocket {
+    /// Binds a socket in the data folder `home`, and removes those whose process is gone.
+    pub async fn bind(home: &Path) -> io::Result<Self> {
+        private::create_dir(&home.join(FOLDER))?;
+        let folder = Folder::open(home)?;
+        for name in folder.sockets() {
+            let connected = folder.connect(&name).await;
+            if connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+                remove(&folder.path.join(name));
+            }
+        }
+        let name = format!("{:016x}{SUFFIX}", fastrand::u64(..));
+        let hidden = format!(".{name}");
+        let no_secret = || io::Error::other("the system has no random numbers to give");
+        let secret = secret().zip(secret()).map(|(one, other)| one + &other).ok_or_else(no_secret)?;
+        let listener = UnixListener::bind(folder.address(&hidden))?;
+        // Others see the socket once its mode is right and its secret is there.
+        let (bound, file) = (folder.path.join(&hidden), folder.path.join(&name));
+        let mut options = File::options();
+        let published = private::open_file(&key_of(&file), options.write(true).create_new(true))
+            .and_then(|mut key| key.write_all(secret.as_bytes()))
+            .and_then(|()| std::fs::set_permissions(&bound, Permissions::from_mode(0o600)))
+            .and_then(|()| std::fs::rename(&bound, &file));
+        if let Err(error) = published {
+            let _ = std::fs::remove_file(bound);
+            remove(&file);
+            return Err(error);
+        }
+        Ok(Self { listener, file, secret })
+    }
+
+    /// A relay to the enabled servers of a hub for processes of its owner, who are this principal.
+    pub fn relay(&self, hub: &Hub, principal: &str) -> Relay {
+        let servers = Arc::clone(&hub.servers);
+        let find = move |id: &str| servers.find(id).filter(|server| server.spec().enabled);
+        Relay::new(principal, &self.secret, find)
+    }
+
+    /// Serves links until `stop`; then for at most `grace` those whose requests run.
+    pub async fn serve(self, relay: Relay, stop: CancellationToken, grace: Duration) {
+        let relay = Arc::new(relay);
+        let mut links = JoinSet::new();
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, _)) if is_same_user(&stream) => {
+                        let relay = Arc::clone(&relay);
+                        links.spawn(async move { relay.serve(Box::new(stream)).await });
+                    }
+                    Ok(_) => {}
+                    Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+                },
+                Some(_) = links.join_next() => {}
+                () = stop.cancelled() => break,
+            }
+        }
+        drop(self);
+        relay.close();
+        let ended = async { while links.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(grace, ended).await;
+    }
+}
+
+impl Drop for HubSocket {
+    fn drop(&mut self) {
+        remove(&self.file);
+    }
+}
+
+/// The file with the secret of a socket.
+fn key_of(socket: &Path) -> PathBuf {
+    socket.with_extension(KEY_EXTENSION)
+}
+
+/// Removes a socket and its secret.
+fn remove(socket: &Path) {
+    let _ = std::fs::remove_file(socket);
+    let _ = std::fs::remove_file(key_of(socket));
+}
+
+/// Finds the hubs that run with a data folder.
+pub(crate) struct RunningHubs {
+    home: PathBuf,
+}
+
+impl RunningHubs {
+    pub(crate) fn of(home: &Path) -> Self {
+        Self { home: home.to_owned() }
+    }
+
+    async fn connect(folder: &Folder, name: &str) -> Option<Dialed> {
+        let file = folder.path.join(name);
+        let about = file.symlink_metadata().ok()?;
+        if !about.file_type().is_socket() || !is_own(&about) {
+            return None;
+        }
+        let stream = folder.connect(name).await.ok().filter(is_same_user)?;
+        let key = private::open_file(&key_of(&file), File::options().read(true)).ok()?;
+        let mut secret = String::new();
+        key.take(MAX_SECRET_BYTES).read_to_string(&mut secret).ok()?;
+        Some(Dialed { stream: Box::new(stream), secret })
+    }
+}
+
+impl Dialer for RunningHubs {
+    fn dial(&self) -> BoxFuture<'_, Vec<Dialed>> {
+        Box::pin(async move {
+            let Ok(folder) = Folder::open(&self.home) else { return Vec::new() };
+            let mut streams = Vec::new();
+            for name in folder.sockets().iter().take(MAX_HUBS) {
+                streams.extend(Self::connect(&folder, name).await);
+            }
+            streams
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn home() -> tempfile::TempDir {
+        tempfile::tempdir().unwrap()
+    }
+
+    async fn reached(home: &Path) -> usize {
+        RunningHubs::of(home).dial().await.len()
+    }
+
+    #[tokio::test]
+    async fn socket_is_private_and_removed_at_the_end() {
+        let home = home();
+        assert_eq!(reached(home.path()).await, 0);
+        let socket = HubSocket::bind(home.path()).await.unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
+        let folder = home.path().join(FOLDER);
+        assert_eq!((mode(&folder), mode(&socket.file), mode(&key_of(&socket.file))), (0o700, 0o600, 0o600));
+        assert_eq!(reached(home.path()).await, 1);
+        let second = HubSocket::bind(home.path()).await.unwrap();
+        assert_eq!(reached(home.path()).await, 2);
+        // Who cannot read the secret is not connected.
+        std::fs::remove_file(key_of(&second.file)).unwrap();
+        assert_eq!(reached(home.path()).await, 1);
+        drop((socket, second));
+        assert_eq!(home.path().join(FOLDER).read_dir().unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn dead_socket_is_skipped_and_removed_by_the_next_hub() {
+        let home = home();
+        let mut socket = HubSocket::bind(home.path()).await.unwrap();
+        // What a killed process leaves: the file without a listener.
+        let file = std::mem::take(&mut socket.file);
+        drop(socket);
+        assert!(file.exists());
+        assert_eq!(reached(home.path()).await, 0);
+        let socket = HubSocket::bind(home.path()).await.unwrap();
+        assert!(!file.exists() && !key_of(&file).exists() && socket.file.exists());
+    }
+
+    #[tokio::test]
+    async fn rejects_links_open_folders_and_what_is_no_socket() {
+        let (home, other) = (home(), home());
+        let socket = HubSocket::bind(other.path()).await.unwrap();
+        // The folder is a link.
+        symlink(other.path().join(FOLDER), home.path().join(FOLDER)).unwrap();
+        assert_eq!(reached(home.path()).await, 0);
+        assert!(HubSocket::bind(home.path()).await.is_err());
+        std::fs::remove_file(home.path().join(FOLDER)).unwrap();
+        // The socket is a link, or a file.
+        private::create_dir(&home.path().join(FOLDER)).unwrap();
+        symlink(&socket.file, home.path().join(FOLDER).join("1.sock")).unwrap();
+        std::fs::write(home.path().join(FOLDER).join("2.sock"), "").unwrap();
+        assert_eq!(reached(home.path()).await, 0);
+        // The folder is open to others.
+        std::fs::set_permissions(other.path().join(FOLDER), Permissions::from_mode(0o711)).unwrap();
+        assert_eq!(reached(other.path()).await, 0);
+    }
+
+    /// Even where every mode was opened: the kernel says who connects. Only the administrator can become another user for this.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn rejects_processes_of_another_user() {
+        if rustix::process::geteuid().as_raw() != 0 {
+            return;
+        }
+        let home = home();
+        let socket = HubSocket::bind(home.path()).await.unwrap();
+        for path in [home.path(), &home.path().join(FOLDER), &socket.file] {
+            std::fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
+        }
+        let file = socket.file.clone();
+        let stop = CancellationToken::new();
+        let relay = Relay::new("owner", "secret", |_| None);
+        let mut serving = JoinSet::new();
+        serving.spawn(socket.serve(relay, stop.clone(), Duration::ZERO));
+        let answer = |user: u32| {
+            let file = file.clone();
+            tokio::task::spawn_blocking(move || {
+                let asking = std::thread::spawn(move || {
+                    rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(user)).unwrap();
+                    let mut stream = std::os::unix::net::UnixStream::connect(file).unwrap();
+                    let _ = stream.write_all(b"{}\n");
+                    let mut answer = String::new();
+                    let _ = stream.read_to_string(&mut answer);
+                    answer
+                });
+                asking.join().unwrap()
+            })
+        };
+        assert_eq!(answer(65534).await.unwrap(), "");
+        let refused = answer(0).await.unwrap();
+        assert!(refused.contains("another version"), "{refused}");
+        stop.cancel();
+        serving.join_all().await;
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn long_data_folder_is_reached() {
+        let home = home();
+        let deep = home.path().join("d".repeat(120));
+        let _socket = HubSocket::bind(&deep).await.unwrap();
+        assert_eq!(reached(&deep).await, 1);
+    }
+}

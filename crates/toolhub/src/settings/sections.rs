@@ -1,0 +1,67 @@
+//! Which sections of `toolhub.toml` a running hub takes over only when it is started again.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+
+/// Sections that are read when a hub is built. `[[servers]]`, `[routing]`, `[approvals]` and a part of `[limits]` are not among
+/// them: a running hub takes them over.
+const BUILT_IN: [&str; 13] = [
+    "agents",
+    "auth",
+    "limits",
+    "llm",
+    "native",
+    "profiles",
+    "search",
+    "serve",
+    "skills",
+    "store",
+    "tags",
+    "telemetry",
+    "web_search",
+];
+/// Members of `[limits]` that a running hub takes over.
+const LIVE_LIMITS: [&str; 3] = ["call", "call_cap", "connect"];
+
+/// A digest of each section that a hub reads when it is built. Values may be secrets, so they are not kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BuildSections(BTreeMap<&'static str, String>);
+
+impl BuildSections {
+    pub(super) fn of(text: &str) -> Self {
+        let mut file: Map<String, Value> = toml_edit::de::from_str(text).unwrap_or_default();
+        if let Some(Value::Object(limits)) = file.get_mut("limits") {
+            limits.retain(|key, _| !LIVE_LIMITS.contains(&key.as_str()));
+        }
+        let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
+        let digest = |name: &'static str| {
+            let value = file.get(name).filter(|value| !is_empty(value))?;
+            Some((name, format!("{:x?}", Sha256::digest(value.to_string()))))
+        };
+        Self(BUILT_IN.into_iter().filter_map(digest).collect())
+    }
+
+    /// The sections that differ from those of another text.
+    pub fn changed_since(&self, before: &Self) -> Vec<&'static str> {
+        BUILT_IN.into_iter().filter(|name| self.0.get(name) != before.0.get(name)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_the_sections_that_need_a_restart_and_no_other() {
+        let before = "[serve]\nbind = \"127.0.0.1:1\"\n[limits]\ncall = \"5s\"\n[routing]\nbatch = 2\n";
+        let changed = |after: &str| BuildSections::of(after).changed_since(&BuildSections::of(before));
+        assert_eq!(changed(before), [""; 0]);
+        let spelled = "# a comment\nserve = { bind = \"127.0.0.1:1\" }\n[limits]\ncall = \"9s\"\nconnect = 3\n[routing]\nbatch = 3\n[[servers]]\nid = \"a\"\n[approvals]\npin = \"block\"\n[future]\na = 1\n";
+        assert_eq!(changed(spelled), [""; 0]);
+        let others = "[serve]\nbind = \"127.0.0.1:2\"\n[limits]\nstarts = 3\n[[auth.tokens]]\nname = \"a\"\nsha256 = \"b\"\n";
+        assert_eq!(changed(others), ["auth", "limits", "serve"]);
+        assert!(!format!("{:?}", BuildSections::of("[llm]\nkey = \"hunter2\"\n")).contains("hunter2"));
+    }
+}

@@ -47,7 +47,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "dist-assets",
-        about: "write man pages and shell completions to `target/assets`, for packages",
+        about: "write man pages, shell completions and notices to `target/assets`, for packages",
         run: dist_assets::command,
     },
     Command {

@@ -1,4 +1,5 @@
-//! Writes what packages contain beside the program: man pages and shell completions, both from the program itself.
+//! Writes what packages contain beside the program: man pages and shell completions, both from the program itself, and the
+//! notices of data that the program carries.
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
@@ -21,14 +22,24 @@ const COMPLETIONS: &[(&str, &str)] = &[
     ("powershell", "_toolhub.ps1"),
 ];
 
+/// Licences of data inside the program ask for their notices to go with it: the file, and its name in packages.
+const NOTICES: &[(&str, &str)] =
+    &[("crates/core/NOTICE", "NOTICE-CLDR.txt"), ("crates/search/data/README.md", "NOTICE-CEDICT.md")];
+
 pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
     no_arguments(args)?;
     let folder = workspace.target.join(FOLDER);
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot remove `{}`", folder.display()))?;
     }
-    let (man, completions) = (folder.join("man"), folder.join("completions"));
+    let (man, completions, notices) =
+        (folder.join("man"), folder.join("completions"), folder.join("notices"));
     fs::create_dir_all(&completions)?;
+    fs::create_dir_all(&notices)?;
+    for (file, name) in NOTICES {
+        fs::copy(workspace.root.join(file), notices.join(name))
+            .with_context(|| format!("cannot copy `{file}`"))?;
+    }
     let toolhub = || {
         let mut run = cargo(&workspace.root);
         run.args(["run", "--quiet", "--package", "toolhub", "--features", "man-pages", "--", "--lang", "en"]);

@@ -44,6 +44,7 @@ mod reload;
 mod restarts;
 mod rust_sdk;
 mod secrets;
+mod serve_check;
 mod serving;
 mod settings;
 mod short_way;

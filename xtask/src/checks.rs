@@ -6,7 +6,7 @@ use crate::{
     commands::{only_flag, unknown},
     deny, faketime,
     faults::{self, Passed},
-    ignored_tests, peers, postgres,
+    ignored_tests, package, peers, postgres,
     run::{self, cargo},
     steps::{Step, run_all},
     tidy,
@@ -23,6 +23,7 @@ pub(crate) fn test(workspace: &Workspace, args: &[String]) -> Result<()> {
         Some((stranger, _)) => return Err(unknown("argument", stranger, ["--"])),
     };
     let mut steps = lint_steps(workspace, Mode::Check);
+    steps.push(Step::new("package", "cargo xtask package", || package::check(workspace)));
     steps.push(Step::new("peers", "cargo xtask peers", || peers::set_up(workspace)));
     steps.push(Step::new("postgres", "cargo xtask postgres", postgres::set_up));
     steps.push(Step::new("faketime", "cargo xtask faketime", || faketime::set_up(workspace)));

@@ -4,8 +4,8 @@ use std::fmt;
 use anyhow::Result;
 
 use crate::{
-    bench, bubblewrap, checks, deny, e2e_model, faketime, fuzz, nearest::nearest, peers, postgres, soak,
-    table::Table, tidy, workspace::Workspace,
+    bench, bubblewrap, checks, deny, dist_assets, e2e_model, faketime, fuzz, nearest::nearest, package,
+    packaging, peers, postgres, soak, table::Table, tidy, workspace::Workspace,
 };
 
 pub(crate) struct Command {
@@ -34,6 +34,21 @@ pub(crate) const COMMANDS: &[Command] = &[
         name: "deny",
         about: "licences, sources and bans of the dependencies; installs cargo-deny when it is missing",
         run: deny::command,
+    },
+    Command {
+        name: "package",
+        about: "pack every published crate, without building it",
+        run: package::command,
+    },
+    Command {
+        name: "packaging",
+        about: "actionlint on the workflows and hadolint on the Dockerfile; installs both under `target` when they are missing",
+        run: packaging::command,
+    },
+    Command {
+        name: "dist-assets",
+        about: "write man pages, shell completions and notices to `target/assets`, for packages",
+        run: dist_assets::command,
     },
     Command {
         name: "peers",

@@ -24,6 +24,7 @@ enum Packages<'a> {
     /// A virtual environment of its own with these requirements.
     Python(&'a [&'a str]),
     /// The same, installed by uv: many environments share their files.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "`--many` makes it, which needs process groups"))]
     Uv(&'a install::Uv, &'a [&'a str]),
     /// A `node_modules` of its own with these packages.
     Node(&'a [&'a str]),

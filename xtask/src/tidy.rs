@@ -4,6 +4,7 @@ mod config_keys;
 mod edges;
 mod first_line;
 mod forbidden_text;
+mod includes;
 mod manifests;
 mod readme;
 mod readme_commands;
@@ -49,6 +50,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     findings.extend(files.iter().flat_map(first_line::check));
     findings.extend(files.iter().flat_map(size::check));
     findings.extend(files.iter().flat_map(forbidden_text::check));
+    findings.extend(files.iter().flat_map(includes::check));
     findings.extend(readme_commands::check(workspace)?);
     findings.extend(config_keys::check(&files));
     findings.extend(security_table::check(&workspace.root, &files));

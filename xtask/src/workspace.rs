@@ -14,6 +14,9 @@ pub(crate) struct Workspace {
 
 pub(crate) struct Package {
     pub(crate) name: String,
+    pub(crate) version: String,
+    /// Whether `cargo publish` takes it.
+    pub(crate) published: bool,
     /// Relative to the root.
     pub(crate) manifest: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
@@ -59,6 +62,9 @@ impl Package {
         let dependencies = list(package, "dependencies")?.map(Dependency::parse);
         Ok(Self {
             name: text(package, "name")?.to_owned(),
+            version: text(package, "version")?.to_owned(),
+            // The registries it may go to: none is `publish = false`, no list is any.
+            published: package["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
             manifest: manifest.strip_prefix(root).unwrap_or(manifest).to_owned(),
             dependencies: dependencies.collect::<Result<_>>()?,
         })

@@ -18,6 +18,7 @@ pub mod lane;
 pub mod lang;
 pub mod memory;
 pub mod model;
+pub mod name_tables;
 pub mod outcome;
 pub mod outflow;
 pub mod ports;

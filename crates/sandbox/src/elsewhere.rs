@@ -16,9 +16,11 @@ const PRESENT: [Protection; 2] = [Protection::CleanEnvironment, Protection::Priv
 /// What this system offers.
 pub fn support() -> Support {
     let absent = Protection::ALL.into_iter().filter(|protection| !PRESENT.contains(protection));
-    let missing: Vec<Missing> = absent
-        .map(|protection| Missing::new(protection, "the sandbox needs Linux", "沙箱需要 Linux"))
-        .collect();
+    let system = std::env::consts::OS;
+    let english = format!("only on Linux; this is {system}");
+    let chinese = format!("仅限 Linux；此系统为 {system}");
+    let missing: Vec<Missing> =
+        absent.map(|protection| Missing::new(protection, english.as_str(), chinese.as_str())).collect();
     let builtin = missing.iter().filter(|one| one.protection != Protection::Bubblewrap).cloned().collect();
     Support {
         builtin,

@@ -7,6 +7,7 @@ use std::process::Command;
 use crate::policy::Policy;
 
 /// Where the system's own programs are.
+#[cfg(unix)]
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 /// Variables that name the private folder.
 const PRIVATE: [&str; 4] = ["HOME", "TMPDIR", "TMP", "TEMP"];

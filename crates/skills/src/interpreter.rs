@@ -181,6 +181,7 @@ pub(crate) fn path_folders() -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
+    #[cfg(unix)]
     fn run_by(name: &str, text: &str) -> Result<RunBy, String> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(name);

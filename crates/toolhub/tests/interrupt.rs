@@ -1,7 +1,7 @@
 //! Ctrl-C in a slow call: one clear message, the right exit code, the server told, no process left.
 
-#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 #![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
 use std::process::{Child, Stdio};
 use std::time::Duration;

@@ -42,7 +42,7 @@ impl Uv {
     }
 }
 
-pub(super) fn node(home: &Path, packages: &[&str]) -> Result<()> {
+pub(crate) fn node(home: &Path, packages: &[&str]) -> Result<()> {
     let said = read(program("node").arg("--version")).ok();
     let version = said.as_deref().and_then(|said| Version::parse(said.trim_start_matches('v'), '.'));
     match version {

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use super::token::{Kind, Token};
+use toolhub_core::name_tables::HOLIDAYS;
 
-const TABLE: &str = include_str!("../../../native/data/holidays.tsv");
+use super::token::{Kind, Token};
 
 /// The longest name, in words or in characters.
 const LONGEST: usize = 6;
@@ -13,7 +13,7 @@ const LONGEST: usize = 6;
 const NUMERALS: [&str; 2] = ["五一", "六一"];
 
 static NAMES: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
-    let rows = TABLE.lines().filter(|line| !line.starts_with('#'));
+    let rows = HOLIDAYS.lines().filter(|line| !line.starts_with('#'));
     let names = rows.flat_map(|row| row.split('\t').skip(1)).flat_map(|names| names.split('|'));
     names.filter(|name| !name.is_empty()).collect()
 });

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
+use toolhub_core::name_tables;
+
 use super::token::{Kind, Token, is_han};
 
 /// The places that the clock knows, by name. One table for both, so that what is planned can be answered.
-const TABLES: [&str; 2] =
-    [include_str!("../../../native/data/cities.tsv"), include_str!("../../../native/data/countries.tsv")];
+const TABLES: [&str; 2] = [name_tables::CITIES, name_tables::COUNTRIES];
 
 /// The longest Chinese name of a place, in characters.
 const LONGEST: usize = 10;

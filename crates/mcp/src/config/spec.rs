@@ -14,6 +14,7 @@ use toolhub_core::{Consent, Hints, ServerId};
 
 use super::expand::expand;
 use super::oauth::OAuthSpec;
+use super::program::with_ending;
 use crate::era::Era;
 use crate::error::McpError;
 use crate::transport::Fence;
@@ -46,6 +47,18 @@ const PASSED: [&str; 26] = [
     "TEMP",
     "TMP",
     "PATHEXT",
+];
+/// The same, on Windows alone.
+const PASSED_ON_WINDOWS: [&str; 9] = [
+    "COMSPEC",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "PROCESSOR_ARCHITECTURE",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "SYSTEMDRIVE",
+    "USERNAME",
+    "WINDIR",
 ];
 /// The same, by how the name begins.
 const PASSED_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
@@ -297,6 +310,7 @@ impl StdioSpec {
     pub(crate) fn environment(&self) -> BTreeMap<String, std::ffi::OsString> {
         let passed = |name: &str| {
             PASSED.contains(&name)
+                || cfg!(windows) && is_passed_on_windows(name)
                 || PASSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
                 || self.env_pass.iter().any(|wanted| wanted == name)
         };
@@ -305,6 +319,16 @@ impl StdioSpec {
             .filter(|(name, _)| passed(name));
         let own = self.env.iter().map(|(name, value)| (name.clone(), value.into()));
         inherited.chain(own).collect()
+    }
+
+    /// What is started: on Windows the file that the command means, as the child would look it up.
+    pub(crate) fn program(&self) -> std::ffi::OsString {
+        let path = || {
+            let variables = self.environment();
+            variables.into_iter().find_map(|(name, value)| name.eq_ignore_ascii_case("PATH").then_some(value))
+        };
+        let file = cfg!(windows).then(|| with_ending(&self.command, &path().unwrap_or_default())).flatten();
+        file.map_or_else(|| self.command.clone().into(), Into::into)
     }
 
     /// Why the program could not be started, in words that help.
@@ -328,6 +352,11 @@ impl StdioSpec {
             ),
         }
     }
+}
+
+/// Names of variables are the same in capitals and in small letters there: `PATH` is mostly written `Path`.
+fn is_passed_on_windows(name: &str) -> bool {
+    PASSED.iter().chain(&PASSED_ON_WINDOWS).any(|known| known.eq_ignore_ascii_case(name))
 }
 
 impl HttpSpec {

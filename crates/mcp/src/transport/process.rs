@@ -35,7 +35,7 @@ pub(crate) struct Process {
 impl Process {
     /// Starts the server of `spec`.
     pub(crate) fn start(spec: &Permitted<StdioSpec>) -> Result<Self, McpError> {
-        let mut command = std::process::Command::new(&spec.command);
+        let mut command = std::process::Command::new(spec.program());
         command.args(&spec.args).env_clear().envs(spec.environment());
         #[cfg(target_os = "linux")]
         if let Some(mark) = super::sweep::mark() {

@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use toolhub_core::name_tables::{CITIES, COUNTRIES};
+
 use super::plain::plain;
 use crate::near;
-
-const CITIES: &str = include_str!("../../data/cities.tsv");
-const COUNTRIES: &str = include_str!("../../data/countries.tsv");
 
 /// Words that people add to a place.
 const SUFFIXES: [&str; 10] = [

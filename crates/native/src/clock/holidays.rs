@@ -6,9 +6,8 @@ use std::sync::LazyLock;
 
 use jiff::Span;
 use jiff::civil::{Date, Weekday};
+use toolhub_core::name_tables::HOLIDAYS;
 
-/// What the days are called, and how each is told. The planner reads the names from the same table.
-const NAMES: &str = include_str!("../../data/holidays.tsv");
 /// The festivals of the Chinese calendar, year by year.
 const FESTIVALS: &str = include_str!("../../data/festivals.tsv");
 
@@ -27,7 +26,7 @@ enum Rule {
 
 static RULES: LazyLock<HashMap<&'static str, Rule>> = LazyLock::new(|| {
     let mut rules = HashMap::new();
-    for row in NAMES.lines().filter(|line| !line.starts_with('#')) {
+    for row in HOLIDAYS.lines().filter(|line| !line.starts_with('#')) {
         let mut columns = row.split('\t');
         let Some(rule) = columns.next().and_then(Rule::read) else { continue };
         let names = columns.flat_map(|names| names.split('|')).filter(|name| !name.is_empty());
@@ -201,7 +200,7 @@ mod tests {
 
     #[test]
     fn every_row_tells_a_day() {
-        let rows: Vec<&str> = NAMES.lines().filter(|line| !line.starts_with('#')).collect();
+        let rows: Vec<&str> = HOLIDAYS.lines().filter(|line| !line.starts_with('#')).collect();
         for row in &rows {
             let rule = Rule::read(row.split('\t').next().unwrap());
             assert!(rule.and_then(|rule| on(rule, 2026)).is_some(), "{row}");

@@ -1,7 +1,7 @@
 //! The file tools on real files.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tempfile::TempDir;
 
@@ -213,6 +213,7 @@ async fn nothing_outside_is_reached() {
     }
     #[cfg(unix)]
     {
+        use std::path::Path;
         let link =
             |target: &Path, name: &str| std::os::unix::fs::symlink(target, scene.open().join(name)).unwrap();
         link(&scene.root.path().join("secret.txt"), "out.txt");

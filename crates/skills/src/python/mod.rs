@@ -27,8 +27,6 @@ const RUNNER: &str = include_str!("runner.py");
 const LARGEST: u64 = 1 << 20;
 /// Files that are looked at in one go.
 const AT_ONCE: usize = 50;
-/// A place where no cache of compiled code is: what lies beside a file is not what was agreed to.
-const NO_CACHE: &str = "pycache_prefix=/proc/none";
 
 /// Where an interpreter starts: version managers read files of the current folder, which may be a stranger's.
 const NEUTRAL_FOLDER: &str = "/";
@@ -207,8 +205,9 @@ impl Python {
     /// How a class of a file is run.
     pub(crate) async fn run_class(&self, file: &Path, class: &str) -> Result<(Program, Vec<OsString>), Text> {
         let interpreter = self.interpreter().await?.clone();
-        let mut arguments: Vec<OsString> =
-            ["-I", "-B", "-X", NO_CACHE, "-c", RUNNER, "run"].map(Into::into).to_vec();
+        let mut arguments: Vec<OsString> = ["-I", "-B", "-X"].map(Into::into).to_vec();
+        arguments.push(no_cache(&interpreter.path));
+        arguments.extend(["-c", RUNNER, "run"].map(Into::into));
         arguments.extend([file.as_os_str().to_owned(), class.into()]);
         Ok((interpreter, arguments))
     }
@@ -216,10 +215,22 @@ impl Python {
     /// How a script is run.
     pub(crate) async fn run_script(&self, file: &Path) -> Result<(Program, Vec<OsString>), Text> {
         let interpreter = self.interpreter().await?.clone();
-        let mut arguments: Vec<OsString> = ["-s", "-B", "-X", NO_CACHE].map(Into::into).to_vec();
-        arguments.push(file.as_os_str().to_owned());
+        let mut arguments: Vec<OsString> = ["-s", "-B", "-X"].map(Into::into).to_vec();
+        arguments.extend([no_cache(&interpreter.path), file.as_os_str().to_owned()]);
         Ok((interpreter, arguments))
     }
+}
+
+/// Names a folder that cannot exist for the cache of compiled code: what lies beside a file is not what was agreed to. On
+/// Windows everybody may create `\proc` on a drive, so the folder is below the interpreter's own file.
+fn no_cache(interpreter: &Path) -> OsString {
+    let mut option = OsString::from("pycache_prefix=");
+    if cfg!(windows) {
+        option.push(interpreter.join("none"));
+    } else {
+        option.push("/proc/none");
+    }
+    option
 }
 
 fn refused(wanted: &str, why: &Text) -> Text {

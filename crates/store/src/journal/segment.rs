@@ -131,7 +131,7 @@ fn write_all(file: &mut File, mut parts: &mut [IoSlice<'_>]) -> io::Result<()> {
     Ok(())
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 impl Tail {
     /// Appends to this file from now on.
     pub(crate) fn append_to(&mut self, file: File) {
@@ -144,8 +144,6 @@ impl Tail {
 mod tests {
     use super::*;
 
-    use std::process::Command;
-
     use crate::owner::OwnerId;
 
     fn tail(folder: &std::path::Path, durability: Durability) -> Tail {
@@ -156,6 +154,7 @@ mod tests {
         tail.append(&mut [IoSlice::new(&bytes[..1]), IoSlice::new(&bytes[1..])])
     }
 
+    #[cfg(target_os = "linux")]
     const IN_CHILD: &str = "TOOLHUB_TEST_LIMITED_FILE_SIZE";
 
     /// A file size limit makes the kernel write a part of an entry and then fail. The limit holds for a whole process, so
@@ -167,7 +166,7 @@ mod tests {
             // The signal that the limit sends by default would end the process. A block has 512 or 1,024 bytes.
             let script = r#"trap '' XFSZ; ulimit -f 8; exec "$0" --exact --nocapture "$1""#;
             let name = "journal::segment::tests::failed_append_leaves_no_partial_entry";
-            let child = Command::new("sh")
+            let child = std::process::Command::new("sh")
                 .args(["-c", script])
                 .arg(std::env::current_exe().unwrap())
                 .arg(name)

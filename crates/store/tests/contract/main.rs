@@ -1,5 +1,6 @@
 //! One suite for every database behind core's ports: each test runs on SQLite and on PostgreSQL.
 
+#![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
 mod approvals;

@@ -125,6 +125,7 @@ impl Client {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    #[cfg(target_os = "linux")]
     pub(crate) fn stdin(&mut self) -> ChildStdin {
         self.stdin.take().expect("stdin is open")
     }
@@ -133,6 +134,7 @@ impl Client {
         self.stdin = None;
     }
 
+    #[cfg(target_os = "linux")]
     pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("the child can be asked").is_none()
     }

@@ -41,7 +41,7 @@ pub(crate) fn run(app: &App, args: &ExportArgs) -> anyhow::Result<Exit> {
             );
             if app.screen.json {
                 let report = Report { client, file, rows: Vec::new(), dry_run: true, error: Some(text) };
-                app.screen.json(&report.as_json(lang).with("snippet", snippet).into_raw());
+                app.screen.json(&report.as_json(lang).with("snippet", &*snippet).into_raw());
             } else {
                 app.screen.error(&text);
                 app.screen.verbatim(&snippet);

@@ -34,6 +34,8 @@ mod line_editor;
 mod listing_progress;
 mod live;
 mod login;
+#[cfg(feature = "man-pages")]
+mod man_pages;
 mod offers;
 mod options;
 mod options_ask;
@@ -51,6 +53,7 @@ mod result;
 mod run;
 mod screen;
 mod serve;
+mod serve_check;
 mod serve_outlook;
 #[cfg(unix)]
 mod serve_relay;
@@ -161,6 +164,8 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Trust(args)) => trust::run(app, &args).await,
         Some(Command::Doctor(args)) => doctor::run(app, &args).await,
         Some(Command::Completions(args)) => completions::run(app, &args),
+        #[cfg(feature = "man-pages")]
+        Some(Command::ManPages(args)) => man_pages::run(app, &args),
         Some(Command::Help(args)) => help::show(app, &args.command),
     }
 }

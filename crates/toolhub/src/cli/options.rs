@@ -120,6 +120,10 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),
+    /// Write man pages
+    #[cfg(feature = "man-pages")]
+    #[command(hide = true)]
+    ManPages(ManPagesArgs),
     /// Show the help of a command
     Help(HelpArgs),
 }
@@ -443,4 +447,11 @@ pub(crate) struct CompletionsArgs {
     /// bash, zsh, fish, elvish or powershell
     #[arg(hide_possible_values = true)]
     pub(crate) shell: clap_complete::Shell,
+}
+
+#[cfg(feature = "man-pages")]
+#[derive(Debug, Args)]
+pub(crate) struct ManPagesArgs {
+    /// The folder to write to
+    pub(crate) folder: PathBuf,
 }

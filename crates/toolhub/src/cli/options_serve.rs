@@ -17,4 +17,7 @@ pub(crate) struct ServeArgs {
     /// Make a token for a caller, and end
     #[arg(long, value_name = "NAME", conflicts_with_all = ["bind", "stdio", "profile"])]
     pub(crate) new_token: Option<String>,
+    /// Check that a running hub is ready, and end; for health checks
+    #[arg(long, conflicts_with_all = ["stdio", "profile", "new_token"])]
+    pub(crate) check: bool,
 }

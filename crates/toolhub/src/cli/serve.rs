@@ -16,6 +16,7 @@ use super::app::{App, stop_signal};
 use super::exit::{Exit, UsageError};
 use super::options_serve::ServeArgs;
 use super::screen::{BOLD, DIM, NAME, Screen};
+use super::serve_check;
 use super::serve_outlook::Outlook;
 use super::serve_reload::ConfigFollower;
 use super::serve_stdio::stdio;
@@ -38,6 +39,9 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
         return Err(UsageError(why.say(app.lang())).into());
     }
     let settings = Settings::read(&places)?;
+    if args.check {
+        return Ok(serve_check::run(app, settings.serve.options(&settings.auth, args.bind).bind).await);
+    }
     let mut outlook = Outlook::default();
     if app.global.trace || app.global.verbose > 0 {
         outlook.listen(Arc::new(Trace::new(Arc::clone(&app.screen), app.global.trace)));

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use toolhub_core::lang::Text;
-use toolhub_mcp::config::{StdioSpec, expand};
+use toolhub_mcp::config::{StdioSpec, expand, with_ending};
 
 use super::files::{self, FileState};
 
@@ -335,6 +335,9 @@ fn on_path(command: &str, (work, spec): (&Path, &StdioSpec)) -> Option<PathBuf> 
     }
     let own = spec.env.iter().rev().find(|(name, _)| name == "PATH");
     let path = own.map(|(_, value)| OsString::from(filled(value))).or_else(|| std::env::var_os("PATH"))?;
+    if let Some(file) = cfg!(windows).then(|| with_ending(command, &path)).flatten() {
+        return Some(file);
+    }
     std::env::split_paths(&path).map(|folder| work.join(folder).join(command)).find(|file| file.is_file())
 }
 

@@ -2,12 +2,12 @@
 //! conformance suites, the SDKs that people use, and clients of our own where every byte is looked at.
 //! `cargo xtask peers` installs what others wrote.
 
+#![cfg(target_os = "linux")]
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
     reason = "a failed expectation fails the test, and says with what"
 )]
-#![cfg(target_os = "linux")]
 
 mod access_log;
 mod attacks_authority;
@@ -46,6 +46,7 @@ mod restarts;
 mod running_hub;
 mod rust_sdk;
 mod secrets;
+mod serve_check;
 mod serving;
 mod settings;
 mod short_way;

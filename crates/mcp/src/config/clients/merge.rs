@@ -43,7 +43,7 @@ pub enum Refused {
         /// What stands in the way.
         why: ConfigError,
         /// What its owner can paste, with values that may be secrets left out.
-        snippet: String,
+        snippet: Box<str>,
     },
 }
 
@@ -96,7 +96,7 @@ pub fn merge(target: &Target<'_>, servers: &[ClientServer]) -> Result<Edited, Re
         Err(Obstacle::Config(error)) => Err(Refused::Config(error)),
         Err(Obstacle::Unsafe(why)) => {
             let nothing = Source { file: target.file, text: "" };
-            let snippet = syntax.insert(nothing, path, &masked(entries)).unwrap_or_default();
+            let snippet = syntax.insert(nothing, path, &masked(entries)).unwrap_or_default().into();
             Err(Refused::Unsafe { why: ConfigError::whole(target.file, why), snippet })
         }
     }

@@ -2,8 +2,6 @@
 
 use super::*;
 
-use std::fs::File;
-
 use toolhub_core::memory::{CallHistory as _, CallLog as _, CallQuery};
 
 use crate::blocks::tests::call;
@@ -67,7 +65,7 @@ async fn begin_waits_for_the_disk_with_power_durability_only() {
         let (_folder, store) = store_with(durability);
         let journal = store.journal().unwrap();
         let mut appender = take_appender(journal);
-        appender.tail.append_to(File::options().append(true).open("/dev/null").unwrap());
+        appender.tail.append_to(std::fs::File::options().append(true).open("/dev/null").unwrap());
         put_back(journal, appender);
         let begun = store.begin(changing_call()).await;
         assert_eq!(begun.is_err(), is_synced, "{durability:?}: {begun:?}");

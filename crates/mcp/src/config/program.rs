@@ -1,0 +1,80 @@
+//! Which file a command means where names are written without their endings: on Windows `npx` is `npx.cmd`, and the
+//! standard library only adds `.exe`. Elsewhere the system looks a command up as it is written.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// The endings of what can be started as a program, batch files included. Others of `PATHEXT` need an interpreter.
+const STARTABLE: [&str; 4] = ["com", "exe", "bat", "cmd"];
+
+/// The file that `command` means on Windows: the first one by the folders of `path` and the endings of `PATHEXT`.
+/// Returns `None` if the ending is written, or if there is no such file.
+pub fn with_ending(command: &str, path: &OsStr) -> Option<PathBuf> {
+    let written =
+        Path::new(command).extension().is_some_and(|ending| is_startable(&ending.to_string_lossy()));
+    if command.is_empty() || written {
+        return None;
+    }
+    let endings = endings(std::env::var_os("PATHEXT"));
+    let in_folder = |file: PathBuf| {
+        let with = |ending: &String| {
+            let mut name = file.clone().into_os_string();
+            name.push(".");
+            name.push(ending);
+            PathBuf::from(name)
+        };
+        endings.iter().map(with).find(|file| file.is_file())
+    };
+    if command.contains(['/', '\\']) {
+        return in_folder(command.into());
+    }
+    // A relative folder would be searched in the current folder, which may be a project's.
+    let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    folders.map(|folder| folder.join(command)).find_map(in_folder)
+}
+
+/// The endings in the order of `PATHEXT`, in lower case and without their dots.
+fn endings(pathext: Option<OsString>) -> Vec<String> {
+    let listed = pathext.map(|list| list.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let listed = listed.split(';').map(|ending| ending.trim_start_matches('.').to_owned());
+    let found: Vec<String> = listed.filter(|ending| is_startable(ending)).collect();
+    if found.is_empty() { STARTABLE.map(str::to_owned).to_vec() } else { found }
+}
+
+fn is_startable(ending: &str) -> bool {
+    STARTABLE.iter().any(|known| known.eq_ignore_ascii_case(ending))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_endings_in_the_order_of_pathext() {
+        for (pathext, expect) in [
+            (Some(".COM;.EXE;.BAT;.CMD;.VBS;.JS"), &["com", "exe", "bat", "cmd"][..]),
+            (Some(".CMD;.EXE"), &["cmd", "exe"]),
+            (Some(".PY"), &["com", "exe", "bat", "cmd"]),
+            (None, &["com", "exe", "bat", "cmd"]),
+        ] {
+            assert_eq!(endings(pathext.map(Into::into)), expect, "{pathext:?}");
+        }
+    }
+
+    #[test]
+    fn finds_batch_files_by_the_name_without_ending() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for file in [one.path().join("npx"), two.path().join("npx.cmd"), two.path().join("node.exe")] {
+            std::fs::write(file, "").unwrap();
+        }
+        let path = std::env::join_paths([Path::new("relative"), one.path(), two.path()]).unwrap();
+        assert_eq!(with_ending("npx", &path), Some(two.path().join("npx.cmd")));
+        assert_eq!(with_ending("node", &path), Some(two.path().join("node.exe")));
+        let whole = two.path().join("npx");
+        let found = with_ending(whole.to_str().unwrap(), OsStr::new(""));
+        assert_eq!(found, Some(two.path().join("npx.cmd")));
+        for none in ["npx.cmd", "NODE.EXE", "uvx", ""] {
+            assert_eq!(with_ending(none, &path), None, "{none}");
+        }
+    }
+}

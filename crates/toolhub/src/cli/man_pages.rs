@@ -1,0 +1,21 @@
+//! Man pages from the command line's own description. Only in builds with the feature `man-pages`, which
+//! `cargo xtask dist-assets` makes; released programs do not have it.
+
+use anyhow::Context as _;
+use toolhub_core::Lang;
+
+use super::app::App;
+use super::exit::Exit;
+use super::help;
+use super::options::ManPagesArgs;
+
+/// Writes `toolhub.1`, `toolhub-call.1`, `toolhub-servers-add.1` and so on.
+pub(crate) fn run(app: &App, args: &ManPagesArgs) -> anyhow::Result<Exit> {
+    let folder = &args.folder;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create `{}`", folder.display()))?;
+    // The text of every page is English, whatever the locale of the build.
+    clap_mangen::generate_to(help::command(Lang::En), folder)
+        .with_context(|| format!("cannot write to `{}`", folder.display()))?;
+    app.screen.note(&folder.display().to_string());
+    Ok(Exit::Done)
+}

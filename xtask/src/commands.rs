@@ -27,7 +27,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "tidy",
-        about: "the house rules: crate edges, first lines, file sizes, paths, README commands",
+        about: "the house rules: crate edges, first lines, file sizes, paths, commands and config keys of the documents",
         run: tidy::command,
     },
     Command {

@@ -1,4 +1,4 @@
-//! The list of faults that tests make, with what came of them: `docs/faults.md`, written by every whole test run.
+//! The list of faults that tests make, with what came of them: `docs/explanation/faults.md`, written by every whole test run.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -24,21 +24,22 @@ impl Passed {
 
 /// Writes the list; a fault whose test did not pass is an error.
 pub(crate) fn publish(workspace: &Workspace, passed: &Passed) -> Result<()> {
-    let folder = workspace.root.join("docs");
-    let table = fs::read_to_string(folder.join("faults.tsv")).context("docs/faults.tsv cannot be read")?;
+    let folder = workspace.root.join("docs/explanation");
+    let table = fs::read_to_string(folder.join("faults.tsv"))
+        .context("docs/explanation/faults.tsv cannot be read")?;
     let text = render(&table, passed)?;
     let file = folder.join("faults.md");
     if fs::read_to_string(&file).is_ok_and(|current| current == text) {
         return Ok(());
     }
-    fs::write(&file, text).context("docs/faults.md cannot be written")?;
-    println!("docs/faults.md was written anew: commit it");
+    fs::write(&file, text).context("docs/explanation/faults.md cannot be written")?;
+    println!("docs/explanation/faults.md was written anew: commit it");
     Ok(())
 }
 
 fn render(table: &str, passed: &Passed) -> Result<String> {
     let mut out = String::from(
-        "# Faults that are made on purpose\n\nWritten by `cargo xtask test` from `docs/faults.tsv`: every line is a class \
+        "# Faults that are made on purpose\n\nWritten by `cargo xtask test` from `docs/explanation/faults.tsv`: every line is a class \
          of fault that tests make for real,\nthrough the program or the public API, and that passed in the last run.\n",
     );
     let mut group = "";
@@ -46,7 +47,7 @@ fn render(table: &str, passed: &Passed) -> Result<String> {
     for line in table.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
         let fields: Vec<&str> = line.split('\t').collect();
         let [heading, fault, seen, tests] = fields.as_slice() else {
-            bail!("docs/faults.tsv: four fields in `{line}`")
+            bail!("docs/explanation/faults.tsv: four fields in `{line}`")
         };
         if *heading != group {
             group = heading;
@@ -58,7 +59,10 @@ fn render(table: &str, passed: &Passed) -> Result<String> {
         writeln!(out, "| {fault} | {seen} | {tests} |")?;
     }
     if !missing.is_empty() {
-        bail!("docs/faults.tsv names tests that did not pass or do not exist: {}", missing.join(", "));
+        bail!(
+            "docs/explanation/faults.tsv names tests that did not pass or do not exist: {}",
+            missing.join(", ")
+        );
     }
     Ok(out)
 }

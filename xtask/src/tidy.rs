@@ -1,6 +1,7 @@
 //! The house rules a machine can check: collects the findings of every rule and prints them all.
 mod cli_help;
 mod config_keys;
+mod config_reference;
 mod edges;
 mod first_line;
 mod forbidden_text;
@@ -51,8 +52,9 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     findings.extend(files.iter().flat_map(size::check));
     findings.extend(files.iter().flat_map(forbidden_text::check));
     findings.extend(files.iter().flat_map(includes::check));
-    findings.extend(readme_commands::check(workspace)?);
+    findings.extend(readme_commands::check(workspace, &files)?);
     findings.extend(config_keys::check(&files));
+    findings.extend(config_reference::check(&files));
     findings.extend(security_table::check(&workspace.root, &files));
     findings.sort();
 

@@ -1,7 +1,7 @@
 //! Makes `data/related.bin.gz` out of a sentence encoder and the packed dictionary: English stems with their neighbours.
 //!
 //! `cargo run --release -p toolhub-search --example make_related -- MODEL crates/search/data/cedict.txt.gz
-//! crates/search/data/related.bin.gz`, where MODEL is a folder that `docs/search.md` tells how to get.
+//! crates/search/data/related.bin.gz`, where MODEL is a folder that `docs/explanation/search.md` tells how to get.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;

@@ -41,7 +41,7 @@ pub struct Evidence {
 }
 
 /// A logistic regression over requests with and without their tools. `cargo xtask bench search --calibrate` fits it
-/// again; `docs/search.md` tells how well it separates.
+/// again; `docs/explanation/search.md` tells how well it separates.
 const CONSTANT: f32 = 1.678;
 /// In the order of [`Evidence::features`].
 const WEIGHTS: [f32; FEATURES] = [1.042, 1.153, 2.716, -2.082, -0.651];

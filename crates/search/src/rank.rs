@@ -97,7 +97,7 @@ pub(crate) fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
     // The unit in which all that is not a word is measured: the best score by words.
     let unit = scores.iter().copied().fold(0.0_f32, f32::max).max(1.0);
 
-    // The encoders that can be loaded know English: on Chinese they cost more than they give (docs/search.md).
+    // The encoders that can be loaded know English: on Chinese they cost more than they give (docs/explanation/search.md).
     let vectors = index.vectors.as_ref().filter(|_| !text.chars().any(is_han));
     let closeness = vectors.map(|vectors| vectors.closeness(text)).unwrap_or_default();
     for (score, close) in scores.iter_mut().zip(&closeness) {

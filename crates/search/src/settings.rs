@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::field::FIELD_COUNT;
 
-/// How scores are made. The defaults were measured over all sets together; `docs/search.md` tells what each gives.
+/// How scores are made. The defaults were measured over all sets together; `docs/explanation/search.md` tells what each gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {

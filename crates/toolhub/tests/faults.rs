@@ -1,5 +1,5 @@
 //! Faults made for real, one test a class, through the public API: what must not bring the hub down.
-//! `docs/faults.tsv` says which class each test stands for.
+//! `docs/explanation/faults.tsv` says which class each test stands for.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]

@@ -3,7 +3,7 @@
 use super::{Finding, sources::Source};
 
 /// Where the known keys are listed.
-const LIST: &str = "crates/toolhub/src/settings/unknown.rs";
+pub(super) const LIST: &str = "crates/toolhub/src/settings/unknown.rs";
 /// Keys that no test sets, each with the reason.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("replay_bytes", "the unit tests of `mcp::gateway::event_log` set the bound itself"),
@@ -49,7 +49,7 @@ fn test_text(file: &Source) -> Option<&str> {
 }
 
 /// The texts between quotes in the tables of keys, with their lines.
-fn keys(list: &str) -> Vec<(usize, &str)> {
+pub(super) fn keys(list: &str) -> Vec<(usize, &str)> {
     let mut keys = Vec::new();
     let mut is_table = false;
     for (number, line) in list.lines().enumerate() {

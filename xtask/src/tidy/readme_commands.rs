@@ -1,5 +1,5 @@
-//! Rule: every command in the READMEs exists, with every flag they give it.
-use std::{collections::HashMap, fs, path::Path};
+//! Rule: every command in the READMEs and in the book exists, with every flag they give it.
+use std::{collections::HashMap, path::Path};
 
 use anyhow::Result;
 
@@ -7,6 +7,7 @@ use super::{
     Finding,
     cli_help::{Help, is_subcommand_name},
     readme::{Program, Usage, Word, usages},
+    sources::Source,
 };
 use crate::{
     commands::COMMANDS,
@@ -16,39 +17,46 @@ use crate::{
 
 const READMES: &[&str] = &["README.md", "README.zh-CN.md"];
 
-pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
+pub(super) fn check(workspace: &Workspace, files: &[Source]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let mut ours = Vec::new();
     for readme in READMES {
-        let Ok(text) = fs::read_to_string(workspace.root.join(readme)) else {
+        if !files.iter().any(|file| file.path == Path::new(readme)) {
             findings.push(Finding::new(readme, 1, "is missing: write it"));
-            continue;
-        };
-        for usage in usages(&text) {
+        }
+    }
+    for file in files.iter().filter(|file| is_document(&file.path)) {
+        for usage in usages(&file.text) {
             match usage.program {
-                Program::Toolhub => ours.push((readme, usage)),
+                Program::Toolhub => ours.push((&file.path, usage)),
                 Program::Xtask => findings
-                    .extend(xtask_fault(&usage).map(|message| Finding::new(readme, usage.line, message))),
+                    .extend(xtask_fault(&usage).map(|message| Finding::new(&file.path, usage.line, message))),
             }
         }
     }
-    let Some((readme, first)) = ours.first() else { return Ok(findings) };
+    let Some((path, first)) = ours.first() else { return Ok(findings) };
     let binary = match run::build(workspace, "toolhub", "toolhub", Profile::Debug) {
         Ok(binary) => binary,
         // The other findings are worth seeing even so.
         Err(error) => {
             let message = format!("its commands cannot be checked, `toolhub` does not build: {error:#}");
-            findings.push(Finding::new(readme, first.line, message));
+            findings.push(Finding::new(*path, first.line, message));
             return Ok(findings);
         }
     };
     let mut helps = Helps { ask: |path: &[String]| ask(&binary, path), known: HashMap::new() };
-    for (readme, usage) in &ours {
+    for (path, usage) in &ours {
         if let Err(message) = check_words(&usage.words, &mut helps) {
-            findings.push(Finding::new(readme, usage.line, message));
+            findings.push(Finding::new(*path, usage.line, message));
         }
     }
     Ok(findings)
+}
+
+/// A README, or a page of the book.
+fn is_document(path: &Path) -> bool {
+    let is_page = path.starts_with("docs") && path.extension().is_some_and(|extension| extension == "md");
+    is_page || READMES.iter().any(|readme| path == Path::new(readme))
 }
 
 fn xtask_fault(usage: &Usage) -> Option<String> {

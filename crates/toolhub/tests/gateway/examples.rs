@@ -1,4 +1,4 @@
-//! The examples of `docs/gateway.md`, run as they stand there.
+//! The examples of `docs/reference/http.md`, run as they stand there.
 
 use std::fs;
 use std::path::Path;
@@ -15,10 +15,10 @@ fn blocks<'t>(text: &'t str, kind: &str) -> Vec<(usize, &'t str)> {
 
 #[test]
 fn the_examples_of_the_documents_answer_what_is_written_there() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/gateway.md");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/http.md");
     let text = fs::read_to_string(file).unwrap();
-    let text = text.split("# The gateway, asked by hand").nth(1).unwrap();
-    let text = text.split("# The gateway, seen from outside").next().unwrap();
+    let text = text.split("## Requests by hand").nth(1).unwrap();
+    let text = text.split("## Sessions").next().unwrap();
     let cli = hub(blocks(text, "toml")[0].1);
     let skill = cli.folder().join("skills/greeting");
     fs::create_dir_all(&skill).unwrap();

@@ -2,7 +2,7 @@
 //! right tools fails here.
 //!
 //! The requests of the project (`crates/agent/requests`) are always measured. Samples of the published sets are measured if
-//! `TOOLHUB_DATA` names a folder that has them in `retrieval`, which `docs/search.md` lists.
+//! `TOOLHUB_DATA` names a folder that has them in `retrieval`, which `docs/explanation/search.md` lists.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs::{self, File};

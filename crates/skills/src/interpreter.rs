@@ -178,10 +178,10 @@ pub(crate) fn path_folders() -> Vec<PathBuf> {
 }
 
 #[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 
-    #[cfg(unix)]
     fn run_by(name: &str, text: &str) -> Result<RunBy, String> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(name);
@@ -190,7 +190,6 @@ mod tests {
         of(&file).map_err(|why| why.text().say(Lang::En))
     }
 
-    #[cfg(unix)]
     #[test]
     fn the_first_line_says_who_runs_it_and_else_the_end_of_its_name() {
         let program = |place: &str, words: &[&str]| {

@@ -22,6 +22,7 @@ pub(crate) enum Failure {
     LoginNeeded,
     Rpc { code: i64, message: String, data: Option<String> },
     Unreadable { detail: String },
+    TooDeep { depth: usize, result: String },
     TimedOut { after_ms: u64 },
 }
 
@@ -61,6 +62,9 @@ impl From<&McpError> for Failure {
                 data: data.as_ref().map(|data| data.get().to_owned()),
             },
             McpError::Unreadable { detail } => Self::Unreadable { detail: detail.clone() },
+            McpError::TooDeep { depth, result } => {
+                Self::TooDeep { depth: *depth, result: result.get().to_owned() }
+            }
             McpError::TimedOut(after) => Self::TimedOut { after_ms: millis(*after) },
         }
     }
@@ -85,6 +89,10 @@ impl Failure {
                 McpError::Rpc { code, message, data: data.and_then(|data| RawJson::parse(data).ok()) }
             }
             Self::Unreadable { detail } => McpError::Unreadable { detail },
+            Self::TooDeep { depth, result } => match RawJson::parse(result) {
+                Ok(result) => McpError::TooDeep { depth, result },
+                Err(error) => McpError::unreadable(error.to_string()),
+            },
             Self::TimedOut { after_ms } => McpError::TimedOut(Duration::from_millis(after_ms)),
         }
     }
@@ -114,6 +122,7 @@ mod tests {
             McpError::LoginNeeded { server: server.clone() },
             McpError::Rpc { code: -32000, message: "no".to_owned(), data },
             McpError::unreadable("odd"),
+            McpError::TooDeep { depth: 200, result: RawJson::parse("[[1]]").unwrap() },
             McpError::TimedOut(Duration::from_millis(1500)),
         ] {
             let text = serde_json::to_string(&Failure::from(&error)).unwrap();

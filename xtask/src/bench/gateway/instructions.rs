@@ -68,7 +68,7 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
         ),
         (
             "toolhub, in a session, detail = \"sample\"",
-            count("toolhub-sample", &SESSION, &|wrap| {
+            count("toolhub-sample", &SESSION.map(str::to_owned), &|wrap| {
                 Programs::serve(programs.toolhub_with(COUNTED_HOME, &server, SAMPLE)?, wrap)
             })?,
         ),

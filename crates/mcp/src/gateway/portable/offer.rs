@@ -31,7 +31,7 @@ pub fn portable_offer(offer: Offer, item: &RawJson) -> Option<RawJson> {
         Offer::Prompts => changed |= repair_arguments(&mut members)?,
         Offer::Resources if !members.get("uri").is_some_and(is_url) => return None,
         Offer::Resources => {
-            changed |= remove_unless(&mut members, "size", |size| size.decode::<u64>().is_ok())
+            changed |= remove_unless(&mut members, "size", |size| size.decode::<u64>().is_ok());
         }
         Offer::ResourceTemplates => {}
     }
@@ -104,7 +104,7 @@ mod tests {
         let resource = json!({"name": "r", "uri": "memo://r", "size": "big", "mimeType": 1,
             "annotations": {"priority": "high"}});
         let plain = json!({"name": "r", "uri": "memo://r"});
-        assert_eq!(offered(Offer::Resources, &resource), Some(plain.clone()));
+        assert_eq!(offered(Offer::Resources, &resource), Some(plain));
         let good = json!({"name": "r", "uri": "memo://r", "size": 3, "annotations": {"audience": ["user"], "priority": 0.5}});
         assert_eq!(offered(Offer::Resources, &good), Some(good.clone()));
         let template = json!({"name": "t", "uriTemplate": "memo://{x}", "description": {}});

@@ -10,8 +10,8 @@ pub(super) fn check(source: &Source) -> Vec<Finding> {
     let (Some(first), Some(name), Some(kind)) = (parts.next(), parts.next(), parts.next()) else {
         return Vec::new();
     };
-    // Tests are not built from a package.
-    if !source.is_rust() || first != "crates" || kind == "tests" {
+    // Tests are not built from a package, and the crate for tests is not published.
+    if !source.is_rust() || first != "crates" || kind == "tests" || name == "testkit" {
         return Vec::new();
     }
     let own = Path::new(first).join(name);

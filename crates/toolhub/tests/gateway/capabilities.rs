@@ -99,7 +99,7 @@ async fn list_made_without_capabilities_is_renewed_when_serve_connects() {
     client.call("plain", "{}").await.text();
     told.until("notifications/tools/list_changed").await;
     assert_eq!(client.tools().await, ["plain", "conditional"]);
-    assert_eq!(serving.cli().run(&["tools", "--refresh"]).code, Some(0));
+    assert_eq!(serving.cli().run(&["--no-hub", "tools", "--refresh"]).code, Some(0));
     let seen = Journal::read(&journal);
     let seen = seen.messages();
     let greetings = seen.iter().filter(|message| message["method"] == "initialize");

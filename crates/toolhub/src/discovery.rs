@@ -11,7 +11,7 @@ use toolhub_core::ports::CachedList;
 use toolhub_core::{CallBy, Event, EventKind, RawJson, ServerId, Source, ToolError};
 use toolhub_engine::{Request, Route, Strategy};
 use toolhub_mcp::config::TransportSpec;
-use toolhub_mcp::{Listed, McpError, Offer, Server};
+use toolhub_mcp::{Era, Listed, McpError, Offer, Server};
 
 use crate::failures::unknown;
 use crate::hub::Hub;
@@ -353,7 +353,7 @@ impl Hub {
         let list = match &listed {
             Ok(Listed { listing, at, era, peer }) => CachedList {
                 fingerprint: server.spec().fingerprint(),
-                era: era.name().to_owned(),
+                era: era.map(Era::name).unwrap_or_default().to_owned(),
                 peer: peer.clone(),
                 listed_at: Some(*at),
                 ttl: listing.ttl,

@@ -33,6 +33,13 @@ impl Effect {
 pub enum ToolError {
     /// No such tool, or not where the caller wanted it.
     UnknownTool(Box<UnknownTool>),
+    /// The call names a source that is not configured; it was not executed.
+    UnknownSource {
+        /// The name.
+        name: String,
+        /// Similar names of configured sources.
+        near: Vec<String>,
+    },
     /// No tool is good for that, or none accepts the arguments.
     NoneCapable {
         /// The capability that was asked for.
@@ -206,6 +213,7 @@ impl ToolError {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::UnknownTool(_) => "unknown_tool",
+            Self::UnknownSource { .. } => "unknown_source",
             Self::NoneCapable { .. } => "none_capable",
             Self::InvalidArguments { .. } => "invalid_arguments",
             Self::UnusableSchema { .. } => "unusable_schema",
@@ -240,6 +248,14 @@ impl ToolError {
                     format!("无法连接服务器 `{server}`：{cause}"),
                 )
             }
+            Self::TimedOut { after, effect } => {
+                let after = Seconds(*after);
+                let effect = match effect {
+                    Effect::None => "",
+                    Effect::Unknown => lang.pick("; whether it took effect is unknown", "；是否生效未知"),
+                };
+                lang.pick(format!("no answer within {after}{effect}"), format!("{after} 内没有回答{effect}"))
+            }
             other => other.say(lang),
         }
     }
@@ -256,6 +272,7 @@ impl ToolError {
     pub fn effect(&self) -> Effect {
         match self {
             Self::UnknownTool(_)
+            | Self::UnknownSource { .. }
             | Self::NoneCapable { .. }
             | Self::InvalidArguments { .. }
             | Self::UnusableSchema { .. }
@@ -300,6 +317,18 @@ impl Say for ToolError {
     fn say(&self, lang: Lang) -> String {
         match self {
             Self::UnknownTool(unknown) => unknown.say(lang),
+            Self::UnknownSource { name, near } => {
+                let hint = if near.is_empty() {
+                    lang.pick("`toolhub servers list` lists the servers", "`toolhub servers list` 列出现有服务器").to_owned()
+                } else {
+                    let near = quoted(near);
+                    lang.pick(format!("did you mean {near}?"), format!("是否想用 {near}？"))
+                };
+                lang.pick(
+                    format!("there is no source `{name}`, nothing was executed; {hint}"),
+                    format!("没有来源 `{name}`，未执行任何操作；{hint}"),
+                )
+            }
             Self::NoneCapable { capability, have: 0, known } => {
                 let known = known.join(", ");
                 lang.pick(
@@ -387,15 +416,11 @@ impl Say for ToolError {
                 format!("无法读懂服务器 `{server}` 的回答：{detail}"),
             ),
             Self::Failed { message, .. } => message.say(lang),
-            Self::TimedOut { after, effect } => {
-                let after = Seconds(*after);
-                let effect = match effect {
-                    Effect::None => "",
-                    Effect::Unknown => lang.pick("; whether it took effect is unknown", "；是否生效未知"),
-                };
+            Self::TimedOut { .. } => {
+                let text = self.brief(lang);
                 lang.pick(
-                    format!("no answer within {after}{effect}; allow more with `--timeout`"),
-                    format!("{after} 内没有回答{effect}；可用 `--timeout` 延长"),
+                    format!("{text}; allow more with `--timeout`"),
+                    format!("{text}；可用 `--timeout` 延长"),
                 )
             }
             Self::NotRecorded { cause } => lang.pick(

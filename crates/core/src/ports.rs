@@ -9,7 +9,7 @@ use crate::approval::Approvals;
 use crate::call::{CallId, ToolCall};
 use crate::caller::CallerLink;
 use crate::conversation::Conversations;
-use crate::error::ToolError;
+use crate::error::{Seconds, ToolError};
 use crate::event::{Event, EventKind};
 use crate::json::RawJson;
 use crate::lang::{Lang, Say, Text};
@@ -154,17 +154,26 @@ pub struct CachedList {
     pub failure: Option<(SystemTime, Text)>,
     /// How often in a row it could not be connected or broke off; 0 where it answered, if only with an error.
     pub failures: u32,
-    /// When a call last could not wait until it was listed.
+    /// When a call last did not wait until it was listed.
     pub late_at: Option<SystemTime>,
+    /// How long a call that needed the server waited for it; `None` if no such call gave up waiting. A call that could do
+    /// without the server tells nothing about it.
+    pub late_after: Option<Duration>,
 }
 
 impl CachedList {
-    /// What is wrong with the server, as far as is known: why it failed; or, where nothing else is known of it, that a
-    /// call could not wait for it.
+    /// What is wrong with the server, as far as is known: why it failed; or, where nothing else is known of it, that it was
+    /// not listed in the time that a call had.
     pub fn trouble(&self) -> Option<Text> {
         let failure = self.failure.as_ref().map(|(_, why)| why.clone());
-        let late = || Text::new("it was too slow for a call to wait for it", "它太慢，调用没有等它");
-        failure.or_else(|| self.late_at.filter(|_| self.listed_at.is_none()).map(|_| late()))
+        let late = |after: Duration| {
+            let after = Seconds(after);
+            Text::new(
+                format!("it was not ready within the {after} that a call waited for it"),
+                format!("调用等了它 {after}，它仍未就绪"),
+            )
+        };
+        failure.or_else(|| self.late_after.filter(|_| self.listed_at.is_none()).map(late))
     }
 }
 

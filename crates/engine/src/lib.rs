@@ -26,6 +26,6 @@ pub use catalog::{Catalog, CatalogCell, Entry};
 pub use engine::Engine;
 pub use near::near_names;
 pub use reserved::ReservedNames;
-pub use router::{Candidate, Known, Policy, Request, Route, Strategy};
+pub use router::{Candidate, Known, Policy, Request, Route, SourceFilter, Strategy};
 pub use score::{Score, Scores};
 pub use tags::Tagger;

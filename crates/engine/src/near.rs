@@ -3,15 +3,16 @@
 /// What is longer is no name, and near to none: comparing takes the product of both lengths.
 const MAX_NAME_BYTES: usize = 256;
 
-/// The names nearest to `wanted`, best first, at most `most` of them; far ones are left out.
+/// The names nearest to `wanted`, best first, at most `most` of them. Far ones are left out, and so is `wanted` itself.
 pub fn near_names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>, most: usize) -> Vec<String> {
     if wanted.len() > MAX_NAME_BYTES {
         return Vec::new();
     }
+    let asked = wanted;
     let wanted = fold(wanted);
     let mut scored: Vec<(f64, &str)> = names
         .into_iter()
-        .filter(|name| name.len() <= MAX_NAME_BYTES)
+        .filter(|name| name.len() <= MAX_NAME_BYTES && *name != asked)
         .map(|name| (likeness(&wanted, &fold(name)), name))
         .filter(|(score, _)| *score >= 0.6)
         .collect();
@@ -73,6 +74,8 @@ mod tests {
         check("read_excel_data", &["read_data_from_excel"]);
         check("calcualte", &["calculate"]);
         check("calc", &["calculate"]);
+        check("calculate", &[]);
+        check("Calculate", &["calculate"]);
         check("读取文档", &["读取文件"]);
         check("读取文", &["读取文件"]);
         check("zzz", &[]);

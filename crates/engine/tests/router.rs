@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use toolhub_core::lang::Lang;
 use toolhub_core::source::SourceKind;
-use toolhub_core::{RawJson, Say as _, ServerId};
+use toolhub_core::{CallBy, RawJson, Say as _, ServerId};
 use toolhub_engine::router::route;
 use toolhub_engine::{Catalog, Known, Policy, Request, Scores};
 use toolhub_testkit::FakeHost;
@@ -52,8 +52,38 @@ fn the_three_way_rule() {
     check(Some("appflowy"), &["a", "b", "native"], "source `appflowy` is often a model's guess");
     // A configured server: only that one.
     check(Some("b"), &["b"], "only that server is asked");
-    // Anything else: as if absent, with a warning.
-    check(Some("moon"), &["a", "b", "native"], "warning: there is no source `moon`");
+    // Not specified after all.
+    check(Some("auto"), &["a", "b", "native"], "tried in the order mcp, skill, native");
+    check(Some(""), &["a", "b", "native"], "tried in the order mcp, skill, native");
+}
+
+/// A call never reaches a source that it does not name.
+#[test]
+fn rejects_unknown_sources_and_suggests_similar_names() {
+    let policy = Policy { servers: ["hr-db", "crm"].map(ServerId::new).into(), ..Policy::default() };
+    let (catalog, scores) = (catalog(), Scores::default());
+    let known = Known { catalog: &catalog, policy: &policy, scores: &scores };
+    for by in [CallBy::Name, CallBy::Capability] {
+        for (source, expect) in [
+            ("moon", "`toolhub servers list` lists the servers"),
+            ("hrdb", "did you mean `hr-db`?"),
+            ("HR_DB", "did you mean `hr-db`?"),
+            ("hr_db", "did you mean `hr-db`?"),
+            ("Native", "did you mean `native`?"),
+        ] {
+            let request = Request { by, source: Some(source), ..Request::named("shared") };
+            let error = route(request, known).unwrap_err();
+            assert_eq!(error.kind(), "unknown_source");
+            let expect = format!("there is no source `{source}`, nothing was executed; {expect}");
+            assert_eq!(error.to_string(), expect);
+        }
+    }
+}
+
+#[test]
+fn the_source_skill_means_skills_only() {
+    let error = decide("shared", Some("skill"), None).unwrap_err();
+    assert!(error.starts_with("there is no tool `shared`; it exists in `a`"), "{error}");
 }
 
 #[test]
@@ -215,7 +245,7 @@ fn by_capability_the_arguments_must_be_known() {
     let arguments = RawJson::from(json!({"query": "rust"}));
     let ask = |capability: &'static str, seed: u64| {
         let request = Request {
-            by: toolhub_core::CallBy::Capability,
+            by: CallBy::Capability,
             arguments: Some(&arguments),
             seed,
             ..Request::named(capability)
@@ -251,7 +281,7 @@ proptest::proptest! {
         let catalog = sharing("search_it", &sources);
         let policy = servers(&ids[..4]);
         let scores = Scores::default();
-        let by = if by_capability { toolhub_core::CallBy::Capability } else { toolhub_core::CallBy::Name };
+        let by = if by_capability { CallBy::Capability } else { CallBy::Name };
         let request = Request { by, seed, ..Request::named(if by_capability { "search" } else { "search_it" }) };
         let shown = || {
             let known = Known { catalog: &catalog, policy: &policy, scores: &scores };

@@ -102,6 +102,8 @@ impl Channel {
 #[derive(Debug, Clone)]
 pub(crate) struct Greeting {
     pub(crate) era: Era,
+    /// Whether the era may be another one, as a server that was slow to start did not answer the question for it in time.
+    pub(crate) doubtful: bool,
     pub(crate) version: String,
     /// Name and version, as it gives them.
     pub(crate) peer: String,

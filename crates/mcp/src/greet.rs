@@ -62,7 +62,8 @@ pub(crate) async fn discover(channel: &Channel, doorman: &Doorman) -> Result<Gre
     };
     let peer = found.meta.and_then(|meta| meta.server_info).unwrap_or_default().label();
     let (capabilities, instructions) = (found.capabilities, found.instructions);
-    Ok(Greeting { era: Era::Modern, version: (*version).to_owned(), peer, capabilities, instructions })
+    let (era, version) = (Era::Modern, (*version).to_owned());
+    Ok(Greeting { era, doubtful: false, version, peer, capabilities, instructions })
 }
 
 #[derive(Deserialize)]
@@ -108,7 +109,8 @@ async fn hello_in(version: &str, channel: &Channel, doorman: &Doorman) -> Result
         )));
     }
     let Initialized { protocol_version: version, server_info, capabilities, instructions } = found;
-    Ok(Greeting { era: Era::Legacy, version, peer: server_info.label(), capabilities, instructions })
+    let (era, peer) = (Era::Legacy, server_info.label());
+    Ok(Greeting { era, doubtful: false, version, peer, capabilities, instructions })
 }
 
 /// The first of these versions that a server's refusal offers.

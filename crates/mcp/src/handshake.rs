@@ -1,5 +1,6 @@
 //! Meeting a server: finding out which era it speaks, and opening a connection in it.
 
+use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -178,24 +179,12 @@ impl Meeting<'_> {
         }
         if self.known != Some(Era::Legacy) {
             let (channel, stderr) = self.start(spec)?;
-            match self.probe_child(&channel).await? {
-                Probe::Modern(greeting) => return Ok(self.greeted(channel, greeting, stderr)),
-                Probe::Legacy => match self.initialize(&channel).await {
-                    Ok(greeting) => return Ok(self.greeted(channel, greeting, stderr)),
-                    Err(McpError::Lost { .. } | McpError::Connect { .. }) => {}
-                    Err(error) => return Err(error),
-                },
-                // A process that lives is not started again: first runs of `npx` and `uvx` take their time.
-                Probe::Silent(McpError::TimedOut(_)) => match self.initialize(&channel).await {
-                    Ok(greeting) => return Ok(self.greeted(channel, greeting, stderr)),
-                    Err(McpError::Lost { .. } | McpError::Connect { .. }) => {}
-                    Err(error) => return Err(error),
-                },
-                Probe::Silent(_) => {}
+            if let Some(greeting) = self.greet_child(&channel).await? {
+                return Ok(self.greeted(channel, greeting, stderr));
             }
         }
         let (channel, stderr) = self.start(spec)?;
-        match self.initialize(&channel).await {
+        match self.initialize_or_discover(&channel).await {
             Ok(greeting) => Ok(self.greeted(channel, greeting, stderr)),
             // Slow to start and modern, or no longer as old as it was: ask once more, with all the time left.
             Err(McpError::Rpc { .. }) => {
@@ -207,30 +196,90 @@ impl Meeting<'_> {
         }
     }
 
-    /// The probe, with a `ping` behind it after a moment. Some legacy servers never answer what they do not know; but every
-    /// server answers a ping, if only with an error, also before it is greeted. So one that answers the ping and not the probe
-    /// is legacy, and one that answers neither is still starting, for half of the time that connecting may take. The ping
-    /// says that it is of the modern era: servers of both eras would take one that does not for a legacy client's.
-    async fn probe_child(&self, channel: &Channel) -> Result<Probe, McpError> {
+    /// Greets a child of an unknown era: with the probe, and a `ping` behind it after a moment. Some legacy servers never
+    /// answer what they do not know; but every server answers a ping, if only with an error, also before it is greeted. So
+    /// one that answers the ping and not the probe is probably legacy, and one that answers neither is still starting, for
+    /// half of the time that connecting may take. After either, `initialize` follows, and the first of both to be answered
+    /// counts: a process that lives is not started again, since first runs of `npx` and `uvx` take their time. The ping says
+    /// that it is of the modern era: servers of both eras would take one that does not for a legacy client's.
+    ///
+    /// `None` if the child ended: it has to be started again.
+    async fn greet_child(&self, channel: &Channel) -> Result<Option<Greeting>, McpError> {
         let probe = self.probe(channel);
         let ping = async {
             tokio::time::sleep(PROBE_ALONE).await;
             let ping = Ask { method: "ping".into(), repeat: Repeat::Safe, ..Ask::default() };
-            channel.ask(&ping, modern_meta(&self.doorman)).await
-        };
-        tokio::pin!(probe, ping);
-        let silence = self.patience / 2;
-        tokio::select! {
-            biased;
-            probed = &mut probe => return probed,
-            pinged = &mut ping => {
-                if !matches!(pinged, Ok(_) | Err(McpError::Rpc { .. })) {
-                    return probe.await;
-                }
+            match channel.ask(&ping, modern_meta(&self.doorman)).await {
+                Ok(_) | Err(McpError::Rpc { .. }) => tokio::time::sleep(STRAGGLING).await,
+                // The probe fails in the same way.
+                Err(_) => std::future::pending().await,
             }
-            () = tokio::time::sleep(silence) => return Ok(Probe::Silent(McpError::TimedOut(silence))),
+        };
+        tokio::pin!(probe);
+        let (probed, doubtful) = tokio::select! {
+            biased;
+            probed = &mut probe => (Some(probed?), false),
+            () = ping => (None, false),
+            () = tokio::time::sleep(self.patience / 2) => (None, true),
+        };
+        let refused = match probed {
+            Some(Probe::Modern(greeting)) => return Ok(Some(greeting)),
+            Some(Probe::Silent(_)) => return Ok(None),
+            Some(Probe::Legacy) => self.initialize_or_discover(channel).await,
+            None => self.initialize_beside(&mut probe, channel, doubtful).await,
+        };
+        match refused {
+            Ok(greeting) => Ok(Some(greeting)),
+            Err(McpError::Lost { .. } | McpError::Connect { .. }) => Ok(None),
+            Err(error) => Err(error),
         }
-        tokio::time::timeout(STRAGGLING, probe).await.unwrap_or(Ok(Probe::Legacy))
+    }
+
+    /// Sends `initialize` while the probe is still unanswered. A late answer to the probe counts as one in time does. An era
+    /// that is doubtful is determined anew at the next start.
+    async fn initialize_beside(
+        &self,
+        mut probe: impl Future<Output = Result<Probe, McpError>> + Unpin,
+        channel: &Channel,
+        doubtful: bool,
+    ) -> Result<Greeting, McpError> {
+        // `initialized` is sent once it is certain that no modern answer came first.
+        let hello = hello(channel, &self.doorman);
+        tokio::pin!(hello);
+        let answered = tokio::select! {
+            biased;
+            probed = &mut probe => match probed? {
+                Probe::Modern(greeting) => return Ok(greeting),
+                Probe::Legacy => hello.await.map(|greeting| (greeting, false)),
+                Probe::Silent(error) => return Err(error),
+            },
+            answered = &mut hello => answered.map(|greeting| (greeting, doubtful)),
+        };
+        match answered {
+            Ok((greeting, doubtful)) => {
+                channel.notify("notifications/initialized").await?;
+                Ok(Greeting { doubtful, ..greeting })
+            }
+            Err(error) => self.discover_instead(channel, error).await,
+        }
+    }
+
+    /// Greets a server as a legacy one; one that refuses and names a modern version is greeted as a modern one.
+    async fn initialize_or_discover(&self, channel: &Channel) -> Result<Greeting, McpError> {
+        match self.initialize(channel).await {
+            Ok(greeting) => Ok(greeting),
+            Err(error) => self.discover_instead(channel, error).await,
+        }
+    }
+
+    /// Greets a server as a modern one that refused `initialize`, if it names a modern version with the refusal.
+    async fn discover_instead(&self, channel: &Channel, refusal: McpError) -> Result<Greeting, McpError> {
+        match &refusal {
+            McpError::Rpc { data, .. } if offered(data.as_ref(), &MODERN).is_some() => {
+                discover(channel, &self.doorman).await
+            }
+            _ => Err(refusal),
+        }
     }
 
     fn start(&self, spec: &StdioSpec) -> Result<(Channel, StderrRing), McpError> {
@@ -273,7 +322,10 @@ impl Meeting<'_> {
             Err(error) => error,
         };
         match refused {
-            McpError::Rpc { .. } if self.known.is_some() && self.spec.era.is_none() => {
+            McpError::Rpc { ref data, .. }
+                if self.spec.era.is_none()
+                    && (self.known.is_some() || offered(data.as_ref(), &MODERN).is_some()) =>
+            {
                 http.speak(MODERN.first().copied());
                 let greeting = discover(&channel, &self.doorman).await?;
                 Ok(self.greeted(channel, greeting, StderrRing::default()))

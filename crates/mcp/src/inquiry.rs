@@ -21,8 +21,8 @@ pub struct Listed {
     pub listing: Listing,
     /// When it answered.
     pub at: SystemTime,
-    /// The era it speaks.
-    pub era: Era,
+    /// The era it speaks; `None` if that is doubtful.
+    pub era: Option<Era>,
     /// What it calls itself.
     pub peer: String,
 }
@@ -103,7 +103,8 @@ impl Server {
         let listing = result?;
         let skipped = listing.skipped.clone();
         self.emit(EventKind::Listed { server: self.id().clone(), tools: listing.tools.len(), skipped });
-        let (era, peer) = (connection.greeting.era, connection.greeting.peer.clone());
+        let greeting = &connection.greeting;
+        let (era, peer) = (Some(greeting.era).filter(|_| !greeting.doubtful), greeting.peer.clone());
         Ok(Listed { listing, at: SystemTime::now(), era, peer })
     }
 

@@ -405,7 +405,7 @@ impl Server {
         {
             let mut standing = self.standing();
             standing.connecting = None;
-            standing.era = Some(connection.greeting.era);
+            standing.era = Some(connection.greeting.era).filter(|_| !connection.greeting.doubtful);
             standing.last_used = Some(Instant::now());
             if standing.breaker.failures() == 0 {
                 standing.last_error = None;

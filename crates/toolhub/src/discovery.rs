@@ -11,14 +11,14 @@ use toolhub_core::ports::CachedList;
 use toolhub_core::{CallBy, Event, EventKind, RawJson, ServerId, Source, ToolError};
 use toolhub_engine::{Request, Route, Strategy};
 use toolhub_mcp::config::TransportSpec;
-use toolhub_mcp::{Listed, McpError, Offer, Server};
+use toolhub_mcp::{Era, Listed, McpError, Offer, Server};
 
 use crate::failures::unknown;
 use crate::hub::Hub;
 use crate::progress::Progress;
 
-/// A server that answered with an error or was too slow for a call is not waited for again so soon, unless nobody else
-/// can help. How long one is avoided that cannot be connected is the server's own to say.
+/// A server that answered with an error is not waited for again so soon, nor is one looked at again so soon that a call could
+/// do without. How long one is avoided that cannot be connected is the server's own to say.
 const LEAVE_ALONE: Duration = Duration::from_secs(60);
 /// A list without a time-to-live of its own is taken for fresh this long.
 pub(crate) const FRESH: Duration = Duration::from_secs(3600);
@@ -31,57 +31,80 @@ const HUNG: Duration = Duration::from_secs(3600);
 /// longer to start; they are listed while the call runs, and known to the next one.
 const GLANCE: Duration = Duration::from_secs(1);
 
+/// A list is not requested again sooner than this for a name that no tool has and that says nothing of its server: servers
+/// whose lists keep for no time at all would be started for each slip. A call that names the server goes by its own time.
+const MIN_RELIST_AGE: Duration = Duration::from_secs(300);
+
 /// Servers whose tools are not known.
 #[derive(Default)]
 struct Missing {
+    /// Those with nothing against them. A call that could do without one tells nothing about it, nor does one that needed it
+    /// and had less time than connecting may take: the next call that needs it waits as long as it can.
     new: Vec<Arc<Server>>,
-    /// Those that failed or were too slow of late.
+    /// Of these, the ones that a call gave up waiting for a moment ago.
+    late: Vec<Arc<Server>>,
+    /// Those that failed of late.
     failed: Vec<Arc<Server>>,
-    /// Those that did not answer within their time.
+    /// Those that did not answer within the time that connecting may take.
     hung: Vec<Arc<Server>>,
+}
+
+/// How long a listing is waited for.
+#[derive(Clone, Copy)]
+enum Wait {
+    /// To its end.
+    Unlimited,
+    /// The call needs the server, and has this long.
+    Needed(Duration),
+    /// The call can do without the server. That it was not ready says nothing about it.
+    Glance(Duration),
 }
 
 impl Hub {
     /// Lists whoever was never listed and might serve the call, within what the caller can spare.
     pub(crate) async fn prepare(&self, request: Request<'_>, spare: Option<Duration>) {
-        let Missing { new, failed, hung } = self.missing_by_age(request.source);
+        let Missing { mut new, late, failed, hung } = self.missing_by_age(request.source);
         let named = |server: &Arc<Server>| request.source == Some(server.id().as_str());
-        if new.is_empty() && failed.is_empty() && hung.is_empty() {
+        if new.is_empty() && late.is_empty() && failed.is_empty() && hung.is_empty() {
             return;
         }
-        let within = |patience: Duration| Some(spare.map_or(patience, |spare| spare.min(patience)));
+        let at_most = |limit: Duration| spare.map_or(limit, |spare| spare.min(limit));
+        let (glance, needed) = (Wait::Glance(at_most(GLANCE)), spare.map_or(Wait::Unlimited, Wait::Needed));
         match self.engine.explain(request) {
             Ok(route) => {
                 let in_turn = request.by == CallBy::Name && route.strategy == Strategy::First;
                 // Where several are asked side by side, whoever is good for it may be one of them.
-                let wanted = if in_turn { self.before(&route, new) } else { new };
-                self.list_all(wanted, within(GLANCE)).await;
+                let wanted = if in_turn { self.before(&route, request.tool, new) } else { new };
+                self.list_all(wanted, glance).await;
             }
             Err(ToolError::UnknownTool(_) | ToolError::NoneCapable { have: 0, .. }) => {
                 // The caller wants that server and no other: whatever happened before, it is tried again.
                 if failed.iter().chain(&hung).any(named) {
                     self.ask_for(request.source);
-                    tokio::join!(self.list_all(failed, spare), self.list_all(hung, spare));
+                    tokio::join!(self.list_all(failed, needed), self.list_all(hung, needed));
                     return;
                 }
+                new.extend(late);
                 tokio::join!(
-                    self.list_all(new, spare),
-                    self.list_all(failed, within(COURTESY)),
-                    self.list_all(hung, within(GLANCE))
+                    self.list_all(new, needed),
+                    self.list_all(failed, Wait::Needed(at_most(COURTESY))),
+                    self.list_all(hung, glance)
                 );
             }
             // Somebody has the tool, and somebody else's may fit better.
-            Err(_) => self.list_all(new, within(GLANCE)).await,
+            Err(_) => self.list_all(new, glance).await,
         }
     }
 
     /// Those that come before everybody the route has: they would be asked first, if they had the tool.
-    fn before(&self, route: &Route, mut servers: Vec<Arc<Server>>) -> Vec<Arc<Server>> {
-        let policy = self.engine.policy();
+    /// No server has a tool of a reserved name, such as `call_tool`.
+    fn before(&self, route: &Route, tool: &str, mut servers: Vec<Arc<Server>>) -> Vec<Arc<Server>> {
+        let (policy, reserved) = (self.engine.policy(), self.engine.reserved());
         let best = route.candidates.iter().filter_map(|candidate| policy.rank(candidate.source())).min();
         servers.retain(|server| {
-            let rank = policy.rank(&Source::Server(server.id().clone()));
-            rank.is_some_and(|rank| best.is_none_or(|best| rank < best))
+            let source = Source::Server(server.id().clone());
+            let first = policy.rank(&source).is_some_and(|rank| best.is_none_or(|best| rank < best));
+            first && !reserved.reserves(&source, tool)
         });
         servers
     }
@@ -99,7 +122,7 @@ impl Hub {
             return work.await;
         }
         let listings = async {
-            self.list_all(late, None).await;
+            self.list_all(late, Wait::Unlimited).await;
             std::future::pending().await
         };
         tokio::select! {
@@ -111,26 +134,29 @@ impl Hub {
     /// Lists again whose list is old; whether there was anybody.
     pub(crate) async fn relist_stale(&self, source: Option<&str>, spare: Option<Duration>) -> bool {
         let mut stale = self.usable(source);
-        stale.retain(|server| self.is_stale(server));
+        let named = source.is_some_and(|id| self.servers.contains(id));
+        let min_age = if named { Duration::ZERO } else { MIN_RELIST_AGE };
+        stale.retain(|server| self.is_stale(server, min_age));
         let any = !stale.is_empty();
-        self.list_all(stale, spare).await;
+        self.list_all(stale, spare.map_or(Wait::Unlimited, Wait::Needed)).await;
         any
     }
 
     /// Lists every server that was never listed; for those who want to see everything. Servers that failed or hung before are
     /// not waited for long.
     pub async fn list_missing(&self) {
-        let Missing { new, failed, hung } = self.missing_by_age(None);
+        let Missing { mut new, late, failed, hung } = self.missing_by_age(None);
+        new.extend(late);
         tokio::join!(
-            self.list_all(new, None),
-            self.list_all(failed, Some(COURTESY)),
-            self.list_all(hung, Some(GLANCE))
+            self.list_all(new, Wait::Unlimited),
+            self.list_all(failed, Wait::Needed(COURTESY)),
+            self.list_all(hung, Wait::Glance(GLANCE))
         );
     }
 
     /// Lists every server that is not known, whatever happened before. Each has its full time.
     pub(crate) async fn list_still_missing(&self) {
-        self.list_all(self.missing(None), None).await;
+        self.list_all(self.missing(None), Wait::Unlimited).await;
     }
 
     /// How far the listing of servers has come.
@@ -147,7 +173,7 @@ impl Hub {
     pub async fn list_again_of(&self, source: Option<&str>) {
         let mut servers = self.usable(None);
         servers.retain(|server| source.is_none_or(|id| server.id().as_str() == id));
-        self.list_all(servers, None).await;
+        self.list_all(servers, Wait::Unlimited).await;
     }
 
     /// Connects one server and lists it, whatever is known of it.
@@ -218,50 +244,66 @@ impl Hub {
             let list = lists.get(server.id());
             let refused = list.filter(|list| list.failures == 0).and_then(|list| list.failure.as_ref());
             let late_at = list.and_then(|list| list.late_at);
-            let hung = list.filter(|list| list.failure.is_some()).and(late_at);
-            let failed = server.avoided_for().is_some()
-                || refused.is_some_and(|(at, _)| !older(*at, LEAVE_ALONE))
-                || late_at.is_some_and(|at| !older(at, LEAVE_ALONE));
+            let had_its_time = list.is_some_and(|list| had_its_time(&server, list));
+            let hung = late_at.filter(|_| had_its_time);
+            // A call that gave up sooner than connecting may take leaves the server its chance.
+            let cut_short = !had_its_time && list.is_some_and(|list| list.late_after.is_some());
+            let failed = !cut_short
+                && (server.avoided_for().is_some()
+                    || refused.is_some_and(|(at, _)| !older(*at, LEAVE_ALONE)));
             match hung {
                 Some(at) if !older(at, HUNG) => missing.hung.push(server),
                 _ if failed => missing.failed.push(server),
+                _ if late_at.is_some_and(|at| !older(at, LEAVE_ALONE)) => missing.late.push(server),
                 _ => missing.new.push(server),
             }
         }
         missing
     }
 
-    fn is_stale(&self, server: &Arc<Server>) -> bool {
+    /// Whether a list has kept its time, at least `min_age`.
+    fn is_stale(&self, server: &Arc<Server>, min_age: Duration) -> bool {
         let lists = self.lists();
         let Some(list) = lists.get(server.id()) else { return false };
         let tried = list.failure.as_ref().map(|(at, _)| *at).max(list.late_at);
         let tried_lately = tried.is_some_and(|at| !older(at, LEAVE_ALONE));
-        !tried_lately && list.listed_at.is_some_and(|at| older(at, list.ttl.unwrap_or(FRESH)))
+        !tried_lately && list.listed_at.is_some_and(|at| older(at, list.ttl.unwrap_or(FRESH).max(min_age)))
     }
 
-    async fn list_all(&self, servers: Vec<Arc<Server>>, patience: Option<Duration>) {
-        join_all(servers.iter().map(|server| self.list_within(server, patience))).await;
+    async fn list_all(&self, servers: Vec<Arc<Server>>, wait: Wait) {
+        join_all(servers.iter().map(|server| self.list_within(server, wait))).await;
     }
 
-    /// Lists one server; one that is not done in time is late, and not waited for again for a while.
-    async fn list_within(&self, server: &Arc<Server>, patience: Option<Duration>) {
-        let Some(patience) = patience else {
-            let _ = self.list_one(server).await;
-            return;
+    /// Lists one server; one that is not done in time is late.
+    async fn list_within(&self, server: &Arc<Server>, wait: Wait) {
+        let (limit, needed) = match wait {
+            Wait::Unlimited => {
+                let _ = self.list_one(server).await;
+                return;
+            }
+            Wait::Needed(limit) => (limit, Some(limit)),
+            Wait::Glance(limit) => (limit, None),
         };
-        if tokio::time::timeout(patience, self.list_one(server)).await.is_err() {
-            self.note_late(server).await;
+        if tokio::time::timeout(limit, self.list_one(server)).await.is_err() {
+            self.note_late(server, needed).await;
         }
     }
 
-    async fn note_late(&self, server: &Arc<Server>) {
+    /// Notes that a call did not wait until a server was listed; `needed` is how long one did that needed it.
+    async fn note_late(&self, server: &Arc<Server>, needed: Option<Duration>) {
         if !self.servers.is_current(server) {
             return;
         }
         let list = {
             let mut lists = self.lists();
             let list = lists.entry(server.id().clone()).or_insert_with(|| unknown(server));
+            let had_its_time = had_its_time(server, list);
+            // A glance does not prolong the time for which a server that hung is not waited for.
+            if needed.is_none() && had_its_time && list.late_at.is_some_and(|at| !older(at, HUNG)) {
+                return;
+            }
             list.late_at = Some(SystemTime::now());
+            list.late_after = needed.or(list.late_after.filter(|_| !had_its_time));
             list.clone()
         };
         self.save_list(server.id(), &list).await;
@@ -274,10 +316,11 @@ impl Hub {
         let began = Instant::now();
         let listed = server.list().await;
         drop((permit, counted));
-        let hung = listed.is_err() && began.elapsed() >= server.spec().connect_timeout;
+        let waited = began.elapsed();
+        let hung = listed.is_err() && waited >= server.spec().connect_timeout;
         let kept = self.keep_listing(server, listed).await;
         if hung {
-            self.note_late(server).await;
+            self.note_late(server, Some(waited)).await;
         }
         kept
     }
@@ -310,7 +353,7 @@ impl Hub {
         let list = match &listed {
             Ok(Listed { listing, at, era, peer }) => CachedList {
                 fingerprint: server.spec().fingerprint(),
-                era: era.name().to_owned(),
+                era: era.map(Era::name).unwrap_or_default().to_owned(),
                 peer: peer.clone(),
                 listed_at: Some(*at),
                 ttl: listing.ttl,
@@ -319,12 +362,14 @@ impl Hub {
                 failure: None,
                 failures: 0,
                 late_at: None,
+                late_after: None,
             },
             // What was known stays; that it could not be had again is remembered beside it.
             Err(error) => CachedList {
                 failure: Some((SystemTime::now(), error.text())),
                 failures: server.past().failures,
                 late_at: None,
+                late_after: None,
                 ..before.unwrap_or_else(|| unknown(server))
             },
         };
@@ -365,6 +410,11 @@ impl Hub {
             self.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
         }
     }
+}
+
+/// Whether a call waited for a server, in vain, as long as connecting may take.
+fn had_its_time(server: &Server, list: &CachedList) -> bool {
+    list.late_after.is_some_and(|waited| waited >= server.spec().connect_timeout)
 }
 
 /// Whether a moment is longer ago than `span`; one in the future, after a clock was set back, counts as old.

@@ -105,5 +105,6 @@ pub(crate) fn unknown(server: &Server) -> CachedList {
         failure: None,
         failures: 0,
         late_at: None,
+        late_after: None,
     }
 }

@@ -139,6 +139,7 @@ mod tests {
                 failure: failed.map(|second| (at(second), "why".into())),
                 failures: 0,
                 late_at: None,
+                late_after: None,
             };
             let due = due_in(&list, at(now), 0.0);
             assert_eq!(due.map(|due| due.as_secs()), expect, "{ttl:?} {failed:?} {now}");

@@ -18,7 +18,7 @@ use toolhub_core::{
     BoxFuture, CallBy, Event, EventKind, EventSink, NativeTool, Outcome, ServerId, Source, Tool, ToolCall,
     ToolDefinition, ToolError,
 };
-use toolhub_engine::{Catalog, Engine, Request, Route};
+use toolhub_engine::{Catalog, Engine, Request, Route, SourceFilter};
 use toolhub_mcp::config::ServerSpec;
 use toolhub_mcp::{McpError, Server, ServerContext, ServerState};
 use toolhub_native::NativeHost;
@@ -113,28 +113,29 @@ impl Hub {
     /// The same for whoever keeps the call.
     pub(crate) async fn run_call(&self, call: &ToolCall) -> Outcome {
         let started = Instant::now();
-        self.ask_for(call.source.as_deref());
+        let listed_for = self.scoped(wanted(call));
+        self.ask_for(listed_for.source);
         // What is seldom needed stands in boxes of its own, so that what always is stays small.
-        let all_known = self.all_known();
-        if !all_known {
-            Box::pin(self.prepare(wanted(call), call.timeout)).await;
+        let lists_suffice = self.all_known() || !self.may_be_on_server(listed_for.source);
+        if !lists_suffice {
+            Box::pin(self.prepare(listed_for, call.timeout)).await;
         }
         // The lists may be old: what is unknown today may have come since.
         let one_has_it = self.one_has_it(call);
-        if !one_has_it && !self.knows(wanted(call)) {
-            Box::pin(self.relist_stale(call.source.as_deref(), call.timeout)).await;
+        if !one_has_it && !self.knows(listed_for) && self.may_be_on_server(listed_for.source) {
+            Box::pin(self.relist_stale(listed_for.source, call.timeout)).await;
         }
         if !one_has_it && self.may_choose((call.by, call.tool.as_str())) {
             Box::pin(self.recall((call.by, call.tool.as_str()))).await;
         }
         // The deadline includes the time for listing servers.
         let listed = started.elapsed();
-        let shortened = call.timeout.filter(|_| !all_known).map(|timeout| ToolCall {
+        let shortened = call.timeout.filter(|_| !lists_suffice).map(|timeout| ToolCall {
             timeout: Some(timeout.saturating_sub(listed).max(MIN_TIMEOUT)),
             ..call.clone()
         });
         let (whole, call) = (call, shortened.as_ref().unwrap_or(call));
-        let mut outcome = match all_known {
+        let mut outcome = match lists_suffice {
             true => self.engine.run_call(call).await,
             false => Box::pin(self.beside_listings(self.engine.run_call(call))).await,
         };
@@ -147,7 +148,7 @@ impl Hub {
         {
             outcome = Box::pin(self.engine.run_call(call)).await;
         }
-        if matches!(outcome.result, Err(ToolError::UnknownTool(_))) {
+        if matches!(outcome.result, Err(ToolError::UnknownTool(_) | ToolError::UnknownSource { .. })) {
             outcome.result = outcome.result.map_err(|error| self.name_unlisted(error));
         }
         if let (Err(ToolError::TimedOut { after, .. }), Some(timeout)) = (&mut outcome.result, whole.timeout)
@@ -183,6 +184,28 @@ impl Hub {
         }
     }
 
+    /// The request as the servers see it that may have to be listed for it: `server__tool` is a tool of that server, and no
+    /// other server is asked.
+    fn scoped<'r>(&self, request: Request<'r>) -> Request<'r> {
+        let unscoped = request.by == CallBy::Name && request.source.is_none() && request.among.is_none();
+        match request.tool.split_once("__").filter(|_| unscoped) {
+            Some((id, tool))
+                if self.servers.contains(id) && self.catalog().named(request.tool).next().is_none() =>
+            {
+                Request { source: Some(id), tool, ..request }
+            }
+            _ => request,
+        }
+    }
+
+    /// Whether a call with that source can reach a server at all: not one for skills, and not one whose source is unknown.
+    fn may_be_on_server(&self, source: Option<&str>) -> bool {
+        source.is_none_or(|source| {
+            let filter = self.engine.policy().source_filter(Some(source));
+            !matches!(filter, Err(_) | Ok(SourceFilter::Only(Source::Skill)))
+        })
+    }
+
     /// The best tools for a request in words, among those that are known.
     pub async fn search(&self, request: &str, limit: usize) -> Search {
         self.finder.search(request, limit).await
@@ -199,7 +222,10 @@ impl Hub {
         request: Request<'_>,
         spare: Option<Duration>,
     ) -> Result<Route, ToolError> {
-        self.prepare(request, spare).await;
+        let listed_for = self.scoped(request);
+        if self.may_be_on_server(listed_for.source) {
+            self.prepare(listed_for, spare).await;
+        }
         self.recall((request.by, request.tool)).await;
         self.engine.explain(request).map_err(|error| self.name_unlisted(error))
     }
@@ -207,7 +233,21 @@ impl Hub {
     /// An unknown tool may be a tool of a server that could not be listed: that is said. Where only that server
     /// was asked, that it could not be reached is the whole story.
     fn name_unlisted(&self, error: ToolError) -> ToolError {
-        let ToolError::UnknownTool(unknown) = error else { return error };
+        let unknown = match error {
+            ToolError::UnknownTool(unknown) => unknown,
+            // A disabled server is no source, and its name is no mistake.
+            ToolError::UnknownSource { name, .. } if self.servers.contains(&name) => {
+                return ToolError::NotStarted {
+                    why: Text::new(
+                        format!(
+                            "server `{name}` is disabled: enable it with `toolhub servers enable {name}`"
+                        ),
+                        format!("服务器 `{name}` 已停用：可用 `toolhub servers enable {name}` 启用"),
+                    ),
+                };
+            }
+            error => return error,
+        };
         if let Some(id) = self.disabled_owner(&unknown) {
             let tool = &unknown.tool;
             return ToolError::NotStarted {
@@ -289,11 +329,6 @@ impl Hub {
             stderr: server.stderr_tail(),
         };
         self.servers.load().iter().map(view).collect()
-    }
-
-    /// Whether a call's `source` means something: a server, or one of the names that models use.
-    pub fn knows_source(&self, source: &str) -> bool {
-        ["native", "appflowy", "skill"].contains(&source) || self.servers.contains(source)
     }
 
     /// Counts how often anything new became known of a server.

@@ -275,7 +275,7 @@ fn a_dead_server_is_named_and_the_others_work() {
         assert!(ran.stderr.contains(&says) && ran.stderr.contains(cause), "{ran:?}");
     }
     let ran = cli.run(&["call", "anything"]);
-    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("there is no tool `anything`"), "{ran:?}");
     let ran = cli.run(&["servers", "test"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
@@ -305,7 +305,7 @@ fn servers_are_added_tested_and_removed() {
     assert_eq!(cli.run(&["servers", "remove", "sheets"]).code, Some(0));
     let text = fs::read_to_string(cli.folder().join("mcp.json")).unwrap();
     assert!(!text.contains("sheets") && text.contains("${KEY}"), "{text}");
-    assert_eq!(cli.run(&["call", "read_sheet", "filepath=a", "--source", "sheets"]).code, Some(1));
+    assert_eq!(cli.run(&["call", "read_sheet", "filepath=a", "--source", "sheets"]).code, Some(2));
 }
 
 #[test]

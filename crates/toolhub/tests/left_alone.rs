@@ -117,7 +117,7 @@ async fn a_server_that_crashes_at_every_start_is_left_alone_by_every_run() {
     call(&[]);
     call(&["--source", "good"]);
     let nobody = cli.run(&["call", "nothing"]);
-    assert!(nobody.code == Some(3) && nobody.stderr.contains("the tools of server `crashes` are not known: it failed 5 times in a row and is left alone for"), "{nobody:?}");
+    assert!(nobody.code == Some(1) && nobody.stderr.contains("the tools of server `crashes` are not known: it failed 5 times in a row and is left alone for"), "{nobody:?}");
     assert_eq!((starts(&journal), &shown(&cli)["failures"]), (started, &json!(5)));
     // By name it is tried at once, and says itself why it is of no use.
     let forced = cli.run(&["call", "t", "--source", "crashes"]);
@@ -135,7 +135,7 @@ async fn a_server_that_crashes_at_every_start_is_left_alone_by_every_run() {
     later(&cli, 60 * A_MINUTE).await;
     assert_eq!(shown(&cli)["state"], "failed");
     let before = starts(&journal);
-    assert_eq!(cli.run(&["call", "nothing"]).code, Some(3));
+    assert_eq!(cli.run(&["call", "nothing"]).code, Some(1));
     assert!(starts(&journal) > before && shown(&cli)["state"] == "left_alone", "{}", shown(&cli));
     later(&cli, A_MINUTE).await;
     assert_eq!(shown(&cli)["state"], "left_alone", "eight failures cost more than a minute");

@@ -1,5 +1,5 @@
-//! How long a call waits for servers that nobody has met: not at all where they could not be asked first, a moment where
-//! they could, and never twice for one that was too slow.
+//! How long a call waits for servers that were never listed: not at all where they could not be asked first, a moment where
+//! they could, as long as connecting may take where the call needs them, and once for one that hangs.
 
 use std::time::{Duration, Instant};
 
@@ -41,9 +41,55 @@ fn who_comes_before_a_known_candidate_is_waited_for_a_moment() {
         assert_eq!(Journal::read(&journal).events("start").len(), 1, "it is met once, and by one program");
     }
     let listed = cli.run(&["servers", "list", "--json"]).json();
-    assert_eq!((&listed[0]["state"], &listed[0]["failures"]), (&json!("slow"), &json!(0)), "{listed}");
+    // No call needed it, so nothing is known of it.
+    assert_eq!((&listed[0]["state"], &listed[0]["failures"]), (&json!("new"), &json!(0)), "{listed}");
+    assert_eq!(listed[0]["error"], json!(null), "{listed}");
+}
+
+/// A call that does not need a slow server says nothing about it, and does not shorten the wait of one that needs it.
+#[test]
+fn a_slow_server_is_waited_for_by_the_call_that_needs_it() {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    cli.server("slow", &Script::modern().set("start_delay_ms", 7000).plain_tool("read_graph"));
+    for _ in 0..2 {
+        let ran = cli.run(&["call", "calculate", "expression=1+1"]);
+        assert_eq!((ran.code, ran.stdout.trim()), (Some(0), "2"), "{ran:?}");
+    }
+    assert_eq!(cli.run(&["servers", "list", "--json"]).json()[0]["state"], "new");
+    let ran = cli.run(&["call", "read_graph", "n:=1"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "{\"n\":1}\n"), "{ran:?}");
+}
+
+/// A call with too little time is remembered as that, and the next one with more time waits for the server all the same.
+#[test]
+fn a_wait_that_was_cut_short_does_not_shorten_the_next() {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    cli.server("slow", &Script::modern().set("start_delay_ms", 7000).plain_tool("read_graph"));
+    let ran = cli.run(&["call", "read_graph", "--args", "{}", "--timeout", "2s"]);
+    assert!(ran.code != Some(0), "{ran:?}");
+    let listed = cli.run(&["servers", "list", "--json"]).json();
+    assert_eq!(listed[0]["state"], "slow", "{listed}");
     let listed = cli.run(&["servers", "list", "--lang", "zh"]);
-    assert!(listed.stdout.contains("响应慢") && listed.stdout.contains("它太慢，调用没有等它"), "{listed:?}");
+    assert!(listed.stdout.contains("响应慢") && listed.stdout.contains("它仍未就绪"), "{listed:?}");
+    let ran = cli.run(&["call", "read_graph", "n:=1"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "{\"n\":1}\n"), "{ran:?}");
+}
+
+/// One that hung for the whole time of connecting is a failure, which is not paid for again by the next unknown name.
+#[test]
+fn a_server_that_hung_for_its_whole_time_is_not_waited_for_again() {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    cli.server("hangs", &hangs());
+    let settings = "[[servers]]\nid = \"hangs\"\nconnect_timeout = \"4s\"\n";
+    std::fs::write(cli.folder().join("toolhub.toml"), settings).unwrap();
+    for (place, limit) in [(0, 20), (1, 4), (2, 4)] {
+        let started = Instant::now();
+        let ran = cli.run(&["call", "no_such_tool"]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        let took = started.elapsed();
+        assert!(place > 0 || took >= Duration::from_secs(4), "{took:?}");
+        assert!(took < Duration::from_secs(limit), "call {place}: {took:?}");
+    }
 }
 
 /// Many servers need longer than that to start. They are listed while the call runs, and the next call knows them.

@@ -12,7 +12,7 @@ use toolhub_core::error::UnknownTool;
 use toolhub_core::lang::Text;
 use toolhub_core::source::SourceKind;
 use toolhub_core::tool::Trust;
-use toolhub_core::{CallBy, Mending, RawJson, Say as _, ServerId, Source, Tool, ToolError};
+use toolhub_core::{CallBy, Mending, RawJson, Say as _, Source, Tool, ToolError};
 
 use self::alone::alone;
 use self::side_by_side::{Choice, Lineup};
@@ -22,10 +22,8 @@ use crate::near::near_names;
 use crate::schema::{Instance, Steps};
 use crate::score::{Score, Scores};
 
-pub use self::policy::{Policy, Strategy};
+pub use self::policy::{Policy, SourceFilter, Strategy};
 
-/// Sources that models name by habit, wherever the tool lives.
-const GUESSED: [&str; 2] = ["native", "appflowy"];
 /// How many near names an error offers.
 const NEAR: usize = 3;
 /// How many candidates of a capability are enough: whoever comes after would hardly ever be asked.
@@ -131,8 +129,9 @@ pub fn route(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolError>
 /// The same, whoever and however many there are.
 fn route_among(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolError> {
     let Known { policy, scores, .. } = known;
-    let mut reasons = Vec::new();
-    let only = only_server(request.source, policy, &mut reasons);
+    let filter = policy.source_filter(request.source)?;
+    let mut reasons: Vec<Text> = source_reason(request.source, &filter, policy).into_iter().collect();
+    let only = filter.only();
     let capability = (request.by == CallBy::Capability).then_some(request.tool);
     // However many candidates there are, all of their checks together have one budget.
     let steps = Steps::for_bytes(request.arguments.map_or(0, |arguments| arguments.get().len()));
@@ -168,19 +167,22 @@ fn route_among(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolErro
 fn by_name<'a>(
     (request, check): (Request<'_>, &ArgumentCheck<'_>),
     known: Known<'a>,
-    (only, reasons): (Option<&ServerId>, &mut Vec<Text>),
+    (only, reasons): (Option<&Source>, &mut Vec<Text>),
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
     let named = known.catalog.named(request.tool).filter(|entry| request.admits(&entry.tool.source));
     let named: Vec<&Arc<Entry>> = ordered(named, known.policy);
     let group: Vec<&Arc<Entry>> = match only {
-        Some(id) => {
-            named.iter().copied().filter(|entry| entry.tool.source == Source::Server(id.clone())).collect()
-        }
+        Some(only) => named.iter().copied().filter(|entry| entry.tool.source == *only).collect(),
         None => named.clone(),
     };
     if group.is_empty() {
         let qualified = qualified(request, known).filter(|_| only.is_none());
-        let Some(entry) = qualified else { return Err(unknown(request.tool, only, &named, known.catalog)) };
+        let Some(entry) = qualified else {
+            return Err(match only {
+                None => unknown_qualified(request, known),
+                Some(_) => unknown(request.tool, only, &named, known.catalog),
+            });
+        };
         return fitting(check, &trusted(vec![entry], reasons)?, reasons);
     }
     let fitting = fitting(check, &trusted(group, reasons)?, reasons)?;
@@ -230,14 +232,10 @@ fn of_one_server<'a>(
 fn by_capability<'a>(
     (capability, request, check): (&str, Request<'_>, &ArgumentCheck<'_>),
     known: Known<'a>,
-    (only, reasons): (Option<&ServerId>, &mut Vec<Text>),
+    (only, reasons): (Option<&Source>, &mut Vec<Text>),
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
     // Whole sources are put in order, so that it does not matter how many tools each of them has.
-    let admitted = |source: &Source| match (only, source) {
-        (Some(id), Source::Server(server)) => server == id,
-        (Some(_), _) => false,
-        (None, source) => request.admits(source),
-    };
+    let admitted = |source: &Source| request.admits(source) && only.is_none_or(|only| source == only);
     let tagged = known.catalog.tagged(capability).filter(|(source, ..)| admitted(source));
     let mut groups: Vec<_> = tagged
         .filter_map(|(source, count, entries)| Some((known.policy.rank(source)?, count, entries)))
@@ -320,37 +318,31 @@ fn changed(tool: &Tool) -> Text {
     )
 }
 
-/// Reads the call's `source`: the one server it allows, if it allows only one. Says in `reasons` what it means.
-fn only_server<'a>(
-    source: Option<&str>,
-    policy: &'a Policy,
-    reasons: &mut Vec<Text>,
-) -> Option<&'a ServerId> {
-    let source = source?;
-    if let Some(id) = policy.server(source) {
-        reasons.push(Text::new(
+/// Says what a call's `source` means for its route.
+fn source_reason(source: Option<&str>, filter: &SourceFilter, policy: &Policy) -> Option<Text> {
+    match filter {
+        SourceFilter::Any => None,
+        SourceFilter::Only(Source::Server(id)) => Some(Text::new(
             format!("the call names server `{id}`, so only that server is asked"),
             format!("调用指定了服务器 `{id}`，只用该服务器"),
-        ));
-        return Some(id);
+        )),
+        SourceFilter::Only(only) => Some(Text::new(
+            format!("the call names `{only}`, so no other source is asked"),
+            format!("调用指定了来源 `{only}`，不用其他来源"),
+        )),
+        SourceFilter::Guessed => {
+            let source = source.unwrap_or_default();
+            let (en, zh) = match policy.order.first() {
+                Some(SourceKind::Mcp) | None => ("MCP servers", "MCP 服务器"),
+                Some(SourceKind::Skill) => ("skills", "技能"),
+                Some(SourceKind::Native) => ("native tools", "内置工具"),
+            };
+            Some(Text::new(
+                format!("source `{source}` is often a model's guess, so {en} come first all the same"),
+                format!("来源 `{source}` 常常只是模型的猜测，仍然先用{zh}"),
+            ))
+        }
     }
-    reasons.push(if GUESSED.contains(&source) {
-        let (en, zh) = match policy.order.first() {
-            Some(SourceKind::Mcp) | None => ("MCP servers", "MCP 服务器"),
-            Some(SourceKind::Skill) => ("skills", "技能"),
-            Some(SourceKind::Native) => ("native tools", "内置工具"),
-        };
-        Text::new(
-            format!("source `{source}` is often a model's guess, so {en} come first all the same"),
-            format!("来源 `{source}` 常常只是模型的猜测，仍然先用{zh}"),
-        )
-    } else {
-        Text::new(
-            format!("warning: there is no source `{source}`, so the option is ignored"),
-            format!("警告：没有来源 `{source}`，已忽略该选项"),
-        )
-    });
-    None
 }
 
 /// The tools that policy allows, in its order.
@@ -471,7 +463,7 @@ enum Standing {
     InOrder,
 }
 
-fn standing(only: Option<&ServerId>, capability: Option<&str>, fitting: &[&Arc<Entry>]) -> Standing {
+fn standing(only: Option<&Source>, capability: Option<&str>, fitting: &[&Arc<Entry>]) -> Standing {
     match (only, capability, fitting.len()) {
         (Some(_), None, _) => Standing::Named,
         (_, Some(_), _) => Standing::Capable,
@@ -525,17 +517,46 @@ fn beside_text(place: usize, lineup: &Lineup<'_>, score: &Score) -> Text {
     )
 }
 
-fn unknown(tool: &str, only: Option<&ServerId>, named: &[&Arc<Entry>], catalog: &Catalog) -> ToolError {
+/// The error for a name that no tool has; for `server__name`, that the server has no such tool.
+fn unknown_qualified(request: Request<'_>, known: Known<'_>) -> ToolError {
+    let server = |prefix: &str| known.policy.servers.iter().find(|id| id.as_str() == prefix);
+    let split = request.tool.split_once("__");
+    let Some((id, name)) = split.and_then(|(prefix, name)| Some((server(prefix)?, name))) else {
+        return unknown(request.tool, None, &[], known.catalog);
+    };
+    let named: Vec<&Arc<Entry>> = known.catalog.named(name).collect();
+    let error = unknown(name, Some(&Source::Server(id.clone())), &named, known.catalog);
+    match error {
+        ToolError::UnknownTool(mut unknown) => {
+            unknown.near.iter_mut().for_each(|near| *near = format!("{id}__{near}"));
+            ToolError::UnknownTool(unknown)
+        }
+        other => other,
+    }
+}
+
+fn unknown(tool: &str, only: Option<&Source>, named: &[&Arc<Entry>], catalog: &Catalog) -> ToolError {
     let names: Vec<&str> = match only {
-        Some(id) => {
-            let own = catalog.iter().filter(|entry| entry.tool.source == Source::Server(id.clone()));
+        Some(only) => {
+            let own = catalog.iter().filter(|entry| entry.tool.source == *only);
             own.map(|entry| entry.tool.name().as_str()).collect()
         }
         None => catalog.names().collect(),
     };
+    // A name with a prefix is compared with the names that have one.
+    let qualified: Vec<String> = match only {
+        None if tool.contains("__") => {
+            catalog.iter().map(|entry| format!("{}__{}", entry.tool.source, entry.tool.name())).collect()
+        }
+        _ => Vec::new(),
+    };
+    let names = names.into_iter().chain(qualified.iter().map(String::as_str));
     ToolError::UnknownTool(Box::new(UnknownTool {
         tool: tool.to_owned(),
-        server: only.cloned(),
+        server: match only {
+            Some(Source::Server(id)) => Some(id.clone()),
+            _ => None,
+        },
         near: near_names(tool, names, NEAR),
         elsewhere: named.iter().map(|entry| entry.tool.source.clone()).collect(),
         unlisted: Vec::new(),

@@ -3,7 +3,37 @@
 use std::collections::BTreeMap;
 
 use toolhub_core::source::SourceKind;
-use toolhub_core::{ServerId, Source};
+use toolhub_core::{ServerId, Source, ToolError};
+
+use crate::near::near_names;
+
+/// Sources that models name by habit, wherever the tool lives.
+const GUESSED: [&str; 2] = ["native", "appflowy"];
+/// Values of `source` that mean the same as none.
+const UNSPECIFIED: [&str; 2] = ["", "auto"];
+/// How many similar names an error offers.
+const MAX_SUGGESTIONS: usize = 3;
+
+/// Which sources the `source` of a call allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceFilter {
+    /// All: none is named.
+    Any,
+    /// All, though one is named: models write this name by habit.
+    Guessed,
+    /// This one and no other.
+    Only(Source),
+}
+
+impl SourceFilter {
+    /// The only source that is allowed, if there is one.
+    pub fn only(&self) -> Option<&Source> {
+        match self {
+            Self::Only(source) => Some(source),
+            Self::Any | Self::Guessed => None,
+        }
+    }
+}
 
 /// How several candidates are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -89,7 +119,23 @@ impl Policy {
         self.equivalent.iter().any(|group| group.contains(&one) && group.contains(&other))
     }
 
-    pub(super) fn server(&self, id: &str) -> Option<&ServerId> {
-        self.servers.iter().find(|server| server.as_str() == id)
+    /// Which sources a call with this `source` may reach. A name that no source has is an error: such a call must not reach
+    /// a source that it does not name.
+    pub fn source_filter(&self, source: Option<&str>) -> Result<SourceFilter, ToolError> {
+        let Some(name) = source.filter(|name| !UNSPECIFIED.contains(name)) else {
+            return Ok(SourceFilter::Any);
+        };
+        let skills = Source::Skill.to_string();
+        if let Some(id) = self.servers.iter().find(|server| server.as_str() == name) {
+            Ok(SourceFilter::Only(Source::Server(id.clone())))
+        } else if GUESSED.contains(&name) {
+            Ok(SourceFilter::Guessed)
+        } else if name == skills {
+            Ok(SourceFilter::Only(Source::Skill))
+        } else {
+            let names = self.servers.iter().map(ServerId::as_str).chain(GUESSED).chain([skills.as_str()]);
+            let near = near_names(name, names, MAX_SUGGESTIONS);
+            Err(ToolError::UnknownSource { name: name.to_owned(), near })
+        }
     }
 }

@@ -108,7 +108,7 @@ impl Welcome {
         let Self::Ready { era, version, peer, capabilities, instructions } = self else { return None };
         let era: Era = era.parse().ok()?;
         let capabilities: RawObject = RawJson::parse(capabilities).ok()?.object()?;
-        Some(Greeting { era, version, peer, capabilities, instructions })
+        Some(Greeting { era, doubtful: false, version, peer, capabilities, instructions })
     }
 }
 

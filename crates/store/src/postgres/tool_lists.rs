@@ -23,7 +23,7 @@ impl ToolListStore for PgStore {
         Box::pin(self.read(|session| async move {
             let sql =
                 "SELECT server, fingerprint, era, peer, listed_at, ttl_ms, skipped, failed_at, failure, tools,
-                    failures, late_at FROM tool_lists ORDER BY server";
+                    failures, late_at, late_after_ms FROM tool_lists ORDER BY server";
             query(&session, sql, Vec::new()).await?.iter().map(list_of).collect()
         }))
     }
@@ -101,6 +101,7 @@ fn list_of(row: &Row) -> Result<(ServerId, CachedList), Error> {
         failure: failed_at.zip(failure),
         failures: u32::try_from(row.int(10)?).unwrap_or(u32::MAX),
         late_at: row.maybe_int(11)?.map(from_millis),
+        late_after: row.maybe_int(12)?.map(|ms| Duration::from_millis(ms.unsigned_abs())),
     };
     Ok((ServerId::new(row.text(0)?), list))
 }
@@ -111,16 +112,16 @@ pub(super) async fn save(session: &WriteSession, server: &ServerId, list: &Cache
     let old = millis(SystemTime::now() - KEPT);
     let sweep = "DELETE FROM tool_lists WHERE coalesce(listed_at, failed_at, late_at, 0) < $1";
     session.client().execute(sweep, &[&old]).await?;
-    let sql = "INSERT INTO tool_lists VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+    let sql = "INSERT INTO tool_lists VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
         ON CONFLICT (server, fingerprint) DO UPDATE SET era = excluded.era, peer = excluded.peer,
             listed_at = excluded.listed_at, ttl_ms = excluded.ttl_ms, skipped = excluded.skipped,
             failed_at = excluded.failed_at, failure = excluded.failure, tools = excluded.tools,
-            failures = excluded.failures, late_at = excluded.late_at";
+            failures = excluded.failures, late_at = excluded.late_at, late_after_ms = excluded.late_after_ms";
     let (failed_at, failure) =
         list.failure.as_ref().map(|(at, failure)| (millis(*at), json_text(failure))).unzip();
     let ttl = list.ttl.map(|ttl| i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
     let tools: Vec<&str> = list.tools.iter().map(RawJson::get).collect();
-    let values: [&(dyn ToSql + Sync); 12] = [
+    let values: [&(dyn ToSql + Sync); 13] = [
         &plain(server.as_str()),
         &plain(&list.fingerprint),
         &plain(&list.era),
@@ -133,6 +134,7 @@ pub(super) async fn save(session: &WriteSession, server: &ServerId, list: &Cache
         &tools,
         &i64::from(list.failures),
         &list.late_at.map(millis),
+        &list.late_after.map(|after| i64::try_from(after.as_millis()).unwrap_or(i64::MAX)),
     ];
     session.client().execute(sql, &values).await?;
     match list.listed_at.filter(|_| list.failure.is_none()) {

@@ -66,7 +66,7 @@ pub(super) fn forget(
 fn load(connection: &Connection) -> rusqlite::Result<Vec<(ServerId, CachedList)>> {
     let mut lists = connection.prepare(
         "SELECT server, fingerprint, era, peer, listed_at, ttl_ms, skipped, failed_at, failure, failure_zh, failures,
-            late_at
+            late_at, late_after_ms
          FROM tool_lists ORDER BY server",
     )?;
     let mut tools = connection.prepare(
@@ -98,6 +98,7 @@ fn load(connection: &Connection) -> rusqlite::Result<Vec<(ServerId, CachedList)>
             failure: failed_at.zip(failure),
             failures: row.get(10)?,
             late_at: row.get::<_, Option<i64>>(11)?.map(from_millis),
+            late_after: row.get::<_, Option<i64>>(12)?.map(|ms| Duration::from_millis(ms.unsigned_abs())),
         };
         found.push((ServerId::new(server), list));
     }
@@ -119,7 +120,7 @@ pub(super) fn save(
     let skipped: Vec<[String; 2]> =
         list.skipped.iter().map(|text| [text.say(Lang::En), text.say(Lang::Zh)]).collect();
     transaction.execute(
-        "INSERT INTO tool_lists VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        "INSERT INTO tool_lists VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         params![
             server,
             list.fingerprint,
@@ -133,6 +134,7 @@ pub(super) fn save(
             failure(Lang::Zh),
             list.failures,
             list.late_at.map(millis),
+            list.late_after.map(|after| i64::try_from(after.as_millis()).unwrap_or(i64::MAX)),
         ],
     )?;
     {

@@ -22,6 +22,7 @@ fn list(tools: &[&str]) -> CachedList {
         failure: Some((UNIX_EPOCH + Duration::from_secs(5), Text::new("refused", "被拒绝"))),
         failures: 7,
         late_at: Some(UNIX_EPOCH + Duration::from_millis(4_000_000_000_456)),
+        late_after: Some(Duration::from_millis(5001)),
     }
 }
 

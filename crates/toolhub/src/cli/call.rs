@@ -73,12 +73,6 @@ async fn call(
 ) -> anyhow::Result<Outcome> {
     let started = Instant::now();
     let source = args.source.as_deref();
-    if let Some(source) = source.filter(|source| !hub.knows_source(source)) {
-        app.screen.warn(&app.lang().pick(
-            format!("there is no source `{source}`, so the option is ignored"),
-            format!("没有来源 `{source}`，已忽略该选项"),
-        ));
-    }
     // Only the schema knows what `5` means, so the tool is looked up before the pairs are read.
     let schema = if wanted.pairs.is_empty() {
         RawJson::empty_object()

@@ -32,14 +32,7 @@ impl From<&ToolError> for Exit {
     fn from(error: &ToolError) -> Self {
         match error {
             ToolError::ConnectionFailed { .. } => Self::Unreachable,
-            // With no near name it is no slip: the tool may well be one of a server that could not be asked.
-            ToolError::UnknownTool(unknown)
-                if !unknown.unlisted.is_empty()
-                    && unknown.near.is_empty()
-                    && unknown.elsewhere.is_empty() =>
-            {
-                Self::Unreachable
-            }
+            ToolError::UnknownSource { .. } => Self::Usage,
             ToolError::TimedOut { .. } => Self::TimedOut,
             ToolError::Cancelled => Self::Interrupted,
             _ => Self::Failed,

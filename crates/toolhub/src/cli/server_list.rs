@@ -111,7 +111,7 @@ fn state(server: &ServerView) -> &'static str {
         (ServerState::LeftAlone { .. }, _) => "left_alone",
         (ServerState::Failed(_), _) | (_, Some(CachedList { failure: Some(_), .. })) => "failed",
         (_, Some(CachedList { listed_at: Some(_), .. })) => "ready",
-        (_, Some(CachedList { late_at: Some(_), .. })) => "slow",
+        (_, Some(CachedList { late_after: Some(_), .. })) => "slow",
         (ServerState::Idle, _) => "new",
     }
 }
@@ -238,11 +238,13 @@ mod tests {
             failure: None,
             failures: 0,
             late_at: None,
+            late_after: None,
         };
         let old = Text::new("old", "旧");
         let failed = CachedList { failure: Some((SystemTime::now(), old)), ..list.clone() };
         let never = CachedList { listed_at: None, ..failed.clone() };
-        let slow = CachedList { late_at: Some(SystemTime::now()), failure: None, ..never.clone() };
+        let glanced = CachedList { late_at: Some(SystemTime::now()), failure: None, ..never.clone() };
+        let slow = CachedList { late_after: Some(Duration::from_secs(8)), ..glanced.clone() };
         let new = || Text::new("new", "新");
         let connected =
             ServerState::Connected { era: Era::Modern, version: "v".to_owned(), peer: "p".to_owned() };
@@ -258,7 +260,8 @@ mod tests {
         check(ServerState::Idle, Some(&list), ("ready", Some("legacy"), None));
         check(ServerState::Idle, Some(&failed), ("failed", Some("legacy"), Some("旧")));
         check(ServerState::Idle, Some(&never), ("failed", Some("legacy"), Some("旧")));
-        check(ServerState::Idle, Some(&slow), ("slow", Some("legacy"), Some("它太慢，调用没有等它")));
+        check(ServerState::Idle, Some(&slow), ("slow", Some("legacy"), Some("调用等了它 8 s，它仍未就绪")));
+        check(ServerState::Idle, Some(&glanced), ("new", Some("legacy"), None));
         check(ServerState::Failed(new()), Some(&list), ("failed", Some("legacy"), Some("新")));
         check(left_alone, Some(&failed), ("left_alone", Some("legacy"), Some("新")));
         check(connected, Some(&list), ("connected", Some("modern"), None));

@@ -7,8 +7,8 @@ use arc_swap::ArcSwapOption;
 use tokio::sync::{broadcast, watch};
 use toolhub_core::ports::boxed;
 use toolhub_core::{
-    BoxFuture, CallId, Event, EventKind, Lang, Mending, RawJson, RawObject, Say as _, ServerId, Source,
-    ToolCall, ToolError, ToolOutput, TraceContext,
+    BoxFuture, CallId, Event, EventKind, Lang, Mending, RawJson, RawObject, ServerId, Source, ToolCall,
+    ToolError, ToolOutput, TraceContext,
 };
 use toolhub_engine::Catalog;
 use toolhub_mcp::gateway::{
@@ -21,7 +21,7 @@ use super::site::CallCounts;
 use super::tasks::TaskOwners;
 use super::view::{Kind, Principals, Target, View, ViewOptions};
 use super::watches::Watches;
-use super::words::for_clients;
+use super::words::error_for_clients;
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
 
@@ -370,7 +370,7 @@ fn answered(result: Result<ToolOutput, ToolError>, lang: Lang) -> Result<RawJson
         Err(ToolError::Protocol { code, message, data, .. }) => {
             Err(RpcError { code, message, data: data.map(|data| data.get().to_owned()) })
         }
-        Err(error) => Ok(tool_error(&for_clients(&error.say(lang)))),
+        Err(error) => Ok(tool_error(&error_for_clients(&error, lang))),
     }
 }
 

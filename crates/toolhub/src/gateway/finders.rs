@@ -2,21 +2,25 @@
 //! what the profile shows, under the names it shows, and nothing else. None of them is handed to its own host unchecked.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
+use toolhub_core::error::UnknownTool;
 use toolhub_core::finder::Search;
 use toolhub_core::lang::Text;
-use toolhub_core::{Mending, RawJson, RawObject, Say as _, ToolError};
+use toolhub_core::{Mending, RawJson, RawObject, Say as _, ServerId, ToolError};
 use toolhub_engine::mend::mend;
+use toolhub_engine::near_names;
 use toolhub_mcp::gateway::{GatewayCall, RpcError};
 
 use super::backend::{HubBackend, tool_error};
 use super::view::{Kind, Target, View};
-use super::words::for_clients;
+use super::words::error_for_clients;
 
 /// Tools that are found where nobody says how many, and at most.
 const USUAL: usize = 5;
 const MOST: usize = 50;
+/// How many similar names an error offers.
+const MAX_SUGGESTIONS: usize = 3;
 /// So many times as many are looked through where a profile shows only some.
 const DEEPER: usize = 4;
 
@@ -30,7 +34,7 @@ impl HubBackend {
     ) -> Result<RawJson, RpcError> {
         let arguments = match self.final_arguments(target, &call.arguments) {
             Ok(arguments) => arguments,
-            Err(error) => return Ok(tool_error(&for_clients(&error.say(self.lang)))),
+            Err(error) => return Ok(tool_error(&error_for_clients(&error, self.lang))),
         };
         let given = arguments.object().unwrap_or_default();
         let text = |key: &str| given.get(key).and_then(RawJson::text).unwrap_or_default().into_owned();
@@ -58,7 +62,7 @@ impl HubBackend {
                             GatewayCall { name: wanted.to_owned(), arguments: inner, caller: call.caller };
                         Box::pin(self.dispatch(view, found, inner)).await
                     }
-                    None => Ok(tool_error(&self.unknown(view, wanted).message)),
+                    None => Ok(tool_error(&self.not_found(view, wanted, text("source").trim()))),
                 }
             }
             Kind::UseSkill => {
@@ -71,6 +75,28 @@ impl HubBackend {
                 self.call_with(view, target, (GatewayCall { arguments, ..call }, Mending::Off)).await
             }
         }
+    }
+
+    /// What a client is told whose `call_tool` reaches nothing that the profile shows: that there is no such source, that the
+    /// source has no such tool, or that there is no such tool.
+    fn not_found(&self, view: &View, name: &str, source: &str) -> String {
+        if matches!(source, "" | "auto") {
+            return self.unknown(view, name).message;
+        }
+        let sources: BTreeSet<String> = view.sources().map(ToString::to_string).collect();
+        let error = if sources.contains(source) {
+            let own = view.names_at(source);
+            ToolError::UnknownTool(Box::new(UnknownTool {
+                tool: name.to_owned(),
+                server: Some(ServerId::new(source)),
+                near: near_names(name, own, MAX_SUGGESTIONS),
+                ..UnknownTool::default()
+            }))
+        } else {
+            let near = near_names(source, sources.iter().map(String::as_str), MAX_SUGGESTIONS);
+            ToolError::UnknownSource { name: source.to_owned(), near }
+        };
+        error_for_clients(&error, self.lang)
     }
 
     /// The arguments that a control tool gets: with those that the owner fixed, coerced where the profile wants that, and
@@ -138,7 +164,7 @@ impl HubBackend {
 /// The tool that `call_tool` means: the one of the named source, where one is named, and no other.
 fn called<'v>(view: &'v View, name: &str, source: &str) -> Option<Cow<'v, Target>> {
     match source.trim() {
-        "" => view.target(name).map(Cow::Borrowed),
+        "" | "auto" => view.target(name).map(Cow::Borrowed),
         source => view.target_at(name, source).map(Cow::Owned),
     }
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use toolhub_core::{CallerLink, RawJson, RawObject, Say as _, ServerId};
+use toolhub_core::{CallerLink, RawJson, RawObject, ServerId};
 use toolhub_mcp::gateway::{Handed, Handover, RpcError};
 use toolhub_mcp::{McpError, Offer, Passage, Server};
 
 use super::backend::HubBackend;
 use super::offers::{Thing, fits_template};
 use super::view::Principals;
-use super::words::for_clients;
+use super::words::error_for_clients;
 
 /// How long a request that is handed on may take, questions to the client included.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -271,8 +271,8 @@ fn rpc(error: McpError, server: &ServerId) -> RpcError {
             RpcError { code, message, data: data.map(|data| data.get().to_owned()) }
         }
         other => {
-            let error = other.into_tool_error(server).say(toolhub_core::Lang::En);
-            RpcError::new(-32603, for_clients(&error))
+            let error = other.into_tool_error(server);
+            RpcError::new(-32603, error_for_clients(&error, toolhub_core::Lang::En))
         }
     }
 }

@@ -208,6 +208,17 @@ impl View {
         Some(Target { among: Arc::from([at.clone()]), ..target.clone() })
     }
 
+    /// The sources of the tools that are shown; one may occur several times.
+    pub(super) fn sources(&self) -> impl Iterator<Item = &Source> {
+        self.names.keys().map(|(source, _)| source)
+    }
+
+    /// The names under which the tools of a source are shown.
+    pub(super) fn names_at(&self, source: &str) -> impl Iterator<Item = &str> {
+        let own = self.names.iter().filter(move |((at, _), _)| at.to_string() == source);
+        own.map(|(_, shown)| shown.as_str())
+    }
+
     /// The tool that a call by this name reaches.
     pub(super) fn target(&self, name: &str) -> Option<&Target> {
         self.targets.get(name).or_else(|| self.aliases.get(name))

@@ -1,9 +1,25 @@
 //! What clients are told of failures: the same as the owner is, without the commands that only the owner can run.
 
+use toolhub_core::{Lang, Say as _, ToolError};
+
 /// Begins a part of a sentence that can be left out, and what ends it.
 const BREAKS: [(&str, &str); 6] = [("; ", ""), ("；", ""), (": ", ""), ("：", ""), (" (", ")"), ("（", "）")];
 /// Begins a command.
 const COMMAND: &str = "`toolhub ";
+
+/// What a client is told of a failed call. A client has no command line, so what allows a call more time is the setting.
+pub(super) fn error_for_clients(error: &ToolError, lang: Lang) -> String {
+    match error {
+        ToolError::TimedOut { .. } => {
+            let text = error.brief(lang);
+            lang.pick(
+                format!("{text}; `call_timeout` in `[[servers]]` of toolhub.toml allows more"),
+                format!("{text}；可在 toolhub.toml 的 `[[servers]]` 中用 `call_timeout` 延长"),
+            )
+        }
+        other => for_clients(&other.say(lang)),
+    }
+}
 
 /// A text without the parts that tell the owner what to run.
 pub(super) fn for_clients(text: &str) -> String {
@@ -33,7 +49,22 @@ pub(super) fn for_clients(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use toolhub_core::Effect;
+
     use super::*;
+
+    #[test]
+    fn clients_are_told_of_the_setting_that_allows_more_time() {
+        let error = ToolError::TimedOut { after: Duration::from_secs(30), effect: Effect::Unknown };
+        assert_eq!(
+            error_for_clients(&error, Lang::En),
+            "no answer within 30 s; whether it took effect is unknown; `call_timeout` in `[[servers]]` of toolhub.toml allows more"
+        );
+        let text = error_for_clients(&error, Lang::Zh);
+        assert!(text.contains("call_timeout") && !text.contains("--timeout"), "{text}");
+    }
 
     #[test]
     fn clients_are_not_told_what_to_run() {

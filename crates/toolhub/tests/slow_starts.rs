@@ -1,0 +1,61 @@
+//! Servers that are slow to start are met in the era they speak.
+
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
+use serde_json::json;
+use toolhub_testkit::CommandLine;
+use toolhub_testkit::scripted::{Journal, Script};
+
+/// The time for connecting: after half of it `initialize` follows a probe that is not answered.
+const SETTINGS: &str = "[[servers]]\nid = \"s\"\nconnect_timeout = \"8s\"\n";
+
+fn met(script: &Script) -> (CommandLine, Journal) {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    let journal = cli.folder().join("journal");
+    cli.server("s", &script.clone().plain_tool("echo").journal(&journal));
+    std::fs::write(cli.folder().join("toolhub.toml"), SETTINGS).unwrap();
+    let ran = cli.run(&["call", "echo", "n:=1"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "{\"n\":1}\n"), "{ran:?}");
+    let seen = Journal::read(&journal);
+    assert_eq!(seen.events("start").len(), 1, "a process that lives is not started again");
+    assert_eq!(seen.count_method("initialize"), 1, "{:?}", seen.methods());
+    (cli, seen)
+}
+
+fn era(cli: &CommandLine) -> serde_json::Value {
+    cli.run(&["servers", "list", "--json"]).json()[0]["era"].clone()
+}
+
+/// The answer to `server/discover` comes after `initialize` was sent.
+#[test]
+fn a_late_answer_to_the_probe_is_used() {
+    for script in [Script::modern(), Script::both()] {
+        let (cli, seen) = met(&script.set("start_delay_ms", 5000));
+        assert_eq!(seen.count_method("server/discover"), 1);
+        assert_eq!(era(&cli), "modern");
+    }
+}
+
+/// The probe is lost, and the refusal of `initialize` names the modern version.
+#[test]
+fn a_refusal_that_names_a_modern_version_makes_the_connection_modern() {
+    let first_is_lost = json!([[{"ignore": true}], [{"default": true}]]);
+    // Answers the ping at once, and nothing in time.
+    for script in [Script::modern(), Script::modern().set("start_delay_ms", 5000)] {
+        let (cli, seen) = met(&script.on("server/discover", &first_is_lost));
+        assert_eq!(seen.count_method("server/discover"), 2);
+        assert_eq!(era(&cli), "modern");
+    }
+}
+
+/// A server that answers `initialize` and not the probe, after a slow start, may be of either era: that is not recorded.
+#[test]
+fn a_doubtful_era_is_not_recorded() {
+    let lost = json!([[{"ignore": true}], [{"default": true}]]);
+    let script = Script::both().set("start_delay_ms", 5000).on("server/discover", lost);
+    let (cli, _) = met(&script.on("ping", json!([{"delay_ms": 3000}])));
+    assert_eq!(era(&cli), json!(null));
+    // A legacy server that refuses the probe leaves no doubt.
+    let (cli, _) = met(&Script::legacy().set("start_delay_ms", 5000));
+    assert_eq!(era(&cli), "legacy");
+}

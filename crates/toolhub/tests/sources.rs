@@ -1,0 +1,149 @@
+//! A call that names a source reaches that source and no other.
+
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use serde_json::json;
+use toolhub::{ToolCall, ToolError};
+use toolhub_testkit::scripted::{Journal, Script};
+use toolhub_testkit::{CommandLine, Ran, TestHub};
+
+const UNKNOWN: &str = "there is no source `hrdb`, nothing was executed; did you mean `hr-db`?";
+
+/// A command line with two servers that both have `write`, and the journal of both.
+fn two_databases() -> (CommandLine, PathBuf) {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    let journal = cli.folder().join("journal");
+    for id in ["sales", "hr-db"] {
+        cli.server(id, &Script::both().plain_tool("write").journal(&journal));
+    }
+    (cli, journal)
+}
+
+fn run_text(cli: &CommandLine, text: &str) -> Ran {
+    let mut child = cli.command(&["run"]).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+#[test]
+fn an_unknown_source_is_an_error_and_nothing_is_executed() {
+    let (cli, journal) = two_databases();
+    let nested = r#"{"name":"write","source":"hrdb","arguments":{}}"#;
+    for args in [
+        &["call", "write", "--source", "hrdb"][..],
+        &["call", "write", "n:=1", "--source", "hrdb"],
+        &["call", "write", "--source", "hrdb", "--json"],
+        &["call", "no_such_tool", "--source", "hrdb"],
+        &["call", "--capability", "write", "--source", "hrdb"],
+        &["call", "call_tool", "--args", nested],
+        &["explain", "write", "--source", "hrdb"],
+        &["tools", "show", "write", "--source", "hrdb"],
+    ] {
+        let ran = cli.run(args);
+        assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");
+        assert!(ran.stderr.contains(UNKNOWN) || ran.stdout.contains(UNKNOWN), "{args:?}: {ran:?}");
+    }
+    for text in [
+        r#"<tool_call>{"tool_name": "write", "source": "hrdb", "arguments": {}}</tool_call>"#,
+        r#"<tool_call>{"tool_name": "call_tool", "arguments": {"name": "write", "source": "hrdb"}}</tool_call>"#,
+    ] {
+        let ran = run_text(&cli, text);
+        assert_eq!(ran.code, Some(2), "{text}: {ran:?}");
+        assert!(ran.stdout.contains(UNKNOWN), "{text}: {ran:?}");
+    }
+    assert!(!journal.exists(), "no server was started");
+    // Known names, also those that models write by habit, still work.
+    for source in ["hr-db", "native", "appflowy", "auto"] {
+        let ran = cli.run(&["call", "write", "n:=1", "--source", source]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "{\"n\":1}\n"), "{source}: {ran:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_source_of_a_library_call_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let builder = TestHub::builder().server("hr-db", &Script::both().plain_tool("write").journal(&journal));
+    let hub = builder.build().await;
+    for listed in [false, true] {
+        if listed {
+            hub.list_server("hr-db").await.unwrap().unwrap();
+        }
+        let outcome = hub.call(ToolCall::new("write", json!({})).at("HR_DB")).await;
+        let Err(ToolError::UnknownSource { name, near }) = &outcome.result else { panic!("{outcome:?}") };
+        assert_eq!((name.as_str(), &near[..]), ("HR_DB", &["hr-db".to_owned()][..]));
+        assert!(outcome.attempts.is_empty(), "{outcome:?}");
+    }
+    assert_eq!(Journal::read(&journal).count_method("tools/call"), 0);
+    hub.close().await;
+}
+
+/// `server__tool` goes to that server, and no other is started for it, however short a time their lists keep.
+#[test]
+fn a_qualified_name_starts_its_server_alone() {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    let folder = cli.folder().to_owned();
+    let never = folder.join("never");
+    for id in ["sales", "hr-db"] {
+        let script = Script::modern().set("ttlMs", 0).plain_tool("read_query").journal(folder.join(id));
+        cli.server(id, &script);
+    }
+    assert_eq!(cli.run(&["tools", "--refresh"]).code, Some(0));
+    cli.server("never", &Script::modern().plain_tool("other").journal(&never));
+    let starts = |id: &str| Journal::read(folder.join(id)).events("start").len();
+    let before = starts("sales");
+    for args in
+        [&["call", "hr-db__read_query", "n:=1"][..], &["call", "hr-db__read_query", "--args", "{\"n\":1}"]]
+    {
+        let ran = cli.run(args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "{\"n\":1}\n"), "{ran:?}");
+    }
+    let ran = cli.run(&["call", "hr-db__read_qury"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.stderr.contains("server `hr-db` has no tool `read_qury`; did you mean `hr-db__read_query`?"),
+        "{ran:?}"
+    );
+    assert_eq!(starts("sales"), before, "another server was started");
+    assert!(!never.exists(), "a server that was never listed was started");
+}
+
+/// A name that no tool has does not start servers that were listed a moment ago.
+#[test]
+fn a_mistyped_name_lists_no_server_again_at_once() {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    let journal = cli.folder().join("journal");
+    cli.server("hr-db", &Script::modern().set("ttlMs", 0).plain_tool("read_query").journal(&journal));
+    assert_eq!(cli.run(&["tools"]).code, Some(0));
+    let dead = json!({"command": "no-such-program-anywhere"});
+    for (name, expect) in [
+        ("hr_db__read_query", "there is no tool `hr_db__read_query`; did you mean `hr-db__read_query`?"),
+        ("zzz", "there is no tool `zzz`; `toolhub tools` lists what there is"),
+    ] {
+        let ran = cli.run(&["call", name]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert!(ran.stderr.contains(expect), "{ran:?}");
+    }
+    assert_eq!(Journal::read(&journal).events("start").len(), 1, "it was listed again");
+    // Nor does the exit code depend on other servers.
+    cli.entry("dead", dead);
+    for name in ["hr_db__read_query", "zzz"] {
+        assert_eq!(cli.run(&["call", name]).code, Some(1));
+    }
+}
+
+#[test]
+fn a_disabled_server_as_the_source_is_named() {
+    let (cli, journal) = two_databases();
+    assert_eq!(cli.run(&["servers", "disable", "hr-db"]).code, Some(0));
+    let ran = cli.run(&["call", "write", "--source", "hr-db"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("server `hr-db` is disabled: enable it"), "{ran:?}");
+    assert_eq!(Journal::read(&journal).count_method("tools/call"), 0);
+}

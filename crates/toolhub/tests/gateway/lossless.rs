@@ -211,7 +211,8 @@ async fn what_is_made_up_comes_through_as_it_was_written() {
     let tools = made_up();
     let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
     for modern_server in [false, true] {
-        let mut cli = hub("[native]\nenabled = false\n[profiles.default]\nexpose = \"all\"\nlossless = true\n");
+        let mut cli =
+            hub("[native]\nenabled = false\n[profiles.default]\nexpose = \"all\"\nlossless = true\n");
         let journal = cli.folder().join("journal");
         let mut script = if modern_server { Script::modern() } else { Script::legacy() }.journal(&journal);
         for (number, odd) in tools.iter().enumerate() {

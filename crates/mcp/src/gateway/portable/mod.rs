@@ -293,17 +293,27 @@ mod tests {
             (json!({"$ref": "#/properties/a"}), false),
             (json!({"$ref": "#/nowhere"}), false),
             (json!({"$ref": "https://example.invalid/x"}), false),
-            (json!({"pattern": "("}), false),
-            (json!({"pattern": "(?P<a>x)"}), false),
-            (json!({"pattern": "(?i)x"}), false),
-            (json!({"pattern": "a\\-b"}), false),
-            (json!({"type": "any"}), false),
             (json!({"$id": "x"}), false),
         ] {
             let schema = json!({"type": "object", "properties": {"a": property},
                 "$defs": {"x": {"type": "string"}}});
             let given = json!({"name": "a", "inputSchema": {"type": "object", "properties": {}}, "outputSchema": schema});
             assert_eq!(offered(&given).unwrap().get("outputSchema").is_some(), kept, "{given}");
+        }
+        for (key, value) in [
+            ("pattern", "("),
+            ("pattern", "(?P<a>x)"),
+            ("pattern", "(?i)x"),
+            ("pattern", "a\\-b"),
+            ("type", "any"),
+            ("id", "x"),
+            ("minimum", "0"),
+        ] {
+            let plain = json!({"name": "a", "inputSchema": {"type": "object", "properties": {}},
+                "outputSchema": {"type": "object", "properties": {"a": {}}}});
+            let mut given = plain.clone();
+            given["outputSchema"]["properties"]["a"][key] = json!(value);
+            assert_eq!(offered(&given), Ok(plain), "{given}");
         }
     }
 

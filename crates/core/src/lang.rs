@@ -76,7 +76,7 @@ impl std::fmt::Display for Text {
     }
 }
 
-/// A text may be an error, so that whoever shows it chooses the language.
+/// A text may be an error, so that the code that shows it chooses the language.
 impl std::error::Error for Text {}
 
 /// A text that is the same in both languages, such as what another program said.

@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(reached(home.path()).await, 1);
         let second = HubSocket::bind(home.path()).await.unwrap();
         assert_eq!(reached(home.path()).await, 2);
-        // Who cannot read the secret is not connected.
+        // A process that cannot read the secret is not connected.
         std::fs::remove_file(key_of(&second.file)).unwrap();
         assert_eq!(reached(home.path()).await, 1);
         drop((socket, second));

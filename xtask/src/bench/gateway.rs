@@ -169,16 +169,11 @@ impl Programs {
 
     /// The same, with more settings.
     fn gateway_with(&self, name: &str, server: &Value, settings: &str) -> Result<Served> {
-        Self::serve(self.toolhub_with(name, server, settings)?, &|command| command)
-    }
-
-    /// The command that runs toolhub before `server`, with more settings than the usual ones.
-    fn toolhub_with(&self, name: &str, server: &Value, settings: &str) -> Result<Command> {
         let command = self.toolhub(name, server)?;
         let file = self.folder.join(name).join("toolhub.toml");
         let text = fs::read_to_string(&file)?;
         fs::write(&file, text + settings)?;
-        Ok(command)
+        Self::serve(command, &|command| command)
     }
 
     /// The same, as something else runs it.

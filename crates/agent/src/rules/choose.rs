@@ -410,7 +410,7 @@ impl Chooser<'_> {
         if profile.searches && !wish.searches() && for_a_clock() {
             score -= WORKED_OUT;
         }
-        // One thing is not compared with another that nobody named.
+        // A comparison needs two named things.
         if verb_class::compares(&choice) && !verb_class::looks_alike(&choice, asked) {
             score -= SAME_VERB;
         }
@@ -418,7 +418,7 @@ impl Chooser<'_> {
         if !earlier.is_empty() && choice.parameters.is_empty() && choice.known < 0.5 {
             return None;
         }
-        // A page whose address is told is not searched for, and a time zone that is not told is not known.
+        // A page with a given address is not searched for, and a time zone that is not given is not known.
         if profile.searches && !wish.searches() && probe::needs(asked).contains(&probe::Need::Page) {
             score -= WORKED_OUT;
         }

@@ -1,4 +1,4 @@
-//! Rows that are told as a list: `the headers Name, Qty, Price`, 表头 姓名、电话, `put A, B and C into the first row`.
+//! Rows that are given as a list: `the headers Name, Qty, Price`, 表头 姓名、电话, `put A, B and C into the first row`.
 
 use serde_json::Value as Json;
 

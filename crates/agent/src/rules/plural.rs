@@ -90,7 +90,7 @@ pub(super) fn lists(
         if parameter.has_word(&["cc", "bcc"]) && label < 1.0 {
             continue;
         }
-        // Somebody's name is no address.
+        // The name of a person is no address.
         let addressed = parameter.description.to_lowercase().contains("address")
             && !members.iter().any(|mention| matches!(mention.value, Value::Literal(Literal::Mail(_))));
         let base = match values.len() {

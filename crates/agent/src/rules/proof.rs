@@ -108,7 +108,7 @@ impl Claim<'_> {
     /// Whether the same words prove another tool.
     fn proves(&self, rival: &Choice) -> bool {
         let name = self.calls[0].tool.name();
-        // A value that is told is meant before one that an earlier step may give.
+        // A value in the request comes before one that an earlier step may give.
         let from_result =
             |choice: &Choice| choice.filling.slots.iter().flatten().any(|slot| slot.value == Given::Result);
         rival.tool.name() != name

@@ -40,7 +40,7 @@ const STATES: [&str; 28] = [
     " doesn't ",
     " hasn't ",
 ];
-/// Who else a statement may be about: it names what the order is about on the way.
+/// Other subjects that a statement may have: it names what the order is about on the way.
 const SPEAKERS: [&str; 16] = [
     "i ",
     "i've ",
@@ -183,7 +183,7 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
         let is_kind = spots.iter().any(|spot| !spot.meaning.things.is_empty());
         return pointed(order, &text[if is_kind { kind } else { start }..end]);
     }
-    // `the location of evt_12 is now Room 9, please update it`: what is told is what it becomes.
+    // `the location of evt_12 is now Room 9, please update it`: the statement gives the new value.
     if let Some(now) = head.find(" is now ").or_else(|| head.find(" should now be ")) {
         let verb = masked.get(places.1..)?.split(' ').next()?;
         let told = text.get(now + head[now..].find("now ")? + 4..places.0)?.trim_start_matches("be ").trim();

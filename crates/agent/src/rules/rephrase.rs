@@ -58,7 +58,7 @@ pub(super) fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
-/// ，不要进回收站: a flag that is told by what is not to happen, in plain words.
+/// ，不要进回收站: a flag that is given as a negation, in plain words.
 fn flagged(text: &str) -> Option<String> {
     const TABLE: &str = include_str!("../../data/negated_flags.tsv");
     let literals = literal::find(text);

@@ -58,7 +58,7 @@ pub(super) fn speaks_of_tools(text: &str) -> bool {
     lower.contains("tool") || lower.contains("工具") || lower.contains("function")
 }
 
-/// `her time zone`, 他那边的时间: whether a time zone is meant that nobody named.
+/// `her time zone`, 他那边的时间: whether a time zone is meant that the request does not name.
 pub(super) fn leaves_zone(text: &str) -> bool {
     let lower = text.to_lowercase();
     let owners = ["her", "his", "their", "your", "my"];

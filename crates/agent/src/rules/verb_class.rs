@@ -93,7 +93,7 @@ pub(super) fn is_harmless(choice: &Choice) -> bool {
         .find(|word| READING.contains(&word.as_str()) || VERBS.tools.contains_key(word.as_str()));
     match verb {
         Some(verb) => READING.contains(&verb.as_str()),
-        // `container_logs: Get the logs of …`: a name without a verb is told by the description's first word.
+        // `container_logs: Get the logs of …`: where the name has no verb, the description's first word is one.
         None => first_word(choice).is_some_and(|word| DESCRIBED_READING.contains(&word.as_str())),
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! Each link serves one server and carries lines of JSON. The client sends a [`Hello`]; the hub answers with one or two
 //! [`Welcome`]s; from then on both sides exchange JSON-RPC messages in the form of the server's era. Requests carry the members of [`Forwarding`]
-//! beside those of JSON-RPC, and the `data` of an error is a [`failure::Failure`]. How bytes travel, and who may connect, is decided
+//! beside those of JSON-RPC, and the `data` of an error is a [`failure::Failure`]. Transport and access are decided
 //! by the programs that open the streams.
 
 mod caller;

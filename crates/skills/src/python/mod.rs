@@ -222,7 +222,7 @@ impl Python {
 }
 
 /// Names a folder that cannot exist for the cache of compiled code: what lies beside a file is not what was agreed to. On
-/// Windows everybody may create `\proc` on a drive, so the folder is below the interpreter's own file.
+/// Windows every user may create `\proc` on a drive, so the folder is below the interpreter's own file.
 fn no_cache(interpreter: &Path) -> OsString {
     let mut option = OsString::from("pycache_prefix=");
     if cfg!(windows) {

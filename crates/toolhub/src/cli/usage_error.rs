@@ -20,7 +20,7 @@ pub(crate) fn refuse(error: &clap::Error, lang: Lang) -> ExitCode {
         let _ = std::io::Write::write_all(&mut anstream::stdout().lock(), text.as_bytes());
         return Exit::Done.into();
     }
-    // An argument may be the name of a file that somebody else chose.
+    // An argument may be a file name that another user chose.
     match in_chinese(error).filter(|_| lang == Lang::Zh) {
         Some(text) => to_stderr(&text),
         None => to_stderr(&with_chinese_placeholder(error.render().to_string(), lang)),

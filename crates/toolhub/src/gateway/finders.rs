@@ -77,7 +77,7 @@ impl HubBackend {
         }
     }
 
-    /// What a client is told whose `call_tool` reaches nothing that the profile shows: that there is no such source, that the
+    /// The error for a `call_tool` that reaches nothing that the profile shows: that there is no such source, that the
     /// source has no such tool, or that there is no such tool.
     fn not_found(&self, view: &View, name: &str, source: &str) -> String {
         if matches!(source, "" | "auto") {

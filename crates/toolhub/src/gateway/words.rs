@@ -7,7 +7,7 @@ const BREAKS: [(&str, &str); 6] = [("; ", ""), ("；", ""), (": ", ""), ("：", 
 /// Begins a command.
 const COMMAND: &str = "`toolhub ";
 
-/// What a client is told of a failed call. A client has no command line, so what allows a call more time is the setting.
+/// The text of a failed call for clients. A client has no command line, so what allows a call more time is the setting.
 pub(super) fn error_for_clients(error: &ToolError, lang: Lang) -> String {
     match error {
         ToolError::TimedOut { .. } => {

@@ -276,7 +276,7 @@ fn interrupted_call_is_cancelled_and_leaves_the_hubs_server() {
     assert_eq!(ended(child).code, Some(130));
     let cancelled = |journal: &Journal| journal.count_method("notifications/cancelled") == 1;
     Journal::read(&journal).wait_for(cancelled, PATIENCE);
-    // One that is killed tells nobody; the hub sees that it is gone.
+    // A killed one sends no message; the hub sees that it is gone.
     let child = started(serving.cli(), &["call", "hold"]);
     await_calls(&journal, 2);
     signal(child.id(), "-KILL");
@@ -324,7 +324,7 @@ async fn question_reaches_the_command_whose_call_it_is_about_and_no_other_caller
     assert!(ran.stderr.contains("asks for input (\"Who are you?\")"), "{ran:?}");
     assert!(told.nothing_more("elicitation/create").await, "the gateway's client was asked");
 
-    // While both wait for an answer it cannot be told whose question it is: nobody is asked.
+    // While both wait for an answer it is not certain whose question it is, so the question goes to neither.
     let child = started(serving.cli(), &["call", "hold"]);
     let since = Instant::now();
     while calls(&journal) < 2 {

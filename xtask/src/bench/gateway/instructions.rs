@@ -27,8 +27,6 @@ const COUNTED: &str = "12";
 const ROUNDS: usize = 3;
 /// The folder of the hub that is counted.
 const COUNTED_HOME: &str = "counted";
-/// Settings that store the details of a part of the calls instead of all.
-const SAMPLE: &str = "[store]\ndetail = \"sample\"\n";
 /// What was counted is written by then.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -64,12 +62,6 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
             "toolhub, in a session",
             count("toolhub", &SESSION.map(str::to_owned), &|wrap| {
                 programs.gateway_under(COUNTED_HOME, &server, wrap)
-            })?,
-        ),
-        (
-            "toolhub, in a session, detail = \"sample\"",
-            count("toolhub-sample", &SESSION.map(str::to_owned), &|wrap| {
-                Programs::serve(programs.toolhub_with(COUNTED_HOME, &server, SAMPLE)?, wrap)
             })?,
         ),
     ];

@@ -6,7 +6,7 @@ use url::Url;
 use super::{are_icons, remove_unless, text};
 use crate::listing::Offer;
 
-/// Who an annotation may name (2025-11-25, schema: Role).
+/// The roles that an annotation may name (2025-11-25, schema: Role).
 const ROLES: [&str; 2] = ["user", "assistant"];
 
 /// The item as every client accepts it, or `None` if a part that it must have is missing or of a wrong type. What it need not
@@ -60,7 +60,7 @@ fn are_annotations(annotations: &RawJson) -> bool {
     })
 }
 
-/// Repairs the arguments of a prompt; `None` if they cannot be read, so that nobody could fill them in.
+/// Repairs the arguments of a prompt; `None` if they cannot be read, since a client could not fill them in.
 fn repair_arguments(members: &mut RawObject) -> Option<bool> {
     let Some(given) = members.get("arguments") else { return Some(false) };
     if given.get() == "null" {

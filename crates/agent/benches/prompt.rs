@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use toolhub_agent::Allowed;
 use toolhub_agent::prompt::{Purpose, Wanted, build};
+use toolhub_agent::{Allowed, ServerChoice};
 use toolhub_core::model::ToolTexts;
 use toolhub_core::{Lang, RawJson, Source, Tool, ToolDefinition};
-use toolhub_engine::Catalog;
+use toolhub_engine::{Catalog, Policy};
 
 fn tool(number: usize) -> Tool {
     let definition = serde_json::json!({
@@ -27,6 +27,8 @@ fn tool(number: usize) -> Tool {
 
 fn prompts(criterion: &mut Criterion) {
     let catalog = Catalog::new((0..1_000).map(tool));
+    let policy = Policy::default();
+    let servers = ServerChoice { catalog: &catalog, policy: &policy };
     let names: Vec<String> = (0..50).map(|number| format!("tool_{:04}", number * 17)).collect();
     let relevant: Vec<&str> = names.iter().map(String::as_str).collect();
     let examples = HashMap::new();
@@ -41,7 +43,7 @@ fn prompts(criterion: &mut Criterion) {
             examples: &examples,
         };
         criterion.bench_function(&format!("prompt of 1,000 tools, {name}"), |bencher| {
-            bencher.iter(|| black_box(build(&catalog, &Allowed::default(), (&relevant, wanted))));
+            bencher.iter(|| black_box(build(servers, &Allowed::default(), (&relevant, wanted))));
         });
     }
 }

@@ -90,10 +90,34 @@ impl Agent<'_> {
 
     /// What rules plan, with the tools that the agent may use. What leans on what was said before is read with it.
     async fn planned(&self, asked: Asked<'_>) -> Plan {
-        if let Some(plan) = named_call::plan(asked.request, &self.desk.catalog, &self.desk.allowed) {
+        if let Some(plan) = named_call::plan(asked.request, self.desk.servers(), &self.desk.allowed) {
             return plan;
         }
-        let finder = AllowedFinder { finder: self.desk.finder, allowed: &self.desk.allowed };
+        let servers = self.desk.servers();
+        let Some(named) = servers.named(asked.request) else {
+            let mut plan = self.planned_by_rules(asked, None).await;
+            servers.settle(&mut plan, None);
+            return plan;
+        };
+        let server = named.server.as_str();
+        let rest = Asked { request: &named.rest, ..asked };
+        // With the server's tools; with all tools, for requests of several parts; and with the id in place, as it may be a
+        // value. A plan that leaves the named server out is none.
+        for (asked, only) in [(rest, Some(server)), (rest, None), (asked, None)] {
+            let mut plan = self.planned_by_rules(asked, only).await;
+            let is_whole = plan.unserved.is_empty() && plan.problems.is_empty();
+            if is_whole && plan.steps.iter().any(|step| servers.is_offered(step, server)) {
+                servers.settle(&mut plan, Some(server));
+                return plan;
+            }
+        }
+        Plan { problems: vec![servers.not_understood(server)], ..Plan::default() }
+    }
+
+    /// What rules plan, with the tools of one server or with all.
+    async fn planned_by_rules(&self, asked: Asked<'_>, server: Option<&str>) -> Plan {
+        let server = server.map(|server| (self.desk.catalog.as_ref(), server));
+        let finder = AllowedFinder { finder: self.desk.finder, allowed: &self.desk.allowed, server };
         let before = exchanges(asked.before);
         let meant = rules::in_context(asked.request, &before);
         let request = meant.as_deref().unwrap_or(asked.request);
@@ -282,7 +306,7 @@ impl Agent<'_> {
         }
         // What was not proven is offered, and not run; nor is anything else that changes something.
         let changes = plan.steps.iter().any(|step| self.changes(step));
-        plan.withheld = offered(&plan);
+        plan.withheld = offered(&plan, self.desk.servers());
         if plan.holds_back() {
             let run: Vec<Step> = plan.runnable().cloned().collect();
             plan.steps = run;

@@ -11,15 +11,16 @@ use toolhub_core::lang::{Lang, Say as _, Text};
 use toolhub_core::ports::ToolCaller;
 use toolhub_core::text::cut;
 use toolhub_core::{
-    BoxFuture, CallId, Event, EventKind, EventSink, Outcome, RawJson, ToolCall, ToolError, ToolName,
+    BoxFuture, CallBy, CallId, Event, EventKind, EventSink, Outcome, RawJson, ToolCall, ToolError, ToolName,
 };
 use toolhub_engine::brief::Lengths;
-use toolhub_engine::{Catalog, Entry};
+use toolhub_engine::{Catalog, Entry, Policy};
 
 use crate::absolute::absolute;
 use crate::allowed::Allowed;
 use crate::call_tool;
 use crate::change_summary::ChangeSummary;
+use crate::server_choice::ServerChoice;
 
 /// How much of a request is remembered with its calls, in characters.
 const REMEMBERED: usize = 1_000;
@@ -88,6 +89,8 @@ pub struct Desk<'a> {
     pub finder: &'a dyn ToolFinder,
     /// The tools there are.
     pub catalog: Arc<Catalog>,
+    /// How calls are routed: which servers the owner declared equivalent.
+    pub policy: Arc<Policy>,
     /// Who hears what happens.
     pub events: &'a dyn EventSink,
     /// Who is asked before something is destroyed.
@@ -123,15 +126,20 @@ impl Desk<'_> {
         self.events.emit(Event::now(None, kind));
     }
 
-    /// The tool of that name that would be called first.
+    /// The tool of that name, or of `server__tool`, that would be called first.
     pub(crate) fn tool(&self, name: &str) -> Option<Arc<Entry>> {
-        self.catalog.named(name).next().cloned()
+        self.servers().tool(name).map(|(entry, _)| Arc::clone(entry))
+    }
+
+    /// Which server is meant, where several offer a tool.
+    pub(crate) fn servers(&self) -> ServerChoice<'_> {
+        ServerChoice { catalog: &self.catalog, policy: &self.policy }
     }
 
     /// Runs a call that serves `request`, if the agent may use the tool and, for a destructive one, the user agrees.
     /// Also returns how long the user took to answer: that is no time of the call.
     pub(crate) async fn call(&self, call: ToolCall, request: &str) -> (Outcome, Duration) {
-        let mut call = call_tool::resolved(call);
+        let mut call = self.servers().qualified(call_tool::resolved(call));
         let asked = Instant::now();
         let permitted = self.permitted(&call).await;
         let waited = asked.elapsed();
@@ -157,14 +165,31 @@ impl Desk<'_> {
 
     async fn permitted(&self, call: &ToolCall) -> Result<(), ToolError> {
         let name = &call.tool;
-        if !self.allowed.has(name.as_str()) {
+        let tools: Vec<&Arc<Entry>> = match call.by {
+            CallBy::Name => self.catalog.named(name.as_str()).collect(),
+            // Any tool with that capability may be chosen.
+            CallBy::Capability => {
+                self.catalog.tagged(name.as_str()).flat_map(|(.., entries)| entries).collect()
+            }
+        };
+        let forbidden = match call.by {
+            CallBy::Name => (!self.allowed.has(name.as_str())).then_some(name),
+            CallBy::Capability => {
+                tools.iter().map(|entry| entry.tool.name()).find(|name| !self.allowed.has(name.as_str()))
+            }
+        };
+        if let Some(name) = forbidden {
             return Err(ToolError::failed(Text::new(
                 format!("`{name}` is not among the tools of this agent"),
                 format!("`{name}` 不在该智能体可用的工具之内"),
             )));
         }
-        let destroys = |entry: &Arc<Entry>| entry.tool.hints().destructive == Some(true);
-        if !self.catalog.named(name.as_str()).any(destroys) {
+        if call.by == CallBy::Name
+            && let Some(why) = self.servers().refusal(call)
+        {
+            return Err(ToolError::failed(why));
+        }
+        if !tools.iter().any(|entry| entry.tool.hints().destructive == Some(true)) {
             return Ok(());
         }
         let change = ChangeSummary::new(name, &call.arguments).text();

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use toolhub_core::lang::{Lang, Say as _, Text};
-use toolhub_core::{Effect, EventKind, Outcome, RawJson, RawObject, ToolCall, ToolError};
+use toolhub_core::{Effect, EventKind, Outcome, RawJson, RawObject, ToolCall, ToolError, ToolName};
 
 use crate::desk::Desk;
 use crate::fill_in::{Results, fill_in};
@@ -128,10 +128,12 @@ async fn with_tool(
         Ok(arguments) => arguments,
         Err(why) => return failed(step, why, started),
     };
-    let call = ToolCall::new(name.as_str(), arguments.clone()).mending();
+    let mut call = ToolCall::new(name.as_str(), arguments.clone()).mending();
+    call.source.clone_from(&step.source);
     let (mut outcome, mut waited) = desk.call(call.clone(), request).await;
     if let (Err(error), Some(capability)) = (&outcome.result, &step.capability)
         && may_fall_back(error)
+        && may_be_replaced(step, desk)
     {
         let (again, more) = desk
             .call(ToolCall::by_capability(capability.as_str(), arguments.clone()).mending(), request)
@@ -155,6 +157,16 @@ fn may_fall_back(error: &ToolError) -> bool {
             | ToolError::Quarantined { .. }
     );
     unusable && error.effect() == Effect::None
+}
+
+/// Whether a tool of another source may serve the step: it names no server, and reads only. A change belongs where the
+/// request put it.
+fn may_be_replaced(step: &Step, desk: &Desk<'_>) -> bool {
+    let reads = |name: &ToolName| {
+        let mut named = desk.catalog.named(name.as_str()).peekable();
+        named.peek().is_some() && named.all(|entry| entry.tool.hints().read_only == Some(true))
+    };
+    step.source.is_none() && step.tool.as_ref().is_some_and(reads)
 }
 
 /// What a call that was made for a step came to.

@@ -159,6 +159,7 @@ mod tests {
             id: StepId::new(*tool),
             description: String::new(),
             tool: Some(ToolName::from(*tool)),
+            source: None,
             capability: None,
             arguments: RawJson::parse(*arguments)
                 .unwrap()

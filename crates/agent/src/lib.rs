@@ -20,6 +20,7 @@ pub mod plan;
 pub mod prompt;
 mod rounds;
 pub mod rules;
+mod server_choice;
 mod step_result;
 mod withheld;
 
@@ -29,6 +30,7 @@ pub use answer::Answer;
 pub use change_summary::ChangeSummary;
 pub use desk::{AgreedBefore, Budget, Consent, Desk, NobodyThere, Permission};
 pub use plan::{Plan, Step, StepId};
+pub use server_choice::ServerChoice;
 pub use step_result::StepResult;
 
 /// The day it is where this runs.

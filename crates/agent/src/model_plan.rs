@@ -117,6 +117,7 @@ fn step(raw: &RawObject, index: usize, desk: &Desk<'_>) -> Option<Step> {
         description: text("description").or_else(|| tool.clone()).unwrap_or_default(),
         capability: entry.and_then(|entry| entry.tags().first().cloned()),
         tool: tool.map(ToolName::new),
+        source: None,
         arguments: arguments
             .iter()
             .map(|(name, value)| (name.to_owned(), Slot::Template(value.clone())))

@@ -5,31 +5,30 @@
 
 use serde_json::Value;
 use toolhub_core::RawJson;
-use toolhub_core::ToolName;
-use toolhub_engine::Catalog;
 
 use crate::allowed::Allowed;
 use crate::plan::{Complexity, Plan, Slot, Step, StepId};
+use crate::server_choice::ServerChoice;
 
 const VERBS: [&str; 10] = ["use", "call", "run", "invoke", "execute", "使用", "调用", "运行", "执行", "用"];
 const JOINING: [&str; 9] = ["with", "and", "to", "then with", "参数", "和", "以及", "并且", "为"];
 
 /// The one call that a request spells out; `None` where it is not exactly that.
-pub(crate) fn plan(request: &str, catalog: &Catalog, allowed: &Allowed) -> Option<Plan> {
+pub(crate) fn plan(request: &str, servers: ServerChoice<'_>, allowed: &Allowed) -> Option<Plan> {
     let request = request.trim().trim_end_matches(['。', '！', '!']);
     let mut rest = request;
     for please in ["please ", "Please ", "请"] {
         rest = rest.strip_prefix(please).unwrap_or(rest).trim_start();
     }
     let (ordered, after_verb) = verb(rest);
-    let (name, pairs) = tool_name(after_verb, catalog)?;
-    if !allowed.has(name) {
+    let (name, pairs) = tool_name(after_verb, servers)?;
+    let (entry, source) = servers.tool(name)?;
+    if !allowed.has(entry.tool.name().as_str()) {
         return None;
     }
     // A sentence ends with a full stop that is no part of its last value.
     let (called_a_tool, pairs) =
         tool_word(if ordered { pairs.strip_suffix('.').unwrap_or(pairs) } else { pairs });
-    let entry = catalog.named(name).next()?;
     let schema = entry.tool.definition.input_schema().value();
     let given = read_pairs(pairs, &schema)?;
     let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -44,7 +43,8 @@ pub(crate) fn plan(request: &str, catalog: &Catalog, allowed: &Allowed) -> Optio
     let step = Step {
         id: StepId::new("step1"),
         description: request.to_owned(),
-        tool: Some(ToolName::new(name)),
+        tool: Some(entry.tool.name().clone()),
+        source,
         capability: None,
         arguments: given.into_iter().map(|(name, value)| (name, Slot::Value(value))).collect(),
         dependencies: Vec::new(),
@@ -72,11 +72,11 @@ fn verb(text: &str) -> (bool, &str) {
 }
 
 /// The exact name of a tool at the beginning, and what follows it.
-fn tool_name<'a>(text: &'a str, catalog: &Catalog) -> Option<(&'a str, &'a str)> {
+fn tool_name<'a>(text: &'a str, servers: ServerChoice<'_>) -> Option<(&'a str, &'a str)> {
     for quote in ['`', '"', '\''] {
         if let Some(inner) = text.strip_prefix(quote) {
             let (name, rest) = inner.split_once(quote)?;
-            return catalog.named(name).next().map(|_| (name, rest));
+            return servers.tool(name).map(|_| (name, rest));
         }
     }
     let in_name = |c: char| c.is_alphanumeric() || "_-./:".contains(c);
@@ -85,7 +85,7 @@ fn tool_name<'a>(text: &'a str, catalog: &Catalog) -> Option<(&'a str, &'a str)>
     let ascii = text.find(|c: char| !c.is_ascii() || !in_name(c)).unwrap_or(text.len());
     [end, ascii].into_iter().find_map(|end| {
         let (name, rest) = text.split_at(end);
-        catalog.named(name).next().map(|_| (name, rest))
+        servers.tool(name).map(|_| (name, rest))
     })
 }
 
@@ -176,6 +176,7 @@ fn typed(value: &str, quoted: bool, schema: &Value) -> RawJson {
 mod tests {
     use serde_json::json;
     use toolhub_core::{RawJson, Source, Tool, ToolDefinition};
+    use toolhub_engine::{Catalog, Policy};
 
     use super::*;
 
@@ -203,7 +204,9 @@ mod tests {
     #[test]
     fn calls_the_tool_that_is_named_with_all_arguments() {
         let check = |request: &str, expect: Option<&str>| {
-            let plan = plan(request, &catalog(), &Allowed::default());
+            let (catalog, policy) = (catalog(), Policy::default());
+            let servers = ServerChoice { catalog: &catalog, policy: &policy };
+            let plan = plan(request, servers, &Allowed::default());
             let shown = plan.map(|plan| {
                 let step = &plan.steps[0];
                 let arguments = step.known_arguments().unwrap().into_raw();

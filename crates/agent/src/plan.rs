@@ -63,6 +63,8 @@ pub struct Step {
     pub description: String,
     /// The tool that does it; none where it is thought alone.
     pub tool: Option<ToolName>,
+    /// The server that must run it, if the request names one.
+    pub source: Option<String>,
     /// What the tool is good for, for a fallback by capability.
     pub capability: Option<String>,
     /// The tool's arguments, in the order of its schema.

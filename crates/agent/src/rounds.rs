@@ -193,6 +193,7 @@ fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {
         id: StepId::new(number.to_string()),
         description,
         tool: Some(tool.clone()),
+        source: None,
         capability: None,
         arguments: Vec::new(),
         dependencies: Vec::new(),

@@ -4,9 +4,10 @@ use toolhub_core::RawJson;
 use toolhub_core::lang::{Lang, Say as _, Text};
 
 use crate::plan::{Plan, Slot, Step};
+use crate::server_choice::ServerChoice;
 
 /// For each step that is not proven, and each that changes something beside it, what is said instead of running it.
-pub(crate) fn offered(plan: &Plan) -> Vec<Text> {
+pub(crate) fn offered(plan: &Plan, servers: ServerChoice<'_>) -> Vec<Text> {
     if !plan.holds_back() {
         return Vec::new();
     }
@@ -14,7 +15,7 @@ pub(crate) fn offered(plan: &Plan) -> Vec<Text> {
     for step in plan.steps.iter().filter(|step| plan.changing.contains(&step.id)) {
         let reasons = plan.unproven.iter().filter(|unproven| unproven.step == step.id);
         let reasons: Vec<&Text> = reasons.flat_map(|unproven| &unproven.reasons).collect();
-        said.push(not_run(step, &reasons));
+        said.push(not_run(step, &reasons, servers));
     }
     said
 }
@@ -30,7 +31,7 @@ pub(crate) fn unserved(plan: &Plan) -> Option<Text> {
     })
 }
 
-fn not_run(step: &Step, reasons: &[&Text]) -> Text {
+fn not_run(step: &Step, reasons: &[&Text], servers: ServerChoice<'_>) -> Text {
     let name = step.tool.as_ref().map_or("", |tool| tool.as_str());
     let because = |lang: Lang| {
         let reasons: Vec<String> = reasons.iter().map(|reason| reason.say(lang)).collect();
@@ -42,16 +43,28 @@ fn not_run(step: &Step, reasons: &[&Text]) -> Text {
         }
         false => (because(Lang::En), because(Lang::Zh)),
     };
-    let line = call_line(step);
+    let sources = match &step.source {
+        Some(source) => vec![Some(source.clone())],
+        None => servers.servers(name).into_iter().map(Some).collect(),
+    };
+    let sources = if sources.is_empty() { vec![None] } else { sources };
+    let lines = |lead: &str| {
+        let line = |source: &Option<String>| format!("\n  {lead}{}", call_line(step, source.as_deref()));
+        sources.iter().map(line).collect::<String>()
+    };
     Text::new(
-        format!("not run: `{name}` changes something, and {en}\n  if this is meant: {line}"),
-        format!("没有执行：`{name}` 会改变数据，而{zh}\n  如果就是此意：{line}"),
+        format!("not run: `{name}` may change something, and {en}{}", lines("if this is meant: ")),
+        format!("没有执行：`{name}` 可能会改变数据，而{zh}{}", lines("如果就是此意：")),
     )
 }
 
 /// A call as it is typed in a shell.
-pub(crate) fn call_line(step: &Step) -> String {
+pub(crate) fn call_line(step: &Step, source: Option<&str>) -> String {
     let mut line = format!("toolhub call {}", quoted(step.tool.as_ref().map_or("", |tool| tool.as_str())));
+    if let Some(source) = source {
+        line.push_str(" --source ");
+        line.push_str(&quoted(source));
+    }
     for (name, slot) in &step.arguments {
         let argument = match slot {
             Slot::Value(value) => match value.text() {
@@ -90,6 +103,7 @@ mod tests {
             id: StepId::new("step1"),
             description: String::new(),
             tool: Some(ToolName::new("rename")),
+            source: None,
             capability: None,
             arguments: vec![
                 ("path".to_owned(), value(r#""it's a.txt""#)),
@@ -99,6 +113,9 @@ mod tests {
             dependencies: Vec::new(),
             complexity: Complexity::Simple,
         };
-        assert_eq!(call_line(&step), r"toolhub call rename 'path=it'\''s a.txt' 名=新.txt 'rows:=[1, 2]'");
+        assert_eq!(
+            call_line(&step, None),
+            r"toolhub call rename 'path=it'\''s a.txt' 名=新.txt 'rows:=[1, 2]'"
+        );
     }
 }

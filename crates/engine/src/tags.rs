@@ -9,6 +9,11 @@ use toolhub_core::{Tool, ToolDefinition};
 /// The words that come with the hub.
 const TABLE: &str = include_str!("tags.tsv");
 
+/// Capabilities that only read. A call by one of them must not reach a tool that is named for a change (`write_query`,
+/// `set_time`), unless its owner tagged it.
+const READING: [&str; 5] = ["search", "read", "extract", "calculate", "time"];
+const WRITING: &str = "write";
+
 static BUILT_IN: LazyLock<Vec<Row>> = LazyLock::new(|| TABLE.lines().filter_map(Row::parse).collect());
 
 /// Tells what a tool is good for.
@@ -143,6 +148,7 @@ impl Tagger {
 
     fn derive(&self, definition: &ToolDefinition) -> Vec<String> {
         let mut tags: Vec<String> = Vec::new();
+        let mut changes = false;
         let name = format!("{} {}", definition.name(), definition.title().unwrap_or_default());
         let texts = [
             (Looked::new(&name), Place::NameOnly),
@@ -158,6 +164,13 @@ impl Tagger {
                     }
                 }
             }
+            if *place == Place::NameOnly {
+                changes = tags.iter().any(|tag| tag == WRITING) && definition.hints().read_only != Some(true);
+            }
+        }
+        if changes {
+            let own = |tag: &String| self.own.iter().any(|row| row.tags.contains(tag));
+            tags.retain(|tag| own(tag) || !READING.contains(&tag.as_str()));
         }
         tags
     }
@@ -199,6 +212,22 @@ mod tests {
         assert_eq!(tagger.tags_of(&tool("t", "预订机票")), ["travel"]);
         let explicit = Tool { tags: vec!["x".to_owned()], ..tool("search", "search") };
         assert_eq!(tagger.tags_of(&explicit), ["x"]);
+    }
+
+    #[test]
+    fn a_tool_named_for_a_change_has_no_reading_capability() {
+        let tags = |name: &str, description: &str| Tagger::default().tags_of(&tool(name, description));
+        assert_eq!(tags("write_query", "Execute an INSERT on the SQLite database"), ["write", "database"]);
+        assert_eq!(tags("set_time", "Sets the clock"), ["write"]);
+        assert_eq!(
+            tags("read_query", "Execute a SELECT on the SQLite database"),
+            ["search", "read", "database"]
+        );
+        let raw = serde_json::json!({"name": "get_or_create_query", "annotations": {"readOnlyHint": true}});
+        let hinted = Tool::new(Source::Native, ToolDefinition::parse(RawJson::from(raw)).unwrap());
+        assert_eq!(Tagger::default().tags_of(&hinted), ["search", "read", "write"]);
+        let own = BTreeMap::from([("search".to_owned(), vec!["write_query".to_owned()])]);
+        assert!(Tagger::with(&own).tags_of(&tool("write_query", "")).contains(&"search".to_owned()));
     }
 
     #[test]

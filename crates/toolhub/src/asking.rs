@@ -115,6 +115,7 @@ impl Hub {
             caller: self,
             finder: self.finder.as_ref(),
             catalog: self.catalog(),
+            policy: self.engine.policy(),
             events: self.events.as_ref(),
             permission,
             allowed: settings.allowed(),

@@ -10,14 +10,15 @@ use std::sync::Arc;
 
 use toolhub_core::lang::Lang;
 use toolhub_core::model::{OfferedTool, ToolTexts};
-use toolhub_core::tool::Trust;
+use toolhub_core::tool::{Tool, Trust};
 use toolhub_core::{RawJson, Source, ToolName};
-use toolhub_engine::{Catalog, Entry};
+use toolhub_engine::Entry;
 
 pub use tokens::tokens;
 
 use crate::allowed::Allowed;
 use crate::desk::Desk;
+use crate::server_choice::ServerChoice;
 
 /// Tools that are always shown, in this order.
 const CORE: [&str; 4] = ["search_web", "calculate", "get_time", "get_conversation_history"];
@@ -78,14 +79,30 @@ pub async fn prompt(desk: &Desk<'_>, wanted: Wanted<'_>) -> Prompt {
         None => Vec::new(),
     };
     let relevant: Vec<&str> = relevant.iter().map(|found| found.tool.name().as_str()).collect();
-    build(&desk.catalog, &desk.allowed, (&relevant, wanted))
+    build(desk.servers(), &desk.allowed, (&relevant, wanted))
 }
 
 /// The same, with the tools that are known to be relevant, best first.
-pub fn build(catalog: &Catalog, allowed: &Allowed, (relevant, wanted): (&[&str], Wanted<'_>)) -> Prompt {
+pub fn build(
+    servers: ServerChoice<'_>,
+    allowed: &Allowed,
+    (relevant, wanted): (&[&str], Wanted<'_>),
+) -> Prompt {
+    let catalog = servers.catalog;
     let usable = |name: &str| {
         let mut named = catalog.named(name).filter(|entry| entry.tool.trust != Trust::Quarantined);
-        named.next().filter(|_| allowed.has(name)).cloned()
+        named.next().filter(|_| allowed.has(name)).map(|entry| entry.tool.clone())
+    };
+    // Where several servers offer a tool, each is shown as `server__tool`: the model chooses, not the order of the config.
+    let offered = |name: &str| -> Vec<Tool> {
+        let rivals = servers.rivals(name).into_iter();
+        let rivals = rivals.filter(|entry| entry.tool.trust != Trust::Quarantined && allowed.has(name));
+        let named = |entry: &Arc<Entry>| {
+            let name = format!("{}__{name}", entry.tool.source);
+            Tool { definition: entry.tool.definition.renamed(&name).into(), ..entry.tool.clone() }
+        };
+        let rivals: Vec<Tool> = rivals.map(named).collect();
+        if rivals.is_empty() { usable(name).into_iter().collect() } else { rivals }
     };
     let names: HashSet<&str> = catalog.names().filter(|name| usable(name).is_some()).collect();
     let total = names.len();
@@ -100,7 +117,7 @@ pub fn build(catalog: &Catalog, allowed: &Allowed, (relevant, wanted): (&[&str],
     let mut shown = Shown {
         budget: wanted.budget,
         seen: HashSet::new(),
-        entries: Vec::new(),
+        tools: Vec::new(),
         skills: String::new(),
         wanted,
     };
@@ -109,27 +126,28 @@ pub fn build(catalog: &Catalog, allowed: &Allowed, (relevant, wanted): (&[&str],
     }
     // A plan is made once, before anything was read: instructions are for talking.
     if wanted.purpose == Purpose::Talk
-        && let Some(entry) = usable(skills::USE_SKILL).filter(|entry| entry.tool.source == Source::Skill)
+        && let Some(tool) = usable(skills::USE_SKILL).filter(|tool| tool.source == Source::Skill)
     {
-        shown.skills = skills::section(&entry.tool, wanted.budget, wanted.lang);
+        shown.skills = skills::section(&tool, wanted.budget, wanted.lang);
         shown.budget = shown.budget.saturating_sub(tokens(&shown.skills));
-        shown.add(Some(entry), Cost::Free);
+        shown.add(Some(tool), Cost::Free);
     }
-    let always = shown.entries.len();
-    let reaching: usize =
-        REACHING.iter().filter_map(|name| usable(name)).map(|entry| shown.cost(&entry)).sum();
+    let always = shown.tools.len();
+    let reaching: usize = REACHING.iter().filter_map(|name| usable(name)).map(|tool| shown.cost(&tool)).sum();
     let apart = |name: &&str| REACHING.contains(name) || *name == skills::USE_SKILL;
     // What reaches the others must fit too, unless all are shown in the end.
     shown.budget = shown.budget.saturating_sub(reaching);
     // With a request, what has nothing to do with it only distracts.
     let rest = if wanted.query.is_some() && !relevant.is_empty() { Vec::new() } else { rest };
     for name in relevant.iter().copied().chain(rest).filter(|name| !apart(name)) {
-        if shown.entries.len() - always >= most {
+        if shown.tools.len() - always >= most {
             break;
         }
-        shown.add(usable(name), Cost::Counts);
+        for tool in offered(name) {
+            shown.add(Some(tool), Cost::Counts);
+        }
     }
-    if shown.entries.len() + REACHING.len() < total || wanted.purpose == Purpose::Talk {
+    if shown.tools.len() + REACHING.len() < total || wanted.purpose == Purpose::Talk {
         for name in REACHING {
             shown.add(usable(name), Cost::Free);
         }
@@ -148,45 +166,45 @@ enum Cost {
 struct Shown<'a> {
     budget: usize,
     seen: HashSet<ToolName>,
-    entries: Vec<(Arc<Entry>, String)>,
+    tools: Vec<(Tool, String)>,
     /// What is said of skills.
     skills: String,
     wanted: Wanted<'a>,
 }
 
 impl Shown<'_> {
-    fn text(&self, entry: &Entry) -> String {
+    fn text(&self, tool: &Tool) -> String {
         let Wanted { tool_texts, examples, lang, purpose, .. } = self.wanted;
         match tool_texts {
             ToolTexts::InSystem => {
-                let example = examples.get(entry.tool.name());
+                let example = examples.get(tool.name());
                 let example = example.map(|arguments| tool_text::Example { arguments, purpose });
-                tool_text::tool_text(&entry.tool, example.as_ref(), lang)
+                tool_text::tool_text(tool, example.as_ref(), lang)
             }
             ToolTexts::Apart => {
-                let (name, schema) = (entry.tool.name(), entry.tool.definition.input_schema().get());
-                format!("{name} {} {schema}", tool_text::described(&entry.tool))
+                let (name, schema) = (tool.name(), tool.definition.input_schema().get());
+                format!("{name} {} {schema}", tool_text::described(tool))
             }
         }
     }
 
-    fn cost(&self, entry: &Entry) -> usize {
-        tokens(&self.text(entry))
+    fn cost(&self, tool: &Tool) -> usize {
+        tokens(&self.text(tool))
     }
 
-    fn add(&mut self, entry: Option<Arc<Entry>>, cost: Cost) {
-        let Some(entry) = entry else { return };
-        if self.seen.contains(entry.tool.name()) {
+    fn add(&mut self, tool: Option<Tool>, cost: Cost) {
+        let Some(tool) = tool else { return };
+        if self.seen.contains(tool.name()) {
             return;
         }
-        let text = self.text(&entry);
+        let text = self.text(&tool);
         let size = tokens(&text);
         if matches!(cost, Cost::Counts) && size > self.budget {
             return;
         }
         self.budget = self.budget.saturating_sub(size);
-        self.seen.insert(entry.tool.name().clone());
-        self.entries.push((entry, text));
+        self.seen.insert(tool.name().clone());
+        self.tools.push((tool, text));
     }
 
     fn into_prompt(self, total: usize) -> Prompt {
@@ -203,28 +221,28 @@ impl Shown<'_> {
         let mut tokens_apart = 0;
         match tool_texts {
             ToolTexts::Apart => {
-                tokens_apart = self.entries.iter().map(|(_, text)| tokens(text)).sum();
+                tokens_apart = self.tools.iter().map(|(_, text)| tokens(text)).sum();
             }
             ToolTexts::InSystem => {
                 system.push_str(lang.pick("\nTools:\n\n", "\n工具：\n\n"));
-                for (_, text) in &self.entries {
+                for (_, text) in &self.tools {
                     system.push_str(text);
                     system.push('\n');
                 }
             }
         }
-        system.push_str(&texts::count(self.entries.len(), total, lang));
+        system.push_str(&texts::count(self.tools.len(), total, lang));
         match (purpose, tool_texts) {
             (Purpose::Plan, _) => system.push_str(texts::planning(lang)),
             (Purpose::Talk, ToolTexts::InSystem) => system.push_str(texts::format(lang)),
             (Purpose::Talk, ToolTexts::Apart) => {}
         }
-        let offered = |entry: &Entry| OfferedTool {
-            name: entry.tool.name().clone(),
-            description: tool_text::described(&entry.tool),
-            schema: entry.tool.definition.input_schema().clone(),
+        let offered = |tool: &Tool| OfferedTool {
+            name: tool.name().clone(),
+            description: tool_text::described(tool),
+            schema: tool.definition.input_schema().clone(),
         };
-        let tools = self.entries.iter().map(|(entry, _)| offered(entry)).collect();
+        let tools = self.tools.iter().map(|(tool, _)| offered(tool)).collect();
         let tokens = tokens(&system) + tokens_apart;
         Prompt { system, tools, tool_texts, total, tokens }
     }

@@ -342,6 +342,7 @@ fn add(plan: &mut Plan, draft: &Draft, text: &str, today: Date) {
             id,
             description: said.trim().to_owned(),
             tool: Some(call.tool.name().clone()),
+            source: None,
             capability: call.tool.tags.first().cloned(),
             arguments,
             dependencies,

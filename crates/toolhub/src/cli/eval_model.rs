@@ -33,6 +33,7 @@ impl ModelPlanner {
             caller: &Nobody,
             finder: &self.finder,
             catalog: Arc::clone(&self.catalog),
+            policy: Default::default(),
             events: &Silence,
             permission: &NobodyThere,
             allowed: Allowed::default(),

@@ -1,0 +1,124 @@
+//! Requests in words where several servers offer tools of the same names: the named server is called and no other.
+
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
+use serde_json::json;
+use toolhub_testkit::CommandLine;
+use toolhub_testkit::model::{ModelServer, ScriptedReply};
+use toolhub_testkit::scripted::{Journal, Script};
+
+const SERVERS: [&str; 2] = ["sales-db", "hr-db"];
+
+fn tool(name: &str, description: &str, argument: Option<&str>) -> serde_json::Value {
+    let properties = argument.map_or(json!({}), |name| json!({name: {"type": "string"}}));
+    let required: Vec<&str> = argument.into_iter().collect();
+    json!({
+        "name": name, "description": description,
+        "inputSchema": {"type": "object", "properties": properties, "required": required},
+    })
+}
+
+/// Two servers of the same program, as mcp-server-sqlite describes itself: no hints.
+fn databases(settings: &str) -> CommandLine {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    std::fs::write(cli.folder().join("toolhub.toml"), settings).unwrap();
+    for id in SERVERS {
+        let wipe = json!({
+            "name": "drop_table", "description": "Drop a table", "annotations": {"destructiveHint": true},
+            "inputSchema": {"type": "object", "properties": {"table": {"type": "string"}}, "required": ["table"]},
+        });
+        let script = Script::both()
+            .tool(tool("list_tables", "List all tables in the SQLite database", None))
+            .tool(tool("write_query", "Execute an INSERT, UPDATE, or DELETE query", Some("query")))
+            .tool(wipe)
+            .journal(cli.folder().join(id));
+        cli.server(id, &script);
+    }
+    assert_eq!(cli.run(&["tools", "--refresh"]).code, Some(0));
+    cli
+}
+
+/// How many calls each of the servers got.
+fn calls(cli: &CommandLine) -> [usize; 2] {
+    SERVERS.map(|id| Journal::read(cli.folder().join(id)).count_method("tools/call"))
+}
+
+#[test]
+fn ask_calls_the_server_that_the_request_names() {
+    let cli = databases("[llm]\nenabled = false\n");
+    let mut expected = [0, 0];
+    for (request, server) in [
+        ("list the tables of hr-db", 1),
+        ("list the tables in the sales-db database", 0),
+        ("列出 hr-db 里所有的 tables", 1),
+        ("use the hr-db__write_query tool with query=\"DELETE FROM t\"", 1),
+        ("sales-db__list_tables", 0),
+    ] {
+        let ran = cli.run(&["ask", request, "--yes"]);
+        expected[server] += usize::from(ran.code == Some(0));
+        assert_eq!(calls(&cli), expected, "{request}: {ran:?}");
+    }
+    assert!(expected[1] >= 3 && expected[0] >= 1, "{expected:?}");
+}
+
+#[test]
+fn ask_runs_nothing_elsewhere_when_no_tool_of_the_named_server_fits() {
+    let cli = databases("[llm]\nenabled = false\n");
+    for request in ["hr-db 现在几点", "what is 2 + 2 in hr-db?"] {
+        let ran = cli.run(&["ask", request, "--json"]);
+        assert_eq!((ran.code, calls(&cli)), (Some(1), [0, 0]), "{request}: {ran:?}");
+        assert_eq!(ran.json()["steps"], json!([]), "{request}: {ran:?}");
+    }
+}
+
+#[test]
+fn ask_calls_none_of_several_servers_when_the_request_names_none() {
+    let cli = databases("[llm]\nenabled = false\n");
+    for (request, tool) in [
+        ("list the tables", "list_tables"),
+        ("use the write_query tool with query=\"DELETE FROM t\"", "write_query"),
+        ("list the tables of hr-db and sales-db", "list_tables"),
+    ] {
+        let ran = cli.run(&["ask", request, "--yes"]);
+        assert_eq!((ran.code, calls(&cli)), (Some(1), [0, 0]), "{request}: {ran:?}");
+        for id in SERVERS {
+            let told = format!("{}{}", ran.stdout, ran.stderr);
+            assert!(told.contains(id) && told.contains(tool), "{request}: {ran:?}");
+        }
+    }
+}
+
+#[test]
+fn ask_calls_the_first_of_servers_that_are_declared_equivalent() {
+    let cli = databases("[llm]\nenabled = false\n[routing]\nequivalent = [[\"sales-db\", \"hr-db\"]]\n");
+    let ran = cli.run(&["ask", "list the tables", "--yes"]);
+    assert_eq!((ran.code, calls(&cli)), (Some(0), [1, 0]), "{ran:?}");
+}
+
+#[test]
+fn a_model_must_name_the_server_and_a_prefixed_name_needs_consent_too() {
+    let call = |tool: &str, arguments: serde_json::Value| {
+        ScriptedReply::text("").call(tool, &arguments.to_string()).act()
+    };
+    let server = ModelServer::start([
+        call("write_query", json!({"query": "DELETE FROM t"})),
+        call("hr-db__drop_table", json!({"table": "t"})),
+        call("hr-db__write_query", json!({"query": "DELETE FROM t"})),
+        ScriptedReply::text("done").act(),
+    ]);
+    let url = &server.url;
+    let cli = databases(&format!("[llm]\nurl = \"{url}/v1\"\nmodel = \"scripted\"\n"));
+    let ran = cli.run(&["ask", "empty the table t", "--json"]);
+    let told = ran.json();
+    let steps = told["steps"].as_array().unwrap();
+    let success: Vec<bool> = steps.iter().map(|step| step["success"].as_bool().unwrap()).collect();
+    assert_eq!(success, [false, false, true], "{told}");
+    assert!(told.to_string().contains("several servers offer `write_query`"), "{told}");
+    assert!(told.to_string().contains("--yes"), "the destructive tool was not agreed to: {told}");
+    assert_eq!(calls(&cli), [0, 1], "{told}");
+    // Each server's tool is offered to the model under a name of its own.
+    let request = server.bodies()[0].to_string();
+    for name in ["hr-db__write_query", "sales-db__write_query"] {
+        assert!(request.contains(name), "{request}");
+    }
+}

@@ -236,21 +236,43 @@ pub(crate) fn register_interrupt() {
     }
 }
 
-/// Ctrl-C, a polite request to end, or the terminal going away.
+/// Waits for Ctrl-C, SIGTERM or SIGHUP.
 pub(crate) async fn stop_signal() {
+    StopSignal::register().recv().await;
+}
+
+/// Ctrl-C, SIGTERM and SIGHUP, from the moment of registration on: until then they end the program at once.
+#[derive(Debug)]
+pub(crate) struct StopSignal {
     #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let (Ok(mut term), Ok(mut hangup)) =
-            (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+    signals: Option<[tokio::signal::unix::Signal; 3]>,
+}
+
+impl StopSignal {
+    /// Registers the handlers now.
+    pub(crate) fn register() -> Self {
+        #[cfg(unix)]
         {
+            use tokio::signal::unix::{SignalKind, signal};
+            let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+            let signals: Result<Vec<_>, _> = kinds.into_iter().map(signal).collect();
+            Self { signals: signals.ok().and_then(|signals| signals.try_into().ok()) }
+        }
+        #[cfg(not(unix))]
+        Self {}
+    }
+
+    /// Waits for the next of them.
+    pub(crate) async fn recv(&mut self) {
+        #[cfg(unix)]
+        if let Some([interrupt, terminate, hangup]) = &mut self.signals {
             tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = term.recv() => {}
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
                 _ = hangup.recv() => {}
             }
             return;
         }
+        let _ = tokio::signal::ctrl_c().await;
     }
-    let _ = tokio::signal::ctrl_c().await;
 }

@@ -12,7 +12,7 @@ use toolhub_engine::near_names;
 use toolhub_mcp::gateway::secret;
 use toolhub_server::{ServeError, Serving, Unfinished, hash_of};
 
-use super::app::{App, stop_signal};
+use super::app::{App, StopSignal};
 use super::exit::{Exit, UsageError};
 use super::options_serve::ServeArgs;
 use super::screen::{BOLD, DIM, NAME, Screen};
@@ -170,7 +170,8 @@ async fn http(
     };
     let address = serving.address()?;
     let stop = CancellationToken::new();
-    // Before the address is shown: commands may be run from then on.
+    // Before the address is shown: commands may be run and signals sent from then on.
+    let mut stopped = StopSignal::register();
     #[cfg(unix)]
     let mut relay = super::serve_relay::start(app, gateways, &stop, drain).await;
     if app.screen.json {
@@ -200,7 +201,7 @@ async fn http(
     tokio::pin!(run);
     let unfinished = tokio::select! {
         ended = &mut run => Some(ended),
-        () = stop_signal() => {
+        () = stopped.recv() => {
             app.screen.warn(lang.pick(
                 "finishing what runs; Ctrl-C again ends it at once",
                 "正在完成未结束的请求；再按一次 Ctrl-C 立即结束",
@@ -215,7 +216,7 @@ async fn http(
                     ended
                 } => Some(ended),
                 // A second time: at once.
-                () = stop_signal() => None,
+                () = stopped.recv() => None,
             }
         }
     };

@@ -181,3 +181,24 @@ fn an_answer_for_programs_keeps_its_shape() {
         "{told}"
     );
 }
+
+/// The address is the sign that the gateway is up: a signal right after it ends the gateway in order.
+#[test]
+fn a_gateway_that_shows_its_address_handles_signals() {
+    use std::io::{BufRead as _, BufReader};
+    for _ in 0..10 {
+        let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+        let mut child = cli
+            .command(&["serve", "--bind", "127.0.0.1:0", "--json"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains("/mcp"), "{line}");
+        signal(&child, "-TERM");
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(0), "{status}");
+    }
+}

@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolhub_testkit::Ran;
@@ -229,4 +230,41 @@ fn the_note_on_an_untrusted_folder_names_what_runs_and_comes_once() {
         assert_eq!(shown.matches(note).count(), 1, "{args:?} {ran:?}");
         assert!(shown.contains("`package.json`") && !shown.contains("LICENSE"), "{args:?} {ran:?}");
     }
+}
+
+#[test]
+fn a_running_hub_says_the_note_once_though_its_config_changes() {
+    let machine = Machine::new();
+    fs::write(machine.work().join("package.json"), "{}").unwrap();
+    let add = |id: &str| machine.run(&["servers", "add", id, "--no-test", "--quiet", "python3", STOCK]);
+    add("one");
+    let log = machine.folder.path().join("log");
+    let mut serving = machine
+        .command(&machine.work(), &["serve", "--bind", "127.0.0.1:0", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(serving.stdout.take().unwrap()), &mut line)
+        .unwrap();
+    // The routing changes: the same servers start in the same folder, and nothing new is to be said of them. A change that the hub
+    // takes for its first configuration is not reloaded, so there is another one.
+    let settings = machine.folder.path().join("user/.config/toolhub/toolhub.toml");
+    let mut said = String::new();
+    for batch in 4..20 {
+        if said.contains("routing reloaded") {
+            break;
+        }
+        fs::write(&settings, format!("[routing]\nbatch = {batch}\n")).unwrap();
+        let end = Instant::now() + Duration::from_secs(3);
+        while !said.contains("routing reloaded") && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(50));
+            said = fs::read_to_string(&log).unwrap();
+        }
+    }
+    serving.kill().unwrap();
+    serving.wait().unwrap();
+    assert!(said.contains("routing reloaded"), "{said}");
+    assert_eq!(said.matches("in the empty folder").count(), 1, "{said}");
 }

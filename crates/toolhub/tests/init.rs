@@ -464,6 +464,21 @@ fn a_hub_entry_or_another_server_of_its_name_stays_as_it_is() {
 }
 
 #[test]
+fn a_client_that_would_ignore_the_hub_keeps_its_servers() {
+    let machine = Machine::new();
+    let gemini = ".gemini/settings.json";
+    let text = "{\"mcp\": {\"allowed\": [\"a\"]}, \"mcpServers\": {\"a\": {\"command\": \"run-a\"}}}\n";
+    machine.write(gemini, text);
+    let ran = machine.run(&["init", "--all", "--yes"]);
+    assert_eq!((ran.code, machine.read(gemini)), (Some(0), text.to_owned()), "{ran:?}");
+    assert!(ran.stdout.contains("rule out `toolhub`"), "{ran:?}");
+    assert_eq!(ids(&machine.own()), ["a"]);
+    machine.write(gemini, &text.replace("[\"a\"]", "[\"a\", \"toolhub\"]"));
+    assert_eq!(machine.run(&["init", "--all", "--yes"]).code, Some(0));
+    assert!(machine.read(gemini).contains("serve") && !machine.read(gemini).contains("run-a"));
+}
+
+#[test]
 fn import_and_connection_can_be_left_out() {
     let machine = Machine::with_clients();
     let ran = machine.run(&["init", "--client", "cursor", "--yes", "--no-import"]);

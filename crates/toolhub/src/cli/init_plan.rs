@@ -101,7 +101,7 @@ impl Planner<'_> {
         let present = clients::entries(format, &place.file, text)?;
         let target = |text| Target { file: &place.file, text, format, replace: false };
         let (connection, with_hub) = match self.connect {
-            true => self.connection(place.client, &found, &target(text))?,
+            true => self.connection(place, &found, &target(text))?,
             false => {
                 let why =
                     Text::new("its file is not changed (`--no-connect`)", "不改动其文件（`--no-connect`）");
@@ -144,7 +144,7 @@ impl Planner<'_> {
     /// How the hub gets into a client's file, and the text with it.
     fn connection(
         &self,
-        client: Client,
+        place: &Place,
         found: &[Found],
         target: &Target<'_>,
     ) -> Result<(Connection, String), ConfigError> {
@@ -152,7 +152,8 @@ impl Planner<'_> {
         let own = clients::entry_of(target.format, self.hub);
         let unchanged = |connection| Ok((connection, target.text.to_owned()));
         if present.get(HUB).is_some_and(|entry| Some(entry) == own.as_ref()) {
-            return unchanged(Connection::Present);
+            let used = is_used(found);
+            return unchanged(if used { Connection::Present } else { Connection::No(left_out()) });
         }
         if let Some(hub) = found.iter().flatten().find(|server| is_toolhub(&server.transport)) {
             let id = &hub.id;
@@ -170,12 +171,15 @@ impl Planner<'_> {
         match clients::merge(target, std::slice::from_ref(self.hub)) {
             Ok(edited) => match edited.outcomes.first().and_then(|outcome| outcome.why.clone()) {
                 Some(why) => unchanged(Connection::No(why)),
-                None => Ok((Connection::Added, edited.text)),
+                None if is_used(&clients::read(place, &edited.text, self.around)?) => {
+                    Ok((Connection::Added, edited.text))
+                }
+                None => unchanged(Connection::No(left_out())),
             },
             Err(Refused::Config(error)) => Err(error),
             Err(Refused::Unsafe { why, .. }) => {
                 let (en, zh) = (why.what.say(Lang::En), why.what.say(Lang::Zh));
-                let name = client.name();
+                let name = place.client.name();
                 unchanged(Connection::No(Text::new(
                     format!("{en}: `toolhub servers export {name} --gateway` shows what to put into it"),
                     format!("{zh}：`toolhub servers export {name} --gateway` 会显示需要写入的内容"),
@@ -256,6 +260,18 @@ impl Planner<'_> {
         self.servers = edited.text;
         Ok(Ok(extras.into_iter().flat_map(|extra| extra.left_out).collect()))
     }
+}
+
+/// Whether the client uses the hub: other parts of its file, such as a list of allowed servers, may rule it out.
+fn is_used(found: &[Found]) -> bool {
+    found.iter().flatten().any(|server| server.id == HUB && server.enabled)
+}
+
+fn left_out() -> Text {
+    Text::new(
+        format!("its lists of allowed and excluded servers rule out `{HUB}`: change them first"),
+        format!("其允许和排除服务器的列表不包括 `{HUB}`：请先修改"),
+    )
 }
 
 /// Whether two plans do the same to every server of a client.

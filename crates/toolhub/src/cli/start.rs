@@ -20,7 +20,10 @@ fn is_configured(places: &Places) -> bool {
 
 pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    if is_configured(&app.places()?) {
+    // Where nothing is configured, nothing is said of the folder either: the start uses nothing of it.
+    let (config, home) = (app.global.config.as_deref(), app.global.home.as_deref());
+    let places = Places::find_trusting(config, home, &app.run_trust());
+    if config.is_some() || places.is_ok_and(|places| is_configured(&places)) {
         return state::run(app).await;
     }
     if app.screen.json {

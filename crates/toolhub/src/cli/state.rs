@@ -8,6 +8,7 @@ use toolhub_core::{RawJson, RawObject, Say as _, Source};
 use super::app::App;
 use super::exit::Exit;
 use super::history;
+use super::init_record::Record;
 use super::screen::{BOLD, DIM, NAME};
 use super::server_list;
 use super::skills;
@@ -31,6 +32,8 @@ struct State {
     waiting_skills: usize,
     calls: Vec<CallRecord>,
     running: usize,
+    /// Whether `toolhub init` has connected clients.
+    is_set_up: bool,
 }
 
 impl State {
@@ -51,6 +54,7 @@ impl State {
             waiting_skills: waiting,
             calls: calls.unwrap_or_default(),
             running: running_hubs(hub).await,
+            is_set_up: Record::path(&hub.places().home).is_file(),
         }
     }
 
@@ -105,10 +109,16 @@ impl State {
                 "提一个请求：toolhub ask \"东京现在几点？\"".to_owned(),
             ));
         }
-        if self.running == 0 {
+        if self.running == 0 && !self.is_set_up {
             next.push(step(
                 "serve MCP clients: toolhub serve; or connect them: toolhub init".to_owned(),
                 "供 MCP 客户端使用：toolhub serve；或接入客户端：toolhub init".to_owned(),
+            ));
+        }
+        if next.is_empty() {
+            next.push(step(
+                "check that all is well: toolhub doctor".to_owned(),
+                "检查一切是否正常：toolhub doctor".to_owned(),
             ));
         }
         next.truncate(MAX_STEPS);

@@ -155,6 +155,14 @@ mod tests {
     }
 
     #[test]
+    fn comments_at_the_head_of_a_toml_file_stay_there() {
+        let after = remove(&target(Client::Codex, TOML), &["a".to_owned()]).unwrap();
+        assert!(after.starts_with("# head\n\n# about b\n[mcp_servers.b]"), "{after}");
+        let after = remove(&target(Client::Codex, TOML), &["b".to_owned()]).unwrap();
+        assert!(after.starts_with("# head\n") && after.ends_with("# about b\n"), "{after}");
+    }
+
+    #[test]
     fn reverts_only_its_own_entries() {
         for (client, text) in [(Client::Cursor, JSON), (Client::Codex, TOML), (Client::Goose, YAML)] {
             let key = if client == Client::Goose { "cmd" } else { "command" };

@@ -95,7 +95,7 @@ fn a_function_is_a_tool() {
 }
 
 #[test]
-fn the_agent_asks_its_model_or_says_how_to_get_one() {
+fn the_agent_uses_its_model_or_prints_how_to_get_one() {
     let home = tempfile::tempdir().unwrap();
     let none = ran(&mut example("agent", home.path()));
     assert_eq!(none.code, Some(2), "{none:?}");

@@ -233,7 +233,7 @@ fn the_note_on_an_untrusted_folder_names_what_runs_and_comes_once() {
 }
 
 #[test]
-fn a_running_hub_says_the_note_once_though_its_config_changes() {
+fn a_running_hub_prints_the_note_once_though_its_config_changes() {
     let machine = Machine::new();
     fs::write(machine.work().join("package.json"), "{}").unwrap();
     let add = |id: &str| machine.run(&["servers", "add", id, "--no-test", "--quiet", "python3", STOCK]);

@@ -265,12 +265,12 @@ fn servers_stay_in_the_hub_until_their_client_has_them_back() {
 
 #[test]
 fn a_broken_file_is_named_and_the_other_clients_are_set_up() {
-    for (lang, says) in [("en", "not valid JSON"), ("zh", "JSON")] {
+    for (lang, message) in [("en", "not valid JSON"), ("zh", "JSON")] {
         let machine = Machine::with_clients();
         machine.write(CURSOR, "{ \"mcpServers\": s3cret");
         let ran = machine.run(&["init", "--all", "--yes", "--lang", lang]);
         assert_eq!(ran.code, Some(2), "{ran:?}");
-        assert!(ran.stdout.contains(".cursor/mcp.json") && ran.stdout.contains(says), "{ran:?}");
+        assert!(ran.stdout.contains(".cursor/mcp.json") && ran.stdout.contains(message), "{ran:?}");
         assert_eq!(machine.read(CURSOR), "{ \"mcpServers\": s3cret");
         assert_eq!(ids(&machine.own()), ["docs", "gs"]);
         assert!(machine.read(CODEX).contains("[mcp_servers.toolhub]"));
@@ -345,7 +345,7 @@ fn no_clients_is_said_with_what_to_do_instead() {
 }
 
 #[test]
-fn json_tells_what_was_done() {
+fn json_lists_what_was_done() {
     let machine = Machine::with_clients();
     let shown = machine.run(&["init", "--all", "--yes", "--json"]).json();
     assert_eq!((&shown["imported"], &shown["changed"]), (&json!(4), &json!(true)));

@@ -14,10 +14,10 @@ use toolhub_mcp::config::clients::{Client, ClientServer, Held, Surroundings};
 use super::app::App;
 use super::exit::{Exit, UsageError};
 use super::export::hub_entry;
-use super::init_files::{FoundClient, checked, find, surroundings, text_of, user_places};
+use super::init_files::{InstalledClient, checked, find, surroundings, text_of, user_places};
 use super::init_plan::{ClientPlan, NEW_SETTINGS, Planner, same_decisions};
 use super::init_record::{FileChange, Record, Role, Run};
-use super::init_report::{self, Planned};
+use super::init_report::{self, Plan};
 use super::options_init::InitArgs;
 use super::terminal_input::read_line;
 use super::{init_trial, init_undo};
@@ -64,7 +64,7 @@ fn declined(app: &App) -> Exit {
 
 /// Which clients are to be set up.
 enum Choice {
-    Clients(Vec<FoundClient>),
+    Clients(Vec<InstalledClient>),
     /// None is on this machine.
     NoClients,
     /// The user wants none.
@@ -75,7 +75,7 @@ async fn choose(
     app: &App,
     args: &InitArgs,
     around: &Surroundings,
-    found: &[FoundClient],
+    found: &[InstalledClient],
 ) -> anyhow::Result<Choice> {
     let lang = app.lang();
     if !args.client.is_empty() {
@@ -118,9 +118,9 @@ fn named(
     app: &App,
     args: &InitArgs,
     around: &Surroundings,
-    found: &[FoundClient],
-) -> Result<Vec<FoundClient>, UsageError> {
-    let mut chosen: Vec<FoundClient> = Vec::new();
+    found: &[InstalledClient],
+) -> Result<Vec<InstalledClient>, UsageError> {
+    let mut chosen: Vec<InstalledClient> = Vec::new();
     for name in &args.client {
         let client = Client::named(name).ok_or_else(|| UsageError(name.clone()))?;
         let Some(known) = found.iter().find(|found| found.client == client) else {
@@ -161,7 +161,7 @@ fn must_agree(app: &App, args: &InitArgs) -> Result<(), UsageError> {
 }
 
 /// The clients that an answer names; `None` if it names something else.
-fn picked(line: &str, found: &[FoundClient]) -> Option<Vec<FoundClient>> {
+fn picked(line: &str, found: &[InstalledClient]) -> Option<Vec<InstalledClient>> {
     let words: Vec<&str> =
         line.split([',', ' ', '，', '、', '\n', '\r', '\t']).filter(|word| !word.is_empty()).collect();
     match words.as_slice() {
@@ -170,7 +170,7 @@ fn picked(line: &str, found: &[FoundClient]) -> Option<Vec<FoundClient>> {
         ["all" | "a" | "全部"] => return Some(found.to_vec()),
         _ => {}
     }
-    let mut chosen: Vec<FoundClient> = Vec::new();
+    let mut chosen: Vec<InstalledClient> = Vec::new();
     for word in words {
         let by_number = word.parse::<usize>().ok().and_then(|number| found.get(number.checked_sub(1)?));
         let one = by_number.or_else(|| found.iter().find(|found| found.client.name() == word))?;
@@ -195,10 +195,10 @@ impl Setup<'_> {
     /// Plans all clients. One whose file cannot be used costs that client alone.
     fn plan(
         &self,
-        chosen: &[FoundClient],
+        chosen: &[InstalledClient],
         (servers, mut settings): (String, String),
         text_of: impl Fn(&Path) -> Result<String, ConfigError>,
-    ) -> Planned {
+    ) -> Plan {
         if settings.is_empty() && !self.args.no_connect {
             settings = NEW_SETTINGS.to_owned();
         }
@@ -224,12 +224,12 @@ impl Setup<'_> {
             let plan = plan.map_err(|error| error.say(self.app.lang()));
             clients.push((found.clone(), plan));
         }
-        Planned { clients, servers: planner.servers, settings: planner.settings }
+        Plan { clients, servers: planner.servers, settings: planner.settings }
     }
 
     /// Does what was shown. The record is written first, then the user's own files, then those of the clients: at no moment is a
     /// server in none of them.
-    fn apply(&self, chosen: &[FoundClient], shown: &Planned) -> anyhow::Result<Planned> {
+    fn apply(&self, chosen: &[InstalledClient], shown: &Plan) -> anyhow::Result<Plan> {
         let (servers, settings) = (Held::open(&self.places.servers)?, Held::open(&self.places.config)?);
         let mut held: Vec<(PathBuf, Result<Held, ConfigError>)> = Vec::new();
         for found in chosen {
@@ -288,7 +288,7 @@ impl Setup<'_> {
     }
 
     /// What is done is what was shown: a client whose servers changed in between is left as it is.
-    fn refuse_other_decisions(&self, shown: &Planned, planned: &mut Planned) -> Result<(), UsageError> {
+    fn refuse_other_decisions(&self, shown: &Plan, planned: &mut Plan) -> Result<(), UsageError> {
         let changed = |(one, other): (&Result<ClientPlan, String>, &Result<ClientPlan, String>)| {
             matches!((one, other), (Ok(one), Ok(other)) if !same_decisions(one, other))
                 || (one.is_err() && other.is_ok())
@@ -345,9 +345,9 @@ mod tests {
 
     #[test]
     fn answers_name_clients_by_number_or_name() {
-        let found: Vec<FoundClient> = [Client::Cursor, Client::Codex]
+        let found: Vec<InstalledClient> = [Client::Cursor, Client::Codex]
             .into_iter()
-            .map(|client| FoundClient {
+            .map(|client| InstalledClient {
                 client,
                 place: Place { client, file: PathBuf::from("x"), scope: Scope::User },
             })

@@ -12,7 +12,7 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// A client that is on this machine.
 #[derive(Debug, Clone)]
-pub(super) struct FoundClient {
+pub(super) struct InstalledClient {
     pub(super) client: Client,
     pub(super) place: Place,
 }
@@ -28,19 +28,19 @@ pub(super) fn user_places(client: Client, around: &Surroundings) -> Vec<Place> {
 }
 
 /// The clients that are on this machine: those with a file, or with a folder for it.
-pub(super) fn find(around: &Surroundings) -> Vec<FoundClient> {
+pub(super) fn find(around: &Surroundings) -> Vec<InstalledClient> {
     let found = |client: Client| {
         let places = user_places(client, around);
         let place = places
             .iter()
             .find(|place| place.file.symlink_metadata().is_ok())
             .or_else(|| places.iter().find(|place| has_folder(place, around)))?;
-        Some(FoundClient { client, place: place.clone() })
+        Some(InstalledClient { client, place: place.clone() })
     };
     Client::ALL.into_iter().filter_map(found).collect()
 }
 
-/// Whether a client without a file has left its folder. The home folder itself tells nothing.
+/// Whether a client without a file has left its folder. The home folder itself is no sign of a client.
 fn has_folder(place: &Place, around: &Surroundings) -> bool {
     let folder = match (place.client, &around.home) {
         (Client::ClaudeCode, Some(home)) if place.file.parent() == Some(home) => Some(home.join(".claude")),

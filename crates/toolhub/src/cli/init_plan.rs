@@ -20,7 +20,7 @@ pub(super) const HUB: &str = "toolhub";
 
 /// What happens to a server of a client.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Fate {
+pub(super) enum Placement {
     /// It goes to `mcp.json` and leaves the client's file.
     Moved,
     /// It goes to `mcp.json` and stays in the client's file too.
@@ -29,7 +29,7 @@ pub(super) enum Fate {
     Stays(Text),
 }
 
-impl Fate {
+impl Placement {
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Moved => "moved",
@@ -48,9 +48,9 @@ impl Fate {
 
 /// One server of a client.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct PlannedServer {
+pub(super) struct ServerPlan {
     pub(super) id: String,
-    pub(super) fate: Fate,
+    pub(super) placement: Placement,
     /// Whether `mcp.json` gets it, and did not have it.
     pub(super) is_new: bool,
     pub(super) summary: String,
@@ -74,7 +74,7 @@ pub(super) enum Connection {
 pub(super) struct ClientPlan {
     pub(super) client: Client,
     pub(super) connection: Connection,
-    pub(super) servers: Vec<PlannedServer>,
+    pub(super) servers: Vec<ServerPlan>,
     /// The new text of its file.
     pub(super) text: String,
 }
@@ -117,14 +117,14 @@ impl Planner<'_> {
                 Err(unusable) => unusable.id.clone(),
             };
             // What stands elsewhere in the file, as for one project, is not the user's own.
-            if present.contains_key(&id) && servers.iter().all(|known: &PlannedServer| known.id != id) {
+            if present.contains_key(&id) && servers.iter().all(|known: &ServerPlan| known.id != id) {
                 servers.push(self.server(found, id, &connection)?);
             }
         }
-        let moved = |servers: &[PlannedServer]| -> Vec<String> {
+        let moved = |servers: &[ServerPlan]| -> Vec<String> {
             servers
                 .iter()
-                .filter(|server| server.fate == Fate::Moved)
+                .filter(|server| server.placement == Placement::Moved)
                 .map(|server| server.id.clone())
                 .collect()
         };
@@ -132,8 +132,8 @@ impl Planner<'_> {
             Ok(text) => text,
             Err(Refused::Config(error)) => return Err(error),
             Err(Refused::Unsafe { why, .. }) => {
-                for server in servers.iter_mut().filter(|server| server.fate == Fate::Moved) {
-                    server.fate = Fate::Copied(why.what.clone());
+                for server in servers.iter_mut().filter(|server| server.placement == Placement::Moved) {
+                    server.placement = Placement::Copied(why.what.clone());
                 }
                 with_hub
             }
@@ -193,10 +193,10 @@ impl Planner<'_> {
         found: Found,
         id: String,
         connection: &Connection,
-    ) -> Result<PlannedServer, ConfigError> {
-        let stays = |why: Text, summary: String| PlannedServer {
+    ) -> Result<ServerPlan, ConfigError> {
+        let stays = |why: Text, summary: String| ServerPlan {
             id: id.clone(),
-            fate: Fate::Stays(why),
+            placement: Placement::Stays(why),
             is_new: false,
             summary,
             left_out: Vec::new(),
@@ -231,17 +231,17 @@ impl Planner<'_> {
                 Err(why) => return Ok(stays(why, summary)),
             },
         };
-        let fate = match connection {
-            Connection::No(why) => Fate::Copied(why.clone()),
+        let placement = match connection {
+            Connection::No(why) => Placement::Copied(why.clone()),
             _ if !server.notes.is_empty() || server.left_out.iter().any(|field| field.starts_with("${")) => {
-                Fate::Copied(Text::new(
+                Placement::Copied(Text::new(
                     "it needs something of you before toolhub can start it, so it stays in the client too",
                     "在 toolhub 能启动它之前需要你处理，因此在客户端中也保留",
                 ))
             }
-            _ => Fate::Moved,
+            _ => Placement::Moved,
         };
-        Ok(PlannedServer { id, fate, is_new, summary, left_out, notes: server.notes })
+        Ok(ServerPlan { id, placement, is_new, summary, left_out, notes: server.notes })
     }
 
     /// Adds a server to the texts: which settings had no place, or why it cannot be added.

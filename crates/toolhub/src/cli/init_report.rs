@@ -10,28 +10,28 @@ use toolhub_mcp::config::clients::{Client, Surroundings};
 use super::app::App;
 use super::exit::Exit;
 use super::init::undo_hint;
-use super::init_files::{FoundClient, user_places};
-use super::init_plan::{ClientPlan, Connection, Fate, HUB, PlannedServer};
+use super::init_files::{InstalledClient, user_places};
+use super::init_plan::{ClientPlan, Connection, HUB, Placement, ServerPlan};
 use super::init_record::Record;
 use super::init_trial::Trial;
-use super::init_undo::{Row, Undone};
+use super::init_undo::{Row, UndoStatus};
 use super::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
 use super::table::{Cell, Overflow, lines, row_lines};
 
 /// What is planned for all clients, or why one is left as it is.
-pub(super) struct Planned {
-    pub(super) clients: Vec<(FoundClient, Result<ClientPlan, String>)>,
+pub(super) struct Plan {
+    pub(super) clients: Vec<(InstalledClient, Result<ClientPlan, String>)>,
     /// The texts of `mcp.json` and `toolhub.toml`.
     pub(super) servers: String,
     pub(super) settings: String,
 }
 
-impl Planned {
+impl Plan {
     /// Whether a file would change.
     pub(super) fn changes_something(&self) -> bool {
         self.clients.iter().filter_map(|(_, plan)| plan.as_ref().ok()).any(|plan| {
             plan.connection == Connection::Added
-                || plan.servers.iter().any(|server| server.is_new || server.fate == Fate::Moved)
+                || plan.servers.iter().any(|server| server.is_new || server.placement == Placement::Moved)
         })
     }
 
@@ -53,17 +53,17 @@ impl Planned {
     }
 
     fn as_json(&self, lang: Lang) -> Value {
-        let server = |server: &PlannedServer| {
+        let server = |server: &ServerPlan| {
             json!({
                 "id": server.id,
-                "action": server.fate.name(),
+                "action": server.placement.name(),
                 "new": server.is_new,
-                "why": server.fate.why().map(|why| why.say(lang)),
+                "why": server.placement.why().map(|why| why.say(lang)),
                 "left_out": server.left_out,
                 "notes": server.notes.iter().map(|note| note.say(lang)).collect::<Vec<_>>(),
             })
         };
-        let client = |(found, plan): &(FoundClient, Result<ClientPlan, String>)| {
+        let client = |(found, plan): &(InstalledClient, Result<ClientPlan, String>)| {
             let (connection, why, servers) = match plan {
                 Ok(plan) => match &plan.connection {
                     Connection::Added => ("added", None, &*plan.servers),
@@ -86,9 +86,9 @@ impl Planned {
 }
 
 /// The clients to choose from.
-pub(super) fn list(app: &App, found: &[FoundClient]) {
+pub(super) fn list(app: &App, found: &[InstalledClient]) {
     app.screen.note(app.lang().pick("MCP clients on this machine:", "此计算机上的 MCP 客户端："));
-    let row = |(at, found): (usize, &FoundClient)| {
+    let row = |(at, found): (usize, &InstalledClient)| {
         vec![
             Cell::new((at + 1).to_string(), BOLD),
             Cell::new(found.client.title(), NAME),
@@ -132,7 +132,7 @@ pub(super) fn no_clients(app: &App, around: &Surroundings) -> Exit {
     Exit::Done
 }
 
-pub(super) fn dry_run(app: &App, places: &Places, planned: &Planned) -> Exit {
+pub(super) fn dry_run(app: &App, places: &Places, planned: &Plan) -> Exit {
     let lang = app.lang();
     if app.screen.json {
         let shown = json!({
@@ -152,7 +152,7 @@ pub(super) fn dry_run(app: &App, places: &Places, planned: &Planned) -> Exit {
 }
 
 /// What happens, client by client.
-pub(super) fn show(app: &App, planned: &Planned, future: bool) {
+pub(super) fn show(app: &App, planned: &Plan, future: bool) {
     let lang = app.lang();
     for (found, plan) in &planned.clients {
         let (title, file) = (found.client.title(), found.place.file.display());
@@ -192,21 +192,21 @@ fn hub_row(plan: &ClientPlan, lang: Lang, future: bool) -> Vec<Cell> {
     vec![Cell::new(mark, style), Cell::new(HUB, NAME), word.into(), why.into()]
 }
 
-fn server_row(server: &PlannedServer, lang: Lang, future: bool) -> Vec<Cell> {
-    let (mark, style, word) = match (&server.fate, future) {
-        (Fate::Moved, true) => ("✓", GOOD, lang.pick("to move to toolhub", "将移到 toolhub")),
-        (Fate::Moved, false) => ("✓", GOOD, lang.pick("moved to toolhub", "已移到 toolhub")),
-        (Fate::Copied(_), true) => ("✓", GOOD, lang.pick("to copy to toolhub", "将复制到 toolhub")),
-        (Fate::Copied(_), false) => ("✓", GOOD, lang.pick("copied to toolhub", "已复制到 toolhub")),
-        (Fate::Stays(_), true) => ("=", DIM, lang.pick("to keep", "将保留")),
-        (Fate::Stays(_), false) => ("=", DIM, lang.pick("kept", "已保留")),
+fn server_row(server: &ServerPlan, lang: Lang, future: bool) -> Vec<Cell> {
+    let (mark, style, word) = match (&server.placement, future) {
+        (Placement::Moved, true) => ("✓", GOOD, lang.pick("to move to toolhub", "将移到 toolhub")),
+        (Placement::Moved, false) => ("✓", GOOD, lang.pick("moved to toolhub", "已移到 toolhub")),
+        (Placement::Copied(_), true) => ("✓", GOOD, lang.pick("to copy to toolhub", "将复制到 toolhub")),
+        (Placement::Copied(_), false) => ("✓", GOOD, lang.pick("copied to toolhub", "已复制到 toolhub")),
+        (Placement::Stays(_), true) => ("=", DIM, lang.pick("to keep", "将保留")),
+        (Placement::Stays(_), false) => ("=", DIM, lang.pick("kept", "已保留")),
     };
-    let about = server.fate.why().map_or_else(|| server.summary.clone(), |why| why.say(lang));
+    let about = server.placement.why().map_or_else(|| server.summary.clone(), |why| why.say(lang));
     vec![Cell::new(mark, style), Cell::new(server.id.as_str(), NAME), word.into(), about.into()]
 }
 
 /// What was done, the call that was tried, and what to do next.
-pub(super) fn done(app: &App, places: &Places, planned: &Planned, (shows, trial): (bool, &Trial)) -> Exit {
+pub(super) fn done(app: &App, places: &Places, planned: &Plan, (shows, trial): (bool, &Trial)) -> Exit {
     let lang = app.lang();
     let (imported, connected) = (planned.imported(), planned.connected());
     let mut next = Vec::new();
@@ -293,14 +293,14 @@ pub(super) fn show_undo(app: &App, rows: &[Row], (dry_run, record): (bool, &Path
         return;
     }
     for row in rows {
-        let (mark, style, word) = match row.undone {
-            Undone::Restored => ("✓", GOOD, lang.pick("restored byte for byte", "已逐字节恢复")),
-            Undone::Deleted => (
+        let (mark, style, word) = match row.status {
+            UndoStatus::Restored => ("✓", GOOD, lang.pick("restored byte for byte", "已逐字节恢复")),
+            UndoStatus::Deleted => (
                 "✓",
                 GOOD,
                 lang.pick("deleted: it was made by `toolhub init`", "已删除：它由 `toolhub init` 创建"),
             ),
-            Undone::Edited => (
+            UndoStatus::Edited => (
                 "✓",
                 GOOD,
                 lang.pick(
@@ -308,11 +308,11 @@ pub(super) fn show_undo(app: &App, rows: &[Row], (dry_run, record): (bool, &Path
                     "此后有改动：只还原了 `toolhub init` 的条目",
                 ),
             ),
-            Undone::Unchanged => ("=", DIM, lang.pick("is as it was before", "与之前相同")),
-            Undone::Missing => {
+            UndoStatus::Unchanged => ("=", DIM, lang.pick("is as it was before", "与之前相同")),
+            UndoStatus::Missing => {
                 ("=", ODD, lang.pick("was deleted since and is not made again", "此后已被删除，不再创建"))
             }
-            Undone::Failed => ("✗", BAD, lang.pick("was not undone", "未能撤销")),
+            UndoStatus::Failed => ("✗", BAD, lang.pick("was not undone", "未能撤销")),
         };
         app.screen.line(&format!("{style}{mark}{style:#} {}  {word}", row.change.file.display()));
         let details = [
@@ -330,7 +330,7 @@ pub(super) fn show_undo(app: &App, rows: &[Row], (dry_run, record): (bool, &Path
     }
     if dry_run {
         app.screen.note(lang.pick("nothing was changed (`--dry-run`)", "未做任何改动（`--dry-run`）"));
-    } else if rows.iter().any(|row| row.undone == Undone::Failed) {
+    } else if rows.iter().any(|row| row.status == UndoStatus::Failed) {
         let record = record.display();
         app.screen.note(&lang.pick(
             format!("what is left to undo, with the earlier texts, is in `{record}`: repair the file and run `toolhub init --undo` again"),

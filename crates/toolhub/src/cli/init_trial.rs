@@ -1,4 +1,4 @@
-//! One real call through the hub, which is started as a client's entry says, with `--no-servers` added: the call needs no MCP server,
+//! One real call through the hub, which is started by the entry of a client, with `--no-servers` added: the call needs no MCP server,
 //! and none is started that the user has not seen run yet.
 
 use std::process::Stdio;
@@ -52,7 +52,7 @@ impl Trial {
     }
 }
 
-/// Starts the hub as the entry says, and calls a native tool.
+/// Starts the hub by the entry, and calls a native tool.
 pub(super) async fn run(app: &App, hub: &ClientServer, places: &Places) -> anyhow::Result<Trial> {
     let lang = app.lang();
     app.screen.status(lang.pick("trying one call …", "正在试调用 …"));

@@ -1,4 +1,4 @@
-//! `toolhub init --undo`: puts back what the record says. A file that is unchanged since gets its earlier bytes; in one that was
+//! `toolhub init --undo`: restores the files of the record. A file that is unchanged since gets its earlier bytes; in one that was
 //! edited since, only the entries that are still as `init` wrote them are taken out, and those that it took are put back.
 
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use toml_edit::{DocumentMut, Item, TableLike};
 use toolhub::settings::Places;
 use toolhub_core::lang::Text;
 use toolhub_core::{Lang, RawJson, RawObject, Say as _};
-use toolhub_mcp::config::clients::{self, Client, Format, Held, OWN_FORMAT, Refused, Reverted, Target};
+use toolhub_mcp::config::clients::{self, Client, Format, Held, OWN_FORMAT, Refused, Reversal, Target};
 use toolhub_mcp::config::{ConfigError, write_whole};
 
 use super::app::App;
@@ -21,7 +21,7 @@ use super::init_report::show_undo;
 
 /// What became of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Undone {
+pub(super) enum UndoStatus {
     /// It has its earlier bytes.
     Restored,
     /// It was made by `init`, and is gone.
@@ -36,7 +36,7 @@ pub(super) enum Undone {
     Failed,
 }
 
-impl Undone {
+impl UndoStatus {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Restored => "restored",
@@ -52,7 +52,7 @@ impl Undone {
 /// What became of a file, with its entries where it was edited since.
 pub(super) struct Row {
     pub(super) change: FileChange,
-    pub(super) undone: Undone,
+    pub(super) status: UndoStatus,
     pub(super) removed: Vec<String>,
     pub(super) restored: Vec<String>,
     pub(super) kept: Vec<String>,
@@ -60,16 +60,16 @@ pub(super) struct Row {
 }
 
 impl Row {
-    fn new(change: &FileChange, undone: Undone) -> Self {
+    fn new(change: &FileChange, status: UndoStatus) -> Self {
         let (removed, restored, kept) = (Vec::new(), Vec::new(), Vec::new());
-        Self { change: change.clone(), undone, removed, restored, kept, error: None }
+        Self { change: change.clone(), status, removed, restored, kept, error: None }
     }
 
     fn as_json(&self) -> RawObject {
         RawObject::default()
             .with("file", self.change.file.to_string_lossy().into_owned())
             .with("client", RawJson::of(&self.change.client))
-            .with("action", self.undone.name())
+            .with("action", self.status.name())
             .with("removed", RawJson::of(&self.removed))
             .with("restored", RawJson::of(&self.restored))
             .with("kept", RawJson::of(&self.kept))
@@ -92,7 +92,7 @@ pub(super) fn run(app: &App, places: &Places, dry_run: bool) -> anyhow::Result<E
             let row = undo.file(change, &mut keep);
             // Servers that a client did not get back stay in the user's own files until it does.
             let waits = change.role != Role::Client && !unfinished.is_empty();
-            if row.undone == Undone::Failed || waits {
+            if row.status == UndoStatus::Failed || waits {
                 unfinished.push(change.clone());
             }
             rows.push(row);
@@ -130,11 +130,11 @@ impl Undo<'_> {
     /// Undoes the change of one file. `keep` gets the servers that a client did not get back.
     fn file(&self, change: &FileChange, keep: &mut BTreeSet<String>) -> Row {
         let row = self.try_file(change, keep).unwrap_or_else(|error| {
-            let mut row = Row::new(change, Undone::Failed);
+            let mut row = Row::new(change, UndoStatus::Failed);
             row.error = Some(error.say(self.lang));
             row
         });
-        if change.role == Role::Client && matches!(row.undone, Undone::Failed | Undone::Missing) {
+        if change.role == Role::Client && matches!(row.status, UndoStatus::Failed | UndoStatus::Missing) {
             keep.extend(taken(change));
         }
         row
@@ -155,19 +155,19 @@ impl Undo<'_> {
         let held = Held::open(file)?;
         let current = exists.then(|| held.text());
         if current == change.before.as_deref() {
-            return Ok(Row::new(change, Undone::Unchanged));
+            return Ok(Row::new(change, UndoStatus::Unchanged));
         }
-        let Some(current) = current else { return Ok(Row::new(change, Undone::Missing)) };
+        let Some(current) = current else { return Ok(Row::new(change, UndoStatus::Missing)) };
         let keeps = change.role != Role::Client && !keep.is_empty();
         if current == change.after && !keeps {
             return match &change.before {
                 Some(before) => {
                     self.write(file, before)?;
-                    Ok(Row::new(change, Undone::Restored))
+                    Ok(Row::new(change, UndoStatus::Restored))
                 }
                 None => {
                     self.delete(file)?;
-                    Ok(Row::new(change, Undone::Deleted))
+                    Ok(Row::new(change, UndoStatus::Deleted))
                 }
             };
         }
@@ -183,8 +183,8 @@ impl Undo<'_> {
                 })?
             }
         };
-        let nothing_left = change.before.is_none() && says_nothing(change.role, file, &reverted.text);
-        let mut row = Row::new(change, if nothing_left { Undone::Deleted } else { Undone::Edited });
+        let nothing_left = change.before.is_none() && is_blank(change.role, file, &reverted.text);
+        let mut row = Row::new(change, if nothing_left { UndoStatus::Deleted } else { UndoStatus::Edited });
         match nothing_left {
             true => self.delete(file)?,
             false => self.write(file, &reverted.text)?,
@@ -229,7 +229,7 @@ fn taken(change: &FileChange) -> Vec<String> {
 }
 
 /// Whether a file that `init` made has nothing left that a user could miss.
-fn says_nothing(role: Role, file: &Path, text: &str) -> bool {
+fn is_blank(role: Role, file: &Path, text: &str) -> bool {
     match role {
         Role::Settings => text.trim().is_empty() || text == NEW_SETTINGS,
         Role::Servers => {
@@ -256,7 +256,7 @@ fn revert_settings(
     file: &Path,
     (before, after, current): (&str, &str, &str),
     keep: &[String],
-) -> Result<Reverted, ConfigError> {
+) -> Result<Reversal, ConfigError> {
     let (old, new) = (settings_by_id(file, before)?, settings_by_id(file, after)?);
     let present = settings_by_id(file, current)?;
     let mut document: DocumentMut = current.parse().map_err(|error: toml_edit::TomlError| {
@@ -306,7 +306,7 @@ fn revert_settings(
     if is_empty {
         document.remove("servers");
     }
-    Ok(Reverted { text: document.to_string(), removed, restored: Vec::new(), kept })
+    Ok(Reversal { text: document.to_string(), removed, restored: Vec::new(), kept })
 }
 
 #[cfg(test)]

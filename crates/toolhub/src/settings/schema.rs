@@ -450,7 +450,7 @@ fn telemetry() -> Value {
 fn server() -> Value {
     let hint = |description: &str| flag(description);
     let hints = table(
-        "Effects of a tool, in place of what the server says",
+        "Effects of a tool, in place of the server's own annotations",
         [
             ("read_only", hint("Changes nothing")),
             ("destructive", hint("May delete or overwrite")),

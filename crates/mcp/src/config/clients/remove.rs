@@ -33,7 +33,7 @@ pub fn remove(target: &Target<'_>, ids: &[String]) -> Result<String, Refused> {
 
 /// What an undo did to the entries of a file that changed since.
 #[derive(Debug)]
-pub struct Reverted {
+pub struct Reversal {
     /// The whole text.
     pub text: String,
     /// Entries that the earlier edit had added, and that are gone now.
@@ -46,7 +46,7 @@ pub struct Reverted {
 
 /// Undoes in `target` the change of entries from `before` to `after`; `keep` are added entries that are to stay. An entry that is
 /// neither as the edit left it nor missing has another owner and stays.
-pub fn revert(target: &Target<'_>, before: &str, after: &str, keep: &[String]) -> Result<Reverted, Refused> {
+pub fn revert(target: &Target<'_>, before: &str, after: &str, keep: &[String]) -> Result<Reversal, Refused> {
     let read = |text: &str| entries(target.format, target.file, text).map_err(Refused::Config);
     let (before, after, current) = (read(before)?, read(after)?, read(target.text)?);
     let (mut removed, mut restored, mut kept) = (Vec::new(), Vec::new(), Vec::new());
@@ -74,7 +74,7 @@ pub fn revert(target: &Target<'_>, before: &str, after: &str, keep: &[String]) -
     }
     let ids: Vec<&str> = removed.iter().map(String::as_str).collect();
     let text = edit(target, &ids, &back)?;
-    Ok(Reverted { text, removed, restored, kept })
+    Ok(Reversal { text, removed, restored, kept })
 }
 
 /// Adds entries, then removes others, and reads back each of the two texts.

@@ -515,3 +515,38 @@ fn the_servers_of_a_trusted_project_are_not_mixed_with_the_users_own() {
     assert_eq!(fs::read_to_string(project.join("mcp.json")).unwrap(), "{\"mcpServers\": {}}");
     assert_eq!(ids(&machine.own()), ["files", "api", "docs", "gs"]);
 }
+
+/// Without a record nothing could be undone, so nothing is changed.
+#[test]
+fn nothing_is_changed_where_the_record_cannot_be_written() {
+    let machine = Machine::with_clients();
+    machine.write(RECORD, "{ broken");
+    let before = machine.files();
+    for args in [&["init", "--all", "--yes"][..], &["init", "--undo"], &["init", "--undo", "--lang", "zh"]] {
+        let ran = machine.run(args);
+        assert_eq!((ran.code, machine.files()), (Some(2), before.clone()), "{args:?} {ran:?}");
+        assert!(ran.stderr.contains("init.json") && ran.stderr.contains("before"), "{args:?} {ran:?}");
+    }
+    let machine = Machine::with_clients();
+    machine.write(".local/share/toolhub", "a file where the data folder should be");
+    let before = machine.files();
+    let ran = machine.run(&["init", "--all", "--yes"]);
+    assert!(ran.code != Some(0) && ran.stderr.contains("toolhub"), "{ran:?}");
+    assert_eq!(machine.files(), before);
+}
+
+#[test]
+fn chinese_users_read_chinese() {
+    let machine = Machine::with_clients();
+    let ran = machine.run(&["init", "--all", "--yes", "--lang", "zh"]);
+    let shown = ran.stdout.clone() + &ran.stderr;
+    let words =
+        ["已移到 toolhub", "已像客户端那样试调用", "接下来", "可撤销以上全部改动", "个客户端使用 toolhub"];
+    assert!(words.iter().all(|word| shown.contains(word)), "{ran:?}");
+    let again = machine.run(&["init", "--all", "--yes", "--lang", "zh"]);
+    assert!(again.stderr.contains("未改动任何文件"), "{again:?}");
+    let undone = machine.run(&["init", "--undo", "--lang", "zh"]);
+    assert!(undone.stdout.contains("已逐字节恢复"), "{undone:?}");
+    let nothing = machine.run(&["init", "--undo", "--lang", "zh"]);
+    assert!(nothing.stderr.contains("没有可撤销的内容"), "{nothing:?}");
+}

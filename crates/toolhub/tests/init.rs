@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use toolhub_testkit::Ran;
@@ -549,4 +550,50 @@ fn chinese_users_read_chinese() {
     assert!(undone.stdout.contains("已逐字节恢复"), "{undone:?}");
     let nothing = machine.run(&["init", "--undo", "--lang", "zh"]);
     assert!(nothing.stderr.contains("没有可撤销的内容"), "{nothing:?}");
+}
+
+/// Killed at any moment, every file is as it was or as it should be, every server is in a client's file or in `mcp.json`, and undo
+/// restores all of it.
+#[test]
+fn a_killed_run_loses_nothing_and_can_be_undone() {
+    let whole = Machine::with_clients();
+    let before = whole.files();
+    let began = Instant::now();
+    assert_eq!(whole.run(&["init", "--all", "--yes"]).code, Some(0));
+    let step = began.elapsed() / 20;
+    let servers = [("files", CURSOR), ("api", CURSOR), ("docs", CODEX), ("gs", GOOSE)];
+    let (mut untouched, mut finished) = (0, 0);
+    for delay in 0..25 {
+        let machine = Machine::with_clients();
+        let mut child = machine
+            .command(&["init", "--all", "--yes"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // The moments are spread over the run: there is no event to wait for.
+        std::thread::sleep(step * delay);
+        if delay < 24 {
+            child.kill().unwrap();
+        }
+        child.wait().unwrap();
+        let own = fs::read_to_string(machine.file(OWN)).unwrap_or_default();
+        for (path, text) in [(CURSOR, CURSOR_TEXT), (CODEX, CODEX_TEXT), (GOOSE, GOOSE_TEXT)] {
+            let now = machine.read(path);
+            let is_whole = now == text || now.contains("serve") && now.trim_end().len() > 20;
+            assert!(is_whole, "{path} after {delay}: {now}");
+            let kept = servers.iter().filter(|(_, file)| *file == path);
+            for (id, _) in kept {
+                assert!(now == text || own.contains(&format!("\"{id}\"")), "`{id}` is lost after {delay}");
+            }
+            if now == text {
+                untouched += 1;
+            } else {
+                finished += 1;
+            }
+        }
+        let undone = machine.run(&["init", "--undo"]);
+        assert_eq!((undone.code, machine.files()), (Some(0), before.clone()), "after {delay}: {undone:?}");
+    }
+    assert!(untouched > 0 && finished > 0, "{untouched} files were not reached, {finished} were written");
 }

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -177,4 +178,49 @@ fn refuses_unknown_keys_and_wrong_values() {
     ] {
         assert!(!refusals(text).is_empty(), "{text}");
     }
+}
+
+/// `cargo xtask tidy` keeps the page complete: it names every key and no other.
+#[test]
+fn has_every_key_of_the_reference_and_no_other() {
+    fn collect(schema: &Value, keys: &mut BTreeSet<String>) {
+        match schema {
+            Value::Object(members) => {
+                for (name, member) in members {
+                    if name == "properties" {
+                        keys.extend(member.as_object().unwrap().keys().cloned());
+                    }
+                    collect(member, keys);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| collect(item, keys)),
+            _ => {}
+        }
+    }
+    let mut keys = BTreeSet::new();
+    collect(&schema(), &mut keys);
+    let page = fs::read_to_string(root().join("docs/reference/config.md")).unwrap();
+    let page = page.split("\n## `mcp.json`").next().unwrap();
+    let mut named = BTreeSet::new();
+    for line in page.lines() {
+        if let Some((key, _)) = line.strip_prefix("| `").and_then(|rest| rest.split_once("` |")) {
+            named.insert(key.to_owned());
+        }
+        let heading = line.strip_prefix("## `[").or_else(|| line.strip_prefix("### `["));
+        named.extend(
+            heading
+                .into_iter()
+                .flat_map(|rest| {
+                    rest.trim_matches(['`', '[', ']'])
+                        .split('.')
+                        .filter(|part| part.chars().all(|c| !c.is_uppercase()))
+                })
+                .map(str::to_owned),
+        );
+    }
+    named.remove("toolhub.toml");
+    named.remove("mcp.json");
+    // The page names the annotations of MCP in a sentence.
+    keys.retain(|key| !key.ends_with("Hint"));
+    assert_eq!(keys, named);
 }

@@ -96,6 +96,7 @@ pub struct HubBuilder {
     single_client: bool,
     relayed: bool,
     forgets: bool,
+    without_servers: bool,
 }
 
 impl std::fmt::Debug for HubBuilder {
@@ -193,6 +194,13 @@ impl HubBuilder {
         self
     }
 
+    /// Starts and connects to no MCP server, whatever the config says.
+    #[must_use]
+    pub fn without_servers(mut self) -> Self {
+        self.without_servers = true;
+        self
+    }
+
     /// Builds the hub. Reads config and cache, and connects to nothing.
     pub async fn build(self) -> Result<Hub, BuildError> {
         let places = match self.places {
@@ -203,7 +211,10 @@ impl HubBuilder {
             Some(settings) => settings,
             None => Settings::read(&places)?,
         };
-        let (specs, mut notes) = load_servers(&places, &settings)?;
+        let (mut specs, mut notes) = load_servers(&places, &settings)?;
+        if self.without_servers {
+            specs.iter_mut().for_each(|spec| spec.enabled = false);
+        }
         let events: Arc<dyn EventSink> = Arc::new(Listeners(self.listeners));
         let (store, store_problem) = match self.forgets {
             true => (None, None),

@@ -56,7 +56,7 @@ pub use model::ChosenModel;
 pub use progress::Progress;
 pub use reload::ServerChanges;
 #[cfg(unix)]
-pub use running_hub::HubSocket;
+pub use running_hub::{HubSocket, running_hubs};
 pub use skills::SkillChange;
 pub use toolhub_agent::{
     AgreedBefore, Answer, ChangeSummary, Consent, NobodyThere, Permission, StepResult, Way,

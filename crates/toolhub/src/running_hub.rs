@@ -217,6 +217,11 @@ impl RunningHubs {
     }
 }
 
+/// How many hubs run with the data folder `home`.
+pub async fn running_hubs(home: &Path) -> usize {
+    RunningHubs::of(home).dial().await.len()
+}
+
 impl Dialer for RunningHubs {
     fn dial(&self) -> BoxFuture<'_, Vec<Dialed>> {
         Box::pin(async move {

@@ -40,6 +40,9 @@ fn a_call_prints_its_answer_and_nothing_else() {
 #[test]
 fn toolhub_alone_is_a_friendly_start() {
     let cli = cli();
+    // The start is for a machine without a config.
+    fs::remove_file(cli.folder().join("toolhub.toml")).unwrap();
+    let _ = fs::remove_file(cli.folder().join("mcp.json"));
     insta::assert_snapshot!("start_en", cli.run(&[]).stdout);
     insta::assert_snapshot!("start_zh", cli.run(&["--lang", "zh"]).stdout);
 }

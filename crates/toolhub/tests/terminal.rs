@@ -105,6 +105,43 @@ fn editor(journal: &Path) -> Script {
     Script::legacy().tool(tool).journal(journal)
 }
 
+/// `toolhub init` asks which clients, and then before it changes a file. It runs with a terminal and changes nothing without a yes.
+#[test]
+fn init_asks_which_clients_and_before_it_changes_a_file() {
+    let cli = cli();
+    let text = "{\"mcpServers\": {\"files\": {\"command\": \"run-files\"}}}\n";
+    let clients = [cli.folder().join(".cursor/mcp.json"), cli.folder().join(".claude.json")];
+    std::fs::create_dir(cli.folder().join(".cursor")).unwrap();
+    clients.iter().for_each(|file| std::fs::write(file, text).unwrap());
+    let read = |file: &Path| std::fs::read_to_string(file).unwrap();
+    for (which, agrees, code) in
+        [("0\n", None, 1), ("9\n", None, 2), ("2\n", Some("n\n"), 1), ("2\n", Some("y\n"), 0)]
+    {
+        let mut session = Session::start(&cli, &["init", "--color", "never"]);
+        session.wait_for("1  Claude Code", 0);
+        session.wait_for("2  Cursor", 0);
+        session.wait_for("Which of them should use toolhub?", 0);
+        session.enter(which);
+        if let Some(agrees) = agrees {
+            session.wait_for("to move to toolhub", 0);
+            session.wait_for("Go ahead? [y/N]", 0);
+            session.enter(agrees);
+        }
+        let (ended, shown) = session.end();
+        assert_eq!(ended, Some(code), "{shown}");
+        assert_eq!(read(&clients[0]).contains("toolhub"), code == 0, "{shown}");
+        assert_eq!(read(&clients[1]), text, "{shown}");
+    }
+    let mut session =
+        Session::start(&cli, &["init", "--client", "claude-code", "--lang", "zh", "--color", "never"]);
+    session.wait_for("将移到 toolhub", 0);
+    session.wait_for("继续吗？[y/N]", 0);
+    session.enter("n\n");
+    let (ended, shown) = session.end();
+    assert!(ended == Some(1) && shown.contains("未做任何改动"), "{shown}");
+    assert_eq!(read(&clients[1]), text);
+}
+
 const REQUEST: &str = "delete_entry path=notes.txt entry=old";
 
 #[test]

@@ -338,6 +338,9 @@ fn doctor_tests_the_data_folder_and_says_each_thing_once() {
 #[test]
 fn welcome_and_time_are_localized_in_chinese() {
     let cli = cli();
+    for file in ["toolhub.toml", "mcp.json"] {
+        let _ = fs::remove_file(cli.folder().join(file));
+    }
     let welcome = cli.run(&["--lang", "zh"]);
     assert!(welcome.stdout.contains("toolhub ask \"东京现在几点？\""), "{welcome:?}");
     assert!(welcome.stdout.contains("：AI 智能体所有工具的统一入口"), "{welcome:?}");

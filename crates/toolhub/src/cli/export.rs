@@ -1,6 +1,6 @@
 //! `toolhub servers export`: the configured servers, written into another client's file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use toolhub::settings::{ServerExtras, Settings, load_servers};
 use toolhub_core::lang::Text;
@@ -131,7 +131,6 @@ fn chosen(app: &App, args: &ExportArgs) -> anyhow::Result<Vec<ClientServer>> {
 
 /// Toolhub itself as a server, started as it was started now.
 fn gateway(app: &App, args: &ExportArgs) -> anyhow::Result<ClientServer> {
-    let absolute = |path: &PathBuf| std::path::absolute(path).map(|path| path.display().to_string());
     let places = app.places()?;
     let settings = Settings::read(&places)?;
     if let Some(profile) = &args.profile {
@@ -145,17 +144,26 @@ fn gateway(app: &App, args: &ExportArgs) -> anyhow::Result<ClientServer> {
         ))
         .into());
     }
+    let config = places.config.is_file().then_some(places.config.as_path());
+    Ok(hub_entry(app, config, args.profile.as_deref())?)
+}
+
+/// `toolhub serve --stdio` as an entry, with this config: the client starts it in a folder of its own, where another one would be
+/// found.
+pub(super) fn hub_entry(
+    app: &App,
+    config: Option<&Path>,
+    profile: Option<&str>,
+) -> std::io::Result<ClientServer> {
     let mut words = Vec::new();
-    // The client starts it in a folder of its own, where another config would be found.
-    let config = places.config.is_file().then(|| places.config.clone());
-    for (option, path) in [("--config", &config), ("--home", &app.global.home)] {
+    for (option, path) in [("--config", config), ("--home", app.global.home.as_deref())] {
         if let Some(path) = path {
-            words.extend([option.to_owned(), absolute(path)?]);
+            words.extend([option.to_owned(), std::path::absolute(path)?.display().to_string()]);
         }
     }
     words.extend(["serve".to_owned(), "--stdio".to_owned()]);
-    if let Some(profile) = &args.profile {
-        words.extend(["--profile".to_owned(), profile.clone()]);
+    if let Some(profile) = profile {
+        words.extend(["--profile".to_owned(), profile.to_owned()]);
     }
     let command = own_path()?.display().to_string();
     Ok(ClientServer {

@@ -306,6 +306,16 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/result" => "显示之前某次调用的完整结果",
         "/result handle" => "句柄，见 `call --json` 和 `history`；或 `last`",
         "/result page" => "只显示这一页，每页 4,000 个字符",
+        "/init" => "为此计算机上的 MCP 客户端设置 toolhub：导入它们的服务器，并让它们使用 hub",
+        "/init client" => {
+            "设置该客户端：claude-desktop、claude-code、cursor、vscode、codex、gemini 或 goose；可重复"
+        }
+        "/init all" => "设置找到的所有客户端",
+        "/init yes" => "不再询问，直接改动文件，用于脚本",
+        "/init dry_run" => "只显示会改动什么",
+        "/init no_import" => "不导入服务器，让它们留在客户端中",
+        "/init no_connect" => "只导入服务器，不改动客户端的文件",
+        "/init undo" => "撤销 `toolhub init` 的改动",
         "/trust" => "显示此文件夹的配置、服务器和技能会做什么，并信任它们",
         "/trust list" => "列出受信任的文件夹",
         "/trust revoke" => "不再信任某个文件夹 [默认：当前文件夹]",
@@ -316,6 +326,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/serve bind" => "监听地址 [默认：127.0.0.1:7460]",
         "/serve stdio" => "通过标准输入输出与一个客户端通信",
         "/serve profile" => "客户端未指定时使用的配置档",
+        "/serve no_servers" => "只提供内置工具和技能：不启动也不连接任何 MCP 服务器",
         "/serve new_token" => "为调用方生成一个令牌，然后退出",
         "/serve check" => "检查正在运行的 hub 是否就绪，然后退出；用于健康检查",
         "/man-pages" => "生成手册页",

@@ -77,7 +77,7 @@ fn print(app: &App, calls: &[CallRecord]) {
     }
 }
 
-fn row(app: &App, call: &CallRecord) -> Vec<Cell> {
+pub(super) fn row(app: &App, call: &CallRecord) -> Vec<Cell> {
     let lang = app.lang();
     let (mark, style) = match call.status {
         Status::Succeeded => (lang.pick("ok", "成功"), GOOD),
@@ -110,7 +110,7 @@ pub(super) fn local(at: SystemTime) -> String {
 }
 
 /// One call, for programs.
-fn as_json(app: &App, call: &CallRecord) -> RawObject {
+pub(super) fn as_json(app: &App, call: &CallRecord) -> RawObject {
     let lang = app.lang();
     let start = &call.start;
     let error = call.error.as_ref();

@@ -221,7 +221,7 @@ fn came_with_project() -> Text {
 }
 
 /// A hub that is its own server would call itself for ever.
-fn is_toolhub(transport: &TransportSpec) -> bool {
+pub(super) fn is_toolhub(transport: &TransportSpec) -> bool {
     let TransportSpec::Stdio(spec) = transport else { return false };
     Path::new(&spec.command).file_stem().is_some_and(|name| name == "toolhub")
         && spec.args.iter().any(|arg| arg == "serve")

@@ -30,6 +30,13 @@ mod help;
 mod history;
 mod import;
 mod import_files;
+mod init;
+mod init_files;
+mod init_plan;
+mod init_record;
+mod init_report;
+mod init_trial;
+mod init_undo;
 mod line_editor;
 mod listing_progress;
 mod live;
@@ -40,6 +47,7 @@ mod offers;
 mod options;
 mod options_ask;
 mod options_eval;
+mod options_init;
 mod options_memory;
 mod options_serve;
 mod options_skills;
@@ -69,6 +77,7 @@ mod skills_approve;
 mod skills_make;
 mod skills_run;
 mod start;
+mod state;
 mod stats;
 mod status;
 mod table;
@@ -141,7 +150,8 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         app.use_running_hub();
     }
     match command {
-        None => start::run(app),
+        None => start::run(app).await,
+        Some(Command::Init(args)) => init::run(app, &args).await,
         Some(Command::Ask(args)) => ask::run(app, args).await,
         Some(Command::Chat(args)) => chat::run(app, args).await,
         Some(Command::Prompt(args)) => prompt::run(app, args).await,

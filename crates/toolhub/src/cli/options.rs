@@ -9,6 +9,7 @@ use toolhub::settings::Span;
 
 use super::options_ask::{AskArgs, ChatArgs, PromptArgs};
 use super::options_eval::EvalArgs;
+use super::options_init::InitArgs;
 use super::options_memory::{HistoryArgs, RecommendArgs, ResultArgs, StatsArgs};
 use super::options_serve::ServeArgs;
 use super::options_skills::SkillsArgs;
@@ -82,6 +83,8 @@ pub(crate) enum Color {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Set up toolhub for the MCP clients of this machine: import their servers, point them at the hub
+    Init(InitArgs),
     /// Ask in your own words: plan, run tools, answer
     Ask(AskArgs),
     /// Ask again and again: a conversation, kept

@@ -14,6 +14,9 @@ pub(crate) struct ServeArgs {
     /// The profile that is served where a client names none
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
+    /// Offer native tools and skills alone: start no MCP server, and connect to none
+    #[arg(long)]
+    pub(crate) no_servers: bool,
     /// Make a token for a caller, and end
     #[arg(long, value_name = "NAME", conflicts_with_all = ["bind", "stdio", "profile"])]
     pub(crate) new_token: Option<String>,

@@ -53,6 +53,9 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     if args.stdio {
         builder = builder.single_client();
     }
+    if args.no_servers {
+        builder = builder.without_servers();
+    }
     for listener in outlook.of_calls() {
         builder = builder.listen(Arc::clone(listener));
     }
@@ -71,7 +74,9 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     let following = Arc::clone(&gateways);
     let mut beside = tokio::task::JoinSet::new();
     beside.spawn(async move { following.follow().await });
-    beside.spawn(ConfigFollower::new(app).follow(Arc::clone(&gateways)));
+    if !args.no_servers {
+        beside.spawn(ConfigFollower::new(app).follow(Arc::clone(&gateways)));
+    }
     beside.spawn(tell_troubles(Arc::clone(&hub), Arc::clone(&app.screen), app.lang()));
     // What was begun for requests may run until the hub has ended.
     let ended = match args.stdio {

@@ -27,6 +27,8 @@ pub(super) struct ConfigFollower {
     lang: Lang,
     /// The sections that were last said to need a restart.
     restart: Vec<&'static str>,
+    /// What is odd about the configuration in force, which was said already.
+    notes: Vec<Text>,
 }
 
 /// What shows that a file changed.
@@ -41,11 +43,13 @@ impl ConfigFollower {
             screen: Arc::clone(&app.screen),
             lang: app.lang(),
             restart: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
     /// Reloads after each change, for as long as it is polled.
     pub(super) async fn follow(mut self, gateways: Arc<Gateways>) {
+        self.notes = gateways.hub().notes().to_vec();
         let files = watched_files(gateways.hub().places());
         let mut loaded = stamps(&files);
         let mut seen = loaded.clone();
@@ -102,9 +106,10 @@ impl ConfigFollower {
 
     fn report(&mut self, changes: &ServerChanges) {
         let lang = self.lang;
-        for note in &changes.notes {
+        for note in changes.notes.iter().filter(|note| !self.notes.contains(note)) {
             self.screen.warn(&note.say(lang));
         }
+        self.notes.clone_from(&changes.notes);
         if changes.routing {
             self.screen.to_stderr(lang.pick("routing reloaded", "已重新加载路由设置"));
         }

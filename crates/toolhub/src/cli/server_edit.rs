@@ -201,7 +201,7 @@ fn transport(app: &App, args: &AddArgs) -> Result<TransportSpec, UsageError> {
         ))),
         (None, Some((command, rest))) => Ok(TransportSpec::Stdio(StdioSpec {
             command: rooted(command),
-            args: rest.to_vec(),
+            args: rest.iter().map(|arg| if args.cwd.is_some() { arg.clone() } else { rooted_argument(app, arg) }).collect(),
             env: pairs(app, &args.env)?,
             cwd: args.cwd.clone().map(|folder| std::path::absolute(&folder).unwrap_or(folder)),
             ..StdioSpec::default()
@@ -220,6 +220,28 @@ fn rooted(command: &str) -> String {
         return command.to_owned();
     }
     std::path::absolute(&path).map_or_else(|_| command.to_owned(), |path| path.to_string_lossy().into_owned())
+}
+
+/// An argument that is written as a path and names something here is meant from here, too. A bare word without an ending stays as
+/// it is: it may be a word of the program.
+fn rooted_argument(app: &App, arg: &str) -> String {
+    let path = Path::new(arg);
+    let is_path = arg == "."
+        || arg == ".."
+        || path.components().count() > 1
+        || arg.ends_with(std::path::MAIN_SEPARATOR)
+        || (path.extension().is_some() && path.is_file());
+    if arg.starts_with('-') || path.is_absolute() || !is_path || !path.exists() {
+        return arg.to_owned();
+    }
+    // The path as the folder has it, without `.` and `..` where that can be told.
+    let Ok(whole) = path.canonicalize().or_else(|_| std::path::absolute(path)) else { return arg.to_owned() };
+    let Some(whole) = whole.to_str() else { return arg.to_owned() };
+    app.screen.note(&app.lang().pick(
+        format!("`{arg}` is kept as `{whole}`, so that it is found from every folder"),
+        format!("`{arg}` 保存为 `{whole}`，以便在任何文件夹中都能找到"),
+    ));
+    whole.to_owned()
 }
 
 fn pairs(app: &App, texts: &[String]) -> Result<Vec<(String, String)>, UsageError> {

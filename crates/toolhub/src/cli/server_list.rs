@@ -70,7 +70,7 @@ fn state_word(server: &ServerView, lang: Lang) -> (&'static str, Style) {
     }
 }
 
-fn row(server: &ServerView, lang: Lang) -> Vec<Cell> {
+pub(super) fn row(server: &ServerView, lang: Lang) -> Vec<Cell> {
     let (word, style) = state_word(server, lang);
     let dash = || "-".to_owned();
     vec![
@@ -104,7 +104,7 @@ fn failures(server: &ServerView) -> (u32, Option<SystemTime>) {
 }
 
 /// How a server stands, in one word for programs: how its connection is in this run, else what earlier runs left.
-fn state(server: &ServerView) -> &'static str {
+pub(super) fn state(server: &ServerView) -> &'static str {
     match (&server.state, &server.list) {
         _ if !server.spec.enabled => "disabled",
         (ServerState::Connected { .. }, _) => "connected",

@@ -1,17 +1,52 @@
-//! `toolhub` alone: a short, friendly start.
+//! `toolhub` alone: a short, friendly start where nothing is configured yet, else the state of things.
+
+use std::path::Path;
+
+use toolhub::settings::Places;
+use toolhub_core::{RawJson, RawObject};
 
 use super::app::App;
 use super::exit::Exit;
 use super::screen::{BOLD, DIM, NAME};
+use super::state;
 use super::table::{Cell, lines};
 
-pub(crate) fn run(app: &App) -> anyhow::Result<Exit> {
+/// Whether there are settings or servers.
+fn is_configured(places: &Places) -> bool {
+    let of_project =
+        [".mcp.json", "toolhub.toml"].iter().any(|name| places.workspace.has_trusted(Path::new(name)));
+    of_project || places.config.is_file() || places.servers.is_file()
+}
+
+pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
     let lang = app.lang();
+    // Where nothing is configured, nothing is said of the folder either: the start uses nothing of it.
+    let (config, home) = (app.global.config.as_deref(), app.global.home.as_deref());
+    let places = Places::find_trusting(config, home, &app.run_trust());
+    if config.is_some() || places.is_ok_and(|places| is_configured(&places)) {
+        return state::run(app).await;
+    }
+    if app.screen.json {
+        let next = ["toolhub init", "toolhub servers add NAME -- COMMAND", "toolhub ask REQUEST"];
+        let shown = RawObject::default()
+            .with("version", env!("CARGO_PKG_VERSION"))
+            .with("configured", false)
+            .with("next", RawJson::of(&next));
+        app.screen.json(&shown.into_raw());
+        return Ok(Exit::Done);
+    }
     let head = lang.pick("one place for every tool an AI agent can use", "AI 智能体所有工具的统一入口");
     let (version, colon) = (env!("CARGO_PKG_VERSION"), lang.pick(": ", "："));
     app.screen.line(&format!("{BOLD}toolhub{BOLD:#} {version}{colon}{head}"));
     app.screen.line("");
     let examples = [
+        (
+            "toolhub init",
+            lang.pick(
+                "set up your MCP clients (Claude, Cursor, …)",
+                "设置你的 MCP 客户端（Claude、Cursor 等）",
+            ),
+        ),
         (
             lang.pick("toolhub ask \"what time is it in Tokyo?\"", "toolhub ask \"东京现在几点？\""),
             lang.pick("ask in your own words", "用自己的话提出请求"),

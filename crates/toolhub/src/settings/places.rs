@@ -84,6 +84,17 @@ impl Places {
         Ok(Self { servers: config.with_file_name("mcp.json"), config, home, user, workspace })
     }
 
+    /// The same with the user's own config in place of the project's, unless `explicit` names one.
+    pub fn of_user(mut self, explicit: Option<&Path>) -> Result<Self, PlacesError> {
+        if explicit.is_none() {
+            let usual = etcetera::choose_base_strategy().map_err(|_| PlacesError::NoHome)?;
+            self.config = usual.config_dir().join("toolhub").join("toolhub.toml");
+            self.servers = self.config.with_file_name("mcp.json");
+            self.workspace.leave_config();
+        }
+        Ok(self)
+    }
+
     /// The text of the settings or the servers; `None` if there is no such file. Of a trusted workspace it is the text
     /// that trust was checked for, and the file is not read again.
     pub(super) fn text(&self, file: &Path) -> Result<Option<String>, ConfigError> {

@@ -280,4 +280,45 @@ mod tests {
             ]
         );
     }
+
+    fn keys_of(schema: &serde_json::Value) -> Vec<String> {
+        let mut keys: Vec<String> = schema["properties"].as_object().unwrap().keys().cloned().collect();
+        keys.sort();
+        keys
+    }
+
+    /// The schema has the keys that the check for unknown keys has, and no other.
+    #[test]
+    fn schema_has_every_key_and_no_other() {
+        let schema = super::super::schema::schema();
+        let mut expected: Vec<(&str, &serde_json::Value, Vec<&str>)> = Vec::new();
+        let root = TABLES.iter().map(|(name, _)| *name).chain(OTHERS).collect();
+        expected.push(("", &schema, root));
+        let tables = &schema["properties"];
+        for (name, keys) in TABLES {
+            let table = if tables[name]["type"] == "array" { &tables[name]["items"] } else { &tables[name] };
+            expected.push((name, table, keys.to_vec()));
+        }
+        let server = &tables["servers"]["items"]["properties"];
+        let sandbox = &server["sandbox"]["anyOf"][1];
+        expected.extend([
+            ("agents", &tables["agents"]["additionalProperties"], AGENT.to_vec()),
+            ("profiles", &tables["profiles"]["additionalProperties"], PROFILE.to_vec()),
+            ("serve.limits", &tables["serve"]["properties"]["limits"], SERVE_LIMITS.to_vec()),
+            ("oauth", &server["oauth"], OAUTH.to_vec()),
+            ("hints", &server["hints"]["additionalProperties"], HINTS.to_vec()),
+            ("sandbox", sandbox, SANDBOX.to_vec()),
+            ("sandbox.limits", &sandbox["properties"]["limits"], SANDBOX_LIMITS.to_vec()),
+            (
+                "skills.grants",
+                &tables["skills"]["properties"]["grants"]["additionalProperties"],
+                toolhub_skills::GRANT_KEYS.to_vec(),
+            ),
+        ]);
+        for (name, schema, mut keys) in expected {
+            keys.sort_unstable();
+            assert_eq!(keys_of(schema), keys, "{name}");
+            assert_eq!(schema["additionalProperties"], false, "{name}");
+        }
+    }
 }

@@ -193,6 +193,11 @@ impl Workspace {
         self.config_in_use = true;
     }
 
+    /// Says that the project's settings and servers are not used.
+    pub(crate) fn leave_config(&mut self) {
+        self.config_in_use = false;
+    }
+
     /// The bytes of the project's settings or servers, if these are the ones in use.
     pub(crate) fn config_bytes(&self, file: &Path) -> Option<&[u8]> {
         let folder = self.here().filter(|_| self.config_in_use)?;

@@ -15,6 +15,10 @@ const DATA: [&str; 52] = [
 /// Names without an ending, and hidden names, that are data.
 const DATA_NAMES: [&str; 9] =
     ["README", "LICENSE", "COPYING", "NOTICE", "AUTHORS", "CHANGELOG", ".git", ".gitignore", ".DS_Store"];
+/// How names of licenses begin that go on after a hyphen, as `LICENSE-MIT` does. Programs that read a folder look for none of them.
+const LICENSES: [&str; 4] = ["LICENSE-", "LICENCE-", "COPYING-", "NOTICE-"];
+/// Endings of files that are run, which are named before others.
+const SCRIPTS: [&str; 11] = ["py", "js", "mjs", "cjs", "ts", "sh", "rb", "pl", "ps1", "bat", "cmd"];
 /// Files and folders that programs look for in the folders above, too.
 const LOOKED_FOR_ABOVE: [&str; 26] = [
     "package.json",
@@ -50,15 +54,40 @@ const MAX_ENTRIES: usize = 2_000;
 /// What in the folder could change what a program of the owner runs, as one would name it; `None` if nothing could.
 pub(super) fn found_in(folder: &Path, user: Option<&Path>) -> Option<String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Some(".".to_owned()) };
+    let mut found = Vec::new();
     for (count, entry) in entries.enumerate() {
         let Ok(entry) = entry else { return Some(".".to_owned()) };
         if count >= MAX_ENTRIES || !is_data(&entry) {
-            return Some(entry.file_name().to_string_lossy().into_owned());
+            let name = entry.file_name().to_string_lossy().into_owned();
+            found.push((rank(&name), name));
         }
+        if count >= MAX_ENTRIES {
+            break;
+        }
+    }
+    if let Some((_, name)) = found.into_iter().min() {
+        return Some(name);
     }
     let above = folder.ancestors().skip(1).take_while(|part| Some(*part) != user);
     let mut files = above.flat_map(|part| LOOKED_FOR_ABOVE.iter().map(|name| part.join(name)));
     files.find(|file| file.symlink_metadata().is_ok()).map(|file| file.display().to_string())
+}
+
+/// The order in which files are named: those that programs look for, then scripts, then the rest.
+fn rank(name: &str) -> u8 {
+    let is_script = Path::new(name)
+        .extension()
+        .and_then(|ending| ending.to_str())
+        .is_some_and(|ending| SCRIPTS.contains(&ending.to_lowercase().as_str()));
+    match (LOOKED_FOR_ABOVE.contains(&name), is_script) {
+        (true, _) => 0,
+        (false, true) => 1,
+        (false, false) => 2,
+    }
+}
+
+fn is_license(name: &str) -> bool {
+    LICENSES.iter().any(|head| name.starts_with(head)) && !name.contains('.')
 }
 
 fn is_data(entry: &DirEntry) -> bool {
@@ -72,6 +101,9 @@ fn is_data(entry: &DirEntry) -> bool {
     }
     if about.is_dir() {
         return !is_package(&entry.path());
+    }
+    if about.is_file() && is_license(name) {
+        return !is_executable(&about);
     }
     let ending = Path::new(name).extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
     about.is_file() && !is_executable(&about) && ending.is_some_and(|ending| DATA.contains(&ending.as_str()))
@@ -111,6 +143,8 @@ mod tests {
             ("报表.CSV", true),
             ("docs/guide.md", true),
             ("README", true),
+            ("LICENSE-MIT", true),
+            ("LICENSE-json.py", false),
             (".git/HEAD", true),
             ("package.json", false),
             ("node_modules/x/index.js", false),
@@ -133,6 +167,17 @@ mod tests {
             let found = found_in(folder.path(), folder.path().parent());
             assert_eq!(found.is_none(), harmless, "{file}: {found:?}");
         }
+    }
+
+    #[test]
+    fn names_what_programs_look_for_before_other_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut expect = Vec::new();
+        for file in ["makefile", "z.py", "package.json"] {
+            std::fs::write(folder.path().join(file), "").unwrap();
+            expect.push(found_in(folder.path(), folder.path().parent()).unwrap());
+        }
+        assert_eq!(expect, ["makefile", "z.py", "package.json"]);
     }
 
     #[test]

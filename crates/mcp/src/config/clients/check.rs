@@ -1,5 +1,7 @@
 //! What was edited must read as it should: the new entries as they were meant, and everything else as before.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::syntax::{Entries, object_at};
@@ -10,6 +12,13 @@ pub(super) fn only_these_changed(before: &Value, after: &Value, path: &[&str], e
     let as_meant =
         entries.iter().all(|(id, members)| servers.get(id).and_then(Value::as_object) == Some(members));
     as_meant && without(before, path, entries) == without(after, path, entries)
+}
+
+/// Whether `after` is `before` without the entries of these names at `path`, and nothing else.
+pub(super) fn only_these_removed(before: &Value, after: &Value, path: &[&str], ids: &BTreeSet<&str>) -> bool {
+    let gone = object_at(after, path).is_none_or(|servers| !ids.iter().any(|id| servers.contains_key(*id)));
+    let entries: Entries = ids.iter().map(|id| ((*id).to_owned(), Map::new())).collect();
+    gone && without(before, path, &entries) == without(after, path, &entries)
 }
 
 /// The document without these entries; what is then empty on the way to them goes too, as it may be new.

@@ -46,6 +46,22 @@ pub(super) fn insert(source: Source<'_>, path: &[&str], entries: &Entries) -> Re
     Ok(text)
 }
 
+pub(super) fn remove(source: Source<'_>, path: &[&str], ids: &[&str]) -> Result<String, Obstacle> {
+    let Source { file, text } = source;
+    let root = CstRootNode::parse(text, &ParseOptions::default())
+        .map_err(|error| parse_error(file, text, &error))?;
+    let mut object = root.object_value().ok_or_else(|| not_an_object(file, &[]))?;
+    for (depth, key) in path.iter().enumerate() {
+        object = object.object_value(key).ok_or_else(|| not_an_object(file, &path[..=depth]))?;
+    }
+    for id in ids {
+        if let Some(property) = object.get(id) {
+            property.remove();
+        }
+    }
+    Ok(root.to_string())
+}
+
 fn input_of(value: &Value) -> CstInputValue {
     match value {
         Value::Null => CstInputValue::Null,

@@ -17,6 +17,7 @@ mod merge;
 mod own;
 mod places;
 mod reading;
+mod remove;
 mod syntax;
 mod toml;
 mod variables;
@@ -36,6 +37,7 @@ pub use entry::{Action, ClientServer, Extras, Found, Outcome, Unusable};
 pub use held::Held;
 pub use merge::{Edited, Refused, Target, merge};
 pub use places::{Place, Scope, Surroundings, System, places};
+pub use remove::{Reversal, entries, entry_of, remove, revert};
 
 use super::error::ConfigError;
 use reading::Context;

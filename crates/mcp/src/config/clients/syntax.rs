@@ -67,6 +67,15 @@ impl Syntax {
             Self::Yaml => yaml::insert(source, path, entries),
         }
     }
+
+    /// The text without the entries of these names in the object at `path`.
+    pub(super) fn remove(self, source: Source<'_>, path: &[&str], ids: &[&str]) -> Result<String, Obstacle> {
+        match self {
+            Self::Json => json::remove(source, path, ids),
+            Self::Toml => toml::remove(source, path, ids),
+            Self::Yaml => yaml::remove(source, path, ids),
+        }
+    }
 }
 
 /// The object at a path, where there is one.

@@ -44,6 +44,40 @@ pub(super) fn insert(source: Source<'_>, path: &[&str], entries: &Entries) -> Re
     Ok(document.to_string())
 }
 
+/// Comments at the head of the file stay there; those above an entry farther down move to the end of the text.
+pub(super) fn remove(source: Source<'_>, path: &[&str], ids: &[&str]) -> Result<String, Obstacle> {
+    let Source { file, text } = source;
+    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
+        parse_error(file, text, error.message(), error.span().map_or(0, |span| span.start))
+    })?;
+    let (mut head, mut tail) = (String::new(), String::new());
+    let mut item = document.as_item_mut();
+    for (depth, key) in path.iter().enumerate() {
+        let table = item.as_table_like_mut().ok_or_else(|| not_an_object(file, &path[..depth]))?;
+        item = table.get_mut(key).ok_or_else(|| not_an_object(file, &path[..=depth]))?;
+    }
+    let table = item.as_table_like_mut().ok_or_else(|| not_an_object(file, path))?;
+    for id in ids {
+        let removed = table.remove(id);
+        let above =
+            removed.as_ref().and_then(Item::as_table).and_then(|table| table.decor().prefix()?.as_str());
+        let Some(above) = above.filter(|above| above.contains('#')) else { continue };
+        let lines = above.lines().filter(|line| line.trim_start().starts_with('#'));
+        let comments = lines.fold(String::new(), |comments, line| comments + line + "\n");
+        if text.starts_with(above) {
+            head = comments;
+        } else {
+            tail += &comments;
+        }
+    }
+    if !tail.is_empty() {
+        let trailing = document.trailing().as_str().unwrap_or_default().to_owned();
+        let gap = if trailing.is_empty() { "\n" } else { "" };
+        document.set_trailing(format!("{trailing}{gap}{tail}"));
+    }
+    Ok(format!("{head}{document}"))
+}
+
 fn table_of(members: &Map<String, Value>) -> Table {
     let mut table = Table::new();
     for (name, value) in members {

@@ -32,6 +32,36 @@ pub(super) fn insert(source: Source<'_>, path: &[&str], entries: &Entries) -> Re
     Ok(lines.joined())
 }
 
+pub(super) fn remove(source: Source<'_>, path: &[&str], ids: &[&str]) -> Result<String, Obstacle> {
+    let [key] = path else {
+        return Err(Obstacle::Unsafe(Text::new("no place for it", "没有合适的位置")));
+    };
+    let root = tree(source.file, source.text)?;
+    let block = root.as_ref().and_then(|root| root.get(key)).map(|(_, block)| block);
+    let Some(block) = block else { return Err(not_an_object(source.file, &[key]).into()) };
+    let Content::Object { members, .. } = &block.content else {
+        return Err(not_an_object(source.file, &[key]).into());
+    };
+    if block.flow || root.as_ref().is_some_and(|root| root.flow) {
+        return Err(in_brackets());
+    }
+    let mut lines = Lines::of(source);
+    let removed = members
+        .iter()
+        .enumerate()
+        .filter(|(_, (name, _))| name.text().is_some_and(|name| ids.contains(&name)));
+    let ranges: Vec<_> = removed
+        .map(|(at, (name, _))| {
+            let end = lines.end_of(block, members.get(at + 1).map(|(next, _)| next.line));
+            name.line..end.max(name.line)
+        })
+        .collect();
+    for range in ranges.into_iter().rev() {
+        lines.lines.drain(range);
+    }
+    Ok(lines.joined())
+}
+
 fn in_brackets() -> Obstacle {
     Obstacle::Unsafe(Text::new(
         "its servers are written in brackets on one line, which cannot be edited without rewriting them",

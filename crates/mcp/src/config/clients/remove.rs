@@ -1,0 +1,203 @@
+//! Taking servers out of the text of a file, and putting back what an earlier edit took: every other entry stays as it is.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use toolhub_core::lang::Text;
+
+use super::super::error::ConfigError;
+use super::check::{only_these_changed, only_these_removed};
+use super::entry::ClientServer;
+use super::merge::{Refused, Target};
+use super::syntax::{Entries, Obstacle, Source, object_at};
+use super::{Format, without_mark};
+
+/// The entries of a file's text as they are written, by name.
+pub fn entries(format: Format, file: &Path, text: &str) -> Result<Map<String, Value>, ConfigError> {
+    let document = format.syntax.parse(file, without_mark(text))?;
+    Ok(object_at(&document, format.path).cloned().unwrap_or_default())
+}
+
+/// The entry that a format has for a server; `None` if the format cannot express it.
+pub fn entry_of(format: Format, server: &ClientServer) -> Option<Value> {
+    (format.write)(server).ok().map(|written| Value::Object(written.members))
+}
+
+/// The text without the entries of these names. Names that are not in it are ignored.
+pub fn remove(target: &Target<'_>, ids: &[String]) -> Result<String, Refused> {
+    let present = entries(target.format, target.file, target.text).map_err(Refused::Config)?;
+    let ids: Vec<&str> = ids.iter().map(String::as_str).filter(|id| present.contains_key(*id)).collect();
+    edit(target, &ids, &Entries::new())
+}
+
+/// What an undo did to the entries of a file that changed since.
+#[derive(Debug)]
+pub struct Reversal {
+    /// The whole text.
+    pub text: String,
+    /// Entries that the earlier edit had added, and that are gone now.
+    pub removed: Vec<String>,
+    /// Entries that the earlier edit had taken, and that are back.
+    pub restored: Vec<String>,
+    /// Entries that differ from what the earlier edit wrote or took: they stay as they are.
+    pub kept: Vec<String>,
+}
+
+/// Undoes in `target` the change of entries from `before` to `after`; `keep` are added entries that are to stay. An entry that is
+/// neither as the edit left it nor missing has another owner and stays.
+pub fn revert(target: &Target<'_>, before: &str, after: &str, keep: &[String]) -> Result<Reversal, Refused> {
+    let read = |text: &str| entries(target.format, target.file, text).map_err(Refused::Config);
+    let (before, after, current) = (read(before)?, read(after)?, read(target.text)?);
+    let (mut removed, mut restored, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+    let mut back = Entries::new();
+    for (id, entry) in &after {
+        if before.contains_key(id) || keep.contains(id) {
+            continue;
+        }
+        match current.get(id) {
+            Some(present) if present == entry => removed.push(id.clone()),
+            Some(_) => kept.push(id.clone()),
+            None => {}
+        }
+    }
+    for (id, entry) in &before {
+        let (false, Value::Object(members)) = (after.contains_key(id), entry) else { continue };
+        match current.get(id) {
+            None => {
+                restored.push(id.clone());
+                back.push((id.clone(), members.clone()));
+            }
+            Some(present) if present == entry => {}
+            Some(_) => kept.push(id.clone()),
+        }
+    }
+    let ids: Vec<&str> = removed.iter().map(String::as_str).collect();
+    let text = edit(target, &ids, &back)?;
+    Ok(Reversal { text, removed, restored, kept })
+}
+
+/// Adds entries, then removes others, and reads back each of the two texts.
+fn edit(target: &Target<'_>, ids: &[&str], back: &Entries) -> Result<String, Refused> {
+    let Format { syntax, path, .. } = target.format;
+    let text = without_mark(target.text);
+    let mark = &target.text[..target.text.len() - text.len()];
+    let parse = |text: &str| syntax.parse(target.file, text).map_err(Refused::Config);
+    let mut new = text.to_owned();
+    if !back.is_empty() {
+        let document = parse(&new)?;
+        let inserted = syntax.insert(Source { file: target.file, text: &new }, path, back);
+        new = inserted.map_err(|obstacle| refused(target.file, obstacle))?;
+        if !only_these_changed(&document, &parse(&new)?, path, back) {
+            return Err(refused(target.file, untouchable()));
+        }
+    }
+    if !ids.is_empty() {
+        let document = parse(&new)?;
+        let removed = syntax.remove(Source { file: target.file, text: &new }, path, ids);
+        new = removed.map_err(|obstacle| refused(target.file, obstacle))?;
+        let names: BTreeSet<&str> = ids.iter().copied().collect();
+        if !only_these_removed(&document, &parse(&new)?, path, &names) {
+            return Err(refused(target.file, untouchable()));
+        }
+    }
+    Ok(format!("{mark}{new}"))
+}
+
+fn untouchable() -> Obstacle {
+    Obstacle::Unsafe(Text::new(
+        "it is written in a way that cannot be edited without touching the rest",
+        "其写法无法在不触动其余内容的情况下编辑",
+    ))
+}
+
+fn refused(file: &Path, obstacle: Obstacle) -> Refused {
+    match obstacle {
+        Obstacle::Config(error) => Refused::Config(error),
+        Obstacle::Unsafe(why) => Refused::Unsafe { why: ConfigError::whole(file, why), snippet: "".into() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Client;
+    use super::*;
+
+    const JSON: &str = "{\n  // head\n  \"theme\": 1.0,\n  \"mcpServers\": {\n    // first\n    \"a\": {\"command\": \"a\"}, // tail\n    \"b\": {\"command\": \"b\"}\n  }\n}\n";
+    const TOML: &str = "# head\n\n[mcp_servers.a]\ncommand = \"a\" # mine\n\n[mcp_servers.a.env]\nK = \"v\"\n\n# about b\n[mcp_servers.b]\ncommand = \"b\"\n\n# the end\n[tui]\nx = 1\n";
+    const YAML: &str = "# head\nextensions:\n  # about a\n  a:\n    type: stdio\n    cmd: a\n  b:\n    type: stdio\n    cmd: b\n\n# the end\nother: 1\n";
+
+    fn target(client: Client, text: &str) -> Target<'_> {
+        Target { file: Path::new("config"), text, format: client.format(), replace: false }
+    }
+
+    fn names(client: Client, text: &str) -> Vec<String> {
+        entries(client.format(), Path::new("config"), text).unwrap().keys().cloned().collect()
+    }
+
+    #[test]
+    fn removes_entries_and_keeps_every_comment_outside_of_them() {
+        for (client, text, comments) in [
+            (Client::Cursor, JSON, ["// head", "\"theme\": 1.0"]),
+            (Client::Codex, TOML, ["# head", "# the end"]),
+            (Client::Goose, YAML, ["# head", "# the end"]),
+        ] {
+            for id in ["a", "b"] {
+                let after = remove(&target(client, text), &[id.to_owned(), "absent".to_owned()]).unwrap();
+                assert_eq!(names(client, &after), [if id == "a" { "b" } else { "a" }], "{after}");
+                assert!(comments.iter().all(|comment| after.contains(comment)), "{after}");
+            }
+            let both = remove(&target(client, text), &["a".to_owned(), "b".to_owned()]).unwrap();
+            assert!(names(client, &both).is_empty(), "{both}");
+            assert!(comments.iter().all(|comment| both.contains(comment)), "{both}");
+            assert_eq!(remove(&target(client, text), &["absent".to_owned()]).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn comments_at_the_head_of_a_toml_file_stay_there() {
+        let after = remove(&target(Client::Codex, TOML), &["a".to_owned()]).unwrap();
+        assert!(after.starts_with("# head\n\n# about b\n[mcp_servers.b]"), "{after}");
+        let after = remove(&target(Client::Codex, TOML), &["b".to_owned()]).unwrap();
+        assert!(after.starts_with("# head\n") && after.ends_with("# about b\n"), "{after}");
+    }
+
+    #[test]
+    fn reverts_only_its_own_entries() {
+        for (client, text) in [(Client::Cursor, JSON), (Client::Codex, TOML), (Client::Goose, YAML)] {
+            let key = if client == Client::Goose { "cmd" } else { "command" };
+            let entry = |value: &str| -> Entries {
+                let members = serde_json::json!({key: value, "type": "stdio"});
+                vec![("hub".to_owned(), members.as_object().cloned().unwrap())]
+            };
+            let put = |text: &str, entries: &Entries| {
+                edit(&target(client, text), &[], entries).unwrap_or_else(|error| panic!("{error:?}"))
+            };
+            let after = remove(&target(client, &put(text, &entry("hub"))), &["a".to_owned()]).unwrap();
+            // The user added `mine` since, and took `a` for another purpose in the second round.
+            let mut mine = entry("mine");
+            mine[0].0 = "mine".to_owned();
+            let edited = put(&after, &mine);
+            let reverted = revert(&target(client, &edited), text, &after, &[]).unwrap();
+            let found: BTreeSet<String> = names(client, &reverted.text).into_iter().collect();
+            assert_eq!(found, ["a", "b", "mine"].map(str::to_owned).into());
+            assert_eq!((reverted.removed, reverted.restored), (vec!["hub".to_owned()], vec!["a".to_owned()]));
+            assert!(reverted.kept.is_empty());
+            let mut other = entry("other");
+            other[0].0 = "a".to_owned();
+            let changed = put(&put(&after, &other), &entry("changed"));
+            let reverted = revert(&target(client, &changed), text, &after, &[]).unwrap();
+            assert_eq!(reverted.text, changed, "{client:?}");
+            assert_eq!(reverted.kept, ["hub", "a"]);
+            let reverted = revert(&target(client, &edited), text, &after, &["hub".to_owned()]).unwrap();
+            assert!(names(client, &reverted.text).contains(&"hub".to_owned()));
+        }
+    }
+
+    #[test]
+    fn refuses_entries_in_brackets_of_yaml() {
+        let text = "extensions: {a: {cmd: x}, b: {cmd: y}}\n";
+        let refused = remove(&target(Client::Goose, text), &["a".to_owned()]);
+        assert!(matches!(refused, Err(Refused::Unsafe { .. })), "{refused:?}");
+    }
+}

@@ -1,0 +1,283 @@
+//! What `toolhub init` would do with each client's file, worked out from texts alone: nothing is read or written here.
+//!
+//! A server leaves its client's file only if the same server is in the user's own `mcp.json` afterwards and the hub is in the
+//! client's file; in every other case it stays there.
+
+use toolhub::settings::Places;
+use toolhub_core::lang::Text;
+use toolhub_core::{Lang, Say as _, ServerId};
+use toolhub_mcp::config::ConfigError;
+use toolhub_mcp::config::clients::{
+    self, Client, ClientServer, Found, OWN_FORMAT, Place, Refused, Surroundings, Target,
+};
+
+use super::extras::{self, Extra};
+use super::import::is_toolhub;
+use super::transfer::summary;
+
+/// The name of the hub in a client's file.
+pub(super) const HUB: &str = "toolhub";
+
+/// What happens to a server of a client.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Placement {
+    /// It goes to `mcp.json` and leaves the client's file.
+    Moved,
+    /// It goes to `mcp.json` and stays in the client's file too.
+    Copied(Text),
+    /// It stays in the client's file alone.
+    Stays(Text),
+}
+
+impl Placement {
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Moved => "moved",
+            Self::Copied(_) => "copied",
+            Self::Stays(_) => "kept",
+        }
+    }
+
+    pub(super) fn why(&self) -> Option<&Text> {
+        match self {
+            Self::Moved => None,
+            Self::Copied(why) | Self::Stays(why) => Some(why),
+        }
+    }
+}
+
+/// One server of a client.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ServerPlan {
+    pub(super) id: String,
+    pub(super) placement: Placement,
+    /// Whether `mcp.json` gets it, and did not have it.
+    pub(super) is_new: bool,
+    pub(super) summary: String,
+    pub(super) left_out: Vec<String>,
+    pub(super) notes: Vec<Text>,
+}
+
+/// Whether a client has the hub afterwards.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Connection {
+    /// The hub is added to its file.
+    Added,
+    /// The hub is in its file already.
+    Present,
+    /// The file is not changed.
+    No(Text),
+}
+
+/// What happens to one client.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ClientPlan {
+    pub(super) client: Client,
+    pub(super) connection: Connection,
+    pub(super) servers: Vec<ServerPlan>,
+    /// The new text of its file.
+    pub(super) text: String,
+}
+
+/// What stays the same for all clients.
+pub(super) struct Planner<'a> {
+    pub(super) places: &'a Places,
+    pub(super) around: &'a Surroundings,
+    /// The hub as an entry.
+    pub(super) hub: &'a ClientServer,
+    pub(super) import: bool,
+    pub(super) connect: bool,
+    pub(super) lang: Lang,
+    /// The texts of `mcp.json` and `toolhub.toml` as they will be.
+    pub(super) servers: String,
+    pub(super) settings: String,
+}
+
+impl Planner<'_> {
+    /// Plans one client, and adds its servers to the texts.
+    pub(super) fn client(&mut self, place: &Place, text: &str) -> Result<ClientPlan, ConfigError> {
+        let format = place.client.format();
+        let found = clients::read(place, text, self.around)?;
+        let present = clients::entries(format, &place.file, text)?;
+        let target = |text| Target { file: &place.file, text, format, replace: false };
+        let (connection, with_hub) = match self.connect {
+            true => self.connection(place, &found, &target(text))?,
+            false => {
+                let why =
+                    Text::new("its file is not changed (`--no-connect`)", "不改动其文件（`--no-connect`）");
+                (Connection::No(why), text.to_owned())
+            }
+        };
+        let mut servers = Vec::new();
+        let found = if self.import { found } else { Vec::new() };
+        for found in found {
+            let id = match &found {
+                Ok(server) if is_toolhub(&server.transport) => continue,
+                Ok(server) => server.id.clone(),
+                Err(unusable) => unusable.id.clone(),
+            };
+            // What stands elsewhere in the file, as for one project, is not the user's own.
+            if present.contains_key(&id) && servers.iter().all(|known: &ServerPlan| known.id != id) {
+                servers.push(self.server(found, id, &connection)?);
+            }
+        }
+        let moved = |servers: &[ServerPlan]| -> Vec<String> {
+            servers
+                .iter()
+                .filter(|server| server.placement == Placement::Moved)
+                .map(|server| server.id.clone())
+                .collect()
+        };
+        let text = match clients::remove(&target(&with_hub), &moved(&servers)) {
+            Ok(text) => text,
+            Err(Refused::Config(error)) => return Err(error),
+            Err(Refused::Unsafe { why, .. }) => {
+                for server in servers.iter_mut().filter(|server| server.placement == Placement::Moved) {
+                    server.placement = Placement::Copied(why.what.clone());
+                }
+                with_hub
+            }
+        };
+        Ok(ClientPlan { client: place.client, connection, servers, text })
+    }
+
+    /// How the hub gets into a client's file, and the text with it.
+    fn connection(
+        &self,
+        place: &Place,
+        found: &[Found],
+        target: &Target<'_>,
+    ) -> Result<(Connection, String), ConfigError> {
+        let present = clients::entries(target.format, target.file, target.text)?;
+        let own = clients::entry_of(target.format, self.hub);
+        let unchanged = |connection| Ok((connection, target.text.to_owned()));
+        if present.get(HUB).is_some_and(|entry| Some(entry) == own.as_ref()) {
+            let used = is_used(found);
+            return unchanged(if used { Connection::Present } else { Connection::No(left_out()) });
+        }
+        if let Some(hub) = found.iter().flatten().find(|server| is_toolhub(&server.transport)) {
+            let id = &hub.id;
+            return unchanged(Connection::No(Text::new(
+                format!("it starts toolhub already, in another way (`{id}`), and stays as it is"),
+                format!("它已经以其他方式启动 toolhub（`{id}`），保持不变"),
+            )));
+        }
+        if present.contains_key(HUB) {
+            return unchanged(Connection::No(Text::new(
+                format!("it has another server named `{HUB}`: rename that one first"),
+                format!("其中已有另一个名为 `{HUB}` 的服务器：请先将其改名"),
+            )));
+        }
+        match clients::merge(target, std::slice::from_ref(self.hub)) {
+            Ok(edited) => match edited.outcomes.first().and_then(|outcome| outcome.why.clone()) {
+                Some(why) => unchanged(Connection::No(why)),
+                None if is_used(&clients::read(place, &edited.text, self.around)?) => {
+                    Ok((Connection::Added, edited.text))
+                }
+                None => unchanged(Connection::No(left_out())),
+            },
+            Err(Refused::Config(error)) => Err(error),
+            Err(Refused::Unsafe { why, .. }) => {
+                let (en, zh) = (why.what.say(Lang::En), why.what.say(Lang::Zh));
+                let name = place.client.name();
+                unchanged(Connection::No(Text::new(
+                    format!("{en}: `toolhub servers export {name} --gateway` shows what to put into it"),
+                    format!("{zh}：`toolhub servers export {name} --gateway` 会显示需要写入的内容"),
+                )))
+            }
+        }
+    }
+
+    fn server(
+        &mut self,
+        found: Found,
+        id: String,
+        connection: &Connection,
+    ) -> Result<ServerPlan, ConfigError> {
+        let stays = |why: Text, summary: String| ServerPlan {
+            id: id.clone(),
+            placement: Placement::Stays(why),
+            is_new: false,
+            summary,
+            left_out: Vec::new(),
+            notes: Vec::new(),
+        };
+        let server = match found {
+            Ok(server) => server,
+            Err(unusable) => return Ok(stays(unusable.why, String::new())),
+        };
+        let summary = summary(&server, self.lang);
+        if ServerId::RESERVED.contains(&id.as_str()) || id.trim().is_empty() {
+            let why =
+                Text::new("this cannot be a server's name in toolhub", "此名称在 toolhub 中不能用作服务器名");
+            return Ok(stays(why, summary));
+        }
+        let own = clients::entries(OWN_FORMAT, &self.places.servers, &self.servers)?;
+        let mut left_out = server.left_out.clone();
+        let is_new = match own.get(&id) {
+            Some(entry) if Some(entry) == clients::entry_of(OWN_FORMAT, &server).as_ref() => false,
+            Some(_) => {
+                let why = Text::new(
+                    format!("toolhub has another server named `{id}`: rename one of them"),
+                    format!("toolhub 中已有另一个名为 `{id}` 的服务器：请将其中一个改名"),
+                );
+                return Ok(stays(why, summary));
+            }
+            None => match self.add(&server)? {
+                Ok(unwritten) => {
+                    left_out.extend(unwritten);
+                    true
+                }
+                Err(why) => return Ok(stays(why, summary)),
+            },
+        };
+        let placement = match connection {
+            Connection::No(why) => Placement::Copied(why.clone()),
+            _ if !server.notes.is_empty() || server.left_out.iter().any(|field| field.starts_with("${")) => {
+                Placement::Copied(Text::new(
+                    "it needs something of you before toolhub can start it, so it stays in the client too",
+                    "在 toolhub 能启动它之前需要你处理，因此在客户端中也保留",
+                ))
+            }
+            _ => Placement::Moved,
+        };
+        Ok(ServerPlan { id, placement, is_new, summary, left_out, notes: server.notes })
+    }
+
+    /// Adds a server to the texts: which settings had no place, or why it cannot be added.
+    fn add(&mut self, server: &ClientServer) -> Result<Result<Vec<String>, Text>, ConfigError> {
+        let target =
+            Target { file: &self.places.servers, text: &self.servers, format: OWN_FORMAT, replace: false };
+        let edited = match clients::merge(&target, std::slice::from_ref(server)) {
+            Ok(edited) => edited,
+            Err(Refused::Config(error) | Refused::Unsafe { why: error, .. }) => return Err(error),
+        };
+        if let Some(why) = edited.outcomes.first().and_then(|outcome| outcome.why.clone()) {
+            return Ok(Err(why));
+        }
+        let mut extras: Vec<Extra> = Extra::of(server).into_iter().collect();
+        self.settings = extras::written(&self.places.config, &self.settings, &mut extras, false)?;
+        self.servers = edited.text;
+        Ok(Ok(extras.into_iter().flat_map(|extra| extra.left_out).collect()))
+    }
+}
+
+/// Whether the client uses the hub: other parts of its file, such as a list of allowed servers, may rule it out.
+fn is_used(found: &[Found]) -> bool {
+    found.iter().flatten().any(|server| server.id == HUB && server.enabled)
+}
+
+fn left_out() -> Text {
+    Text::new(
+        format!("its lists of allowed and excluded servers rule out `{HUB}`: change them first"),
+        format!("其允许和排除服务器的列表不包括 `{HUB}`：请先修改"),
+    )
+}
+
+/// Whether two plans do the same to every server of a client.
+pub(super) fn same_decisions(one: &ClientPlan, other: &ClientPlan) -> bool {
+    one.connection == other.connection && one.servers == other.servers
+}
+
+/// The text of a new `toolhub.toml`. The file is created so that the entries of clients can name it.
+pub(super) const NEW_SETTINGS: &str = "# Settings of toolhub. Every key is optional.\n";

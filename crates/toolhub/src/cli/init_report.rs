@@ -1,0 +1,340 @@
+//! What `toolhub init` shows: the clients, what happens to their servers, and what to do next. Never a value that may be a secret.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use toolhub::settings::Places;
+use toolhub_core::{Lang, RawJson, Say as _};
+use toolhub_mcp::config::clients::{Client, Surroundings};
+
+use super::app::App;
+use super::exit::Exit;
+use super::init::undo_hint;
+use super::init_files::{InstalledClient, user_places};
+use super::init_plan::{ClientPlan, Connection, HUB, Placement, ServerPlan};
+use super::init_record::Record;
+use super::init_trial::Trial;
+use super::init_undo::{Row, UndoStatus};
+use super::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
+use super::table::{Cell, Overflow, lines, row_lines};
+
+/// What is planned for all clients, or why one is left as it is.
+pub(super) struct Plan {
+    pub(super) clients: Vec<(InstalledClient, Result<ClientPlan, String>)>,
+    /// The texts of `mcp.json` and `toolhub.toml`.
+    pub(super) servers: String,
+    pub(super) settings: String,
+}
+
+impl Plan {
+    /// Whether a file would change.
+    pub(super) fn changes_something(&self) -> bool {
+        self.clients.iter().filter_map(|(_, plan)| plan.as_ref().ok()).any(|plan| {
+            plan.connection == Connection::Added
+                || plan.servers.iter().any(|server| server.is_new || server.placement == Placement::Moved)
+        })
+    }
+
+    fn plans(&self) -> impl Iterator<Item = &ClientPlan> {
+        self.clients.iter().filter_map(|(_, plan)| plan.as_ref().ok())
+    }
+
+    fn exit(&self) -> Exit {
+        if self.clients.iter().any(|(_, plan)| plan.is_err()) { Exit::Usage } else { Exit::Done }
+    }
+
+    fn imported(&self) -> usize {
+        self.plans().flat_map(|plan| &plan.servers).filter(|server| server.is_new).count()
+    }
+
+    fn connected(&self) -> Vec<Client> {
+        let connected = self.plans().filter(|plan| !matches!(plan.connection, Connection::No(_)));
+        connected.map(|plan| plan.client).collect()
+    }
+
+    fn as_json(&self, lang: Lang) -> Value {
+        let server = |server: &ServerPlan| {
+            json!({
+                "id": server.id,
+                "action": server.placement.name(),
+                "new": server.is_new,
+                "why": server.placement.why().map(|why| why.say(lang)),
+                "left_out": server.left_out,
+                "notes": server.notes.iter().map(|note| note.say(lang)).collect::<Vec<_>>(),
+            })
+        };
+        let client = |(found, plan): &(InstalledClient, Result<ClientPlan, String>)| {
+            let (connection, why, servers) = match plan {
+                Ok(plan) => match &plan.connection {
+                    Connection::Added => ("added", None, &*plan.servers),
+                    Connection::Present => ("present", None, &*plan.servers),
+                    Connection::No(why) => ("none", Some(why.say(lang)), &*plan.servers),
+                },
+                Err(_) => ("none", None, &[][..]),
+            };
+            json!({
+                "client": found.client.name(),
+                "file": found.place.file.to_string_lossy(),
+                "hub": connection,
+                "why": why,
+                "servers": servers.iter().map(server).collect::<Vec<_>>(),
+                "error": plan.as_ref().err(),
+            })
+        };
+        self.clients.iter().map(client).collect()
+    }
+}
+
+/// The clients to choose from.
+pub(super) fn list(app: &App, found: &[InstalledClient]) {
+    app.screen.note(app.lang().pick("MCP clients on this machine:", "此计算机上的 MCP 客户端："));
+    let row = |(at, found): (usize, &InstalledClient)| {
+        vec![
+            Cell::new((at + 1).to_string(), BOLD),
+            Cell::new(found.client.title(), NAME),
+            Cell::new(found.place.file.display().to_string(), DIM),
+        ]
+    };
+    let rows: Vec<Vec<Cell>> = found.iter().enumerate().map(row).collect();
+    lines(&rows, "  ", None).iter().for_each(|line| app.screen.note(line));
+}
+
+/// No client is here: what can be done without one.
+pub(super) fn no_clients(app: &App, around: &Surroundings) -> Exit {
+    let lang = app.lang();
+    let next = [
+        lang.pick(
+            "add a server: toolhub servers add NAME -- COMMAND",
+            "添加服务器：toolhub servers add 名称 -- 命令",
+        ),
+        lang.pick(
+            "ask for something: toolhub ask \"what is 6*7?\"",
+            "提一个请求：toolhub ask \"6*7 是多少？\"",
+        ),
+        lang.pick("serve MCP clients over HTTP: toolhub serve", "通过 HTTP 供 MCP 客户端使用：toolhub serve"),
+    ];
+    if app.screen.json {
+        let none: [Value; 0] = [];
+        app.screen.json(&RawJson::of(&json!({"dry_run": false, "clients": none, "next": next})));
+        return Exit::Done;
+    }
+    app.screen.line(lang.pick(
+        "no MCP client was found on this machine; looked for:",
+        "此计算机上没有找到 MCP 客户端；已查找：",
+    ));
+    let row = |client: Client| {
+        let place = user_places(client, around).into_iter().next()?;
+        Some(vec![Cell::new(client.title(), NAME), Cell::new(place.file.display().to_string(), DIM)])
+    };
+    let rows: Vec<Vec<Cell>> = Client::ALL.into_iter().filter_map(row).collect();
+    lines(&rows, "  ", None).iter().for_each(|line| app.screen.line(line));
+    show_next(app, next.iter().map(|step| (*step).to_owned()));
+    Exit::Done
+}
+
+pub(super) fn dry_run(app: &App, places: &Places, planned: &Plan) -> Exit {
+    let lang = app.lang();
+    if app.screen.json {
+        let shown = json!({
+            "dry_run": true,
+            "clients": planned.as_json(lang),
+            "servers": places.servers.to_string_lossy(),
+        });
+        app.screen.json(&RawJson::of(&shown));
+        return planned.exit();
+    }
+    show(app, planned, true);
+    app.screen.note(match planned.changes_something() {
+        true => lang.pick("nothing was changed (`--dry-run`)", "未做任何改动（`--dry-run`）"),
+        false => lang.pick("there is nothing to change", "没有需要改动的内容"),
+    });
+    planned.exit()
+}
+
+/// What happens, client by client.
+pub(super) fn show(app: &App, planned: &Plan, future: bool) {
+    let lang = app.lang();
+    for (found, plan) in &planned.clients {
+        let (title, file) = (found.client.title(), found.place.file.display());
+        app.screen.line(&format!("{BOLD}{title}{BOLD:#}  {DIM}{file}{DIM:#}"));
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(error) => {
+                app.screen.line(&format!("  {BAD}✗{BAD:#} {error}"));
+                continue;
+            }
+        };
+        let mut rows = vec![hub_row(plan, lang, future)];
+        rows.extend(plan.servers.iter().map(|server| server_row(server, lang, future)));
+        let table = row_lines(&rows, "  ", (app.screen.width(), Overflow::Fold));
+        for (at, lines) in table.iter().enumerate() {
+            lines.iter().for_each(|line| app.screen.line(line));
+            let Some(server) = at.checked_sub(1).and_then(|at| plan.servers.get(at)) else { continue };
+            if !server.left_out.is_empty() {
+                let names = server.left_out.join(", ");
+                let text = lang.pick(format!("not carried over: {names}"), format!("未能带过来：{names}"));
+                app.screen.line(&format!("      {text}"));
+            }
+            for note in &server.notes {
+                app.screen.line(&format!("      {}", note.say(lang)));
+            }
+        }
+    }
+}
+
+fn hub_row(plan: &ClientPlan, lang: Lang, future: bool) -> Vec<Cell> {
+    let (mark, style, word, why) = match (&plan.connection, future) {
+        (Connection::Added, true) => ("✓", GOOD, lang.pick("to add", "将添加"), String::new()),
+        (Connection::Added, false) => ("✓", GOOD, lang.pick("added", "已添加"), String::new()),
+        (Connection::Present, _) => ("=", DIM, lang.pick("present", "已存在"), String::new()),
+        (Connection::No(why), _) => ("✗", ODD, lang.pick("not added", "未添加"), why.say(lang)),
+    };
+    vec![Cell::new(mark, style), Cell::new(HUB, NAME), word.into(), why.into()]
+}
+
+fn server_row(server: &ServerPlan, lang: Lang, future: bool) -> Vec<Cell> {
+    let (mark, style, word) = match (&server.placement, future) {
+        (Placement::Moved, true) => ("✓", GOOD, lang.pick("to move to toolhub", "将移到 toolhub")),
+        (Placement::Moved, false) => ("✓", GOOD, lang.pick("moved to toolhub", "已移到 toolhub")),
+        (Placement::Copied(_), true) => ("✓", GOOD, lang.pick("to copy to toolhub", "将复制到 toolhub")),
+        (Placement::Copied(_), false) => ("✓", GOOD, lang.pick("copied to toolhub", "已复制到 toolhub")),
+        (Placement::Stays(_), true) => ("=", DIM, lang.pick("to keep", "将保留")),
+        (Placement::Stays(_), false) => ("=", DIM, lang.pick("kept", "已保留")),
+    };
+    let about = server.placement.why().map_or_else(|| server.summary.clone(), |why| why.say(lang));
+    vec![Cell::new(mark, style), Cell::new(server.id.as_str(), NAME), word.into(), about.into()]
+}
+
+/// What was done, the call that was tried, and what to do next.
+pub(super) fn done(app: &App, places: &Places, planned: &Plan, (shows, trial): (bool, &Trial)) -> Exit {
+    let lang = app.lang();
+    let (imported, connected) = (planned.imported(), planned.connected());
+    let mut next = Vec::new();
+    if !connected.is_empty() {
+        let titles: Vec<&str> = connected.iter().map(|client| client.title()).collect();
+        let titles = titles.join(lang.pick(", ", "、"));
+        next.push(lang.pick(format!("restart {titles} if running"), format!("若 {titles} 正在运行，请重启")));
+    }
+    if imported > 0 {
+        next.push(lang.pick(
+            "start the imported servers once and list their tools: toolhub servers test".to_owned(),
+            "启动导入的服务器并列出其工具：toolhub servers test".to_owned(),
+        ));
+    }
+    next.push(lang.pick("see the state of things: toolhub".to_owned(), "查看状态：toolhub".to_owned()));
+    let changed = planned.changes_something();
+    let exit = match (&trial.result, planned.exit()) {
+        (Err(_), Exit::Done) => Exit::Failed,
+        (_, exit) => exit,
+    };
+    if app.screen.json {
+        let shown = json!({
+            "dry_run": false,
+            "clients": planned.as_json(lang),
+            "servers": places.servers.to_string_lossy(),
+            "imported": imported,
+            "changed": changed,
+            "record": Record::path(&places.home).to_string_lossy(),
+            "trial": trial.as_json(),
+            "next": next,
+        });
+        app.screen.json(&RawJson::of(&shown));
+        return exit;
+    }
+    if shows {
+        show(app, planned, false);
+    }
+    if changed {
+        let file = places.servers.display();
+        let text = match connected.len() {
+            1 => lang.pick("1 client uses toolhub".to_owned(), "1 个客户端使用 toolhub".to_owned()),
+            many => lang.pick(format!("{many} clients use toolhub"), format!("{many} 个客户端使用 toolhub")),
+        };
+        app.screen.note(&lang.pick(
+            format!("imported into `{file}`: {imported}; {text}"),
+            format!("导入 `{file}`：{imported} 个；{text}"),
+        ));
+        app.screen.note(&undo_hint().say(lang));
+    } else {
+        app.screen.note(
+            lang.pick("everything was set up already: no file was changed", "一切均已就绪：未改动任何文件"),
+        );
+    }
+    let (tool, expression, millis) = (Trial::TOOL, Trial::EXPRESSION, trial.duration.as_millis());
+    match &trial.result {
+        Ok(result) => app.screen.line(&lang.pick(
+            format!(
+                "{GOOD}✓{GOOD:#} tried a call as a client would: {tool} {expression} = {result} ({millis} ms)"
+            ),
+            format!("{GOOD}✓{GOOD:#} 已像客户端那样试调用：{tool} {expression} = {result}（{millis} ms）"),
+        )),
+        Err(error) => app.screen.error(&lang.pick(
+            format!("the hub did not answer when started as a client would: {error}"),
+            format!("像客户端那样启动 hub 后没有得到应答：{error}"),
+        )),
+    }
+    show_next(app, next.into_iter());
+    exit
+}
+
+fn show_next(app: &App, steps: impl Iterator<Item = String>) {
+    app.screen.line(&format!("{BOLD}{}{BOLD:#}", app.lang().pick("next:", "接下来：")));
+    steps.for_each(|step| app.screen.line(&format!("  - {step}")));
+}
+
+/// What became of each file.
+pub(super) fn show_undo(app: &App, rows: &[Row], (dry_run, record): (bool, &Path)) {
+    let lang = app.lang();
+    if rows.is_empty() {
+        app.screen.note(lang.pick(
+            "there is nothing to undo: `toolhub init` changed nothing, or it is undone already",
+            "没有可撤销的内容：`toolhub init` 没有改动过文件，或已撤销",
+        ));
+        return;
+    }
+    for row in rows {
+        let (mark, style, word) = match row.status {
+            UndoStatus::Restored => ("✓", GOOD, lang.pick("restored byte for byte", "已逐字节恢复")),
+            UndoStatus::Deleted => (
+                "✓",
+                GOOD,
+                lang.pick("deleted: it was made by `toolhub init`", "已删除：它由 `toolhub init` 创建"),
+            ),
+            UndoStatus::Edited => (
+                "✓",
+                GOOD,
+                lang.pick(
+                    "edited since: only the entries of `toolhub init` were changed back",
+                    "此后有改动：只还原了 `toolhub init` 的条目",
+                ),
+            ),
+            UndoStatus::Unchanged => ("=", DIM, lang.pick("is as it was before", "与之前相同")),
+            UndoStatus::Missing => {
+                ("=", ODD, lang.pick("was deleted since and is not made again", "此后已被删除，不再创建"))
+            }
+            UndoStatus::Failed => ("✗", BAD, lang.pick("was not undone", "未能撤销")),
+        };
+        app.screen.line(&format!("{style}{mark}{style:#} {}  {word}", row.change.file.display()));
+        let details = [
+            (lang.pick("removed", "已移除"), &row.removed),
+            (lang.pick("put back", "已放回"), &row.restored),
+            (lang.pick("changed since, so kept as they are", "此后有改动，保持不变"), &row.kept),
+        ];
+        for (word, names) in details.into_iter().filter(|(_, names)| !names.is_empty()) {
+            let names = names.join(", ");
+            app.screen.line(&lang.pick(format!("    {word}: {names}"), format!("    {word}：{names}")));
+        }
+        if let Some(error) = &row.error {
+            app.screen.line(&format!("    {error}"));
+        }
+    }
+    if dry_run {
+        app.screen.note(lang.pick("nothing was changed (`--dry-run`)", "未做任何改动（`--dry-run`）"));
+    } else if rows.iter().any(|row| row.status == UndoStatus::Failed) {
+        let record = record.display();
+        app.screen.note(&lang.pick(
+            format!("what is left to undo, with the earlier texts, is in `{record}`: repair the file and run `toolhub init --undo` again"),
+            format!("尚未撤销的内容及原文在 `{record}` 中：修复文件后再次运行 `toolhub init --undo`"),
+        ));
+    }
+}

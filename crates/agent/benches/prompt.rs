@@ -28,7 +28,7 @@ fn tool(number: usize) -> Tool {
 fn prompts(criterion: &mut Criterion) {
     let catalog = Catalog::new((0..1_000).map(tool));
     let policy = Policy::default();
-    let servers = ServerChoice { catalog: &catalog, policy: &policy };
+    let servers = ServerChoice { catalog: &catalog, policy: &policy, unavailable: &[] };
     let names: Vec<String> = (0..50).map(|number| format!("tool_{:04}", number * 17)).collect();
     let relevant: Vec<&str> = names.iter().map(String::as_str).collect();
     let examples = HashMap::new();

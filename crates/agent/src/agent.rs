@@ -96,18 +96,20 @@ impl Agent<'_> {
         let servers = self.desk.servers();
         let Some(named) = servers.named(asked.request) else {
             let mut plan = self.planned_by_rules(asked, None).await;
-            servers.settle(&mut plan, None);
+            servers.settle(&mut plan, (asked.request, None));
             return plan;
         };
         let server = named.server.as_str();
         let rest = Asked { request: &named.rest, ..asked };
-        // With the server's tools; with all tools, for requests of several parts; and with the id in place, as it may be a
-        // value. A plan that leaves the named server out is none.
-        for (asked, only) in [(rest, Some(server)), (rest, None), (asked, None)] {
-            let mut plan = self.planned_by_rules(asked, only).await;
+        // With the server's tools; with all tools, for requests of several parts; and with the id as a value, which names no
+        // server. A plan that leaves the named server out is none.
+        for (words, only, named) in
+            [(rest, Some(server), Some(&named)), (rest, None, Some(&named)), (asked, None, None)]
+        {
+            let mut plan = self.planned_by_rules(words, only).await;
             let is_whole = plan.unserved.is_empty() && plan.problems.is_empty();
             if is_whole && plan.steps.iter().any(|step| servers.is_offered(step, server)) {
-                servers.settle(&mut plan, Some(server));
+                servers.settle(&mut plan, (asked.request, named));
                 return plan;
             }
         }

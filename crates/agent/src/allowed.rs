@@ -1,29 +1,34 @@
-//! Which tools an agent may use: names, with `*` for any letters. None at all means every tool there is.
+//! Which tools an agent may use: names, with `*` for any letters.
 
 /// The tools an agent may use.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Allowed(Vec<String>);
+pub struct Allowed(Option<Vec<String>>);
 
 impl Allowed {
     /// Those of these names; where there is none, all.
     pub fn new(names: Vec<String>) -> Self {
-        Self(names)
+        Self((!names.is_empty()).then_some(names))
+    }
+
+    /// Those of these names; where there is none, no tool.
+    pub fn only(names: Vec<String>) -> Self {
+        Self(Some(names))
     }
 
     /// Whether every tool is among them.
     pub fn is_everything(&self) -> bool {
-        self.0.is_empty()
+        self.0.is_none()
     }
 
     /// The patterns that none of these names fits.
     pub fn without<'a>(&'a self, names: &'a [&str]) -> impl Iterator<Item = &'a str> {
         let fits_none = |pattern: &&String| !names.iter().any(|name| fits(pattern, name));
-        self.0.iter().filter(fits_none).map(String::as_str)
+        self.0.iter().flatten().filter(fits_none).map(String::as_str)
     }
 
     /// Whether the tool of that name is among them.
     pub fn has(&self, name: &str) -> bool {
-        self.0.is_empty() || self.0.iter().any(|pattern| fits(pattern, name))
+        self.0.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| fits(pattern, name)))
     }
 }
 
@@ -53,6 +58,7 @@ mod tests {
             assert_eq!(allowed.has(name), expect, "{patterns:?} {name}");
         };
         check(&[], "anything", true);
+        assert!(!Allowed::only(Vec::new()).has("anything"));
         check(&["calculate"], "calculate", true);
         check(&["calculate"], "calculate2", false);
         check(&["read_*", "get_time"], "read_sheet", true);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use toolhub_core::error::UnknownTool;
 use toolhub_core::finder::ToolFinder;
 use toolhub_core::lang::{Lang, Say as _, Text};
 use toolhub_core::ports::ToolCaller;
@@ -18,7 +19,6 @@ use toolhub_engine::{Catalog, Entry, Policy};
 
 use crate::absolute::absolute;
 use crate::allowed::Allowed;
-use crate::call_tool;
 use crate::change_summary::ChangeSummary;
 use crate::server_choice::ServerChoice;
 
@@ -91,6 +91,8 @@ pub struct Desk<'a> {
     pub catalog: Arc<Catalog>,
     /// How calls are routed: which servers the owner declared equivalent.
     pub policy: Arc<Policy>,
+    /// Configured servers that have no tools now: disabled, or not listed.
+    pub unavailable: Vec<String>,
     /// Who hears what happens.
     pub events: &'a dyn EventSink,
     /// Who is asked before something is destroyed.
@@ -133,15 +135,15 @@ impl Desk<'_> {
 
     /// Which server is meant, where several offer a tool.
     pub(crate) fn servers(&self) -> ServerChoice<'_> {
-        ServerChoice { catalog: &self.catalog, policy: &self.policy }
+        ServerChoice { catalog: &self.catalog, policy: &self.policy, unavailable: &self.unavailable }
     }
 
     /// Runs a call that serves `request`, if the agent may use the tool and, for a destructive one, the user agrees.
     /// Also returns how long the user took to answer: that is no time of the call.
     pub(crate) async fn call(&self, call: ToolCall, request: &str) -> (Outcome, Duration) {
-        let mut call = self.servers().qualified(call_tool::resolved(call));
+        let mut call = self.servers().resolved(call);
         let asked = Instant::now();
-        let permitted = self.permitted(&call).await;
+        let permitted = self.permitted(&call, request).await;
         let waited = asked.elapsed();
         self.waited.fetch_add(u64::try_from(waited.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
         let outcome = match permitted {
@@ -163,15 +165,10 @@ impl Desk<'_> {
         }
     }
 
-    async fn permitted(&self, call: &ToolCall) -> Result<(), ToolError> {
+    async fn permitted(&self, call: &ToolCall, request: &str) -> Result<(), ToolError> {
         let name = &call.tool;
-        let tools: Vec<&Arc<Entry>> = match call.by {
-            CallBy::Name => self.catalog.named(name.as_str()).collect(),
-            // Any tool with that capability may be chosen.
-            CallBy::Capability => {
-                self.catalog.tagged(name.as_str()).flat_map(|(.., entries)| entries).collect()
-            }
-        };
+        let servers = self.servers();
+        let tools = servers.reachable(call);
         let forbidden = match call.by {
             CallBy::Name => (!self.allowed.has(name.as_str())).then_some(name),
             CallBy::Capability => {
@@ -184,19 +181,25 @@ impl Desk<'_> {
                 format!("`{name}` 不在该智能体可用的工具之内"),
             )));
         }
-        if call.by == CallBy::Name
-            && let Some(why) = self.servers().refusal(call)
-        {
+        // What is not in the catalog was never checked: a server may list it while the call is made.
+        if call.by == CallBy::Name && tools.is_empty() {
+            let near = self.finder.near(name.as_str());
+            let near = near.into_iter().filter(|near| self.allowed.has(near)).collect();
+            let unknown = UnknownTool { tool: name.to_string(), near, ..UnknownTool::default() };
+            return Err(ToolError::UnknownTool(Box::new(unknown)));
+        }
+        if let Some(why) = servers.refusal(call, request) {
             return Err(ToolError::failed(why));
         }
         if !tools.iter().any(|entry| entry.tool.hints().destructive == Some(true)) {
             return Ok(());
         }
-        let change = ChangeSummary::new(name, &call.arguments).text();
+        let shown = servers.shown_name(call);
+        let change = ChangeSummary::new(&shown, &call.arguments).text();
         let said = |en: fn(String) -> String, zh: fn(String) -> String| {
             Text::new(en(change.say(Lang::En)), zh(change.say(Lang::Zh)))
         };
-        match self.permission.allow(name, &call.arguments).await {
+        match self.permission.allow(&shown, &call.arguments).await {
             Consent::Given => Ok(()),
             Consent::Refused => Err(ToolError::failed(said(
                 |change| format!("not run: {change}, and you did not agree"),

@@ -205,7 +205,7 @@ mod tests {
     fn calls_the_tool_that_is_named_with_all_arguments() {
         let check = |request: &str, expect: Option<&str>| {
             let (catalog, policy) = (catalog(), Policy::default());
-            let servers = ServerChoice { catalog: &catalog, policy: &policy };
+            let servers = ServerChoice { catalog: &catalog, policy: &policy, unavailable: &[] };
             let plan = plan(request, servers, &Allowed::default());
             let shown = plan.map(|plan| {
                 let step = &plan.steps[0];

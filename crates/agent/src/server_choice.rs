@@ -7,24 +7,41 @@
 use std::sync::Arc;
 
 use toolhub_core::lang::Text;
-use toolhub_core::{RawJson, Source, ToolCall, ToolName};
-use toolhub_engine::{Catalog, Entry, Policy};
+use toolhub_core::{CallBy, RawJson, Source, ToolCall, ToolName};
+use toolhub_engine::{Catalog, Entry, Policy, SourceFilter};
 
+use crate::call_tool;
 use crate::plan::{Plan, Step, Unproven};
 
 /// Tools of a server that an answer names.
 const SHOWN_TOOLS: usize = 8;
 
-/// Words before a server's id that belong to it.
-const BEFORE: [&str; 14] =
-    ["in", "on", "of", "from", "at", "to", "into", "using", "with", "via", "through", "against", "the", "my"];
-const BEFORE_ZH: [&str; 9] = ["在", "从", "用", "到", "向", "往", "给", "对", "通过"];
-/// Nouns and particles after it.
-const AFTER: [&str; 5] = ["'s", "’s", "server", "database", "db"];
-const AFTER_ZH: [&str; 9] = ["服务器", "数据库", "这个库", "库", "里面", "里", "中", "上", "的"];
+/// Words before a server's id that say where something is done.
+const PLACES: [&str; 12] =
+    ["in", "on", "of", "from", "at", "to", "into", "using", "with", "via", "through", "against"];
+const PLACES_ZH: [&str; 9] = ["在", "从", "用", "到", "向", "往", "给", "对", "通过"];
+/// Words between them and the id.
+const ARTICLES: [&str; 4] = ["the", "my", "our", "server"];
+/// Nouns after an id that say that it is a server's.
+const KINDS: [&str; 4] = ["server", "database", "db", "repo"];
+const KINDS_ZH: [&str; 4] = ["服务器", "数据库", "这个库", "库"];
+/// Particles after an id that say where something is done.
+const PARTICLES: [&str; 2] = ["'s", "’s"];
+const PARTICLES_ZH: [&str; 5] = ["里面", "里", "中", "上", "的"];
 /// Quotes around text that is a value and names no server.
-const QUOTES: [(char, char); 6] =
-    [('"', '"'), ('“', '”'), ('「', '」'), ('『', '』'), ('`', '`'), ('\'', '\'')];
+const QUOTES: [(char, char); 9] = [
+    ('"', '"'),
+    ('“', '”'),
+    ('‘', '’'),
+    ('«', '»'),
+    ('「', '」'),
+    ('『', '』'),
+    ('《', '》'),
+    ('`', '`'),
+    ('\'', '\''),
+];
+/// Punctuation that may stand beside a word.
+const PUNCTUATION: &str = ",;!?()，。；！？：（）、…";
 
 /// The tools, and which servers the owner declared equivalent.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +50,8 @@ pub struct ServerChoice<'a> {
     pub catalog: &'a Catalog,
     /// How calls are routed.
     pub policy: &'a Policy,
+    /// Configured servers that have no tools now: disabled, or not listed.
+    pub unavailable: &'a [String],
 }
 
 /// A request that names one server.
@@ -41,6 +60,8 @@ pub(crate) struct NamedServer {
     pub(crate) server: String,
     /// The request without the server's name and the words that belong to it.
     pub(crate) rest: String,
+    /// Whether the server is named before anything else, for all parts of the request.
+    pub(crate) leads: bool,
 }
 
 impl<'a> ServerChoice<'a> {
@@ -56,39 +77,92 @@ impl<'a> ServerChoice<'a> {
         if servers.windows(2).any(differs) { servers } else { Vec::new() }
     }
 
-    /// Whether a call by this name might change something on a server that nobody named.
+    /// Whether a call by this name might change something on a server that the request does not name.
     fn is_ambiguous(&self, tool: &str) -> bool {
         self.rivals(tool).iter().any(|entry| entry.tool.hints().read_only != Some(true))
     }
 
-    /// The call with `server__tool` read as a tool and its source, so that permissions are decided by the tool's own name.
-    pub(crate) fn qualified(&self, mut call: ToolCall) -> ToolCall {
-        if call.source.is_none()
-            && self.catalog.named(call.tool.as_str()).next().is_none()
-            && let Some((source, name)) = call.tool.as_str().split_once("__")
-            && self.catalog.named(name).any(|entry| entry.tool.source.to_string() == source)
-        {
-            (call.source, call.tool) = (Some(source.to_owned()), ToolName::new(name));
+    /// The one source that a call may reach by its `source`, as the router reads it.
+    fn only(&self, call: &ToolCall) -> Option<Source> {
+        match self.policy.source_filter(call.source.as_deref()) {
+            Ok(SourceFilter::Only(source)) => Some(source),
+            _ => None,
+        }
+    }
+
+    /// The call that is made in the end: `call_tool` unwrapped and `source__tool` read as a tool and its source, in any
+    /// nesting, so that permissions are decided by the tool's own name.
+    pub(crate) fn resolved(&self, call: ToolCall) -> ToolCall {
+        let mut call = call_tool::resolved(call);
+        while let Some((source, name)) = self.prefix(&call) {
+            call.source = Some(source);
+            call.tool = ToolName::new(name);
+            call = call_tool::resolved(call);
         }
         call
     }
 
-    /// The first tool of that name, or of `server__tool`, with the server that the name includes.
-    pub(crate) fn tool(&self, name: &str) -> Option<(&'a Arc<Entry>, Option<String>)> {
-        let call = self.qualified(ToolCall::new(name, RawJson::empty_object()));
-        let own = |entry: &&Arc<Entry>| {
-            call.source.as_ref().is_none_or(|source| entry.tool.source.to_string() == *source)
-        };
-        self.catalog.named(call.tool.as_str()).find(own).map(|entry| (entry, call.source.clone()))
+    /// The source and the name that a prefixed name means, by the router's own rule.
+    fn prefix(&self, call: &ToolCall) -> Option<(String, String)> {
+        let name = call.tool.as_str();
+        let is_plain = call.by == CallBy::Name && self.only(call).is_none();
+        if !is_plain || self.catalog.named(name).next().is_some() {
+            return None;
+        }
+        let (source, tool) = name.split_once("__")?;
+        let offers = self.catalog.named(tool).any(|entry| entry.tool.source.to_string() == source);
+        offers.then(|| (source.to_owned(), tool.to_owned()))
     }
 
-    /// Why a call that names no source is not made.
-    pub(crate) fn refusal(&self, call: &ToolCall) -> Option<Text> {
+    /// The tools that a call may reach.
+    pub(crate) fn reachable(&self, call: &ToolCall) -> Vec<&'a Arc<Entry>> {
+        let only = self.only(call);
+        let admitted = |entry: &&Arc<Entry>| only.as_ref().is_none_or(|only| entry.tool.source == *only);
+        match call.by {
+            CallBy::Name => self.catalog.named(call.tool.as_str()).filter(admitted).collect(),
+            CallBy::Capability => {
+                let tagged = self.catalog.tagged(call.tool.as_str());
+                tagged.flat_map(|(.., entries)| entries).filter(admitted).collect()
+            }
+        }
+    }
+
+    /// The first tool of that name, or of `server__tool`, with the server that the name includes.
+    pub(crate) fn tool(&self, name: &str) -> Option<(&'a Arc<Entry>, Option<String>)> {
+        let call = ToolCall::new(name, RawJson::empty_object());
+        match self.prefix(&call) {
+            None => self.catalog.named(name).next().map(|entry| (entry, None)),
+            Some((source, tool)) => {
+                let entry =
+                    self.catalog.named(&tool).find(|entry| entry.tool.source.to_string() == source)?;
+                Some((entry, Some(source)))
+            }
+        }
+    }
+
+    /// Why a call is not made: it names none of several servers, or another than the request does.
+    pub(crate) fn refusal(&self, call: &ToolCall, request: &str) -> Option<Text> {
         let name = call.tool.as_str();
-        let named = call.source.as_deref().is_some_and(|source| {
-            self.catalog.named(name).any(|entry| entry.tool.source.to_string() == source)
-        });
-        (!named && self.is_ambiguous(name)).then(|| self.which(name))
+        if call.by != CallBy::Name || !self.is_ambiguous(name) {
+            return None;
+        }
+        let Some(only) = self.only(call) else { return Some(self.which(name)) };
+        let named = self.named(request)?.server;
+        let other = only.to_string();
+        (named != other && self.servers(name).contains(&named)).then(|| {
+            Text::new(
+                format!("the request names the server `{named}`, and this call goes to `{other}`"),
+                format!("请求指定了服务器 `{named}`，而该调用发往 `{other}`"),
+            )
+        })
+    }
+
+    /// The name of a tool for a question to the user: with its server, where several offer it.
+    pub(crate) fn shown_name(&self, call: &ToolCall) -> ToolName {
+        match (self.rivals(call.tool.as_str()).is_empty(), self.only(call)) {
+            (false, Some(source)) => ToolName::new(format!("{source}__{}", call.tool)),
+            _ => call.tool.clone(),
+        }
     }
 
     /// Says which servers offer a tool, and how one of them is named.
@@ -97,11 +171,11 @@ impl<'a> ServerChoice<'a> {
         let first = servers.first().map_or("SERVER", String::as_str);
         Text::new(
             format!(
-                "several servers offer `{tool}`: {}; name the one that is meant (its id in the request, or `{first}__{tool}`)",
+                "several servers offer `{tool}`: {}; name the one that is meant (`… in {first}`, or `{first}__{tool}`)",
                 servers.join(", ")
             ),
             format!(
-                "多个服务器提供 `{tool}`：{}；请指明用哪一个（在请求中写出其 id，或用 `{first}__{tool}`）",
+                "多个服务器提供 `{tool}`：{}；请指明用哪一个（如“在 {first} 里……”，或用 `{first}__{tool}`）",
                 servers.join("、")
             ),
         )
@@ -120,10 +194,27 @@ impl<'a> ServerChoice<'a> {
         let mut mentions = ids.iter().filter_map(|id| Some((id, mention(request, id)?)));
         let (id, (start, end)) = mentions.next()?;
         // Two servers in one request: which part means which is not known.
-        mentions
-            .next()
-            .is_none()
-            .then(|| NamedServer { server: id.clone(), rest: without(request, start, end) })
+        if mentions.next().is_some() {
+            return None;
+        }
+        let (before, after) = (before(&request[..start]), after(&request[end..]));
+        if !before.is_place && !after.is_place {
+            return None;
+        }
+        let glue = match before.rest.is_empty()
+            || after.rest.is_empty()
+            || after.rest.starts_with([',', '.', ';', '，', '。'])
+        {
+            true => "",
+            false => " ",
+        };
+        let leads = before.rest.is_empty();
+        Some(NamedServer { server: id.clone(), rest: format!("{}{glue}{}", before.rest, after.rest), leads })
+    }
+
+    /// The server that a request mentions and that has no tools now.
+    pub(crate) fn unavailable_mention(&self, request: &str) -> Option<&'a str> {
+        self.unavailable.iter().map(String::as_str).find(|id| mention(request, id).is_some())
     }
 
     /// Whether a server offers the tool of a step.
@@ -151,26 +242,36 @@ impl<'a> ServerChoice<'a> {
         )
     }
 
-    /// Gives each step the server that the request names. A step that may change something and could mean several servers
-    /// is not proven.
-    pub(crate) fn settle(&self, plan: &mut Plan, named: Option<&str>) {
+    /// Gives each step the server that the request names. A step that may change something is not proven if it could mean
+    /// several servers, or if the request mentions a server that is not available.
+    pub(crate) fn settle(&self, plan: &mut Plan, (request, named): (&str, Option<&NamedServer>)) {
+        let shared = |step: &&Step| step.tool.as_ref().is_some_and(|tool| self.is_ambiguous(tool.as_str()));
+        // Named in one of several parts, it is not known to be meant in the others.
+        let several = plan.steps.iter().filter(shared).count() > 1;
+        let named = named.filter(|named| named.leads || !several).map(|named| named.server.as_str());
+        let absent = self.unavailable_mention(request);
         for step in &mut plan.steps {
             let Some(tool) = step.tool.as_ref().map(|tool| tool.as_str().to_owned()) else { continue };
+            let changes = plan.changing.contains(&step.id);
             let servers = self.servers(&tool);
-            if servers.is_empty() || step.source.is_some() {
-                continue;
-            }
-            if let Some(named) = named.filter(|named| servers.iter().any(|id| id == named)) {
-                step.source = Some(named.to_owned());
-                continue;
-            }
-            if !self.is_ambiguous(&tool) {
-                continue;
-            }
-            if !plan.changing.contains(&step.id) {
+            let reason = match (named.filter(|named| servers.iter().any(|id| id == named)), absent) {
+                _ if step.source.is_some() => continue,
+                (Some(named), _) => {
+                    step.source = Some(named.to_owned());
+                    continue;
+                }
+                (None, _) if self.is_ambiguous(&tool) => self.which(&tool),
+                (None, Some(absent)) if changes => Text::new(
+                    format!(
+                        "the request names the server `{absent}`, which is not available (`toolhub servers test {absent}`)"
+                    ),
+                    format!("请求指定了服务器 `{absent}`，但它现在不可用（`toolhub servers test {absent}`）"),
+                ),
+                _ => continue,
+            };
+            if !changes {
                 plan.changing.push(step.id.clone());
             }
-            let reason = self.which(&tool);
             match plan.unproven.iter_mut().find(|unproven| unproven.step == step.id) {
                 Some(unproven) => unproven.reasons.push(reason),
                 None => plan.unproven.push(Unproven { step: step.id.clone(), reasons: vec![reason] }),
@@ -179,19 +280,22 @@ impl<'a> ServerChoice<'a> {
     }
 }
 
-/// Where a request names a server: its id as a word of its own, outside quotes, paths and addresses.
+/// Where a request has a server's id as a word of its own, outside quotes, paths and addresses.
 fn mention(request: &str, id: &str) -> Option<(usize, usize)> {
     let quoted = quoted(request);
-    let is_part = |c: char| c.is_ascii_alphanumeric() || "-_./\\@:~#".contains(c);
+    // Chinese has no spaces between words; an id in Chinese letters ends where its letters do.
+    let is_beside = |c: char| c.is_whitespace() || PUNCTUATION.contains(c) || !c.is_ascii();
     let lower = request.to_ascii_lowercase();
     let mut from = 0;
     while let Some(at) = lower.get(from..)?.find(&id.to_ascii_lowercase()) {
         let (start, end) = (from + at, from + at + id.len());
         let before = request[..start].chars().next_back();
-        let mut after = request[end..].chars();
+        let rest = &request[end..];
+        let mut after = rest.chars();
         let next = after.next();
         let ends_sentence = matches!(next, Some('.' | ':')) && after.next().is_none_or(char::is_whitespace);
-        let is_whole = !before.is_some_and(is_part) && (ends_sentence || !next.is_some_and(is_part));
+        let owns = rest.starts_with("'s") || rest.starts_with("’s");
+        let is_whole = before.is_none_or(is_beside) && (ends_sentence || owns || next.is_none_or(is_beside));
         if is_whole && !quoted.iter().any(|&(open, close)| (open..close).contains(&start)) {
             return Some((start, end));
         }
@@ -200,7 +304,7 @@ fn mention(request: &str, id: &str) -> Option<(usize, usize)> {
     None
 }
 
-/// The byte ranges inside quotes.
+/// The byte ranges inside quotes. A quote that is not closed reaches to the end.
 fn quoted(request: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut rest = request.char_indices();
@@ -210,77 +314,105 @@ fn quoted(request: &str) -> Vec<(usize, usize)> {
         if open == '\'' && request[..start].ends_with(char::is_alphanumeric) {
             continue;
         }
-        if let Some((end, _)) = rest.clone().find(|(_, c)| c == close) {
-            found.push((start, end));
-            rest.by_ref().find(|(at, _)| *at == end);
+        match rest.clone().find(|(_, c)| c == close) {
+            Some((end, _)) => {
+                found.push((start, end));
+                rest.by_ref().find(|(at, _)| *at == end);
+            }
+            None if open == '\'' => {}
+            None => found.push((start, request.len())),
         }
     }
     found
 }
 
-/// The request without a server's name at `start..end` and without the words that belong to it.
-fn without(request: &str, start: usize, end: usize) -> String {
-    let mut head = request[..start].trim_end();
+/// What stands beside a server's id.
+struct Beside<'a> {
+    /// The text without the words that belong to the id.
+    rest: &'a str,
+    /// Whether these words say that something is done there.
+    is_place: bool,
+}
+
+fn before(text: &str) -> Beside<'_> {
+    let mut rest = text.trim_end();
     loop {
-        let word = head.rfind(char::is_whitespace).map_or(0, |at| at + 1);
-        if BEFORE.iter().any(|before| head[word..].eq_ignore_ascii_case(before)) {
-            head = head[..word].trim_end();
-        } else if let Some(shorter) = BEFORE_ZH.iter().find_map(|before| head.strip_suffix(before)) {
-            head = shorter.trim_end();
-        } else {
-            break;
+        let word = rest.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+        let is = |words: &[&str]| words.iter().any(|known| rest[word..].eq_ignore_ascii_case(known));
+        if is(&PLACES) {
+            return Beside { rest: rest[..word].trim_end(), is_place: true };
         }
-    }
-    let mut tail = request[end..].trim_start();
-    loop {
-        let next = AFTER.iter().find_map(|after| {
-            let rest = tail.strip_prefix(after)?;
-            (!rest.starts_with(|c: char| c.is_ascii_alphanumeric())).then_some(rest)
-        });
-        match next.or_else(|| AFTER_ZH.iter().find_map(|after| tail.strip_prefix(after))) {
-            Some(rest) => tail = rest.trim_start(),
-            None => break,
+        if let Some(shorter) = PLACES_ZH.iter().find_map(|place| rest.strip_suffix(place)) {
+            return Beside { rest: shorter.trim_end(), is_place: true };
         }
+        if !is(&ARTICLES) {
+            return Beside { rest, is_place: false };
+        }
+        rest = rest[..word].trim_end();
     }
-    let glue = if head.is_empty() || tail.is_empty() || tail.starts_with([',', '.', ';', '，', '。']) {
-        ""
-    } else {
-        " "
+}
+
+fn after(text: &str) -> Beside<'_> {
+    let mut rest = text.trim_start();
+    let mut is_place = false;
+    let ascii = |rest: &'_ str, words: &[&str]| {
+        words.iter().find_map(|word| {
+            let shorter = rest.strip_prefix(word)?;
+            (!shorter.starts_with(|c: char| c.is_ascii_alphanumeric())).then_some(rest.len() - shorter.len())
+        })
     };
-    format!("{head}{glue}{tail}")
+    loop {
+        let kind = ascii(rest, &KINDS)
+            .or_else(|| KINDS_ZH.iter().find(|kind| rest.starts_with(*kind)).map(|kind| kind.len()));
+        let particle = ascii(rest, &PARTICLES).or_else(|| {
+            PARTICLES_ZH.iter().find(|particle| rest.starts_with(*particle)).map(|particle| particle.len())
+        });
+        match kind.or(particle) {
+            Some(length) => rest = rest[length..].trim_start(),
+            None => return Beside { rest, is_place },
+        }
+        is_place = true;
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
     use toolhub_core::ServerId;
-    use toolhub_core::tool::Tool;
-    use toolhub_core::tool::ToolDefinition;
+    use toolhub_core::tool::{Tool, ToolDefinition};
 
     use super::*;
 
-    fn tool(server: &str, name: &str, read_only: bool) -> Tool {
+    const IDS: [&str; 5] = ["hr-db", "sales-db", "Sales", "notes", "销售库"];
+
+    fn tool(source: Source, name: &str, read_only: bool) -> Tool {
         let definition = json!({
             "name": name, "description": "x", "inputSchema": {"type": "object"},
             "annotations": {"readOnlyHint": read_only},
         });
-        let definition = ToolDefinition::parse(RawJson::from(definition)).unwrap();
-        Tool::new(Source::Server(ServerId::new(server)), definition)
+        Tool::new(source, ToolDefinition::parse(RawJson::from(definition)).unwrap())
+    }
+
+    fn server(id: &str) -> Source {
+        Source::Server(ServerId::new(id))
     }
 
     fn catalog() -> Catalog {
-        Catalog::new([
-            tool("sales-db", "write_query", false),
-            tool("hr-db", "write_query", false),
-            tool("sales-db", "list_tables", true),
-            tool("hr-db", "list_tables", true),
-            tool("notes", "add_note", false),
-        ])
+        let shared = ["sales-db", "hr-db", "Sales", "销售库"];
+        let write = shared.map(|id| tool(server(id), "write_query", false));
+        let list = shared.map(|id| tool(server(id), "list_tables", true));
+        let own = tool(server("notes"), "add_note", false);
+        let native = tool(Source::Native, "call_tool", false);
+        Catalog::new(write.into_iter().chain(list).chain([own, native]))
+    }
+
+    fn policy() -> Policy {
+        Policy { servers: IDS.map(ServerId::new).to_vec(), ..Policy::default() }
     }
 
     fn named(request: &str) -> Option<(String, String)> {
-        let (catalog, policy) = (catalog(), Policy::default());
-        let named = ServerChoice { catalog: &catalog, policy: &policy }.named(request)?;
+        let (catalog, policy) = (catalog(), policy());
+        let named = ServerChoice { catalog: &catalog, policy: &policy, unavailable: &[] }.named(request)?;
         Some((named.server, named.rest))
     }
 
@@ -295,7 +427,9 @@ mod tests {
         check("in the sales-db database, list the tables", "sales-db", ", list the tables");
         check("列出 hr-db 的表", "hr-db", "列出 表");
         check("在hr-db里新建表 staff", "hr-db", "新建表 staff");
+        check("在销售库里新建表 staff", "销售库", "新建表 staff");
         check("run 'select 1' on hr-db", "hr-db", "run 'select 1'");
+        check("list the tables of my hr-db server", "hr-db", "list the tables");
     }
 
     #[test]
@@ -308,6 +442,15 @@ mod tests {
             "create a note 'about hr-db'",
             "把「hr-db」写进笔记",
             "my-hr-db is slow",
+            // Values, not places.
+            "drop the table Sales",
+            "create a table named sales",
+            "drop the tables \"staff\" and Sales",
+            "drop the table \"Sales",
+            "drop the table in ‘Sales’",
+            "drop the table in «Sales»",
+            "drop x in $Sales",
+            "drop x in Sales*",
             // No other server shares a tool with it.
             "add a note to notes",
             // Which part means which is not known.
@@ -319,31 +462,60 @@ mod tests {
 
     #[test]
     fn refuses_a_changing_call_that_names_none_of_several_servers() {
-        let (catalog, policy) = (catalog(), Policy::default());
-        let choice = ServerChoice { catalog: &catalog, policy: &policy };
-        let call = |tool: &str, source: Option<&str>| {
+        let (catalog, policy) = (catalog(), policy());
+        let choice = ServerChoice { catalog: &catalog, policy: &policy, unavailable: &[] };
+        let refused = |tool: &str, source: Option<&str>, request: &str| {
             let mut call = ToolCall::new(tool, RawJson::empty_object());
             call.source = source.map(str::to_owned);
-            choice.refusal(&choice.qualified(call)).is_some()
+            choice.refusal(&choice.resolved(call), request).is_some()
         };
-        assert!(call("write_query", None));
-        assert!(call("write_query", Some("mcp")), "a kind of source names no server");
-        assert!(!call("write_query", Some("hr-db")));
-        assert!(!call("hr-db__write_query", None));
-        assert!(!call("list_tables", None), "reading the first changes nothing");
-        assert!(!call("add_note", None));
-        let policy = Policy::equivalent_servers([ServerId::new("sales-db"), ServerId::new("hr-db")]);
-        let equivalent = ServerChoice { catalog: &catalog, policy: &policy };
-        assert!(equivalent.refusal(&ToolCall::new("write_query", RawJson::empty_object())).is_none());
+        assert!(refused("write_query", None, ""));
+        assert!(refused("write_query", Some("native"), ""), "a habit of models names no server");
+        assert!(!refused("write_query", Some("hr-db"), ""));
+        assert!(!refused("hr-db__write_query", None, ""));
+        assert!(!refused("list_tables", None, ""), "reading the first changes nothing");
+        assert!(!refused("add_note", None, ""));
+        assert!(
+            refused("sales-db__write_query", None, "empty the table t of hr-db"),
+            "the request names another"
+        );
+        assert!(!refused("hr-db__write_query", None, "empty the table t of hr-db"));
+        let policy = Policy::equivalent_servers(["sales-db", "hr-db", "Sales", "销售库"].map(ServerId::new));
+        let equivalent = ServerChoice { catalog: &catalog, policy: &policy, unavailable: &[] };
+        assert!(equivalent.refusal(&ToolCall::new("write_query", RawJson::empty_object()), "").is_none());
     }
 
     #[test]
-    fn reads_a_prefixed_name_as_a_tool_of_its_source() {
-        let (catalog, policy) = (catalog(), Policy::default());
-        let choice = ServerChoice { catalog: &catalog, policy: &policy };
-        let call = choice.qualified(ToolCall::new("hr-db__write_query", RawJson::empty_object()));
-        assert_eq!((call.tool, call.source.as_deref()), (ToolName::new("write_query"), Some("hr-db")));
-        let other = choice.qualified(ToolCall::new("other__write_query", RawJson::empty_object()));
-        assert_eq!(other.source, None);
+    fn a_call_is_resolved_to_the_tool_that_runs_however_it_is_wrapped() {
+        let (catalog, policy) = (catalog(), policy());
+        let choice = ServerChoice { catalog: &catalog, policy: &policy, unavailable: &[] };
+        let wrapped = json!({"name": "hr-db__write_query", "arguments": {}});
+        let nested = json!({"name": "native__call_tool", "arguments": wrapped.clone()});
+        for (tool, source, arguments) in [
+            ("hr-db__write_query", None, json!({})),
+            ("hr-db__write_query", Some("native"), json!({})),
+            ("hr-db__write_query", Some("appflowy"), json!({})),
+            ("call_tool", None, wrapped.clone()),
+            ("native__call_tool", None, wrapped.clone()),
+            ("native__call_tool", Some("native"), wrapped),
+            ("call_tool", None, nested),
+        ] {
+            let mut call = ToolCall::new(tool, RawJson::from(arguments));
+            call.source = source.map(str::to_owned);
+            let call = choice.resolved(call);
+            assert_eq!(call.tool, ToolName::new("write_query"), "{tool} {source:?}");
+            assert_eq!(call.source.as_deref(), Some("hr-db"), "{tool} {source:?}");
+        }
+        let other = choice.resolved(ToolCall::new("other__write_query", RawJson::empty_object()));
+        assert!(choice.reachable(&other).is_empty());
+    }
+
+    #[test]
+    fn a_change_is_not_proven_when_the_request_mentions_an_unavailable_server() {
+        let (catalog, policy) = (catalog(), policy());
+        let unavailable = ["archive".to_owned()];
+        let choice = ServerChoice { catalog: &catalog, policy: &policy, unavailable: &unavailable };
+        assert_eq!(choice.unavailable_mention("add the note \"x\" to archive"), Some("archive"));
+        assert_eq!(choice.unavailable_mention("add the note \"archive\""), None);
     }
 }

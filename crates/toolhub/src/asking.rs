@@ -111,11 +111,16 @@ impl Hub {
         settings: &AgentSettings,
         (options, permission): (&AskOptions, &'a dyn Permission),
     ) -> Desk<'a> {
+        let catalog = self.catalog();
+        let has_tools = |id: &str| catalog.iter().any(|entry| entry.tool.source.to_string() == id);
+        let ids = self.servers().into_iter().map(|view| view.spec.id.to_string());
+        let unavailable = ids.filter(|id| !has_tools(id)).collect();
         Desk {
             caller: self,
             finder: self.finder.as_ref(),
-            catalog: self.catalog(),
+            catalog,
             policy: self.engine.policy(),
+            unavailable,
             events: self.events.as_ref(),
             permission,
             allowed: settings.allowed(),

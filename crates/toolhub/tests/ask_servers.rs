@@ -64,7 +64,7 @@ fn ask_calls_the_server_that_the_request_names() {
 #[test]
 fn ask_runs_nothing_elsewhere_when_no_tool_of_the_named_server_fits() {
     let cli = databases("[llm]\nenabled = false\n");
-    for request in ["hr-db 现在几点", "what is 2 + 2 in hr-db?"] {
+    for request in ["hr-db 里现在几点", "what is 2 + 2 in hr-db?"] {
         let ran = cli.run(&["ask", request, "--json"]);
         assert_eq!((ran.code, calls(&cli)), (Some(1), [0, 0]), "{request}: {ran:?}");
         assert_eq!(ran.json()["steps"], json!([]), "{request}: {ran:?}");
@@ -121,4 +121,98 @@ fn a_model_must_name_the_server_and_a_prefixed_name_needs_consent_too() {
     for name in ["hr-db__write_query", "sales-db__write_query"] {
         assert!(request.contains(name), "{request}");
     }
+}
+
+/// However a call is wrapped, prefixed or sent by habit to `native`, the tool that would run is the one that is asked about.
+#[test]
+fn no_wrapping_reaches_a_destructive_tool_without_consent() {
+    let wiping = json!({"table": "t"});
+    let wrapped = json!({"name": "only__drop_it", "source": "native", "arguments": wiping.clone()});
+    let inner = json!({"name": "drop_it", "arguments": wiping.clone()});
+    let calls = [
+        ("only__drop_it", wiping.clone()),
+        ("call_tool", wrapped.clone()),
+        ("native__call_tool", inner.clone()),
+        ("call_tool", json!({"name": "native__call_tool", "source": "appflowy", "arguments": inner})),
+        // A tool that the server lists only later was never checked.
+        ("only__drop_later", wiping.clone()),
+        ("call_tool", json!({"name": "drop_later", "source": "only", "arguments": wiping})),
+    ];
+    let acts = calls
+        .iter()
+        .map(|(tool, arguments)| ScriptedReply::text("").call(tool, &arguments.to_string()).act());
+    let server = ModelServer::start(acts.chain([ScriptedReply::text("done").act()]));
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    let settings = format!("[llm]\nurl = \"{}/v1\"\nmodel = \"scripted\"\n", server.url);
+    std::fs::write(cli.folder().join("toolhub.toml"), settings).unwrap();
+    let journal = cli.folder().join("only");
+    let script = |names: &[&str]| {
+        names.iter().fold(Script::both().set("ttlMs", 0), |script, name| {
+            script.tool(json!({
+                "name": name, "description": "Drop a table", "annotations": {"destructiveHint": true},
+                "inputSchema": {"type": "object", "properties": {"table": {"type": "string"}}},
+            }))
+        })
+    };
+    cli.server("only", &script(&["drop_it"]).journal(&journal));
+    assert_eq!(cli.run(&["tools", "--refresh"]).code, Some(0));
+    let told = cli.run(&["ask", "do it", "--json"]).json();
+    assert_eq!(Journal::read(&journal).count_method("tools/call"), 0, "{told}");
+    for step in told["steps"].as_array().unwrap() {
+        assert_eq!(step["success"], json!(false), "{told}");
+    }
+    // Without a model, too.
+    std::fs::write(cli.folder().join("toolhub.toml"), "[llm]\nenabled = false\n").unwrap();
+    let request = format!("call_tool name=only__drop_it source=native arguments={}", json!({"table": "t"}));
+    let ran = cli.run(&["ask", &request]);
+    assert_eq!(Journal::read(&journal).count_method("tools/call"), 0, "{ran:?}");
+}
+
+#[test]
+fn a_change_meant_for_an_unavailable_server_reaches_no_other() {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    std::fs::write(cli.folder().join("toolhub.toml"), "[llm]\nenabled = false\n").unwrap();
+    let note = tool("add_note", "Adds a note", Some("text"));
+    let journal = cli.folder().join("archive");
+    cli.server("archive", &Script::both().tool(&note).journal(&journal));
+    cli.entry("notes", json!({"command": "/no/such/program"}));
+    for disabled in [false, true] {
+        if disabled {
+            assert_eq!(cli.run(&["servers", "disable", "notes"]).code, Some(0));
+        }
+        for request in ["add the note \"x\" to notes", "在 notes 里添加笔记“x”"] {
+            let ran = cli.run(&["ask", request, "--yes"]);
+            let calls = Journal::read(&journal).count_method("tools/call");
+            assert_eq!((ran.code, calls), (Some(1), 0), "{request}: {ran:?}");
+        }
+    }
+}
+
+#[test]
+fn a_value_that_equals_a_server_id_names_no_server() {
+    let cli = databases("[llm]\nenabled = false\n");
+    for request in [
+        "drop the table hr-db",
+        "drop the tables \"staff\" and hr-db",
+        "drop the table \"a\", then drop the table \"b\" in hr-db",
+    ] {
+        let ran = cli.run(&["ask", request, "--yes"]);
+        assert_eq!(calls(&cli), [0, 0], "{request}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_model_may_not_answer_for_another_server_than_the_request_names() {
+    let call = ScriptedReply::text("").call("sales-db__drop_table", "{\"table\": \"t\"}").act();
+    let server = ModelServer::start([call, ScriptedReply::text("done").act()]);
+    let cli = databases(&format!("[llm]\nurl = \"{}/v1\"\nmodel = \"scripted\"\n", server.url));
+    let ran = cli.run(&["ask", "drop the table t in hr-db", "--json", "--yes"]);
+    assert_eq!(calls(&cli), [0, 0], "{ran:?}");
+}
+
+#[test]
+fn an_agent_with_an_empty_list_of_tools_has_none() {
+    let cli = databases("[llm]\nenabled = false\n[agents.none]\ntools = []\n");
+    let ran = cli.run(&["ask", "hr-db__list_tables", "--agent", "none"]);
+    assert_eq!((ran.code, calls(&cli)), (Some(1), [0, 0]), "{ran:?}");
 }

@@ -105,7 +105,7 @@ pub fn build(
         if rivals.is_empty() { usable(name).into_iter().collect() } else { rivals }
     };
     let names: HashSet<&str> = catalog.names().filter(|name| usable(name).is_some()).collect();
-    let total = names.len();
+    let total = names.iter().map(|name| offered(name).len()).sum();
     let mut rest: Vec<&str> = names.into_iter().collect();
     rest.sort_unstable();
     // A plan is text, whatever the model can do besides.

@@ -54,7 +54,7 @@ pub(super) fn planning(lang: Lang) -> &'static str {
 pub(super) fn count(shown: usize, total: usize, lang: Lang) -> String {
     let mut text =
         lang.pick(format!("You have {total} tools available.\n"), format!("你有 {total} 个工具可用。\n"));
-    let more = total - shown;
+    let more = total.saturating_sub(shown);
     if more > 0 {
         text.push_str(&lang.pick(
             format!("({more} more tools: call them by name, or use search_tools to find them)\n"),

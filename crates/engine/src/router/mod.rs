@@ -261,7 +261,8 @@ fn by_capability<'a>(
         usable
     };
     let fitting = group.filter(|entry| fits(entry));
-    let fitting: Vec<_> = fitting.filter(|entry| usable(entry)).take(ENOUGH).collect();
+    let mut fitting: Vec<_> = fitting.filter(|entry| usable(entry)).take(ENOUGH).collect();
+    of_one_changing_server(&mut fitting, known.policy);
     if let (true, Some((tool, place))) = (fitting.is_empty(), held_back) {
         return Err(ToolError::Quarantined { tool, place });
     }
@@ -278,6 +279,20 @@ fn by_capability<'a>(
         format!("{have} 个 `{capability}` 类工具中有 {count} 个接受这些参数"),
     ));
     Ok(fitting)
+}
+
+/// Without changing tools of other servers than the first that has one: a change that fails at one server is not made at
+/// another, unless the owner declared the servers equivalent.
+fn of_one_changing_server(entries: &mut Vec<&Arc<Entry>>, policy: &Policy) {
+    let changes = |entry: &Arc<Entry>| {
+        matches!(entry.tool.source, Source::Server(_)) && !entry.tool.hints().may_repeat()
+    };
+    let Some(first) = entries.iter().find(|entry| changes(entry)).map(|entry| entry.tool.source.clone())
+    else {
+        return;
+    };
+    let stays = |place: &Source| *place == first || policy.are_equivalent(place, &first);
+    entries.retain(|entry| !changes(entry) || stays(&entry.tool.source));
 }
 
 /// Without those that are held back. Where nobody is left, that is the answer.

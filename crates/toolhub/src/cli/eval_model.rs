@@ -34,6 +34,7 @@ impl ModelPlanner {
             finder: &self.finder,
             catalog: Arc::clone(&self.catalog),
             policy: Default::default(),
+            unavailable: Vec::new(),
             events: &Silence,
             permission: &NobodyThere,
             allowed: Allowed::default(),

@@ -16,8 +16,8 @@ pub struct AgentSettings {
     pub model: Option<String>,
     /// What the model is told before everything else.
     pub instructions: Option<String>,
-    /// The tools it may use, `*` for any letters; all, where there is none.
-    pub tools: Vec<String>,
+    /// The tools it may use, `*` for any letters; all, where this is not set, and none with an empty list.
+    pub tools: Option<Vec<String>>,
     /// How it works with its model.
     pub way: Option<WayName>,
     /// How often a model is asked for one request.
@@ -63,6 +63,6 @@ impl AgentSettings {
 
     /// The tools it may use.
     pub fn allowed(&self) -> Allowed {
-        Allowed::new(self.tools.clone())
+        self.tools.clone().map_or_else(Allowed::default, Allowed::only)
     }
 }

@@ -490,7 +490,7 @@ mod tests {
         let (catalog, policy) = (catalog(), policy());
         let choice = ServerChoice { catalog: &catalog, policy: &policy, unavailable: &[] };
         let wrapped = json!({"name": "hr-db__write_query", "arguments": {}});
-        let nested = json!({"name": "native__call_tool", "arguments": wrapped.clone()});
+        let nested = json!({"name": "native__call_tool", "arguments": wrapped});
         for (tool, source, arguments) in [
             ("hr-db__write_query", None, json!({})),
             ("hr-db__write_query", Some("native"), json!({})),

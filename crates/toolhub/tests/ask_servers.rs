@@ -127,11 +127,11 @@ fn a_model_must_name_the_server_and_a_prefixed_name_needs_consent_too() {
 #[test]
 fn no_wrapping_reaches_a_destructive_tool_without_consent() {
     let wiping = json!({"table": "t"});
-    let wrapped = json!({"name": "only__drop_it", "source": "native", "arguments": wiping.clone()});
-    let inner = json!({"name": "drop_it", "arguments": wiping.clone()});
+    let wrapped = json!({"name": "only__drop_it", "source": "native", "arguments": wiping});
+    let inner = json!({"name": "drop_it", "arguments": wiping});
     let calls = [
         ("only__drop_it", wiping.clone()),
-        ("call_tool", wrapped.clone()),
+        ("call_tool", wrapped),
         ("native__call_tool", inner.clone()),
         ("call_tool", json!({"name": "native__call_tool", "source": "appflowy", "arguments": inner})),
         // A tool that the server lists only later was never checked.

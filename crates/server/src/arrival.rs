@@ -67,6 +67,10 @@ pub(crate) async fn receive(
             return Err(Unfit::TooLong);
         }
         room.hold(length)?;
+        let waits = !body.is_end_stream();
+        if waits {
+            room.hold_while_waiting(length)?;
+        }
         if first.is_empty() && all.is_empty() {
             first = data;
         } else {
@@ -114,6 +118,14 @@ struct Room<'a> {
 }
 
 impl Room<'_> {
+    /// Room for a message of that length whose end has not come yet: a short one counts, too, as many of them may wait.
+    fn hold_while_waiting(&mut self, length: usize) -> Result<(), Unfit> {
+        if length > MAX_UNCOUNTED {
+            return Ok(());
+        }
+        self.take(length)
+    }
+
     /// Room for a message of that length.
     fn hold(&mut self, length: usize) -> Result<(), Unfit> {
         if length <= MAX_UNCOUNTED.max(self.taken) {
@@ -121,8 +133,14 @@ impl Room<'_> {
         }
         let (limit, wanted) = (self.who.limits().upload_bytes, length.next_multiple_of(STEP));
         // The last step is no larger than what is left.
-        let wanted = if wanted > limit { length } else { wanted };
-        let more = wanted - self.taken;
+        self.take(if wanted > limit { length } else { wanted })
+    }
+
+    fn take(&mut self, wanted: usize) -> Result<(), Unfit> {
+        let more = wanted.saturating_sub(self.taken);
+        if more == 0 {
+            return Ok(());
+        }
         match &mut self.permit {
             Some(permit) => permit.grow(more).map_err(Unfit::NoRoom)?,
             permit => *permit = Some(self.who.take(Resource::Upload, more).map_err(Unfit::NoRoom)?),

@@ -7,7 +7,9 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
-use toolhub_mcp::gateway::{Events, Gateway, Heads, Principal, Reply, Resource};
+use toolhub_mcp::gateway::{
+    Events, Gateway, Heads, PROTOCOL_VERSION, Principal, Reply, Resource, SESSION_ID,
+};
 
 use crate::account::Account;
 use crate::arrival::{MAX_UNCOUNTED, counted};
@@ -139,10 +141,26 @@ fn is_encoded(headers: &dyn Heads) -> bool {
     headers.any("content-encoding", &mut |value| !value.trim_ascii().eq_ignore_ascii_case(b"identity"))
 }
 
+/// Headers that decide how a message is read.
+const ONCE: [&str; 4] = [SESSION_ID, PROTOCOL_VERSION, "mcp-method", "mcp-name"];
+
+fn is_repeated(headers: &dyn Heads, name: &str) -> bool {
+    let mut count = 0;
+    headers.any(name, &mut |_| {
+        count += 1;
+        count > 1
+    })
+}
+
 /// Whether a message can be taken as it comes, or why not.
 pub(crate) fn fits(headers: &dyn Heads) -> Result<(), (StatusCode, &'static str)> {
     if is_encoded(headers) {
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, ENCODED));
+    }
+    // A proxy may read the last of them, and the gateway the first.
+    if ONCE.iter().any(|name| is_repeated(headers, name)) {
+        let hint = "`Mcp-Session-Id`, `MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name` are sent once each";
+        return Err((StatusCode::BAD_REQUEST, hint));
     }
     // What clients say as a rule; the rest is for those that say it in another way.
     let takes_usual = headers.value("accept") == Some(b"application/json, text/event-stream");

@@ -37,6 +37,9 @@ const SHEDDING: Duration = Duration::from_millis(2);
 
 /// The longest head, and what is read or written at a time: a head is kept before it is known whose it is.
 const MAX_BUFFER_BYTES: usize = 64 << 10;
+/// The most file descriptors that are asked for.
+#[cfg(unix)]
+const MAX_DESCRIPTORS: u64 = 65_536;
 
 /// How the hub is served.
 #[derive(Debug, Clone)]
@@ -102,6 +105,8 @@ impl Serving {
         let timeouts = Timeouts { head: options.header_timeout, write: options.write_timeout };
         let connections = Arc::new(Connections::new(timeouts));
         // A message that may be sent is one that its budget has room for.
+        #[cfg(unix)]
+        raise_descriptor_limit();
         let upload_bytes = options.limits.upload_bytes.max(options.body_bytes);
         let principals = Principals::new(Limits { upload_bytes, ..options.limits });
         let shared =
@@ -222,6 +227,20 @@ async fn take(
                 tokio::time::sleep(pause).await;
             }
         }
+    }
+}
+
+/// Raises the soft limit of file descriptors to the hard one: many systems start programs with 1,024, which the connections
+/// of one caller can use up.
+#[cfg(unix)]
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.map_or(MAX_DESCRIPTORS, |hard| hard.min(MAX_DESCRIPTORS));
+    if limit.current.is_some_and(|soft| soft < most) {
+        limit.current = Some(most);
+        // Without it the gateway works, with fewer connections.
+        let _ = setrlimit(Resource::Nofile, limit);
     }
 }
 

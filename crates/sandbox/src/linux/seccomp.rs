@@ -6,6 +6,8 @@ use super::bpf::{Action, Filter, Test};
 use crate::policy::{Network, Policy};
 
 #[cfg(target_arch = "x86_64")]
+/// `which` of `ioprio_set` for one process; libc has no name for it.
+const IOPRIO_WHO_PROCESS: u32 = 1;
 const ARCHITECTURE: Option<u32> = Some(0xc000_003e);
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: Option<u32> = Some(0xc000_00b7);
@@ -229,8 +231,13 @@ pub(super) fn filter(policy: &Policy, changes: Changes) -> Vec<sock_filter> {
     for call in ONLY_SELF {
         filter.call_if(*call, &[Test::IsNot(0, 0)], Action::Fail(EPERM));
     }
-    filter.call_if(libc::SYS_setpriority, &[Test::IsNot(1, 0)], Action::Fail(EPERM));
-    filter.call_if(libc::SYS_ioprio_set, &[Test::IsNot(1, 0)], Action::Fail(EPERM));
+    // The caller's own process only: 0 also means the caller's group and, for `PRIO_USER`, all processes of its user.
+    for (call, process) in
+        [(libc::SYS_setpriority, libc::PRIO_PROCESS as u32), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)]
+    {
+        filter.call_if(call, &[Test::IsNot(0, process)], Action::Fail(EPERM));
+        filter.call_if(call, &[Test::IsNot(1, 0)], Action::Fail(EPERM));
+    }
     // The mark by which all processes of a confinement are found.
     filter.call_if(libc::SYS_prlimit64, &[Test::Is(1, super::mark::RESOURCE)], Action::Fail(EPERM));
     #[cfg(target_arch = "x86_64")]

@@ -59,6 +59,9 @@ for pid in map(int, sys.argv[1:]):
     attempt("reading memory", lambda: libc.process_vm_readv(pid, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0))
     attempt("limits", lambda: resource.prlimit(pid, resource.RLIMIT_CPU, (1, 1)))
     attempt("priority", lambda: os.setpriority(os.PRIO_PROCESS, pid, 19))
+    attempt("the priority of all processes of the user", lambda: os.setpriority(os.PRIO_USER, 0, 19))
+    attempt("the priority of its group", lambda: os.setpriority(os.PRIO_PGRP, 0, 19))
+    attempt("the I/O priority of all processes of the user", lambda: libc.syscall(251, 3, 0, 3 << 13))
     attempt("its processors", lambda: os.sched_setaffinity(pid, {0}))
     attempt("its files", lambda: libc.syscall(438, os.pidfd_open(pid), 0, 0))
 "#;

@@ -39,6 +39,8 @@ pub(crate) use self::head::Head;
 
 /// What is read at a time of a message that is longer than this.
 const PIECE: usize = 4 << 10;
+/// The most of an incomplete message that is kept here. Most messages come in one piece.
+const MAX_PARTIAL_BYTES: usize = 8 << 10;
 
 /// What is said to whoever did not send all of a message in time.
 const LATE: &[u8] =
@@ -91,6 +93,10 @@ impl Short<'_> {
                 Found::Whole(lengths) => lengths,
                 Found::Unusual => return Left::Long(stream, read.into()),
                 Found::Part(missing) => {
+                    // What waits for its end is counted there.
+                    if missing == Missing::Body && read.len() > MAX_PARTIAL_BYTES {
+                        return Left::Long(stream, read.into());
+                    }
                     match missing {
                         Missing::Head if read.is_empty() => {}
                         Missing::Head => self.standing.heard(),

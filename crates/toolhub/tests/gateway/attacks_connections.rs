@@ -88,6 +88,48 @@ fn idle_connections_do_not_keep_other_addresses_out() {
     served_elsewhere(&serving);
 }
 
+/// A message that is shorter than what counts when it is whole counts while its end is missing.
+#[test]
+fn half_sent_short_messages_count_as_uploads() {
+    let serving = serving("[serve]\nbody_bytes = 1048576\n[serve.limits]\nupload_bytes = 1048576\n");
+    let long = call(&"x".repeat(60_000), "");
+    let mut held = holding(&serving, 60, &long[..50_000]);
+    let since = Instant::now();
+    let mut refused = 0;
+    while refused == 0 {
+        assert!(since.elapsed() < PATIENCE, "3 MB wait, and none is refused");
+        for wire in &mut held {
+            wire.stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+            refused += usize::from(wire.stream.peek(&mut [0]).is_ok());
+        }
+    }
+    served_elsewhere(&serving);
+    // Below the limit such a message is served once its end has come.
+    let mut wire = Wire::from_address(&serving, OTHER);
+    wire.stream.write_all(long[..50_000].as_bytes()).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    wire.stream.write_all(long[50_000..].as_bytes()).unwrap();
+    assert_eq!(wire.hear().text(), said(&"x".repeat(60_000)));
+}
+
+/// A proxy may read the last of them, the gateway the first.
+#[test]
+fn headers_that_decide_how_a_message_is_read_are_not_repeated() {
+    let serving = serving("");
+    for more in [
+        "Mcp-Method: tools/list\r\n",
+        "mcp-name: other\r\n",
+        "MCP-Protocol-Version: 2025-11-25\r\n",
+        "Mcp-Session-Id: a\r\nMcp-Session-Id: b\r\n",
+    ] {
+        let mut wire = Wire::to(&serving);
+        wire.say(&call("one", ""));
+        assert_eq!(wire.hear().text(), said("one"));
+        wire.say(&call("two", more));
+        assert_eq!(wire.hear().status, 400, "{more}");
+    }
+}
+
 /// The address that is attacked from is served as well, as far as its requests are whole.
 #[test]
 fn the_same_address_is_served_where_its_requests_are_whole() {

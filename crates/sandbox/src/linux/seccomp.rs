@@ -233,7 +233,7 @@ pub(super) fn filter(policy: &Policy, changes: Changes) -> Vec<sock_filter> {
     }
     // The caller's own process only: 0 also means the caller's group and, for `PRIO_USER`, all processes of its user.
     for (call, process) in
-        [(libc::SYS_setpriority, libc::PRIO_PROCESS as u32), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)]
+        [(libc::SYS_setpriority, libc::PRIO_PROCESS), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)]
     {
         filter.call_if(call, &[Test::IsNot(0, process)], Action::Fail(EPERM));
         filter.call_if(call, &[Test::IsNot(1, 0)], Action::Fail(EPERM));

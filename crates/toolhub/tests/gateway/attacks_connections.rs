@@ -106,9 +106,9 @@ fn half_sent_short_messages_count_as_uploads() {
     served_elsewhere(&serving);
     // Below the limit such a message is served once its end has come.
     let mut wire = Wire::from_address(&serving, OTHER);
-    wire.stream.write_all(long[..50_000].as_bytes()).unwrap();
+    wire.stream.write_all(&long.as_bytes()[..50_000]).unwrap();
     std::thread::sleep(Duration::from_millis(100));
-    wire.stream.write_all(long[50_000..].as_bytes()).unwrap();
+    wire.stream.write_all(&long.as_bytes()[50_000..]).unwrap();
     assert_eq!(wire.hear().text(), said(&"x".repeat(60_000)));
 }
 

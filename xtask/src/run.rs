@@ -91,7 +91,8 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
 #[derive(Clone, Copy)]
 pub(crate) enum Profile {
     Debug,
-    Release,
+    /// As packages are built: what is measured is what is distributed.
+    Dist,
 }
 
 /// Builds one program of the workspace; cargo says where it lies, whatever the user's configuration.
@@ -105,10 +106,10 @@ pub(crate) fn build(workspace: &Workspace, package: &str, binary: &str, profile:
         "--bin",
         binary,
     ]);
-    command.arg(match profile {
-        Profile::Debug => "--quiet",
-        Profile::Release => "--release",
-    });
+    match profile {
+        Profile::Debug => command.arg("--quiet"),
+        Profile::Dist => command.args(["--profile", "dist"]),
+    };
     // What the compiler says is for the terminal, while it says it.
     command.stderr(Stdio::inherit());
     read(&mut command)?

@@ -27,6 +27,7 @@ use toolhub_store::{OpenError, StorePlace};
 use crate::approvals::Approved;
 use crate::disk_space::free_bytes;
 use crate::failures::past_of;
+use crate::features;
 use crate::finder::{Encoder, Finder};
 use crate::hub::Hub;
 use crate::listeners::Listeners;
@@ -229,7 +230,11 @@ impl HubBuilder {
             engine = engine.synthesizing(Arc::new(Merging(Arc::clone(&models))));
         }
         let engine = Arc::new(engine);
-        let model = settings.search.model_folder(&places.config);
+        let mut model = settings.search.model_folder(&places.config);
+        if let (Some(_), Some(note)) = (&model, features::missing_encoder()) {
+            notes.push(note);
+            model = None;
+        }
         let encoder = model.map(|model| Encoder { model, vectors: places.vectors() });
         let finder = Arc::new(Finder::new(Arc::clone(&engine), store.clone(), encoder));
         let limits = limits_of(&settings);

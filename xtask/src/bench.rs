@@ -1,4 +1,5 @@
 //! The benchmarks, one file each, and the way a command is measured.
+mod build;
 mod cold_start;
 mod engine;
 mod formats;
@@ -25,6 +26,11 @@ struct Benchmark {
 }
 
 const BENCHMARKS: &[Benchmark] = &[
+    Benchmark {
+        name: build::NAME,
+        about: "from a clone to the first answer, and after a change of one line; `--before COMMIT` builds that commit, too; only when named",
+        run: build::run,
+    },
     Benchmark {
         name: "cold-start",
         about: "a start with 20 configured servers, none of which may be started",
@@ -85,7 +91,9 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
         return Ok(());
     }
     let Some((name, rest)) = args.split_first() else {
-        return BENCHMARKS.iter().try_for_each(|benchmark| start(benchmark, workspace, &[]));
+        // Builds from nothing take longer than all others together.
+        let mut usual = BENCHMARKS.iter().filter(|benchmark| benchmark.name != build::NAME);
+        return usual.try_for_each(|benchmark| start(benchmark, workspace, &[]));
     };
     match BENCHMARKS.iter().find(|benchmark| benchmark.name == name) {
         Some(benchmark) => start(benchmark, workspace, rest),

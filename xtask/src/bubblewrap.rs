@@ -13,6 +13,11 @@ pub(crate) fn command(_: &Workspace, args: &[String]) -> Result<()> {
     set_up()
 }
 
+/// Whether there is nothing to install. Only on Linux is it needed.
+pub(crate) fn is_here() -> bool {
+    !cfg!(target_os = "linux") || version().is_some()
+}
+
 /// Makes sure that the tests of the sandbox find it. On other systems than Linux there is none, and none is needed.
 pub(crate) fn set_up() -> Result<()> {
     if !cfg!(target_os = "linux") {

@@ -1,14 +1,16 @@
 //! Which steps make up `cargo xtask test` and `cargo xtask lint`.
+use std::{cell::RefCell, process::Command};
+
 use anyhow::Result;
 
 use crate::{
-    bubblewrap,
     commands::{only_flag, unknown},
-    deny, faketime,
+    deny,
     faults::{self, Passed},
-    ignored_tests, package, peers, postgres,
+    features, ignored_tests, package, peers,
+    requirements::{REQUIREMENTS, Requirement, may_install},
     run::{self, cargo},
-    steps::{Step, run_all},
+    steps::{Outcome, Step, run_all},
     tidy,
     workspace::Workspace,
 };
@@ -16,42 +18,125 @@ use crate::{
 /// Where tests look for the peers.
 const PEERS_VARIABLE: &str = "TOOLHUB_PEERS";
 
+/// What `cargo xtask test` was asked for.
+#[derive(Debug, Default, PartialEq)]
+struct Options {
+    /// The inner loop: format, tidy and unit tests.
+    quick: bool,
+    /// Packages of the system may be installed.
+    install: bool,
+    /// Documents that come from test results are written, and not only compared.
+    write_docs: bool,
+    /// Arguments for `cargo test --workspace`.
+    extra: Vec<String>,
+}
+
+impl Options {
+    fn parse(args: &[String]) -> Result<Self> {
+        let mut options = Self::default();
+        for (index, arg) in args.iter().enumerate() {
+            match arg.as_str() {
+                "--quick" => options.quick = true,
+                "--install" => options.install = true,
+                "--write-docs" => options.write_docs = true,
+                "--" => {
+                    options.extra = args[index + 1..].to_vec();
+                    break;
+                }
+                stranger => {
+                    return Err(unknown(
+                        "argument",
+                        stranger,
+                        ["--quick", "--install", "--write-docs", "--"],
+                    ));
+                }
+            }
+        }
+        Ok(options)
+    }
+}
+
 pub(crate) fn test(workspace: &Workspace, args: &[String]) -> Result<()> {
-    let extra = match args.split_first() {
-        None => &[],
-        Some((dashes, extra)) if dashes == "--" => extra,
-        Some((stranger, _)) => return Err(unknown("argument", stranger, ["--"])),
-    };
+    let options = Options::parse(args)?;
+    if options.quick { quick(workspace, &options) } else { whole(workspace, &options) }
+}
+
+/// What finds most mistakes within a minute: no network, no other programs, no peers.
+fn quick(workspace: &Workspace, options: &Options) -> Result<()> {
+    let mut tests = cargo(&workspace.root);
+    tests.args(["test", "--quiet", "--workspace", "--lib", "--bins"]).args(&options.extra);
+    run_all(vec![
+        cargo_step(workspace, "fmt", &["fmt", "--all", "--check"]),
+        tidy_step(workspace),
+        Step::cargo("unit tests", tests),
+    ])
+}
+
+fn whole(workspace: &Workspace, options: &Options) -> Result<()> {
+    let allowed = may_install(options.install);
+    let missing: RefCell<Vec<&Requirement>> = RefCell::default();
     let mut steps = lint_steps(workspace, Mode::Check);
     steps.push(Step::new("package", "cargo xtask package", || package::check(workspace)));
     steps.push(Step::new("peers", "cargo xtask peers", || peers::set_up(workspace)));
-    steps.push(Step::new("postgres", "cargo xtask postgres", postgres::set_up));
-    steps.push(Step::new("faketime", "cargo xtask faketime", || faketime::set_up(workspace)));
-    steps.push(Step::new("bubblewrap", "cargo xtask bubblewrap", bubblewrap::set_up));
-    let mut tests = cargo(&workspace.root);
-    tests.args(["test", "--workspace"]).args(extra);
-    tests.env(PEERS_VARIABLE, peers::folder(workspace));
-    let alone = format!("{PEERS_VARIABLE}={} cargo test --workspace", peers::folder(workspace).display());
-    let whole = extra.is_empty();
-    if whole {
-        // One run names everything that fails.
-        tests.arg("--no-fail-fast");
+    for requirement in &REQUIREMENTS {
+        let missing = &missing;
+        let alone = format!("cargo xtask {}", requirement.name);
+        steps.push(Step::skippable(requirement.name, alone, move || {
+            let outcome = requirement.provide(workspace, allowed)?;
+            if matches!(outcome, Outcome::Skipped(_)) {
+                missing.borrow_mut().push(requirement);
+            }
+            Ok(outcome)
+        }));
     }
+    let everything = options.extra.is_empty();
     #[cfg(unix)]
-    if whole {
+    if everything {
         steps.push(Step::new("many", "cargo xtask peers --many --few", || peers::many::check_few(workspace)));
     }
-    steps.push(Step::new("tests", &alone, move || {
-        let mut passed = Passed::default();
-        run::overheard(&mut tests, |line| passed.hear(line))?;
-        if whole { faults::publish(workspace, &passed) } else { Ok(()) }
-    }));
-    if whole {
-        steps.push(Step::new("ignored tests", "cargo test -- --ignored", || {
+    let alone = format!("{PEERS_VARIABLE}={} cargo test --workspace", peers::folder(workspace).display());
+    steps.push(Step::skippable("tests", alone, || run_tests(workspace, options, &missing.borrow())));
+    if everything {
+        steps.push(Step::new("ignored tests", "cargo test --workspace -- --ignored", || {
             ignored_tests::run_possible(workspace)
         }));
     }
+    if everything && allowed {
+        steps.push(Step::new("features", "cargo xtask features", || features::check(workspace)));
+    }
     run_all(steps)
+}
+
+/// All tests, but for those that need something that is missing.
+fn run_tests(workspace: &Workspace, options: &Options, missing: &[&Requirement]) -> Result<Outcome> {
+    let mut passed = Passed::default();
+    let mut run = |command: &mut Command| {
+        command.env(PEERS_VARIABLE, peers::folder(workspace));
+        run::overheard(command, |line| passed.hear(line))
+    };
+    let mut tests = cargo(&workspace.root);
+    tests.args(["test", "--workspace"]);
+    if !options.extra.is_empty() {
+        run(tests.args(&options.extra))?;
+        return Ok(Outcome::Passed);
+    }
+    let packages: Vec<&str> = missing.iter().flat_map(|requirement| requirement.packages).copied().collect();
+    for package in &packages {
+        tests.args(["--exclude", package]);
+        run(cargo(&workspace.root).args(["test", "--package", package, "--lib"]))?;
+    }
+    // One run names everything that fails.
+    tests.args(["--no-fail-fast", "--"]);
+    for part in missing.iter().flat_map(|requirement| requirement.tests) {
+        tests.args(["--skip", part]);
+    }
+    run(&mut tests)?;
+    if missing.is_empty() {
+        faults::check(workspace, &passed, options.write_docs)?;
+        return Ok(Outcome::Passed);
+    }
+    let names: Vec<&str> = missing.iter().map(|requirement| requirement.name).collect();
+    Ok(Outcome::Skipped(format!("the tests that need {}", names.join(", "))))
 }
 
 pub(crate) fn lint(workspace: &Workspace, args: &[String]) -> Result<()> {
@@ -66,21 +151,49 @@ enum Mode {
 }
 
 fn lint_steps(workspace: &Workspace, mode: Mode) -> Vec<Step<'_>> {
-    let cargo_step = |name, args: &[&str]| {
-        let mut command = cargo(&workspace.root);
-        command.args(args);
-        Step::cargo(name, command)
-    };
+    let step = |name, args: &[&str]| cargo_step(workspace, name, args);
     let mut steps = match mode {
-        Mode::Check => vec![cargo_step("fmt", &["fmt", "--all", "--check"])],
+        Mode::Check => vec![step("fmt", &["fmt", "--all", "--check"])],
         // What clippy rewrites is not formatted yet.
         Mode::Fix => vec![
-            cargo_step("clippy fix", &["clippy", "--workspace", "--all-targets", "--fix", "--allow-dirty"]),
-            cargo_step("fmt fix", &["fmt", "--all"]),
+            step("clippy fix", &["clippy", "--workspace", "--all-targets", "--fix", "--allow-dirty"]),
+            step("fmt fix", &["fmt", "--all"]),
         ],
     };
-    steps.push(cargo_step("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
-    steps.push(Step::new("tidy", "cargo xtask tidy", || tidy::check(workspace)));
+    steps.push(step("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
+    steps.push(tidy_step(workspace));
     steps.push(Step::new("deny", "cargo xtask deny", || deny::check(workspace)));
     steps
+}
+
+fn tidy_step(workspace: &Workspace) -> Step<'_> {
+    Step::new("tidy", "cargo xtask tidy", || tidy::check(workspace))
+}
+
+fn cargo_step<'a>(workspace: &Workspace, name: &'static str, args: &[&str]) -> Step<'a> {
+    let mut command = cargo(&workspace.root);
+    command.args(args);
+    Step::cargo(name, command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_two_dashes_is_for_cargo() {
+        let parsed = |line: &str| {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            Options::parse(&words)
+        };
+        assert_eq!(parsed("").unwrap(), Options::default());
+        let options = parsed("--quick -- --lib --install").unwrap();
+        assert!(options.quick && !options.install, "{options:?}");
+        assert_eq!(options.extra, ["--lib", "--install"]);
+        assert!(parsed("--install --write-docs").is_ok_and(|options| options.install && options.write_docs));
+        assert_eq!(
+            parsed("--qick").unwrap_err().to_string(),
+            "unknown argument `--qick`; did you mean `--quick`?"
+        );
+    }
 }

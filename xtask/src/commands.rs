@@ -4,8 +4,8 @@ use std::fmt;
 use anyhow::Result;
 
 use crate::{
-    bench, bubblewrap, checks, deny, dist_assets, e2e_model, faketime, fuzz, nearest::nearest, package,
-    packaging, peers, postgres, soak, table::Table, tidy, workspace::Workspace,
+    bench, bubblewrap, checks, deny, dist_assets, e2e_model, faketime, features, fuzz, nearest::nearest,
+    package, packaging, peers, postgres, soak, table::Table, tidy, workspace::Workspace,
 };
 
 pub(crate) struct Command {
@@ -17,7 +17,7 @@ pub(crate) struct Command {
 pub(crate) const COMMANDS: &[Command] = &[
     Command {
         name: "test",
-        about: "every check and every test; `-- ARGS` go to `cargo test --workspace`",
+        about: "every check and every test; `--quick`: format, tidy and unit tests; `--install`: may install packages of the system; `--write-docs`: may write documents; `-- ARGS` go to `cargo test --workspace`",
         run: checks::test,
     },
     Command {
@@ -69,6 +69,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         name: "bubblewrap",
         about: "see to it that the sandbox's tests find Bubblewrap; as root on Debian, installs it",
         run: bubblewrap::command,
+    },
+    Command {
+        name: "features",
+        about: "build the program without its optional parts, and check that it names those that are missing",
+        run: features::command,
     },
     Command {
         name: "e2e-model",

@@ -9,6 +9,7 @@ pub(crate) fn install(package: &str, otherwise: &str) -> Result<()> {
     if !is_root || read(program("apt-get").arg("--version")).is_err() {
         bail!("{otherwise}");
     }
+    println!("installing the package `{package}` with `apt-get`");
     let apt = |args: &[&str]| {
         let mut apt = program("apt-get");
         apt.env("DEBIAN_FRONTEND", "noninteractive").args(args);

@@ -15,10 +15,14 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
     set_up(workspace)
 }
 
+pub(crate) fn is_here(workspace: &Workspace) -> bool {
+    has_library(Path::new("/usr/lib")) || has_library(&workspace.target.join("faketime/usr/lib"))
+}
+
 /// Makes sure that tests find the library.
 pub(crate) fn set_up(workspace: &Workspace) -> Result<()> {
     let folder = workspace.target.join("faketime");
-    if has_library(Path::new("/usr/lib")) || has_library(&folder.join("usr/lib")) {
+    if is_here(workspace) {
         println!("libfaketime is there");
         return Ok(());
     }
@@ -27,6 +31,7 @@ pub(crate) fn set_up(workspace: &Workspace) -> Result<()> {
             "libfaketime was not found: install it (Debian and Ubuntu: `sudo apt-get install libfaketime`)"
         );
     }
+    println!("taking libfaketime from its package with `apt-get download`, into `{}`", folder.display());
     fs::create_dir_all(&folder)?;
     check(program("apt-get").current_dir(&folder).args(["download", "--quiet", "libfaketime"]))
         .context("the package cannot be had: `sudo apt-get update`, or install `libfaketime`")?;

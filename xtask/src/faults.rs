@@ -1,4 +1,4 @@
-//! The list of faults that tests make, with what came of them: `docs/explanation/faults.md`, written by every whole test run.
+//! The list of faults that tests make, with what came of them: `docs/explanation/faults.md`, compared by every whole test run.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -22,8 +22,8 @@ impl Passed {
     }
 }
 
-/// Writes the list; a fault whose test did not pass is an error.
-pub(crate) fn publish(workspace: &Workspace, passed: &Passed) -> Result<()> {
+/// Compares the list with the file, or writes it; a fault whose test did not pass is an error.
+pub(crate) fn check(workspace: &Workspace, passed: &Passed, write: bool) -> Result<()> {
     let folder = workspace.root.join("docs/explanation");
     let table = fs::read_to_string(folder.join("faults.tsv"))
         .context("docs/explanation/faults.tsv cannot be read")?;
@@ -32,6 +32,11 @@ pub(crate) fn publish(workspace: &Workspace, passed: &Passed) -> Result<()> {
     if fs::read_to_string(&file).is_ok_and(|current| current == text) {
         return Ok(());
     }
+    if !write {
+        bail!(
+            "docs/explanation/faults.md does not match faults.tsv: write it with `cargo xtask test --write-docs`, and commit it"
+        );
+    }
     fs::write(&file, text).context("docs/explanation/faults.md cannot be written")?;
     println!("docs/explanation/faults.md was written anew: commit it");
     Ok(())
@@ -39,7 +44,7 @@ pub(crate) fn publish(workspace: &Workspace, passed: &Passed) -> Result<()> {
 
 fn render(table: &str, passed: &Passed) -> Result<String> {
     let mut out = String::from(
-        "# Faults that are made on purpose\n\nWritten by `cargo xtask test` from `docs/explanation/faults.tsv`: every line is a class \
+        "# Faults that are made on purpose\n\nWritten by `cargo xtask test --write-docs` from `docs/explanation/faults.tsv`: every line is a class \
          of fault that tests make for real,\nthrough the program or the public API, and that passed in the last run.\n",
     );
     let mut group = "";

@@ -16,7 +16,7 @@ struct IgnoredTests {
     /// What they need, for the report.
     needs: &'static str,
     is_met: fn() -> bool,
-    /// Arguments of `cargo test` that choose them.
+    /// Arguments of `cargo test --workspace` that choose them. A single package would be compiled anew, with other features.
     selection: &'static [&'static str],
 }
 
@@ -24,27 +24,27 @@ const IGNORED: [IgnoredTests; 5] = [
     IgnoredTests {
         needs: "a language model, named in `TOOLHUB_E2E_MODEL_URL` (`cargo xtask e2e-model` starts one)",
         is_met: || is_set(e2e_model::VARIABLE),
-        selection: &["--package", "toolhub", "--test", "e2e_model", "--test", "e2e_ways"],
+        selection: &["--test", "e2e_model", "--test", "e2e_ways"],
     },
     IgnoredTests {
         needs: "data sets, in the folder that `TOOLHUB_DATA` names",
         is_met: || is_set("TOOLHUB_DATA"),
-        selection: &["--package", "toolhub", "--test", "gateway", "--test", "planning"],
+        selection: &["--test", "gateway", "--test", "planning"],
     },
     IgnoredTests {
         needs: "data sets, in the folder that `TOOLHUB_DATA` names",
         is_met: || is_set("TOOLHUB_DATA"),
-        selection: &["--package", "toolhub-search", "--test", "quality"],
+        selection: &["--test", "quality"],
     },
     IgnoredTests {
         needs: "the official test suite of JSON Schema, in the folder that `JSON_SCHEMA_TEST_SUITE` names",
         is_met: || is_set("JSON_SCHEMA_TEST_SUITE"),
-        selection: &["--package", "toolhub-engine", "--lib"],
+        selection: &["--lib"],
     },
     IgnoredTests {
         needs: "an address of this machine that is not a loopback one",
         is_met: has_own_address,
-        selection: &["--package", "toolhub", "--test", "upstream"],
+        selection: &["--test", "upstream"],
     },
 ];
 
@@ -56,7 +56,11 @@ pub(crate) fn run_possible(workspace: &Workspace) -> Result<()> {
             continue;
         }
         let mut command = cargo(&workspace.root);
-        command.arg("test").args(tests.selection).args(["--", "--ignored", "--test-threads=1"]);
+        command.args(["test", "--workspace"]).args(tests.selection).args([
+            "--",
+            "--ignored",
+            "--test-threads=1",
+        ]);
         check(&mut command)?;
     }
     Ok(())

@@ -16,6 +16,10 @@ pub(crate) fn command(_: &Workspace, args: &[String]) -> Result<()> {
     set_up()
 }
 
+pub(crate) fn is_here() -> bool {
+    find(Path::new(PACKAGES)).is_some()
+}
+
 /// Makes sure that tests find the server's programs. Starting one, and ending it, is theirs.
 pub(crate) fn set_up() -> Result<()> {
     if let Some(programs) = find(Path::new(PACKAGES)) {

@@ -91,24 +91,28 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
 #[derive(Clone, Copy)]
 pub(crate) enum Profile {
     Debug,
-    Release,
+    /// As packages are built: what is measured is what is distributed.
+    Dist,
 }
+
+/// Features of `toolhub` in packages.
+pub(crate) const PACKAGED_FEATURES: &str = "full";
+
+/// Selects the whole workspace and something with development dependencies, so that dependencies get the features they have in
+/// `cargo test --workspace`. With other features they, and all crates here, would be compiled a second time.
+const SHARED_WITH_TESTS: &[&str] = &["--workspace", "--example", "make_dictionary"];
 
 /// Builds one program of the workspace; cargo says where it lies, whatever the user's configuration.
 pub(crate) fn build(workspace: &Workspace, package: &str, binary: &str, profile: Profile) -> Result<PathBuf> {
     let mut command = cargo(&workspace.root);
-    command.args([
-        "build",
-        "--message-format=json-render-diagnostics",
-        "--package",
-        package,
-        "--bin",
-        binary,
-    ]);
-    command.arg(match profile {
-        Profile::Debug => "--quiet",
-        Profile::Release => "--release",
-    });
+    command.args(["build", "--message-format=json-render-diagnostics", "--bin", binary]);
+    match profile {
+        Profile::Debug => command.arg("--quiet").args(SHARED_WITH_TESTS),
+        Profile::Dist => command.args(["--profile", "dist", "--package", package]),
+    };
+    if matches!(profile, Profile::Dist) && package == "toolhub" {
+        command.args(["--features", PACKAGED_FEATURES]);
+    }
     // What the compiler says is for the terminal, while it says it.
     command.stderr(Stdio::inherit());
     read(&mut command)?

@@ -13,7 +13,7 @@ use crate::{
 const OPTIONS: [&str; 4] = ["--minutes", "--seconds", "--seed", "--debug"];
 
 pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
-    let (mut seconds, mut profile) = (15.0 * 60.0, Profile::Release);
+    let (mut seconds, mut profile) = (15.0 * 60.0, Profile::Dist);
     let mut seed = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     let mut words = args.iter();
     while let Some(word) = words.next() {

@@ -4,7 +4,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::{run, table::Table};
 
@@ -12,7 +12,14 @@ pub(crate) struct Step<'a> {
     name: &'static str,
     /// What to type to run this step and nothing else.
     alone: String,
-    run: Box<dyn FnOnce() -> Result<()> + 'a>,
+    run: Box<dyn FnOnce() -> Result<Outcome> + 'a>,
+}
+
+/// What came of a step that did not fail.
+pub(crate) enum Outcome {
+    Passed,
+    /// All or a part of it was left out, for this reason.
+    Skipped(String),
 }
 
 impl<'a> Step<'a> {
@@ -20,6 +27,15 @@ impl<'a> Step<'a> {
         name: &'static str,
         alone: impl Into<String>,
         run: impl FnOnce() -> Result<()> + 'a,
+    ) -> Self {
+        Self::skippable(name, alone, move || run().map(|()| Outcome::Passed))
+    }
+
+    /// A step that may leave something out, and must tell so.
+    pub(crate) fn skippable(
+        name: &'static str,
+        alone: impl Into<String>,
+        run: impl FnOnce() -> Result<Outcome> + 'a,
     ) -> Self {
         Self { name, alone: alone.into(), run: Box::new(run) }
     }
@@ -45,11 +61,15 @@ pub(crate) fn run_all(steps: Vec<Step<'_>>) -> Result<()> {
         println!("\n━━ {}/{count} {}: {}", index + 1, step.name, step.alone);
         let step_started = Instant::now();
         let done = (step.run)();
-        let verdict = if done.is_ok() { "ok" } else { "FAILED" };
-        summary.row([step.name.to_owned(), seconds(step_started.elapsed()), verdict.to_owned()]);
-        if done.is_err() {
-            let hint = || format!("step `{}` failed; run it alone with `{}`", step.name, step.alone);
-            result = done.with_context(hint);
+        let verdict = match &done {
+            Ok(Outcome::Passed) => "ok".to_owned(),
+            Ok(Outcome::Skipped(reason)) => format!("SKIPPED: {reason}"),
+            Err(_) => "FAILED".to_owned(),
+        };
+        summary.row([step.name.to_owned(), seconds(step_started.elapsed()), verdict]);
+        if let Err(error) = done {
+            let hint = format!("step `{}` failed; run it alone with `{}`", step.name, step.alone);
+            result = Err(error.context(hint));
             break;
         }
     }

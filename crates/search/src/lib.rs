@@ -4,6 +4,7 @@ mod chance;
 mod definition;
 mod dictionary;
 mod document;
+#[cfg(feature = "encoder")]
 mod encoder;
 mod explain;
 mod field;
@@ -25,8 +26,11 @@ mod tables;
 pub mod terms;
 mod text;
 mod vocabulary;
+#[cfg(any(test, not(feature = "encoder")))]
+mod without_encoder;
 mod words;
 
+#[cfg(feature = "encoder")]
 pub use encoder::SentenceEncoder;
 pub use explain::Parts;
 pub use field::Field;
@@ -37,3 +41,5 @@ pub use kept::{Fingerprint, KeptVectors};
 pub use meaning::{Meaning, MeaningError};
 pub use rank::{Hit, Ranking, Request};
 pub use settings::Settings;
+#[cfg(not(feature = "encoder"))]
+pub use without_encoder::SentenceEncoder;

@@ -31,6 +31,9 @@ pub enum MeaningError {
     /// A file of the model is not what it should be.
     #[error("the model cannot be used: {0}")]
     Model(String),
+    /// The program was built without the feature `encoder`.
+    #[error("this program was built without sentence encoders: build with `--features encoder`")]
+    WithoutEncoder,
     /// The model gave fewer vectors than it was given texts.
     #[error("the model gave {given} vectors for {asked} texts")]
     Count {

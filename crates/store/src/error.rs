@@ -49,6 +49,11 @@ pub enum OpenError {
     /// The URL makes no sense.
     #[error("the database's URL is not usable: {0}")]
     Url(String),
+    /// The program was built without the feature `postgres`.
+    #[error(
+        "this toolhub was built without PostgreSQL, which `[store] url` asks for: install a package, which has it, or build with `--features postgres`; without `[store] url` calls are recorded in the data folder"
+    )]
+    WithoutPostgres,
     /// PostgreSQL could not be reached, or turned us away.
     #[error("PostgreSQL at `{place}` could not be used: {cause}")]
     Postgres {
@@ -78,6 +83,10 @@ impl OpenError {
             Self::Unverified { place, cause } => Some(format!(
                 "`{place}` 的 PostgreSQL 未能通过 TLS 证明身份，而其他机器上的服务器必须如此（`sslmode=verify-full`）：{cause}；自建证书颁发机构请在 URL 中加 `sslrootcert=文件`；若确实要明文传输密码和数据，请写 `sslmode=disable`"
             )),
+            Self::WithoutPostgres => Some(
+                "`[store] url` 需要 PostgreSQL，但本 toolhub 编译时未包含它：请安装软件包版本（已包含），或用 `--features postgres` 重新编译；不写 `[store] url` 时，调用记录保存在数据目录中"
+                    .to_owned(),
+            ),
             _ => None,
         }
     }

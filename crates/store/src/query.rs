@@ -11,6 +11,7 @@ use crate::rows::{COLUMNS, Columns, from_micros, json, micros, place, stored_has
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Sqlite,
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "for PostgreSQL alone"))]
     Postgres,
 }
 

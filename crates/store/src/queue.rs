@@ -29,6 +29,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(crate) struct Urgent {
     pub(crate) write: Write,
     pub(crate) reply: oneshot::Sender<Result<bool, StoreError>>,
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "for PostgreSQL alone"))]
     pub(crate) since: Instant,
     _room: OwnedSemaphorePermit,
 }
@@ -67,6 +68,7 @@ pub(crate) enum Bell {
     /// A thread that parks.
     Thread(OnceLock<Thread>),
     /// A task that waits.
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "for PostgreSQL alone"))]
     Task(Notify),
 }
 
@@ -187,6 +189,7 @@ impl Queue {
     }
 
     /// Whether no more is taken in.
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "for PostgreSQL alone"))]
     pub(crate) fn is_closed(&self) -> bool {
         self.state().closed
     }

@@ -9,6 +9,7 @@ use toolhub_core::{ServerId, Source, ToolName};
 /// One thing to be written while somebody waits for it. Each may be done twice and counts once.
 #[derive(Debug)]
 pub(crate) enum Write {
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "for PostgreSQL alone"))]
     Begin(CallStart),
     Finish(CallEnd),
     /// The key tells one turn from another with the same words.

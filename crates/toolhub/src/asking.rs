@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use toolhub_agent::{Agent, Answer, Asked, Desk, Permission, Way};
+use toolhub_core::BoxFuture;
 use toolhub_core::conversation::{ConversationSummary, Role, Turn, TurnQuery};
 use toolhub_core::lang::{Lang, Say as _, Text};
 use toolhub_core::memory::{CallQuery, RecordId, Status};
@@ -67,42 +68,44 @@ pub enum AskError {
 impl Hub {
     /// Answers a request in words: with a model where there is one, else by rules. What a model says is heard while it
     /// says it.
-    pub async fn ask(
-        &self,
-        request: &str,
-        (options, permission): (&AskOptions, &dyn Permission),
-        heard: &(dyn Fn(Spoken) + Send + Sync),
-    ) -> Result<Answer, AskError> {
-        let settings = self.agent_settings(options.agent.as_deref())?;
-        let (model, unreachable) = self.model_for(options, &settings).await?;
-        // Tools of servers that were never met can be found only once they are listed.
-        self.list_missing().await;
-        self.learn_server_skills().await;
-        let before = self.said_before(options.conversation.as_deref()).await;
-        let desk = self.desk(&settings, (options, permission));
-        let agent = Agent {
-            desk,
-            model: model.as_deref(),
-            way: options.way.or(settings.way.map(Into::into)).unwrap_or_default(),
-            instructions: settings.instructions.clone(),
-            examples: self.examples().await,
-            max_tokens: None,
-        };
-        let asked = Asked { request, before: &before, today: toolhub_agent::today() };
-        let heard: Listener<'_> = heard;
-        let mut answer = agent.ask(asked, heard).await;
-        if let Some(why) = unreachable {
-            let (en, zh) = (why.say(Lang::En), why.say(Lang::Zh));
-            answer.notes.insert(
-                0,
-                Text::new(
-                    format!("planned by rules, without a model: {en}"),
-                    format!("未用模型，按规则制定计划：{zh}"),
-                ),
-            );
-        }
-        self.remember(request, &answer, options.conversation.as_deref()).await;
-        Ok(answer)
+    pub fn ask<'a>(
+        &'a self,
+        request: &'a str,
+        (options, permission): (&'a AskOptions, &'a dyn Permission),
+        heard: &'a (dyn Fn(Spoken) + Send + Sync),
+    ) -> BoxFuture<'a, Result<Answer, AskError>> {
+        Box::pin(async move {
+            let settings = self.agent_settings(options.agent.as_deref())?;
+            let (model, unreachable) = self.model_for(options, &settings).await?;
+            // Tools of servers that were never met can be found only once they are listed.
+            self.list_missing().await;
+            self.learn_server_skills().await;
+            let before = self.said_before(options.conversation.as_deref()).await;
+            let desk = self.desk(&settings, (options, permission));
+            let agent = Agent {
+                desk,
+                model: model.as_deref(),
+                way: options.way.or(settings.way.map(Into::into)).unwrap_or_default(),
+                instructions: settings.instructions.clone(),
+                examples: self.examples().await,
+                max_tokens: None,
+            };
+            let asked = Asked { request, before: &before, today: toolhub_agent::today() };
+            let heard: Listener<'_> = heard;
+            let mut answer = agent.ask(asked, heard).await;
+            if let Some(why) = unreachable {
+                let (en, zh) = (why.say(Lang::En), why.say(Lang::Zh));
+                answer.notes.insert(
+                    0,
+                    Text::new(
+                        format!("planned by rules, without a model: {en}"),
+                        format!("未用模型，按规则制定计划：{zh}"),
+                    ),
+                );
+            }
+            self.remember(request, &answer, options.conversation.as_deref()).await;
+            Ok(answer)
+        })
     }
 
     /// What an agent of the config works with.

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use tokio::sync::watch;
 use tokio::sync::{OnceCell, Semaphore};
+use toolhub_core::BoxFuture;
 use toolhub_core::finder::ToolFinder;
 use toolhub_core::lang::{Lang, Say, Text};
 use toolhub_core::memory::CallLog;
@@ -27,6 +28,7 @@ use toolhub_store::{OpenError, StorePlace};
 use crate::approvals::Approved;
 use crate::disk_space::free_bytes;
 use crate::failures::past_of;
+use crate::features;
 use crate::finder::{Encoder, Finder};
 use crate::hub::Hub;
 use crate::listeners::Listeners;
@@ -202,116 +204,122 @@ impl HubBuilder {
     }
 
     /// Builds the hub. Reads config and cache, and connects to nothing.
-    pub async fn build(self) -> Result<Hub, BuildError> {
-        let places = match self.places {
-            Some(places) => places,
-            None => Places::find(self.config.as_deref(), self.home.as_deref())?,
-        };
-        let settings = match self.settings {
-            Some(settings) => settings,
-            None => Settings::read(&places)?,
-        };
-        let (mut specs, mut notes) = load_servers(&places, &settings)?;
-        if self.without_servers {
-            specs.iter_mut().for_each(|spec| spec.enabled = false);
-        }
-        let events: Arc<dyn EventSink> = Arc::new(Listeners(self.listeners));
-        let (store, store_problem) = match self.forgets {
-            true => (None, None),
-            false => open_store(&settings, &places, &mut notes).await?,
-        };
-        let lists = cached_lists(store.as_deref(), &specs, &mut notes).await;
-        let approved = Mutex::new(Approved::load(store.as_deref(), &specs, &mut notes).await);
-
-        let enabled = specs.iter().filter(|spec| spec.enabled).map(|spec| spec.id.clone()).collect();
-        let policy = settings.routing.policy(enabled);
-        let mut engine = Engine::new(policy, Arc::clone(&events)).tagged_by(Tagger::with(&settings.tags));
-        engine = engine.reserving(specs.iter().map(|spec| &spec.id));
-        let required = !self.forgets && settings.store.required.unwrap_or(true);
-        engine = match &store {
-            Some(store) => engine.recording(Arc::clone(store) as Arc<dyn CallLog>),
-            None if required => {
-                engine.recording(Arc::new(Unrecorded(store_problem.clone().unwrap_or_default())))
+    pub fn build(self) -> BoxFuture<'static, Result<Hub, BuildError>> {
+        Box::pin(async move {
+            let places = match self.places {
+                Some(places) => places,
+                None => Places::find(self.config.as_deref(), self.home.as_deref())?,
+            };
+            let settings = match self.settings {
+                Some(settings) => settings,
+                None => Settings::read(&places)?,
+            };
+            let (mut specs, mut notes) = load_servers(&places, &settings)?;
+            if self.without_servers {
+                specs.iter_mut().for_each(|spec| spec.enabled = false);
             }
-            None => engine,
-        };
-        let models = Models::new(settings.llm.clone(), self.model.map(ChosenModel::given));
-        if models.is_wanted() {
-            engine = engine.synthesizing(Arc::new(Merging(Arc::clone(&models))));
-        }
-        let engine = Arc::new(engine);
-        let model = settings.search.model_folder(&places.config);
-        let encoder = model.map(|model| Encoder { model, vectors: places.vectors() });
-        let finder = Arc::new(Finder::new(Arc::clone(&engine), store.clone(), encoder));
-        let limits = limits_of(&settings);
+            let events: Arc<dyn EventSink> = Arc::new(Listeners(self.listeners));
+            let (store, store_problem) = match self.forgets {
+                true => (None, None),
+                false => open_store(&settings, &places, &mut notes).await?,
+            };
+            let lists = cached_lists(store.as_deref(), &specs, &mut notes).await;
+            let approved = Mutex::new(Approved::load(store.as_deref(), &specs, &mut notes).await);
 
-        let rooms = Rooms {
-            folders: Folders::new(settings.folders(&places.config)),
-            web: settings.search_service(),
-            memory: Memory::of(store.clone()),
-            finder: NativeFinder::new(Arc::clone(&finder) as Arc<dyn ToolFinder>),
-            caller: caller_of(&engine),
-        };
-        let native = Arc::new(native_host(&settings, rooms, self.tools));
-        engine.add_host(&(Arc::clone(&native) as Arc<dyn ToolHost>), limits);
+            let enabled = specs.iter().filter(|spec| spec.enabled).map(|spec| spec.id.clone()).collect();
+            let policy = settings.routing.policy(enabled);
+            let mut engine = Engine::new(policy, Arc::clone(&events)).tagged_by(Tagger::with(&settings.tags));
+            engine = engine.reserving(specs.iter().map(|spec| &spec.id));
+            let required = !self.forgets && settings.store.required.unwrap_or(true);
+            engine = match &store {
+                Some(store) => engine.recording(Arc::clone(store) as Arc<dyn CallLog>),
+                None if required => {
+                    engine.recording(Arc::new(Unrecorded(store_problem.clone().unwrap_or_default())))
+                }
+                None => engine,
+            };
+            let models = Models::new(settings.llm.clone(), self.model.map(ChosenModel::given));
+            if models.is_wanted() {
+                engine = engine.synthesizing(Arc::new(Merging(Arc::clone(&models))));
+            }
+            let engine = Arc::new(engine);
+            let mut model = settings.search.model_folder(&places.config);
+            if let (Some(_), Some(note)) = (&model, features::missing_encoder()) {
+                notes.push(note);
+                model = None;
+            }
+            let encoder = model.map(|model| Encoder { model, vectors: places.vectors() });
+            let finder = Arc::new(Finder::new(Arc::clone(&engine), store.clone(), encoder));
+            let limits = limits_of(&settings);
 
-        let handler = self.handler.unwrap_or_else(|| Arc::new(Refusal));
-        let declares = handler.capabilities().object().is_some_and(|declared| !declared.is_empty());
-        let logins = Arc::new(TokenStore::new(&places.home));
-        let context = ServerContext {
-            events: Arc::clone(&events),
-            handler,
-            listen: !self.one_shot,
-            logins,
-            single_client: self.single_client,
-            relay: if self.relayed { running_hubs(&places) } else { None },
-        };
-        let new = |spec: ServerSpec| {
-            let past = past_of(lists.get(&spec.id));
-            server_for(spec, &places, past, &context)
-        };
-        let servers: Vec<Arc<Server>> = specs.into_iter().map(new).collect();
-        for server in &servers {
-            add_host(&engine, server, limits);
-        }
-        let servers = Arc::new(ServerSet::new(servers));
-        let mut options = settings.skills.options(&places);
-        options.builtin = native.tools().iter().map(|tool| tool.name().to_string()).collect();
-        let book = skill_book(&settings, &places, options);
-        let skills = skills_of(&settings, book, (store.as_deref(), &mut notes)).await;
-        let server_skills = Arc::new(ServerSkills::new(Arc::clone(&servers)));
-        let fetch = Arc::clone(&server_skills) as Arc<dyn Fetch>;
-        let host: Arc<dyn ToolHost> = Arc::new(SkillHost::new(Arc::clone(&skills), fetch));
-        engine.add_host(&host, limits);
-        let (lists, lists_kept) = (Mutex::new(lists), watch::Sender::new(0));
-        let hub = Hub {
-            engine,
-            finder,
-            native,
-            skills,
-            server_skills,
-            models,
-            servers,
-            context,
-            server_settings: Mutex::new(settings.servers.clone()),
-            lists,
-            no_news: AtomicU64::new(u64::MAX),
-            lists_kept,
-            declares,
-            since: SystemTime::now(),
-            starts: Semaphore::new(settings.limits.starts()),
-            progress: ProgressCell::default(),
-            store,
-            recalled: OnceCell::new(),
-            approved,
-            events,
-            settings,
-            places,
-            notes,
-            store_problem,
-        };
-        hub.refresh_catalog();
-        Ok(hub)
+            let rooms = Rooms {
+                folders: Folders::new(settings.folders(&places.config)),
+                web: settings.search_service(),
+                memory: Memory::of(store.clone()),
+                finder: NativeFinder::new(Arc::clone(&finder) as Arc<dyn ToolFinder>),
+                caller: caller_of(&engine),
+            };
+            let native = Arc::new(native_host(&settings, rooms, self.tools));
+            engine.add_host(&(Arc::clone(&native) as Arc<dyn ToolHost>), limits);
+
+            let handler = self.handler.unwrap_or_else(|| Arc::new(Refusal));
+            let declares = handler.capabilities().object().is_some_and(|declared| !declared.is_empty());
+            let logins = Arc::new(TokenStore::new(&places.home));
+            let context = ServerContext {
+                events: Arc::clone(&events),
+                handler,
+                listen: !self.one_shot,
+                logins,
+                single_client: self.single_client,
+                relay: if self.relayed { running_hubs(&places) } else { None },
+            };
+            let new = |spec: ServerSpec| {
+                let past = past_of(lists.get(&spec.id));
+                server_for(spec, &places, past, &context)
+            };
+            let servers: Vec<Arc<Server>> = specs.into_iter().map(new).collect();
+            for server in &servers {
+                add_host(&engine, server, limits);
+            }
+            let servers = Arc::new(ServerSet::new(servers));
+            let mut options = settings.skills.options(&places);
+            options.builtin = native.tools().iter().map(|tool| tool.name().to_string()).collect();
+            let book = skill_book(&settings, &places, options);
+            let skills = skills_of(&settings, book, (store.as_deref(), &mut notes)).await;
+            let server_skills = Arc::new(ServerSkills::new(Arc::clone(&servers)));
+            let fetch = Arc::clone(&server_skills) as Arc<dyn Fetch>;
+            let host: Arc<dyn ToolHost> = Arc::new(SkillHost::new(Arc::clone(&skills), fetch));
+            engine.add_host(&host, limits);
+            let (lists, lists_kept) = (Mutex::new(lists), watch::Sender::new(0));
+            let hub = Hub {
+                engine,
+                finder,
+                native,
+                skills,
+                server_skills,
+                models,
+                servers,
+                context,
+                server_settings: Mutex::new(settings.servers.clone()),
+                lists,
+                no_news: AtomicU64::new(u64::MAX),
+                lists_kept,
+                declares,
+                since: SystemTime::now(),
+                starts: Semaphore::new(settings.limits.starts()),
+                progress: ProgressCell::default(),
+                store,
+                recalled: OnceCell::new(),
+                approved,
+                events,
+                settings,
+                places,
+                notes,
+                store_problem,
+            };
+            hub.refresh_catalog();
+            Ok(hub)
+        })
     }
 }
 

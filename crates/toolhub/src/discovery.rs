@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::join_all;
 use tokio::sync::SemaphorePermit;
+use toolhub_core::BoxFuture;
 use toolhub_core::lang::Text;
 use toolhub_core::ports::CachedList;
 use toolhub_core::{CallBy, Event, EventKind, RawJson, ServerId, Source, ToolError};
@@ -144,14 +145,16 @@ impl Hub {
 
     /// Lists every server that was never listed; for those who want to see everything. Servers that failed or hung before are
     /// not waited for long.
-    pub async fn list_missing(&self) {
-        let Missing { mut new, late, failed, hung } = self.missing_by_age(None);
-        new.extend(late);
-        tokio::join!(
-            self.list_all(new, Wait::Unlimited),
-            self.list_all(failed, Wait::Needed(COURTESY)),
-            self.list_all(hung, Wait::Glance(GLANCE))
-        );
+    pub fn list_missing(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let Missing { mut new, late, failed, hung } = self.missing_by_age(None);
+            new.extend(late);
+            tokio::join!(
+                self.list_all(new, Wait::Unlimited),
+                self.list_all(failed, Wait::Needed(COURTESY)),
+                self.list_all(hung, Wait::Glance(GLANCE))
+            );
+        })
     }
 
     /// Lists every server that is not known, whatever happened before. Each has its full time.
@@ -170,18 +173,22 @@ impl Hub {
     }
 
     /// Lists a server again, or all where none is named. A source that is no server needs no listing.
-    pub async fn list_again_of(&self, source: Option<&str>) {
-        let mut servers = self.usable(None);
-        servers.retain(|server| source.is_none_or(|id| server.id().as_str() == id));
-        self.list_all(servers, Wait::Unlimited).await;
+    pub fn list_again_of<'a>(&'a self, source: Option<&'a str>) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let mut servers = self.usable(None);
+            servers.retain(|server| source.is_none_or(|id| server.id().as_str() == id));
+            self.list_all(servers, Wait::Unlimited).await;
+        })
     }
 
     /// Connects one server and lists it, whatever is known of it.
-    pub async fn list_server(&self, id: &str) -> Option<Result<CachedList, ToolError>> {
-        let server = self.servers.find(id)?;
-        server.ask_for();
-        server.forget_era();
-        Some(self.list_one(&server).await.map_err(|error| error.into_tool_error(server.id())))
+    pub fn list_server<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Option<Result<CachedList, ToolError>>> {
+        Box::pin(async move {
+            let server = self.servers.find(id)?;
+            server.ask_for();
+            server.forget_era();
+            Some(self.list_one(&server).await.map_err(|error| error.into_tool_error(server.id())))
+        })
     }
 
     /// What a server offers beside tools, as it gives it.

@@ -106,8 +106,10 @@ impl Hub {
     }
 
     /// Runs a call. Dropping the future cancels it.
-    pub async fn call(&self, call: ToolCall) -> Outcome {
-        self.run_call(&call).await
+    // Boxed here, as other large futures of this crate are: the code of an async function is generated anew in each crate that
+    // awaits it, all it awaits included, and that of a boxed future once, where the box is made.
+    pub fn call(&self, call: ToolCall) -> BoxFuture<'_, Outcome> {
+        Box::pin(async move { self.run_call(&call).await })
     }
 
     /// The same for whoever keeps the call.
@@ -217,17 +219,19 @@ impl Hub {
     }
 
     /// The same, with this much time for servers that were never met.
-    pub async fn explain_within(
-        &self,
-        request: Request<'_>,
+    pub fn explain_within<'a>(
+        &'a self,
+        request: Request<'a>,
         spare: Option<Duration>,
-    ) -> Result<Route, ToolError> {
-        let listed_for = self.scoped(request);
-        if self.may_be_on_server(listed_for.source) {
-            self.prepare(listed_for, spare).await;
-        }
-        self.recall((request.by, request.tool)).await;
-        self.engine.explain(request).map_err(|error| self.name_unlisted(error))
+    ) -> BoxFuture<'a, Result<Route, ToolError>> {
+        Box::pin(async move {
+            let listed_for = self.scoped(request);
+            if self.may_be_on_server(listed_for.source) {
+                self.prepare(listed_for, spare).await;
+            }
+            self.recall((request.by, request.tool)).await;
+            self.engine.explain(request).map_err(|error| self.name_unlisted(error))
+        })
     }
 
     /// An unknown tool may be a tool of a server that could not be listed: that is said. Where only that server
@@ -367,10 +371,12 @@ impl Hub {
     }
 
     /// Ends every connection, so that no child is left, and waits until what is to be kept is written.
-    pub async fn shutdown(&self) {
-        self.keep_failures().await;
-        join_all(self.servers.snapshot().iter().map(|server| server.stop(SHUTDOWN))).await;
-        self.settle(SHUTDOWN).await;
+    pub fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.keep_failures().await;
+            join_all(self.servers.snapshot().iter().map(|server| server.stop(SHUTDOWN))).await;
+            self.settle(SHUTDOWN).await;
+        })
     }
 
     /// Ends the hub for good, after [`Hub::shutdown`]: the native tools that refer to it are dropped, so that dropping the

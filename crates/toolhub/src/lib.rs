@@ -25,6 +25,7 @@ mod builder;
 mod discovery;
 mod disk_space;
 mod failures;
+pub mod features;
 mod fence;
 mod finder;
 mod freshness;

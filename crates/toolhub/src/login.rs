@@ -1,5 +1,6 @@
 //! Logging in to servers that want to know who is calling, and out again.
 
+use toolhub_core::BoxFuture;
 use toolhub_core::lang::{Lang, Say};
 use toolhub_core::ports::CachedList;
 use toolhub_core::{ServerId, ToolError};
@@ -58,25 +59,27 @@ impl Hub {
     }
 
     /// The same at the authorization server that the owner names, to which the credentials are bound from then on.
-    pub async fn login_at(
-        &self,
-        id: &str,
-        issuer: Option<&str>,
-        show: Show<'_>,
-    ) -> Result<CachedList, LoginError> {
-        let server = self.servers.find(id);
-        let server = server.ok_or(LoginError::UnknownServer)?;
-        let failed = |error: OAuthError| LoginError::Failed { server: server.id().clone(), error };
-        let guard = server.guard().map_err(failed)?;
-        let mut logins = 0;
-        loop {
-            guard.login_at(issuer, show).await.map_err(failed)?;
-            logins += 1;
-            match self.list_server(id).await.ok_or(LoginError::UnknownServer)? {
-                Err(ToolError::LoginNeeded { .. }) if logins < MOST_LOGINS && guard.wants_more() => {}
-                listed => return listed.map_err(LoginError::NotServed),
+    pub fn login_at<'a>(
+        &'a self,
+        id: &'a str,
+        issuer: Option<&'a str>,
+        show: Show<'a>,
+    ) -> BoxFuture<'a, Result<CachedList, LoginError>> {
+        Box::pin(async move {
+            let server = self.servers.find(id);
+            let server = server.ok_or(LoginError::UnknownServer)?;
+            let failed = |error: OAuthError| LoginError::Failed { server: server.id().clone(), error };
+            let guard = server.guard().map_err(failed)?;
+            let mut logins = 0;
+            loop {
+                guard.login_at(issuer, show).await.map_err(failed)?;
+                logins += 1;
+                match self.list_server(id).await.ok_or(LoginError::UnknownServer)? {
+                    Err(ToolError::LoginNeeded { .. }) if logins < MOST_LOGINS && guard.wants_more() => {}
+                    listed => return listed.map_err(LoginError::NotServed),
+                }
             }
-        }
+        })
     }
 
     /// Gives a server's tokens back and forgets them; whether there were any.

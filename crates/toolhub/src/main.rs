@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// What was let go last is given out first, and is still in the processor's cache; and what goes from one thread to another
 /// is no burden to it.
-#[cfg(unix)]
+#[cfg(all(unix, feature = "jemalloc"))]
 #[global_allocator]
 static MEMORY: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use toolhub_core::BoxFuture;
 use toolhub_core::lang::Text;
 use toolhub_core::{ServerId, Source, ToolHost};
 use toolhub_engine::{Deadlines, Engine, Policy};
@@ -46,81 +47,84 @@ impl ServerChanges {
 impl Hub {
     /// Takes over a configuration that was read anew: its servers, `[[servers]]`, `[routing]`, `[approvals]` and the deadlines of
     /// `[limits]`. An error leaves everything as it was. The answer names the sections that need a restart.
-    pub async fn reload_servers(
-        &self,
-        places: &Places,
-        settings: &Settings,
-    ) -> Result<ServerChanges, ConfigError> {
-        let (specs, notes) = load_servers(places, settings)?;
-        let before = self.servers.snapshot();
-        let restart = settings.sections.changed_since(&self.settings.sections);
-        let mut changes = ServerChanges { notes, restart, ..ServerChanges::default() };
-        let lists = cached_lists(self.store.as_deref(), &specs, &mut changes.notes).await;
-        let limits = limits_of(settings);
-        let reused = |spec: &ServerSpec| {
-            before.iter().find(|server| self.is_unchanged(server, spec, settings)).map(Arc::clone)
-        };
-        let mut servers = Vec::with_capacity(specs.len());
-        for spec in specs {
-            if let Some(server) = reused(&spec) {
-                servers.push(server);
-                continue;
+    pub fn reload_servers<'a>(
+        &'a self,
+        places: &'a Places,
+        settings: &'a Settings,
+    ) -> BoxFuture<'a, Result<ServerChanges, ConfigError>> {
+        Box::pin(async move {
+            let (specs, notes) = load_servers(places, settings)?;
+            let before = self.servers.snapshot();
+            let restart = settings.sections.changed_since(&self.settings.sections);
+            let mut changes = ServerChanges { notes, restart, ..ServerChanges::default() };
+            let lists = cached_lists(self.store.as_deref(), &specs, &mut changes.notes).await;
+            let limits = limits_of(settings);
+            let reused = |spec: &ServerSpec| {
+                before.iter().find(|server| self.is_unchanged(server, spec, settings)).map(Arc::clone)
+            };
+            let mut servers = Vec::with_capacity(specs.len());
+            for spec in specs {
+                if let Some(server) = reused(&spec) {
+                    servers.push(server);
+                    continue;
+                }
+                let known = before.iter().any(|server| *server.id() == spec.id);
+                if known { &mut changes.changed } else { &mut changes.added }.push(spec.id.clone());
+                let past = past_of(lists.get(&spec.id));
+                servers.push(server_for(spec, places, past, &self.context));
             }
-            let known = before.iter().any(|server| *server.id() == spec.id);
-            if known { &mut changes.changed } else { &mut changes.added }.push(spec.id.clone());
-            let past = past_of(lists.get(&spec.id));
-            servers.push(server_for(spec, places, past, &self.context));
-        }
-        let gone = |server: &&Arc<Server>| !servers.iter().any(|kept| Arc::ptr_eq(kept, server));
-        let retired: Vec<Arc<Server>> = before.iter().filter(gone).cloned().collect();
-        let is_removed = |server: &&Arc<Server>| !servers.iter().any(|kept| kept.id() == server.id());
-        changes.removed = retired.iter().filter(is_removed).map(|server| server.id().clone()).collect();
-        let reordered = before.iter().map(|server| server.id()).ne(servers.iter().map(|server| server.id()));
-        let enabled = servers.iter().filter(|server| server.spec().enabled);
-        let policy = settings.routing.policy(enabled.map(|server| server.id().clone()).collect());
-        let before = self.engine.policy();
-        changes.routing = *before != Policy { servers: before.servers.clone(), ..policy.clone() };
-        self.engine.set_policy(policy);
-        if changes.is_empty() && !reordered {
-            self.set_deadlines(&servers, limits);
-            if changes.routing {
-                // What is offered under one name depends on it.
-                self.refresh_catalog();
-                self.lists_kept.send_modify(|count| *count += 1);
+            let gone = |server: &&Arc<Server>| !servers.iter().any(|kept| Arc::ptr_eq(kept, server));
+            let retired: Vec<Arc<Server>> = before.iter().filter(gone).cloned().collect();
+            let is_removed = |server: &&Arc<Server>| !servers.iter().any(|kept| kept.id() == server.id());
+            changes.removed = retired.iter().filter(is_removed).map(|server| server.id().clone()).collect();
+            let reordered =
+                before.iter().map(|server| server.id()).ne(servers.iter().map(|server| server.id()));
+            let enabled = servers.iter().filter(|server| server.spec().enabled);
+            let policy = settings.routing.policy(enabled.map(|server| server.id().clone()).collect());
+            let before = self.engine.policy();
+            changes.routing = *before != Policy { servers: before.servers.clone(), ..policy.clone() };
+            self.engine.set_policy(policy);
+            if changes.is_empty() && !reordered {
+                self.set_deadlines(&servers, limits);
+                if changes.routing {
+                    // What is offered under one name depends on it.
+                    self.refresh_catalog();
+                    self.lists_kept.send_modify(|count| *count += 1);
+                }
+                return Ok(changes);
             }
-            return Ok(changes);
-        }
-        {
-            let mut known = self.lists();
-            for id in retired.iter().map(|server| server.id()) {
-                known.remove(id);
-            }
-            for server in &servers {
-                if let Some(list) = lists.get(server.id()) {
-                    known.entry(server.id().clone()).or_insert_with(|| list.clone());
+            {
+                let mut known = self.lists();
+                for id in retired.iter().map(|server| server.id()) {
+                    known.remove(id);
+                }
+                for server in &servers {
+                    if let Some(list) = lists.get(server.id()) {
+                        known.entry(server.id().clone()).or_insert_with(|| list.clone());
+                    }
                 }
             }
-        }
-        self.engine.set_reserved(servers.iter().map(|server| server.id()));
-        for server in &servers {
-            add_host(&self.engine, server, limits);
-        }
-        self.set_deadlines(&servers, limits);
-        self.servers.replace(servers);
-        for id in &changes.removed {
-            self.engine.remove_host(&Source::Server(id.clone()));
-            self.server_skills.forget(Some(id));
-        }
-        *self.server_settings() = settings.servers.clone();
-        self.look_for_news();
-        self.refresh_catalog();
-        self.lists_kept.send_modify(|count| *count += 1);
-        let retire = async |server: &Arc<Server>| {
-            server.drain(DRAIN).await;
-            server.stop(SHUTDOWN).await;
-        };
-        tokio::join!(join_all(retired.iter().map(retire)), self.list_missing());
-        Ok(changes)
+            self.engine.set_reserved(servers.iter().map(|server| server.id()));
+            for server in &servers {
+                add_host(&self.engine, server, limits);
+            }
+            self.set_deadlines(&servers, limits);
+            self.servers.replace(servers);
+            for id in &changes.removed {
+                self.engine.remove_host(&Source::Server(id.clone()));
+                self.server_skills.forget(Some(id));
+            }
+            *self.server_settings() = settings.servers.clone();
+            self.look_for_news();
+            self.refresh_catalog();
+            self.lists_kept.send_modify(|count| *count += 1);
+            let retire = async |server: &Arc<Server>| {
+                server.drain(DRAIN).await;
+                server.stop(SHUTDOWN).await;
+            };
+            tokio::join!(join_all(retired.iter().map(retire)), self.list_missing());
+            Ok(changes)
+        })
     }
 
     /// Sets how long calls may take, which differs for servers with a `call_timeout` of their own.

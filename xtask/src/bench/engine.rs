@@ -9,7 +9,7 @@ use crate::{
 };
 
 pub(super) fn run(workspace: &Workspace) -> Result<()> {
-    let load = build(workspace, "toolhub-testkit", "engine-load", Profile::Release)?;
+    let load = build(workspace, "toolhub-testkit", "engine-load", Profile::Dist)?;
     let folder = workspace.target.join("bench/engine");
     if folder.exists() {
         fs::remove_dir_all(&folder)?;

@@ -77,10 +77,10 @@ fn read_arguments(args: &[String]) -> Result<(Wanted, bool)> {
 pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     let (wanted, install) = read_arguments(args)?;
     let programs = Programs {
-        toolhub: build(workspace, "toolhub", "toolhub", Profile::Release)?,
-        load: build(workspace, "toolhub-testkit", "gateway-load", Profile::Release)?,
+        toolhub: build(workspace, "toolhub", "toolhub", Profile::Dist)?,
+        load: build(workspace, "toolhub-testkit", "gateway-load", Profile::Dist)?,
         rmcp: match wanted {
-            Wanted::Calls => Some(build(workspace, "toolhub-testkit", "rmcp-server", Profile::Release)?),
+            Wanted::Calls => Some(build(workspace, "toolhub-testkit", "rmcp-server", Profile::Dist)?),
             _ => None,
         },
         folder: workspace.target.join("bench/gateway"),

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use crate::{
-    run::{self, cargo},
+    run::{self, Profile, build},
     table::Table,
     workspace::Workspace,
 };
@@ -46,18 +46,16 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
         println!(
             "Calling Leaderboard, the Python package bfcl-eval), `{TASKS}` (`task, messages, tools`) and"
         );
-        println!("`{ANSWERS}` (`task, expected`). `--release` measures the optimised program.");
+        println!("`{ANSWERS}` (`task, expected`). `--dist` measures the optimised program.");
         return Ok(());
     };
-    if option != "--data" || rest.iter().any(|arg| arg != "--release") {
-        bail!("write `cargo xtask bench plan --data DIR [--release]`");
+    if option != "--data" || rest.iter().any(|arg| arg != "--dist") {
+        bail!("write `cargo xtask bench plan --data DIR [--dist]`");
     }
     let data = absolute(data)?;
     let tasks = read_tasks(&data)?;
-    let mut build = cargo(&workspace.root);
-    build.args(["build", "--quiet", "--package", "toolhub"]).args(rest);
-    run::check(&mut build)?;
-    let program = workspace.target.join(if rest.is_empty() { "debug" } else { "release" }).join("toolhub");
+    let profile = if rest.is_empty() { Profile::Debug } else { Profile::Dist };
+    let program = build(workspace, "toolhub", "toolhub", profile)?;
     let folder = workspace.target.join("bench-plan");
     fs::create_dir_all(&folder)?;
     let bench = Bench { program, folder };

@@ -9,6 +9,6 @@ use crate::{
 const ROUNDS: &str = "500";
 
 pub(super) fn run(workspace: &Workspace) -> Result<()> {
-    let load = build(workspace, "toolhub-sandbox", "sandbox-load", Profile::Release)?;
+    let load = build(workspace, "toolhub-sandbox", "sandbox-load", Profile::Dist)?;
     check(program(&load).args(["overhead", ROUNDS]))
 }

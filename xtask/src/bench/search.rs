@@ -35,7 +35,8 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     command.args([
         "run",
         "--quiet",
-        "--release",
+        "--profile",
+        "dist",
         "--package",
         "toolhub-search",
         "--example",

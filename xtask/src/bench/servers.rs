@@ -23,9 +23,9 @@ const FIRST_CALLS: usize = 3;
 
 pub(super) fn run(workspace: &Workspace) -> Result<()> {
     let programs = Programs {
-        toolhub: build(workspace, "toolhub", "toolhub", Profile::Release)?,
-        meet: build(workspace, "toolhub-testkit", "meet-servers", Profile::Release)?,
-        server: build(workspace, "toolhub-testkit", "scripted-mcp", Profile::Release)?,
+        toolhub: build(workspace, "toolhub", "toolhub", Profile::Dist)?,
+        meet: build(workspace, "toolhub-testkit", "meet-servers", Profile::Dist)?,
+        server: build(workspace, "toolhub-testkit", "scripted-mcp", Profile::Dist)?,
     };
     let folder = workspace.target.join("bench/servers");
     if folder.exists() {

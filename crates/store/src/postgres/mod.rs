@@ -17,6 +17,7 @@ mod statistics;
 mod tls;
 mod tool_lists;
 mod transact;
+mod url;
 mod writer;
 
 use std::borrow::Cow;
@@ -38,7 +39,6 @@ use crate::error::OpenError;
 use crate::journal::JournalFolder;
 use crate::options::StoreOptions;
 use crate::owner::OwnerId;
-use crate::place::PgUrl;
 use crate::query::Value;
 use crate::queue::{Bell, Queue, closed};
 use crate::recorder::Recorder;
@@ -47,6 +47,7 @@ use crate::write::Write;
 use reader::{Ask, Question};
 use replay::Journals;
 use session::{Address, Session};
+pub use url::PgUrl;
 
 /// Reads that may wait.
 const READS: usize = 256;

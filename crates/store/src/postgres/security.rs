@@ -82,7 +82,7 @@ fn is_loopback(address: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::PgUrl;
+    use crate::postgres::PgUrl;
 
     fn security(url: &str) -> Security {
         url.parse::<PgUrl>().unwrap_or_else(|error| panic!("{url}: {error}")).security

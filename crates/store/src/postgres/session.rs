@@ -11,7 +11,7 @@ use tokio_postgres::{Client, Error, SimpleQueryMessage};
 use super::security::Security;
 use super::tls::Tls;
 use crate::owner::OwnerId;
-use crate::place::PgUrl;
+use crate::postgres::PgUrl;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(5);

@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream as RustlsStream;
 
 use super::security::Security;
-use crate::place::PgUrl;
+use crate::postgres::PgUrl;
 
 /// Makes the TLS connections to one place.
 #[derive(Clone)]

@@ -1,0 +1,44 @@
+//! Stands in for the sentence encoder where the feature `encoder` is left out: no model can be opened.
+
+use std::convert::Infallible;
+use std::path::Path;
+
+#[cfg(not(feature = "encoder"))]
+use crate::kept::Fingerprint;
+use crate::meaning::{Meaning, MeaningError};
+
+/// A sentence encoder. This program has none, so there is no such value.
+#[cfg_attr(feature = "encoder", expect(unreachable_pub, reason = "only the test below uses it then"))]
+#[derive(Debug)]
+pub struct SentenceEncoder(Infallible);
+
+#[cfg_attr(feature = "encoder", expect(unreachable_pub, reason = "only the test below uses it then"))]
+impl SentenceEncoder {
+    /// Fails, and names the feature to build with.
+    pub fn open(_: impl AsRef<Path>) -> Result<Self, MeaningError> {
+        Err(MeaningError::WithoutEncoder)
+    }
+
+    /// Tells this model from every other.
+    #[cfg(not(feature = "encoder"))]
+    pub fn fingerprint(&self) -> Fingerprint {
+        match self.0 {}
+    }
+}
+
+impl Meaning for SentenceEncoder {
+    fn embed(&self, _: &[&str]) -> Result<Vec<Box<[f32]>>, MeaningError> {
+        match self.0 {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_model_is_refused_with_the_feature_to_build_with() {
+        let error = SentenceEncoder::open("any").unwrap_err().to_string();
+        assert!(error.contains("--features encoder"), "{error}");
+    }
+}

@@ -1,0 +1,41 @@
+//! Stands in for PostgreSQL where the feature `postgres` is left out: every URL is refused, with what to do about it.
+
+use std::convert::Infallible;
+use std::str::FromStr;
+
+use crate::error::OpenError;
+
+/// The URL of a PostgreSQL database. This program has no PostgreSQL, so there is no such value.
+#[cfg_attr(feature = "postgres", expect(unreachable_pub, reason = "only the test below uses it then"))]
+#[derive(Debug, Clone)]
+pub struct PgUrl(Infallible);
+
+impl PgUrl {
+    #[cfg(not(feature = "postgres"))]
+    pub(crate) fn absurd<T>(&self) -> T {
+        match self.0 {}
+    }
+}
+
+impl FromStr for PgUrl {
+    type Err = OpenError;
+
+    fn from_str(_: &str) -> Result<Self, OpenError> {
+        Err(OpenError::WithoutPostgres)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The URL may hold a password, and the next step must not depend on the language.
+    #[test]
+    fn every_url_is_refused_with_the_feature_to_build_with_and_without_showing_it() {
+        let error = "postgres://ann:s3cret@db/hub".parse::<PgUrl>().unwrap_err();
+        for text in [error.to_string(), error.chinese().unwrap()] {
+            assert!(text.contains("--features postgres") && text.contains("[store] url"), "{text}");
+            assert!(!text.contains("s3cret"), "{text}");
+        }
+    }
+}

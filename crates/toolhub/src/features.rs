@@ -1,0 +1,50 @@
+//! Optional parts of the program, chosen when it is compiled: which of them this build has, and what a configuration is told that
+//! asks for one that is left out. For PostgreSQL the store itself refuses the URL.
+
+use toolhub_core::lang::Text;
+
+/// Every optional part, and whether it is in this build.
+const PARTS: [(&str, bool); 3] = [
+    ("encoder", cfg!(feature = "encoder")),
+    ("jemalloc", cfg!(all(unix, feature = "jemalloc"))),
+    ("postgres", cfg!(feature = "postgres")),
+];
+
+/// The optional parts of this build.
+pub fn included() -> impl Iterator<Item = &'static str> {
+    PARTS.iter().filter(|(_, included)| *included).map(|(name, _)| *name)
+}
+
+/// What a configuration with `[search] model` is told, if this build has no sentence encoders.
+pub(crate) fn missing_encoder() -> Option<Text> {
+    (!cfg!(feature = "encoder")).then(without_encoder)
+}
+
+fn without_encoder() -> Text {
+    Text::new(
+        "`[search] model` is not used, tools are found by their words alone: this toolhub was built without sentence encoders; \
+         install a package, which has them, or build with `--features encoder`",
+        "未使用 `[search] model`，仅按词查找工具：本 toolhub 编译时未包含句子编码器；请安装软件包版本（已包含），或用 `--features encoder` 重新编译",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolhub_core::lang::{Lang, Say as _};
+
+    /// Tests run with what packages have; a part that is missing here would be tested nowhere.
+    #[test]
+    fn tests_run_with_every_part() {
+        let parts = PARTS.iter().map(|(name, _)| *name).filter(|name| cfg!(unix) || *name != "jemalloc");
+        assert_eq!(included().collect::<Vec<_>>(), parts.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_missing_encoder_is_named_with_the_feature_to_build_with() {
+        for lang in [Lang::En, Lang::Zh] {
+            let text = without_encoder().say(lang);
+            assert!(text.contains("--features encoder") && text.contains("[search] model"), "{text}");
+        }
+    }
+}

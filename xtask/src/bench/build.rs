@@ -1,0 +1,236 @@
+//! From a clone to the first answer: crates, CPU time and wall time of the build, beside an earlier commit, and how long the program
+//! takes to build again after a change of one line.
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Instant,
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::{
+    commands::{UsageError, unknown},
+    run::{self, cargo, program},
+    table::Table,
+    workspace::Workspace,
+};
+
+/// It is only run by its name.
+pub(super) const NAME: &str = "build";
+
+/// The request of the first answer, and what has to be in it.
+const REQUEST: &str = "2+2";
+const ANSWER: &str = "4";
+
+/// Changed for the incremental build: most crates above it depend on this one.
+const CHANGED_FILE: &str = "crates/engine/src/lib.rs";
+const CHANGE: &str = "\n/// A change for a benchmark.\npub fn changed_for_a_benchmark() -> u8 {\n    1\n}\n";
+
+pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
+    let mut before = None;
+    let mut words = args.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--before" => {
+                let given = words.next().ok_or_else(|| UsageError("`--before` needs a commit".to_owned()))?;
+                before = Some(git(workspace, &["rev-parse", "--verify", &format!("{given}^{{commit}}")])?);
+            }
+            stranger => return Err(unknown("argument", stranger, ["--before"])),
+        }
+    }
+    let folder = workspace.target.join("bench/build");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    let mut table = Table::default();
+    table.row(["", "crates", "CPU s", "wall s", "first answer s"].map(str::to_owned));
+    let earlier = match &before {
+        Some(commit) => {
+            let clone = Clone::create(workspace, &folder.join("before"), commit)?;
+            let built = clone.first_answer()?;
+            table.row(built.row(&format!("before ({})", short(commit))));
+            fs::remove_dir_all(&clone.target)?;
+            Some(built)
+        }
+        None => None,
+    };
+    // What is changed and not committed counts, but for files that git does not track.
+    let uncommitted = git(workspace, &["stash", "create"])?;
+    let commit = if uncommitted.is_empty() { git(workspace, &["rev-parse", "HEAD"])? } else { uncommitted };
+    let clone = Clone::create(workspace, &folder.join("now"), &commit)?;
+    let built = clone.first_answer()?;
+    table.row(built.row(&format!("now ({})", short(&commit))));
+    if let Some(earlier) = earlier {
+        let ratio = |now: f64, before: f64| format!("{:.2}", now / before);
+        table.row([
+            "ratio".to_owned(),
+            ratio(built.crates as f64, earlier.crates as f64),
+            ratio(built.cost.cpu, earlier.cost.cpu),
+            ratio(built.cost.wall, earlier.cost.wall),
+            ratio(built.cost.wall + built.answer.wall, earlier.cost.wall + earlier.answer.wall),
+        ]);
+    }
+    println!(
+        "`cargo build --release` of a clone, dependencies downloaded before, and `toolhub ask \"{REQUEST}\"`\n{table}"
+    );
+    clone.incremental()
+}
+
+fn short(commit: &str) -> &str {
+    commit.get(..10).unwrap_or(commit)
+}
+
+fn git(workspace: &Workspace, args: &[&str]) -> Result<String> {
+    let said = run::read(program("git").current_dir(&workspace.root).args(args))?;
+    Ok(said.trim().to_owned())
+}
+
+/// A fresh clone with a target folder of its own.
+struct Clone {
+    sources: PathBuf,
+    target: PathBuf,
+}
+
+/// What something took: CPU seconds of all processes it started, and seconds on the clock.
+#[derive(Clone, Copy)]
+struct Cost {
+    cpu: f64,
+    wall: f64,
+}
+
+struct Built {
+    crates: usize,
+    cost: Cost,
+    answer: Cost,
+}
+
+impl Built {
+    fn row(&self, name: &str) -> [String; 5] {
+        let seconds = |seconds: f64| format!("{seconds:.1}");
+        [
+            name.to_owned(),
+            self.crates.to_string(),
+            seconds(self.cost.cpu),
+            seconds(self.cost.wall),
+            seconds(self.cost.wall + self.answer.wall),
+        ]
+    }
+}
+
+impl Clone {
+    fn create(workspace: &Workspace, folder: &Path, commit: &str) -> Result<Self> {
+        let sources = folder.join("toolhub");
+        fs::create_dir_all(folder)?;
+        let mut clone = program("git");
+        clone.args(["clone", "--quiet", "--no-checkout", "--shared"]).arg(&workspace.root).arg(&sources);
+        run::check(&mut clone)?;
+        run::check(program("git").current_dir(&sources).args(["checkout", "--quiet", "--detach", commit]))?;
+        run::download(cargo(&sources).args(["fetch", "--locked"]))?;
+        Ok(Self { target: folder.join("target"), sources })
+    }
+
+    /// Builds the program in one profile, and counts the crates that were compiled for it.
+    fn build(&self, profile: &str) -> Result<(usize, Cost)> {
+        let mut crates = BTreeSet::new();
+        let cost = measured(|| {
+            let mut build = cargo(&self.sources);
+            build.args(["build", "--locked", "--offline", "--profile", profile, "--quiet"]);
+            build.arg("--message-format=json-render-diagnostics").env("CARGO_TARGET_DIR", &self.target);
+            // What the user has set up for other builds would change what is measured.
+            for variable in ["RUSTC_WRAPPER", "RUSTFLAGS", "CARGO_INCREMENTAL"] {
+                build.env_remove(variable);
+            }
+            for line in run::read(build.stderr(Stdio::inherit()))?.lines() {
+                let message: Value = serde_json::from_str(line)?;
+                if message["reason"] == "compiler-artifact" && message["fresh"] == false {
+                    crates.insert(message["package_id"].to_string());
+                }
+            }
+            Ok(())
+        })?;
+        Ok((crates.len(), cost))
+    }
+
+    fn first_answer(&self) -> Result<Built> {
+        let (crates, cost) = self.build("release")?;
+        let home = self.target.join("home");
+        let answer = measured(|| {
+            let mut ask = program(self.target.join("release/toolhub"));
+            ask.arg("--home").arg(&home).args(["ask", REQUEST]).current_dir(&self.target);
+            let said = run::read(&mut ask)?;
+            ensure!(said.contains(ANSWER), "the answer to `{REQUEST}` has no `{ANSWER}`: {said}");
+            Ok(())
+        })?;
+        Ok(Built { crates, cost, answer })
+    }
+
+    /// Changes one line of the engine and builds again, in both profiles.
+    fn incremental(&self) -> Result<()> {
+        let mut table = Table::default();
+        table.row(["after a change in the engine", "crates", "CPU s", "wall s"].map(str::to_owned));
+        let (_, first) = self.build("dev")?;
+        change(&self.sources.join(CHANGED_FILE))?;
+        for (profile, command) in [("dev", "cargo build"), ("release", "cargo build --release")] {
+            let (crates, cost) = self.build(profile)?;
+            ensure!(crates > 0, "`{command}` compiled nothing after the change");
+            let seconds = |seconds: f64| format!("{seconds:.1}");
+            table.row([command.to_owned(), crates.to_string(), seconds(cost.cpu), seconds(cost.wall)]);
+        }
+        println!("{table}(the first `cargo build`: {:.1} s of CPU, {:.1} s)", first.cpu, first.wall);
+        Ok(())
+    }
+}
+
+fn change(file: &Path) -> Result<()> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read `{}`", file.display()))?;
+    Ok(fs::write(file, text + CHANGE)?)
+}
+
+fn measured(work: impl FnOnce() -> Result<()>) -> Result<Cost> {
+    let (cpu, since) = (cpu_of_children()?, Instant::now());
+    work()?;
+    Ok(Cost { wall: since.elapsed().as_secs_f64(), cpu: cpu_of_children()? - cpu })
+}
+
+/// Seconds of CPU, of the user and of the system, that ended children and theirs have taken.
+fn cpu_of_children() -> Result<f64> {
+    let stat =
+        fs::read_to_string("/proc/self/stat").context("`bench build` needs Linux: no /proc/self/stat")?;
+    let ticks = ticks_of_children(&stat).context("/proc/self/stat was not understood")?;
+    #[cfg(unix)]
+    let per_second = rustix::param::clock_ticks_per_second();
+    #[cfg(not(unix))]
+    let per_second = 100;
+    Ok(ticks as f64 / per_second as f64)
+}
+
+/// `cutime` and `cstime`, the fields 16 and 17. The name of the program, field 2, may contain blanks and parentheses.
+fn ticks_of_children(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace().skip(13).map(|field| field.parse::<u64>().ok());
+    Some(fields.next()?? + fields.next()??)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_are_counted_whatever_the_program_is_called() {
+        let stat = "7 (a) b) R 1 7 7 0 -1 4194304 100 200 0 0 11 12 1300 14 20 0 1 0 99";
+        assert_eq!(ticks_of_children(stat), Some(1314));
+        assert_eq!(ticks_of_children("7 (a) R 1"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn work_of_a_child_is_measured() {
+        let busy =
+            || run::check(program("sh").args(["-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"]));
+        let cost = measured(busy).unwrap();
+        assert!(cost.cpu > 0.0 && cost.wall > 0.0);
+    }
+}

@@ -1,0 +1,46 @@
+//! The program as `cargo build` makes it, without its optional parts: it builds, and names the feature that a
+//! configuration asks for and that is not there, in both languages.
+use std::{fs, process::Command};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{
+    commands::no_arguments,
+    run::{self, cargo},
+    workspace::Workspace,
+};
+
+/// A configuration, the feature it needs, and whether the program stops without it.
+const CASES: [(&str, &str, bool); 2] = [
+    ("[store]\nurl = \"postgres://ann:s3cret@localhost/hub\"\n", "--features postgres", true),
+    ("[search]\nmodel = \"model\"\n", "--features encoder", false),
+];
+
+pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
+    no_arguments(args)?;
+    check(workspace)
+}
+
+pub(crate) fn check(workspace: &Workspace) -> Result<()> {
+    // The next build for tests puts theirs back in its place.
+    let mut build = cargo(&workspace.root);
+    run::check(build.args(["build", "--quiet", "--package", "toolhub", "--no-default-features"]))?;
+    let program = workspace.target.join("debug/toolhub").with_extension(std::env::consts::EXE_EXTENSION);
+    let folder = workspace.target.join("features");
+    fs::create_dir_all(&folder)?;
+    let config = folder.join("toolhub.toml");
+    for (text, feature, stops) in CASES {
+        fs::write(&config, text)?;
+        for lang in ["en", "zh"] {
+            let mut tools = Command::new(&program);
+            tools.args(["--lang", lang, "--home"]).arg(folder.join("home")).arg("--config").arg(&config);
+            let output = tools.args(["tools", "search", "time"]).output().context("toolhub did not start")?;
+            let shown = String::from_utf8_lossy(&output.stderr);
+            ensure!(shown.contains(feature), "`{feature}` is not named ({lang}): {shown}");
+            ensure!(!shown.contains("s3cret"), "a password is shown ({lang}): {shown}");
+            ensure!(output.status.success() != stops, "{feature} ({lang}): {}", output.status);
+        }
+    }
+    println!("the program without optional parts names those that are missing");
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! Programs of the system that some tests need: whether they are here, whether they may be installed, and which tests are left out
+//! without them.
+use anyhow::Result;
+
+use crate::{bubblewrap, faketime, postgres, steps::Outcome, workspace::Workspace};
+
+/// Something that tests need and that is a package of the system.
+pub(crate) struct Requirement {
+    pub(crate) name: &'static str,
+    /// The package of Debian and Ubuntu.
+    package: &'static str,
+    is_here: fn(&Workspace) -> bool,
+    set_up: fn(&Workspace) -> Result<()>,
+    /// Parts of the names of tests that need it.
+    pub(crate) tests: &'static [&'static str],
+    /// Packages of the workspace whose integration tests need it.
+    pub(crate) packages: &'static [&'static str],
+}
+
+pub(crate) const REQUIREMENTS: [Requirement; 3] = [
+    Requirement {
+        name: "postgres",
+        package: "postgresql",
+        is_here: |_| postgres::is_here(),
+        set_up: |_| postgres::set_up(),
+        tests: &[
+            "postgres::",
+            "postgres_keeps_what_was_acknowledged",
+            "server_away::",
+            "tls::certificates_are_checked_where_the_url_asks_for_it",
+            "tls::a_host_elsewhere_without_a_certificate_that_verifies",
+            "a_database_that_restarts_is_a_pause",
+        ],
+        packages: &[],
+    },
+    Requirement {
+        name: "faketime",
+        package: "libfaketime",
+        is_here: faketime::is_here,
+        set_up: faketime::set_up,
+        tests: &["a_clock_that_jumps_moves_no_deadline"],
+        packages: &[],
+    },
+    Requirement {
+        name: "bubblewrap",
+        package: "bubblewrap",
+        is_here: |_| bubblewrap::is_here(),
+        set_up: |_| bubblewrap::set_up(),
+        tests: &["a_server_works_and_does_not_get_out", "a_server_that_the_sandbox_ended_says_so"],
+        packages: &["toolhub-sandbox"],
+    },
+];
+
+/// Whether packages of the system may be installed: asked for with `--install`, or on a machine of continuous integration.
+pub(crate) fn may_install(asked: bool) -> bool {
+    asked || std::env::var("CI").is_ok_and(|value| value == "true")
+}
+
+impl Requirement {
+    /// Makes sure that tests find it. Where it is missing and nothing may be installed, tells how to get it.
+    pub(crate) fn provide(&self, workspace: &Workspace, may_install: bool) -> Result<Outcome> {
+        if may_install || (self.is_here)(workspace) {
+            return (self.set_up)(workspace).map(|()| Outcome::Passed);
+        }
+        let Self { name, package, .. } = self;
+        println!("`{name}` is missing, and the tests that need it are left out. To run them:");
+        println!("  sudo apt-get install {package}    (Debian and Ubuntu)");
+        println!("or let `cargo xtask test --install` do it, which needs root.");
+        Ok(Outcome::Skipped(format!("package `{package}` is missing: `sudo apt-get install {package}`")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::*;
+
+    fn sources(folder: &Path, into: &mut String) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, into);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                into.push_str(&fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+
+    /// A test that was renamed would run without what it needs, and fail.
+    #[test]
+    fn tests_that_are_left_out_exist() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+        let mut text = String::new();
+        for package in ["store", "toolhub", "sandbox"] {
+            sources(&crates.join(package).join("tests"), &mut text);
+        }
+        for part in REQUIREMENTS.iter().flat_map(|requirement| requirement.tests) {
+            let exists = part
+                .split("::")
+                .filter(|word| !word.is_empty())
+                .all(|word| text.contains(&format!("mod {word}")) || text.contains(&format!("fn {word}")));
+            assert!(exists, "no test has `{part}` in its name");
+        }
+    }
+}

@@ -518,7 +518,7 @@ impl Wish {
         // A text file is no workbook, and has neither sheets nor cells.
         let about = |names: &[&str]| {
             let named = |row: &usize| names.contains(&lexicon::thing(*row).name);
-            profile.things.iter().any(named) && profile.changes
+            profile.things.iter().any(named)
         };
         let implies = |name: &str| self.implied.iter().any(|row| lexicon::thing(*row).name == name);
         let file = ["file", "picture", "video"].into_iter().any(implies);

@@ -394,6 +394,12 @@ const ENDINGS: [&str; 60] = [
     "bak", "tmp", "env",
 ];
 
+/// Files whose names have no ending.
+const BARE_FILES: [&str; 14] = [
+    "Makefile", "Dockerfile", "Jenkinsfile", "Gemfile", "Rakefile", "Procfile", "Vagrantfile", "LICENSE", "CODEOWNERS", ".gitignore",
+    ".gitattributes", ".dockerignore", ".editorconfig", ".env",
+];
+
 /// Whether a file could end like this.
 pub(super) fn is_ending(word: &str) -> bool {
     ENDINGS.contains(&word)
@@ -417,7 +423,7 @@ fn path(word: &str) -> Option<&str> {
     let is_folder = word.ends_with('/') && word.len() > 2 && letters && !word.contains(':');
     let has_folders = word.contains('/') && letters && known(word) && !word.contains("//");
     let two_folders = word.matches('/').count() >= 2 && letters && !word.contains(':') && word.len() > 6;
-    let bare = !word.contains(['/', ':', '@']) && known(word);
+    let bare = !word.contains(['/', ':', '@']) && (known(word) || BARE_FILES.contains(&word));
     (is_rooted || is_drive || is_glob || is_folder || has_folders || two_folders || bare).then_some(word)
 }
 

@@ -3,11 +3,13 @@
 //! What is read from a request stands in it, or follows from it by a table: nothing is invented. What a tool needs and
 //! nobody said is named as a problem.
 
+mod again;
 mod aside;
 mod assemble;
 mod blank_path;
 mod candidate;
 mod candidates;
+mod casual;
 mod cell_value;
 mod choice;
 mod choice_check;
@@ -70,14 +72,17 @@ mod spelled;
 mod spelling;
 mod split;
 mod spoken_of;
+mod statement;
 mod text_value;
 mod token;
 mod topic;
 mod transfer_value;
+mod turn;
 mod units;
 mod unknown_verb;
 mod unserved;
 mod verb_class;
+mod verbless;
 mod word_problem;
 
 pub use candidates::{Candidates, sub_requests};

@@ -387,6 +387,9 @@ impl Claim<'_> {
         let all = super::token::tokens(head);
         let inside: Vec<usize> =
             lexicon::spots(head, &all, &|_| false).into_iter().flat_map(|spot| spot.meaning.things).collect();
+        // The entities of a graph are its nodes.
+        let is_node = |thing: &usize| lexicon::thing(*thing).name == "node";
+        let is_entity = |thing: &usize| lexicon::thing(*thing).name == "entity";
         let spots = lexicon::spots(self.reading.text, &self.reading.tokens, &|_| false);
         let agree = |spot: &&lexicon::Spot| {
             let things = &spot.meaning.things;
@@ -396,6 +399,7 @@ impl Claim<'_> {
             things.iter().any(|thing| about.contains(thing))
                 || !deletes && !things.is_empty() && things.iter().all(vague)
                 || things.iter().any(|thing| inside.contains(thing)) && self.is_place(spot)
+                || things.iter().any(is_node) && inside.iter().any(is_entity)
         };
         spots.iter().filter(agree).map(|spot| (spot.start, spot.end)).collect()
     }

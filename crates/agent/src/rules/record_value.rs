@@ -142,7 +142,7 @@ fn replacement(reading: &Reading<'_>) -> Option<(Span, Span)> {
         .max()
         .or(file.map(|file| file.end))?;
     // 把 a.ini 里的 A 改成 B: where it stands is no part of it.
-    let inside = ["里面的", "中的", "里的", "里", "中"];
+    let inside = ["里面的", "里面", "中的", "里的", "里", "中"];
     let from = inside
         .iter()
         .filter_map(|word| text[start..middle].find(word).map(|at| start + at + word.len()))

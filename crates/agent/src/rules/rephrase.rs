@@ -1,12 +1,17 @@
 //! Rewrites other forms of an order into the imperative that the rest of the planner reads: passives, verbs whose particle stands
 //! apart, and unusual words between the members of a list.
 
+use super::again;
+use super::casual;
 use super::literal::{self, Found, Literal};
 use super::nested_path;
 use super::remark;
 use super::spelling;
+use super::statement;
 use super::token::{Kind, Token, tokens};
+use super::turn;
 use super::verb_class::VERBS;
+use super::verbless;
 
 /// Words that leave open whether something is to be done: a request with one of them is not rewritten.
 const OPEN: [&str; 16] = [
@@ -17,7 +22,11 @@ const OPEN: [&str; 16] = [
 /// The request in plainer words.
 pub(super) fn rephrased(text: &str) -> String {
     let mut text = text.to_owned();
-    let steps: [fn(&str) -> Option<String>; 10] = [
+    let steps: [fn(&str) -> Option<String>; 15] = [
+        casual::plain,
+        statement::without,
+        turn::plain,
+        again::told,
         flagged,
         with_name,
         spelling::corrected,
@@ -28,6 +37,7 @@ pub(super) fn rephrased(text: &str) -> String {
         remark::without_lead,
         remark::without_reason,
         nested_path::joined,
+        verbless::with_verbs,
     ];
     for step in steps {
         if let Some(other) = step(&text) {

@@ -1,0 +1,250 @@
+//! Turns of phrase whose parts stand in another order than in a plain request: `drop a@b.io a line`, `do a dry run of replacing …`,
+//! `Book "X" on …`, `rename A -> B`, 把名字改成 …. Each becomes the plain order.
+
+use super::casual::free_text;
+use super::literal::{self, Found, Literal};
+use super::name::has_han;
+use super::rephrase::{has_word, masked};
+use super::verb_class::VERBS;
+
+/// The request in the plain order; none where nothing changes.
+pub(super) fn plain(text: &str) -> Option<String> {
+    let steps: [fn(&str) -> Option<String>; 13] = [
+        politely, mailed, dry_run, booked, arrow, searched, converted, looked_into, echoed, done, endings, first_place, renamed,
+    ];
+    let mut result = text.to_owned();
+    let mut changed = false;
+    for step in steps {
+        if let Some(other) = step(&result) {
+            result = other;
+            changed = true;
+        }
+    }
+    changed.then_some(result)
+}
+
+fn read(text: &str) -> (Vec<Found>, String) {
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
+    (literals, masked)
+}
+
+/// `could you list X?`: an order in the form of a question ends as an order.
+fn politely(text: &str) -> Option<String> {
+    const LEADS: [&str; 12] = [
+        "can you ", "could you ", "would you ", "will you ", "can u ", "could u ", "can we ", "could we ", "please can you ",
+        "please could you ", "hey can you ", "hey could you ",
+    ];
+    let (_, masked) = read(text);
+    let (at, _) = masked.match_indices('?').next()?;
+    if masked.matches('?').count() != 1 || at > free_text(&masked) {
+        return None;
+    }
+    let start = masked[..at].rfind(['.', '!', ',']).map_or(0, |mark| mark + 1);
+    let sentence = masked[start..at].trim_start();
+    let asks = [" how ", " why ", " whether ", " if ", " tell me ", " know ", " explain ", " access", " see "];
+    let polite = LEADS.iter().any(|lead| sentence.starts_with(lead)) && !asks.iter().any(|word| sentence.contains(word));
+    polite.then(|| format!("{}.{}", &text[..at], &text[at + 1..]))
+}
+
+/// `drop a@b.io a line`, `ping a@b.io, subject …`: mail, told by its address.
+fn mailed(text: &str) -> Option<String> {
+    const VERBS_OF_MAIL: [&str; 12] =
+        ["drop ", "shoot ", "ping ", "fire ", "email ", "mail ", "e-mail ", "message ", "write ", "send ", "hit up ", "text "];
+    const NOTES: [&str; 16] = [
+        " a line", " a quick line", " an email", " a mail", " a note", " a quick note", " a message", " a short note",
+        " a quick email", " an e-mail", " one", " off an email", " a quick mail", " a short email", " a quick message",
+        " a short mail",
+    ];
+    let (literals, masked) = read(text);
+    let mail = literals.iter().find(|found| matches!(found.literal, Literal::Mail(_)))?;
+    let verb = VERBS_OF_MAIL.iter().find(|verb| masked[..mail.start].ends_with(**verb))?;
+    let at = mail.start - verb.len();
+    let position = at == 0 || masked[..at].ends_with([' ', ',', '.', ':']);
+    // `email a@b.io` as it is says enough.
+    let note = NOTES.iter().filter(|note| masked[mail.end..].starts_with(**note)).map(|note| note.len()).max();
+    if !position || note.is_none() && ["email ", "mail ", "e-mail ", "send ", "write "].contains(verb) {
+        return None;
+    }
+    let rest = &text[mail.end + note.unwrap_or(0)..];
+    Some(format!("{}send an email to {}{rest}", &text[..at], &text[mail.start..mail.end]))
+}
+
+/// `do a dry run of replacing A with B`: the verb first, and how it is done after it.
+fn dry_run(text: &str) -> Option<String> {
+    let (_, masked) = read(text);
+    let leads = ["do a dry run of ", "dry run of ", "dry-run of ", "do a dry-run of ", "dry run ", "try a dry run of ", "a dry run of "];
+    let lead = leads.iter().filter(|lead| masked.starts_with(**lead)).map(|lead| lead.len()).max()?;
+    let word = masked[lead..].split(' ').next()?;
+    let root = word.strip_suffix("ing")?;
+    let verb = [root.to_owned(), format!("{root}e")].into_iter().find(|verb| VERBS.english.contains_key(verb))?;
+    let rest = text[lead + word.len()..].trim_end_matches(['.', '!']);
+    Some(format!("{verb}{rest} as a dry run"))
+}
+
+/// `Book "Review" on 2026-11-12 …`: what is booked under a title at a time is an event.
+fn booked(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let verbs = ["book ", "schedule ", "pencil in ", "slot in ", "set up ", "arrange "];
+    literals.iter().filter(|found| matches!(found.literal, Literal::Quoted(_))).find_map(|found| {
+        let verb = verbs.iter().find(|verb| masked[..found.start].ends_with(**verb))?;
+        let at = found.start - verb.len();
+        let position = at == 0 || masked[..at].ends_with([' ', ',', '.', ':']);
+        (position && !masked.contains("event")).then(|| format!("{}an event {}", &text[..found.start], &text[found.start..]))
+    })
+}
+
+/// `rename A -> B`: an arrow between two names is `to`.
+fn arrow(text: &str) -> Option<String> {
+    let (_, masked) = read(text);
+    let verb = ["rename", "move", "mv", "change", "replace", "swap"].iter().find(|verb| has_word(&masked, verb));
+    let chinese = ["重命名", "改名", "改成", "移动", "替换"].iter().any(|verb| masked.contains(verb));
+    let arrow = ["-->", "->", "=>", "→"].iter().find(|arrow| masked.matches(**arrow).count() == 1)?;
+    let at = masked.find(arrow).filter(|at| *at < free_text(&masked))?;
+    let word = match verb {
+        Some(&"replace" | &"swap") => "with",
+        Some(_) => "to",
+        None if chinese => "到",
+        None => return None,
+    };
+    Some(format!("{} {word} {}", text[..at].trim_end(), text[at + arrow.len()..].trim_start()))
+}
+
+/// `search the knowledge graph - kubernetes`: what is searched for after a dash or a colon.
+fn searched(text: &str) -> Option<String> {
+    let (_, masked) = read(text);
+    let verb = ["search ", "look in ", "check "].iter().find(|verb| masked.starts_with(**verb))?;
+    let (at, length) =
+        [" - ", ": ", " – ", " -> "].iter().filter_map(|mark| masked.find(mark).map(|at| (at, mark.len()))).min()?;
+    let place = masked.get(verb.len()..at)?;
+    let plain = !has_word(place, "for") && place.split(' ').count() <= 4 && !place.contains(['#', '"', ',']);
+    let known = ["graph", "memory", "mail", "mailbox", "inbox", "emails", "web", "internet", "calendar"];
+    (plain && known.iter().any(|word| has_word(place, word)) && !has_han(&masked))
+        .then(|| format!("search{} for {}", &text[verb.len() - 1..at], &text[at + length..]))
+}
+
+/// `09:15 in Lisbon is what in Mumbai?`: a time there, asked for here.
+fn converted(text: &str) -> Option<String> {
+    let (_, masked) = read(text);
+    let marks = [" is what in ", " is what time in ", " would be what in ", " is when in ", " is what for "];
+    let (at, mark) = marks.iter().find_map(|mark| masked.find(mark).map(|at| (at, *mark)))?;
+    let before = &text[..at];
+    let from = before.rfind(['.', ',', ';', '!', '…']).map_or(0, |mark| mark + before[mark..].chars().next().map_or(1, char::len_utf8));
+    Some(format!("convert {} to {}", before[from..].trim(), text[at + mark.len()..].trim_end_matches(['?', ' '])))
+}
+
+/// `what's in a/b?`: a folder is listed.
+fn looked_into(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let lead = ["what's in ", "whats in ", "what is in ", "what's inside ", "what is inside "]
+        .iter()
+        .find(|lead| masked.starts_with(**lead))?;
+    let found = literals.iter().find(|found| found.start == lead.len())?;
+    let folder = matches!(&found.literal, Literal::Code(code) if code.contains('/') && !code.contains('.'));
+    let rest = text[found.end..].trim_start();
+    let ends = rest.is_empty() || rest.starts_with(['?', '.', '!']);
+    (folder && ends).then(|| format!("list the directory {}{}", &text[found.start..found.end], text[found.end..].replacen('?', ".", 1)))
+}
+
+/// `X should be called Y, rename it`: what the statement says is asked for once.
+fn echoed(text: &str) -> Option<String> {
+    let (_, masked) = read(text);
+    let says = [" should be called ", " should be named ", " should be renamed ", " ought to be called ", " needs to be called "];
+    let mark = says.iter().find(|mark| masked.contains(**mark))?;
+    let after = masked.find(mark)? + mark.len();
+    let comma = after + masked[after..].rfind([',', ';', '.', '-']).filter(|at| *at > 0)?;
+    let tail = masked[comma + 1..].trim().trim_end_matches(['.', '?', '!', ' ']);
+    let tail = ["so ", "please ", "can you ", "could you ", "would you ", "can u ", "just "]
+        .iter()
+        .fold(tail, |tail, lead| tail.strip_prefix(lead).unwrap_or(tail));
+    ["rename it", "rename it please", "change it", "fix it", "fix that", "change that", "do that", "rename that", "sort it", "sort that"]
+        .contains(&tail)
+        .then(|| text[..comma].trim_end().to_owned())
+}
+
+/// `get the staged changes in X committed as …`: the verb first.
+fn done(text: &str) -> Option<String> {
+    let (_, masked) = read(text);
+    let leads = ["get ", "please get ", "can you get ", "could you get ", "please have ", "go get "];
+    let lead = leads.iter().filter(|lead| masked.starts_with(**lead)).map(|lead| lead.len()).max()?;
+    let mut at = lead;
+    for word in masked[lead..].split(' ') {
+        let start = at;
+        at += word.len() + 1;
+        let Some(root) = word.strip_suffix("ed").filter(|root| root.len() > 2 && start > lead) else { continue };
+        let shorter = &root[..root.len() - 1];
+        let mut forms = vec![root.to_owned(), format!("{root}e")];
+        if shorter.ends_with(|c: char| root.ends_with(c)) {
+            forms.push(shorter.to_owned());
+        }
+        let named = masked[..start].trim_end().ends_with(" the") || ["staged", "unstaged", "merged"].contains(&word);
+        if let Some(verb) = forms.into_iter().find(|verb| VERBS.english.contains_key(verb)).filter(|_| !named) {
+            let object = text[lead..start].trim();
+            return (!object.is_empty()).then(|| format!("{verb} {object}{}", &text[start + word.len()..]));
+        }
+    }
+    None
+}
+
+/// 所有的 .pptx: an ending alone stands for all files that have it.
+fn endings(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let free = |at: usize| !literals.iter().any(|found| found.start < at && at < found.end);
+    masked.match_indices('.').find_map(|(at, _)| {
+        let ending = &masked[at + 1..];
+        let ending = &ending[..ending.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(ending.len())];
+        let before = text[..at].chars().next_back();
+        let opens = before.is_some_and(|c| c == ' ' || "的有个找“\"".contains(c));
+        (opens && free(at) && literal::is_ending(ending) && masked[at + 1 + ending.len()..].chars().next().is_none_or(|c| c != '.' && c != '/'))
+            .then(|| format!("{} *{}", text[..at].trim_end(), &text[at..]))
+    })
+}
+
+/// `On the node X, get rid of …`: where something is stands after what is done there.
+fn first_place(text: &str) -> Option<String> {
+    let (_, masked) = read(text);
+    let lead = ["on ", "from ", "for "].iter().find(|lead| masked.starts_with(**lead))?;
+    let comma = masked.find(", ")?;
+    let head = masked.get(lead.len()..comma)?;
+    let rest = masked.get(comma + 2..)?;
+    let words: Vec<&str> = rest.split(' ').take(3).collect();
+    let verb = (1..=words.len()).any(|count| VERBS.english.contains_key(&words[..count].join(" ")));
+    let plain = head.split(' ').count() <= 5 && ["node", "entity", "event", "email", "mail", "branch"].iter().any(|kind| has_word(head, kind));
+    (plain && verb && comma < free_text(&masked) && !head.contains(|c: char| c.is_ascii_digit()))
+        .then(|| format!("{} {}{}", text[comma + 2..].trim_end_matches(['.', '!']), lead, &text[lead.len()..comma]))
+}
+
+/// a.md 这名字看不懂，改成 b.md: a file whose name is spoken of is renamed.
+fn renamed(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let [old, new] = literals.as_slice() else { return None };
+    let paths = matches!((&old.literal, &new.literal), (Literal::Path(_), Literal::Path(_)));
+    let between = masked.get(old.end..new.start)?;
+    let verbs = ["改成", "换成", "改为", "改叫", "叫", "改名", "改名为", "改名叫", "换个名字叫"];
+    let verb = verbs.iter().any(|verb| between.trim_end().ends_with(verb));
+    let name = ["名字", "文件名", "名称", "这名"].iter().any(|word| between.contains(word));
+    let comma = between.contains(['，', ',']);
+    let plain = masked[new.end..].trim_matches(['。', '吧', ' ', '！']).is_empty() && masked[..old.start].trim_matches(['把', '将', ' ']).is_empty();
+    (paths && verb && name && comma && plain && !["不", "别", "吗", "如果"].iter().any(|word| between.replace("看不懂", "").contains(word)))
+        .then(|| format!("把 {} 重命名为 {}", &text[old.start..old.end], &text[new.start..new.end]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_of_phrase_become_plain_orders() {
+        let check = |text: &str, expect: Option<&str>| assert_eq!(plain(text).as_deref(), expect, "{text}");
+        check("drop kim@b.io a line, subject \"Hi\"", Some("send an email to kim@b.io, subject \"Hi\""));
+        check("do a dry run of replacing \"a\" with \"b\" in c.md", Some("replace \"a\" with \"b\" in c.md as a dry run"));
+        check("Book \"Review\" on 2026-11-12 from 10:00 to 11:00", Some("Book an event \"Review\" on 2026-11-12 from 10:00 to 11:00"));
+        check("rename tab Sheet1 -> Overview in p.xlsx", Some("rename tab Sheet1 to Overview in p.xlsx"));
+        check("search the knowledge graph - kubernetes", Some("search the knowledge graph for kubernetes"));
+        check("get the staged changes in /srv/a committed as \"x\"", Some("commit the staged changes in /srv/a as \"x\""));
+        check("could you list /srv/a?", Some("could you list /srv/a."));
+        check("could you tell me how to delete /srv/a?", None);
+        check("docs/手册.md 这名字太长，改成 docs/guide.md", Some("把 docs/手册.md 重命名为 docs/guide.md"));
+        check("docs/手册.md 这名字别动，改成 docs/guide.md", None);
+    }
+}

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use super::literal;
+use super::literal::{self, Found, Literal};
 use super::name::has_han;
 use super::rephrase::masked;
 
@@ -50,21 +50,69 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
 
 /// Words before a verb, with the blank between them.
 const BEFORE_VERBS: [&str; 24] = [
-    ", ", ". ", "; ", ": ", "! ", "? ", " - ", "and ", "then ", "please ", "can you ", "could you ", "would you ",
-    "just ", "so ", "to ", "let's ", "now ", "hey ", "hi ", "ok ", "quickly ", "go and ", "…",
+    ", ",
+    ". ",
+    "; ",
+    ": ",
+    "! ",
+    "? ",
+    " - ",
+    "and ",
+    "then ",
+    "please ",
+    "can you ",
+    "could you ",
+    "would you ",
+    "just ",
+    "so ",
+    "to ",
+    "let's ",
+    "now ",
+    "hey ",
+    "hi ",
+    "ok ",
+    "quickly ",
+    "go and ",
+    "…",
 ];
 /// Labels of free texts: what follows one is handed on as it is.
 const LABELS: [&str; 25] = [
-    "message:", "msg:", "body:", "text:", "content:", "contents:", "saying:", "saying ", "with:", "note:",
-    "subject ", "subject:", "body ", "message \"", "observation:", "正文", "内容：", "内容:", "内容 ", "信息",
-    "主题", "标题", "留言", "说：", "写着",
+    "message:",
+    "msg:",
+    "body:",
+    "text:",
+    "content:",
+    "contents:",
+    "saying:",
+    "saying ",
+    "with:",
+    "note:",
+    "subject ",
+    "subject:",
+    "body ",
+    "message \"",
+    "observation:",
+    "正文",
+    "内容：",
+    "内容:",
+    "内容 ",
+    "信息",
+    "主题",
+    "标题",
+    "留言",
+    "说：",
+    "写着",
 ];
 /// Words before a place to go.
 const GOING: [&str; 4] = [" into ", " in ", " to ", " under "];
 
 /// Where the first free text of a masked request begins.
 pub(super) fn free_text(masked: &str) -> usize {
-    LABELS.iter().filter_map(|label| masked.find(label).map(|at| at + label.len())).min().unwrap_or(masked.len())
+    LABELS
+        .iter()
+        .filter_map(|label| masked.find(label).map(|at| at + label.len()))
+        .min()
+        .unwrap_or(masked.len())
 }
 
 /// The request in plain words; none where nothing changes.
@@ -84,36 +132,60 @@ pub(super) fn plain(text: &str) -> Option<String> {
 /// The text with the first place replaced at which an entry is meant.
 fn replaced(text: &str, entry: &Entry) -> Option<String> {
     // Most phrases do not occur: literals are only read where one does.
-    if !text.to_ascii_lowercase().replace('’', "'").contains(&entry.phrase) || text.contains('’') && entry.phrase.contains('\'') {
+    if !text.to_ascii_lowercase().replace('’', "'").contains(&entry.phrase)
+        || text.contains('’') && entry.phrase.contains('\'')
+    {
         return None;
     }
-    let masked = masked(text, &literal::find(text));
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
     let until = free_text(&masked);
     let ascii = entry.phrase.is_ascii();
     let at = masked.match_indices(&entry.phrase).map(|(at, _)| at).find(|at| {
         let end = at + entry.phrase.len();
-        end <= until && (!ascii || is_whole(&masked, *at, end)) && is_meant(&masked, *at, end, entry)
+        let fits = entry.reading != Reading::Into || moves_file(&literals, end);
+        end <= until && (!ascii || is_whole(&masked, *at, end)) && fits && is_meant(&masked, *at, end, entry)
     })?;
     let end = at + entry.phrase.len();
     let (before, after) = (&text[..at], &text[end..]);
     if entry.reading == Reading::Drop {
         let before = before.trim_end_matches([' ', ',', '，', '-', '–', '、', '~', '～']);
         let after = after.trim_start_matches(['!', '！', '~', '～', '啊', '哈', '呀', '哦', '啦']);
-        let after = if before.is_empty() { after.trim_start_matches([' ', ',', '，', '.', '。']) } else { after };
-        let gap = if before.is_empty() || after.starts_with([' ', ',', '，', '.', '。', '?', '!', ';', '；']) || after.is_empty() {
+        let after =
+            if before.is_empty() { after.trim_start_matches([' ', ',', '，', '.', '。']) } else { after };
+        let gap = if before.is_empty()
+            || after.starts_with([' ', ',', '，', '.', '。', '?', '!', ';', '；'])
+            || after.is_empty()
+        {
             ""
         } else if has_han(text) {
             "，"
         } else {
             " "
         };
-        return Some(format!("{before}{gap}{}", after.trim_start_matches(if gap.is_empty() { &[][..] } else { &[' '][..] })));
+        return Some(format!(
+            "{before}{gap}{}",
+            after.trim_start_matches(if gap.is_empty() { &[][..] } else { &[' '][..] })
+        ));
     }
     Some(format!("{before}{}{after}", entry.plain))
 }
 
+/// Whether a path stands right after a byte.
+fn moves_file(literals: &[Found], at: usize) -> bool {
+    literals.iter().any(|found| {
+        let path = match &found.literal {
+            Literal::Path(_) => true,
+            Literal::Code(code) => code.contains('/'),
+            _ => false,
+        };
+        path && found.start == at + 1
+    })
+}
+
 fn is_whole(text: &str, start: usize, end: usize) -> bool {
-    let letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '\'' | '-' | '_' | '#'));
+    let letter =
+        |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '\'' | '-' | '_' | '#'));
     !letter(text[..start].chars().next_back()) && !letter(text[end..].chars().next())
 }
 
@@ -136,7 +208,9 @@ fn is_meant(masked: &str, start: usize, end: usize, entry: &Entry) -> bool {
                 && thing
                 && GOING.iter().any(|word| {
                     clause.find(word).is_some_and(|at| {
-                        let goal = clause[at + word.len()..].trim_start_matches("the ").trim_start_matches("folder ");
+                        let goal = clause[at + word.len()..]
+                            .trim_start_matches("the ")
+                            .trim_start_matches("folder ");
                         goal.starts_with('#') || goal.starts_with("there")
                     })
                 })
@@ -145,7 +219,10 @@ fn is_meant(masked: &str, start: usize, end: usize, entry: &Entry) -> bool {
         Reading::Drop => {
             let alone = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
             if !entry.phrase.is_ascii() {
-                let closes = masked[end..].chars().next().is_none_or(|c| !c.is_alphanumeric() || "啊哈呀哦啦，。".contains(c));
+                let closes = masked[end..]
+                    .chars()
+                    .next()
+                    .is_none_or(|c| !c.is_alphanumeric() || "啊哈呀哦啦，。".contains(c));
                 let opens = before.chars().next_back().is_none_or(|c| !c.is_alphanumeric());
                 return closes && opens;
             }

@@ -116,7 +116,7 @@ impl Schemas {
         Rc::clone(&self.read(tool).0)
     }
 
-    fn profile(&mut self, tool: &Tool) -> Rc<Profile> {
+    pub(super) fn profile(&mut self, tool: &Tool) -> Rc<Profile> {
         Rc::clone(&self.read(tool).1)
     }
 

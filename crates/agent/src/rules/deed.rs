@@ -364,6 +364,20 @@ impl Wish {
         self.changes
     }
 
+    /// Whether it asks for something that nothing else does, or about something special, and `any` finds no tool for that.
+    pub(super) fn is_beyond(&self, mut any: impl FnMut(&dyn Fn(&Profile) -> bool) -> bool) -> bool {
+        let special = |thing: &&usize| lexicon::thing(**thing).mark == Some('!');
+        self.certain
+            .iter()
+            .any(|deeds| !any(&|profile: &Profile| deeds.iter().any(|deed| profile.all_deeds.contains(deed))))
+            || self.asks()
+                && self
+                    .things
+                    .iter()
+                    .filter(special)
+                    .any(|thing| !any(&|profile: &Profile| profile.all_things.contains(thing)))
+    }
+
     /// Whether it speaks of a kind of thing that only tools for it know.
     pub(super) fn speaks_of_own(&self) -> bool {
         self.things.iter().any(|row| lexicon::thing(*row).mark.is_none())

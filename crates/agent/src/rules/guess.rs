@@ -88,6 +88,9 @@ impl Claim<'_> {
                 || other.end <= other.start
         };
         let others = |place: usize| choice.filling.others.get(place).into_iter().flatten();
+        if let Some(torn) = self.torn_range(choice) {
+            return Some(torn);
+        }
         if self.leaves_sum(choice) {
             let sum = choice
                 .parameters
@@ -140,6 +143,32 @@ impl Claim<'_> {
             }
         }
         None
+    }
+
+    /// The parameter that has one end of a range of which another parameter has the other end, and not the one that belongs to
+    /// it: `source_start` of one range with `source_end` of another.
+    fn torn_range(&self, choice: &Choice) -> Option<String> {
+        let value = |name: &str| {
+            let place = choice.parameters.iter().position(|parameter| parameter.name == name)?;
+            match &choice.filling.slots[place].as_ref()?.value {
+                Given::Said(value) => value.as_str().map(str::to_owned),
+                Given::Result => None,
+            }
+        };
+        let ranges = self.reading.mentions.iter().filter_map(|mention| match &mention.value {
+            Value::Literal(Literal::Cells(cells)) => cells.split_once(':'),
+            _ => None,
+        });
+        let ranges: Vec<(&str, &str)> = ranges.collect();
+        choice.parameters.iter().find_map(|parameter| {
+            let other = parameter.name.replace("start", "end");
+            if other == parameter.name {
+                return None;
+            }
+            let (start, end) = (value(&parameter.name)?, value(&other)?);
+            let torn = ranges.iter().any(|(first, last)| (*first == start) != (*last == end));
+            torn.then(|| parameter.name.clone())
+        })
     }
 
     /// Whether a list was cut where its members may not end: at an `and` among commas, inside a number, or with the words of

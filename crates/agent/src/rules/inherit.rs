@@ -75,7 +75,21 @@ pub(super) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
     }
     let own = choice.filling.slots.iter().flatten().count();
     let parameters = std::rc::Rc::clone(&choice.parameters);
-    if speaks_of_result(text) {
+    // 抓取 … 的内容，存到 a.txt: what is saved without being named is what was just read.
+    let saves = [
+        "存到",
+        "保存到",
+        "存成",
+        "存进",
+        "保存为",
+        "save to ",
+        "save it to ",
+        "save it as ",
+        "store it in ",
+    ];
+    let read = earlier.last().is_some_and(|last| super::verb_class::is_harmless(last));
+    let saved = read && saves.iter().any(|verb| text.trim_start().to_lowercase().starts_with(verb));
+    if speaks_of_result(text) || saved {
         take_result(choice, &parameters);
     }
     take_found(choice, text, earlier);

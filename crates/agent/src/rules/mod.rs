@@ -31,6 +31,7 @@ mod fill;
 mod filler;
 mod flag;
 mod follow_up;
+mod foreign;
 mod format_value;
 mod group;
 mod guess;
@@ -55,6 +56,7 @@ mod plural;
 mod probe;
 mod problem;
 mod proof;
+mod record_list;
 mod record_value;
 mod relation_value;
 mod remark;
@@ -130,7 +132,8 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     if let Some(reason) = against(&request) {
         // What depends on something is not begun: what is looked at first is not what was asked for.
         let looks = plan.steps.iter().any(|step| !plan.changing.contains(&step.id));
-        if is_conditional(&request) && !plan.changing.is_empty() && looks {
+        let open = plan.changing.is_empty() && !plan.unserved.is_empty();
+        if is_conditional(&request) && (open || !plan.changing.is_empty() && looks) {
             return Plan { problems: vec![reason], ..Plan::default() };
         }
         for step in &plan.changing {

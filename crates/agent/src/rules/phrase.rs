@@ -52,7 +52,10 @@ pub(super) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phr
         return None;
     }
     let mut end = first.start;
-    if first.kind == Kind::Han {
+    // 3号会议室: a number may begin a Chinese name.
+    let numbered = first.kind == Kind::Number
+        && reading.tokens.get(at + 1).is_some_and(|next| next.kind == Kind::Han && next.start == first.end);
+    if first.kind == Kind::Han || numbered {
         let rest = &reading.text[first.start..];
         let stop = |c: char| c.is_whitespace() || (!c.is_alphanumeric() && !"-_·".contains(c));
         let mut length = rest.find(stop).unwrap_or(rest.len());

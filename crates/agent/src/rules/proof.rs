@@ -232,8 +232,11 @@ impl Claim<'_> {
         let mut at = 0;
         while let Some(token) = reading.tokens.get(at) {
             at += 1;
-            let ends = token.text == "!"
-                && !reading.text[token.end..].starts_with(|c: char| c.is_alphanumeric() || c == '=');
+            // `A -> B`: an arrow compares nothing.
+            let arrow = token.text == ">" && reading.text[..token.start].ends_with(['-', '=']);
+            let ends = arrow
+                || token.text == "!"
+                    && !reading.text[token.end..].starts_with(|c: char| c.is_alphanumeric() || c == '=');
             if covered(token) || ends || (token.kind == Kind::Mark && !is_telling(token.text)) {
                 continue;
             }
@@ -347,6 +350,28 @@ impl Claim<'_> {
                     _ => None,
                 },
             );
+        // 加两条观察：“甲”、“乙”: how many texts an object has.
+        let texts =
+            self.calls.iter().flat_map(|call| call.filling.slots.iter().flatten()).find_map(
+                |slot| match &slot.value {
+                    Given::Said(serde_json::Value::Array(rows))
+                        if !rows.iter().any(serde_json::Value::is_array) =>
+                    {
+                        let inner = rows
+                            .first()
+                            .and_then(serde_json::Value::as_object)
+                            .into_iter()
+                            .flat_map(|row| row.values());
+                        inner
+                            .filter_map(serde_json::Value::as_array)
+                            .map(Vec::len)
+                            .next()
+                            .filter(|_| rows.len() == 1)
+                            .or(Some(rows.len()))
+                    }
+                    _ => None,
+                },
+            );
         let number = |text: &str| COUNTS.iter().find(|(word, _)| *word == text).map(|(_, count)| *count);
         let (head, unit) = text.rsplit_once(' ').unwrap_or(match text.strip_suffix('行') {
             Some(head) => (head, "行"),
@@ -356,7 +381,8 @@ impl Claim<'_> {
             "rows" | "lines" | "row" | "line" | "行" => {
                 number(head).is_some_and(|count| Some(count) == rows)
             }
-            _ => number(text).is_some_and(|count| count > 1 && count == self.calls.len()),
+            _ => number(text)
+                .is_some_and(|count| count > 1 && (count == self.calls.len() || Some(count) == texts)),
         }
     }
 
@@ -455,7 +481,7 @@ impl Claim<'_> {
             last
         };
         let after = self.reading.text.get(spot.end..).unwrap_or_default().trim_start();
-        ["in", "from", "to", "into", "on"].contains(&lead)
+        ["in", "from", "to", "into", "on", "off"].contains(&lead)
             || before.ends_with(['在', '从', '往'])
             || after.starts_with(['里', '中', '上'])
     }

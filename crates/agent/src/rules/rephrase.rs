@@ -24,9 +24,9 @@ pub(super) fn rephrased(text: &str) -> String {
     let mut text = text.to_owned();
     let steps: [fn(&str) -> Option<String>; 15] = [
         casual::plain,
+        again::told,
         statement::without,
         turn::plain,
-        again::told,
         flagged,
         with_name,
         spelling::corrected,

@@ -461,7 +461,7 @@ fn counted_before(before: &str) -> Option<Vec<(usize, usize)>> {
     loop {
         let bare = head.trim_end_matches(['“', '”', '"', '「', '」', '【', '】']);
         let (start, end) = run_before(bare)?;
-        let name = bare[start..end].split(['和', '与']).next_back().unwrap_or_default();
+        let name = bare.get(start..end)?.split(['和', '与']).next_back().unwrap_or_default();
         if name.is_empty() {
             return None;
         }

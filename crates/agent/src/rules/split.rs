@@ -147,6 +147,7 @@ pub(super) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
     let mut start = 0;
     let mut depth = 0i32;
     let mut at = 0;
+    let quiet = answer_begins(reading);
     while let Some(token) = tokens.get(at) {
         // A new line begins something new, where nothing reaches over its end.
         if let Some(before) = at.checked_sub(1).and_then(|before| tokens.get(before))
@@ -163,7 +164,8 @@ pub(super) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
         }
         depth += i32::from(matches!(token.text, "(" | "（" | "["))
             - i32::from(matches!(token.text, ")" | "）" | "]"));
-        let cut = (depth <= 0).then(|| boundary(reading, at)).flatten();
+        let told = matches!(token.text, "," | "，" | "、") && quiet.is_some_and(|from| from <= token.start);
+        let cut = (depth <= 0 && !told).then(|| boundary(reading, at)).flatten();
         match cut {
             Some(length) => {
                 found.push(Clause { start, end: token.start });
@@ -179,6 +181,20 @@ pub(super) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
         found.push(Clause { start: 0, end: reading.text.len() });
     }
     found
+}
+
+/// `Reply to mail 5520 with: works for me, see you then`: where the text of an answer begins that commas do not end.
+fn answer_begins(reading: &Reading<'_>) -> Option<usize> {
+    let lower = reading.text.to_lowercase();
+    let (at, length) =
+        [": ", "："].iter().filter_map(|mark| lower.find(mark).map(|at| (at, mark.len()))).min()?;
+    let head = lower.get(..at)?;
+    let answers = ["reply", "respond", "回复", "答复", "回信"].iter().any(|verb| head.contains(verb));
+    let rest = lower.get(at + length..)?;
+    let labelled =
+        ["subject", "body", "主题", "正文", "内容"].iter().any(|label| rest.trim_start().starts_with(label));
+    let later = [" then ", "然后", "，再", ", and "].iter().any(|word| rest.contains(word));
+    (answers && !labelled && !later && head.len() < 80).then_some(at + length)
 }
 
 /// How many tokens the boundary at `at` takes, where there is one.
@@ -380,7 +396,15 @@ fn is_label(reading: &Reading<'_>, at: usize) -> bool {
     let Some(next) = reading.tokens.get(at + 1) else { return false };
     at > 0
         && reading.tokens[at].is_any(&labels)
-        && (matches!(next.text, "\"" | "“" | "'" | ":" | "=") || next.is("is"))
+        && (matches!(next.text, "\"" | "“" | "'" | ":" | "=") || next.is("is") || is_told(reading, at))
+}
+
+/// `…, type person, observation …`: one word after a label, up to the next mark.
+fn is_told(reading: &Reading<'_>, at: usize) -> bool {
+    let after = reading.tokens.get(at + 2);
+    reading.tokens[at].is_any(&["type", "name", "title"])
+        && reading.tokens.get(at + 1).is_some_and(|next| next.kind == Kind::Word)
+        && after.is_none_or(|after| matches!(after.text, "," | "." | ":" | ";"))
 }
 
 /// Whether a word stands where a sentence or an item of a list begins.

@@ -14,23 +14,103 @@ use super::verb_class::VERBS;
 const BREAKS: [&str; 11] = [". ", "! ", "... ", "… ", "…", "; ", " - ", " – ", ", so ", " so ", ", "];
 /// Words with which the subject of a statement begins.
 const SUBJECTS: [&str; 44] = [
-    "i", "i'm", "i've", "we", "we're", "we've", "they", "they're", "he", "he's", "she", "she's", "it", "it's", "this",
-    "that", "that's", "these", "those", "there", "there's", "the", "my", "our", "your", "his", "her", "their", "someone",
-    "somebody", "everyone", "everybody", "people", "colleagues", "nobody", "somehow", "turns", "looks", "seems", "boss",
-    "customer", "client", "management", "bit",
+    "i",
+    "i'm",
+    "i've",
+    "we",
+    "we're",
+    "we've",
+    "they",
+    "they're",
+    "he",
+    "he's",
+    "she",
+    "she's",
+    "it",
+    "it's",
+    "this",
+    "that",
+    "that's",
+    "these",
+    "those",
+    "there",
+    "there's",
+    "the",
+    "my",
+    "our",
+    "your",
+    "his",
+    "her",
+    "their",
+    "someone",
+    "somebody",
+    "everyone",
+    "everybody",
+    "people",
+    "colleagues",
+    "nobody",
+    "somehow",
+    "turns",
+    "looks",
+    "seems",
+    "boss",
+    "customer",
+    "client",
+    "management",
+    "bit",
 ];
 /// Words that make a sentence a statement.
 const STATES: [&str; 30] = [
-    "is", "are", "was", "were", "has", "have", "had", "isn't", "aren't", "wasn't", "needs", "need", "got", "gets", "keeps",
-    "keep", "looks", "seems", "became", "went", "left", "came", "broke", "fell", "wants", "want", "asked", "asks", "moved",
-    "says",
+    "is", "are", "was", "were", "has", "have", "had", "isn't", "aren't", "wasn't", "needs", "need", "got",
+    "gets", "keeps", "keep", "looks", "seems", "became", "went", "left", "came", "broke", "fell", "wants",
+    "want", "asked", "asks", "moved", "says",
 ];
 /// Words of a statement that bound, forbid, delay or pick out.
 const BINDING: [&str; 44] = [
-    "not", "never", "no", "only", "except", "but", "just", "unless", "if", "when", "until", "till", "before", "after",
-    "first", "then", "instead", "must", "mustn't", "should", "shouldn't", "may", "might", "maybe", "can't", "cannot", "don't",
-    "doesn't", "won't", "wait", "important", "keep", "keeping", "stay", "stays", "remain", "leave", "or", "whether", "both",
-    "all", "every", "second", "last",
+    "not",
+    "never",
+    "no",
+    "only",
+    "except",
+    "but",
+    "just",
+    "unless",
+    "if",
+    "when",
+    "until",
+    "till",
+    "before",
+    "after",
+    "first",
+    "then",
+    "instead",
+    "must",
+    "mustn't",
+    "should",
+    "shouldn't",
+    "may",
+    "might",
+    "maybe",
+    "can't",
+    "cannot",
+    "don't",
+    "doesn't",
+    "won't",
+    "wait",
+    "important",
+    "keep",
+    "keeping",
+    "stay",
+    "stays",
+    "remain",
+    "leave",
+    "or",
+    "whether",
+    "both",
+    "all",
+    "every",
+    "second",
+    "last",
 ];
 /// The longest statement, in words.
 const LONGEST: usize = 14;
@@ -40,10 +120,11 @@ const LONGEST_HAN: usize = 16;
 /// Marks between Chinese clauses.
 const HAN_BREAKS: [char; 10] = ['，', ',', '。', '；', ';', '！', '!', '…', '、', '：'];
 /// Words of a Chinese clause that bound, forbid, ask or order.
-const HAN_BINDING: [&str; 50] = [
-    "别", "不能", "不许", "勿", "如果", "要是", "除", "只", "吗", "谁", "怎么", "等", "不要", "不用", "先", "保留", "留", "才", "再",
-    "之前", "以前", "其他", "其它", "剩", "也", "或", "把", "将", "请", "帮", "给", "麻烦", "吧", "一下", "我要", "？", "?", "必须", "应该",
-    "不对", "但", "假如", "万一", "的话", "注意", "什么", "哪", "几", "要", "看",
+const HAN_BINDING: [&str; 48] = [
+    "别", "不能", "不许", "勿", "如果", "要是", "除", "只", "吗", "谁", "怎么", "等", "不要", "不用", "先",
+    "保留", "留", "再", "以前", "其他", "其它", "剩", "也", "或", "把", "将", "请", "帮", "给", "麻烦", "吧",
+    "一下", "我要", "？", "?", "必须", "应该", "不对", "但", "假如", "万一", "的话", "注意", "什么", "哪",
+    "几", "要", "看",
 ];
 
 /// A request without the statements before and after its order.
@@ -60,11 +141,16 @@ pub(super) fn without(text: &str) -> Option<String> {
 /// Whether some words only state something: nothing in them names, counts, bounds, asks or orders.
 fn is_statement(said: &str) -> bool {
     let said = said.trim().trim_end_matches(['.', '!', ',', ';', '…', ' ']);
-    let words: Vec<&str> = said.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> =
+        said.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty()).collect();
     let Some(first) = words.first() else { return false };
-    let plain = !said.contains(['#', ':', '?', '"', '(', '=']) && !said.contains(|c: char| c.is_ascii_digit());
+    let plain =
+        !said.contains(['#', ':', '?', '"', '(', '=']) && !said.contains(|c: char| c.is_ascii_digit());
     let states = words.iter().any(|word| {
-        STATES.contains(word) || word.ends_with("'s") || word.ends_with("'re") || word.ends_with("'ve")
+        STATES.contains(word)
+            || word.ends_with("'s")
+            || word.ends_with("'re")
+            || word.ends_with("'ve")
             || word.len() > 4 && word.ends_with("ed")
     });
     let orders = VERBS.english.contains_key(*first) || split::is_verb(first);
@@ -79,14 +165,25 @@ fn is_statement(said: &str) -> bool {
 /// Whether a text begins with an order, past words of politeness.
 fn begins_order(masked: &str) -> bool {
     const LEADS: [&str; 12] = [
-        "please ", "pls ", "so ", "can you ", "could you ", "would you ", "just ", "now ", "then ", "let's ", "go ahead and ",
+        "please ",
+        "pls ",
+        "so ",
+        "can you ",
+        "could you ",
+        "would you ",
+        "just ",
+        "now ",
+        "then ",
+        "let's ",
+        "go ahead and ",
         "kindly ",
     ];
     let mut rest = masked.trim_start();
     while let Some(shorter) = LEADS.iter().find_map(|lead| rest.strip_prefix(lead)) {
         rest = shorter;
     }
-    let first = rest.split(|c: char| !c.is_ascii_alphabetic() && c != '-' && c != '\'').next().unwrap_or_default();
+    let first =
+        rest.split(|c: char| !c.is_ascii_alphabetic() && c != '-' && c != '\'').next().unwrap_or_default();
     let two: Vec<&str> = rest.split(' ').take(3).collect();
     let phrase = (2..=two.len()).any(|count| VERBS.english.contains_key(&two[..count].join(" ")));
     VERBS.english.contains_key(first)
@@ -100,8 +197,14 @@ fn begins_order(masked: &str) -> bool {
 /// Whether a text points at what was said before it.
 fn points_back(masked: &str) -> bool {
     // `make them a folder` is for somebody.
-    let plain = masked.replace(" them a ", " ").replace(" him a ", " ").replace(" her a ", " ").replace(" it's ", " ");
-    ["it", "them", "him", "her", "that one", "this one", "those", "these", "that"].iter().any(|word| has_word(&plain, word))
+    let plain = masked
+        .replace(" them a ", " ")
+        .replace(" him a ", " ")
+        .replace(" her a ", " ")
+        .replace(" it's ", " ");
+    ["it", "them", "him", "her", "that one", "this one", "those", "these", "that"]
+        .iter()
+        .any(|word| has_word(&plain, word))
 }
 
 fn leading(text: &str) -> Option<String> {
@@ -120,24 +223,56 @@ fn leading(text: &str) -> Option<String> {
         let sentences = said.split(['.', '!', '…', ';']).filter(|part| !part.trim().is_empty());
         let is_plain = !said.trim().is_empty()
             && sentences.clone().count() > 0
-            && sentences.clone().all(|part| is_statement(part) || part.trim().len() < 6 && !part.contains('#'));
+            && sentences
+                .clone()
+                .all(|part| is_statement(part) || part.trim().len() < 6 && !part.contains('#'));
         let asks = order.trim_start().starts_with('#') || order.contains('?') && order.contains('#');
-        (is_plain && (begins_order(order) || asks && !is_open(&order.replace('?', ""))) && !points_back(order))
-            .then(|| text[rest..].trim_start().to_owned())
+        (is_plain
+            && (begins_order(order) || asks && !is_open(&order.replace('?', "")))
+            && !points_back(order))
+        .then(|| text[rest..].trim_start().to_owned())
     })
 }
 
 fn trailing(text: &str) -> Option<String> {
     const STARTS: [&str; 30] = [
-        "it's", "it is", "that's", "i'm", "we're", "they're", "he's", "she's", "i've", "we've", "i'll", "we'll", "i need",
-        "we need", "i already", "we already", "the boss", "my boss", "boss", "the team", "the client", "the customer", "people",
-        "i think", "it was", "they", "he", "she", "somebody", "someone",
+        "it's",
+        "it is",
+        "that's",
+        "i'm",
+        "we're",
+        "they're",
+        "he's",
+        "she's",
+        "i've",
+        "we've",
+        "i'll",
+        "we'll",
+        "i need",
+        "we need",
+        "i already",
+        "we already",
+        "the boss",
+        "my boss",
+        "boss",
+        "the team",
+        "the client",
+        "the customer",
+        "people",
+        "i think",
+        "it was",
+        "they",
+        "he",
+        "she",
+        "somebody",
+        "someone",
     ];
     let literals = literal::find(text);
     let masked = masked(text, &literals);
     let until = free_text(&masked);
     let marks = [", ", " - ", " – ", ". ", "; ", "! "];
-    let (at, start) = marks.iter().filter_map(|mark| masked.rfind(mark).map(|at| (at, at + mark.len()))).max()?;
+    let (at, start) =
+        marks.iter().filter_map(|mark| masked.rfind(mark).map(|at| (at, at + mark.len()))).max()?;
     let said = masked.get(start..)?;
     let things = lexicon::spots(said, &tokens(said), &|_| false);
     let names = things.iter().any(|spot| !spot.meaning.things.is_empty());
@@ -172,8 +307,16 @@ fn chinese(text: &str) -> Option<String> {
     let is_said = |(start, end, _): &(usize, usize, usize)| {
         let said = masked.get(*start..*end).unwrap_or_default().trim();
         let spots = lexicon::spots(said, &tokens(said), &|_| false);
-        let states = said.ends_with(['了', '啦', '的', '着']) || ["老板", "领导", "客户", "他", "她", "我", "大家", "刚才", "刚刚", "反正", "因为", "毕竟"].iter().any(|word| said.starts_with(word)) || said.starts_with('是');
-        let known = |word: &str| !VERBS.chinese.contains_key(word.trim_end_matches('了'));
+        let states = said.ends_with(['了', '啦', '的', '着'])
+            || ["老板", "领导", "客户", "他", "她", "我", "大家", "刚才", "刚刚", "反正", "因为", "毕竟"]
+                .iter()
+                .any(|word| said.starts_with(word))
+            || said.starts_with('是');
+        let past = ["刚才", "刚刚", "之前", "昨天", "不小心", "手滑", "上次", "前几天"]
+            .iter()
+            .any(|word| said.starts_with(word));
+        let known =
+            |word: &str| past && word.is_ascii() || !VERBS.chinese.contains_key(word.trim_end_matches('了'));
         let orders = spots.iter().any(|spot| {
             let word = said.get(spot.start..spot.end).unwrap_or_default();
             !spot.meaning.things.is_empty() || !spot.meaning.deeds.is_empty() && !known(word)
@@ -183,7 +326,8 @@ fn chinese(text: &str) -> Option<String> {
             && said.chars().count() <= LONGEST_HAN
             && said.chars().filter(|c| is_han(*c)).count() >= 2
             && !said.contains('#')
-            && !said.contains(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase() || "“”\"「」：:".contains(c))
+            && !said
+                .contains(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase() || "“”\"「」：:".contains(c))
             && !HAN_BINDING.iter().any(|word| said.contains(word))
             && states
             && !orders
@@ -192,11 +336,22 @@ fn chinese(text: &str) -> Option<String> {
     if kept.len() == clauses.len() || kept.is_empty() {
         return None;
     }
+    // What 它 or 他 is may be what a clause is about.
+    if ["他", "她", "它", "其"]
+        .iter()
+        .any(|word| kept.iter().any(|(start, end, _)| masked[*start..*end].contains(word)))
+    {
+        return None;
+    }
     let mut result = String::new();
     for (start, _, end) in &kept {
         result.push_str(&text[*start..*end]);
     }
-    let result = result.trim().trim_end_matches(['，', ',', '；', '、']).trim_start_matches(['…', '，', '。']).to_owned();
+    let result = result
+        .trim()
+        .trim_end_matches(['，', ',', '；', '、'])
+        .trim_start_matches(['…', '，', '。'])
+        .to_owned();
     result.contains(|c: char| c.is_alphanumeric()).then_some(result)
 }
 

@@ -38,7 +38,10 @@ pub(super) fn chosen(parameter: &Parameter, scene: &Scene<'_>, places: &[Place])
             let said = scene.reading.text.get(start..end).unwrap_or_default();
             let value = chosen.value.as_str().map(labels::stem).unwrap_or_default();
             let stem = labels::stem(said);
-            let own = scene.tool_words.contains(&stem) && (!named || stem == value);
+            // `sorted by size`: what something is done by is chosen.
+            let before = scene.reading.text.get(..start).unwrap_or_default().trim_end();
+            let by = before.ends_with(" by") || before.ends_with('按');
+            let own = scene.tool_words.contains(&stem) && (!named || stem == value) && !by;
             let label = scene.labelled(places, start, end) * 0.5;
             let score = chosen.place.strength + label - if own { 2.2 } else { 0.0 };
             Candidate { value: Given::Said(chosen.value), start, end, score }
@@ -84,6 +87,11 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
     found
 }
 
+/// Whether a path stands in the request without quotes.
+fn has_plain_path(scene: &Scene<'_>) -> bool {
+    scene.reading.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(Literal::Path(_))))
+}
+
 /// Whether any words could be its value.
 fn is_free(role: Role) -> bool {
     matches!(
@@ -111,10 +119,12 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
     }
     Some(match (&mention.value, role) {
         (Value::Literal(Literal::Path(text)), Role::Pattern) if text.contains('*') => (text.clone(), GOOD),
+        (Value::Literal(Literal::Path(text)), Role::Pattern) if !text.contains('/') => (text.clone(), FAIR),
         (Value::Literal(Literal::Path(_)), Role::Folder) if file_value::is_mail(scene) => return None,
         (Value::Literal(Literal::Path(text)), Role::Path | Role::Folder) if !text.contains('*') => {
             let is_file =
-                text.rsplit('/').next().is_some_and(|name| name.trim_start_matches('.').contains('.'));
+                text.rsplit('/').next().is_some_and(|name| name.trim_start_matches('.').contains('.'))
+                    || super::literal::is_bare_file(text);
             let named = &scene.tool_words[..scene.tool_words.len().min(4)];
             if is_file && parameter.words == ["path"] && named.iter().any(|word| word == "directory") {
                 return None;
@@ -189,6 +199,7 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
                 }
                 Role::Other | Role::Id | Role::Expression | Role::Place | Role::Revision => FAIR + 0.5,
                 Role::Sheet => LAST_RESORT,
+                Role::Path | Role::Folder if is_rooted(text) && has_plain_path(scene) => POOR,
                 Role::Path | Role::Folder if is_rooted(text) => GOOD,
                 Role::Path | Role::Folder | Role::Pattern if text.contains(['.', '/', '\\']) => FAIR,
                 Role::Path | Role::Folder if !text.contains(' ') => POOR,

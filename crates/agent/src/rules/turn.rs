@@ -9,8 +9,26 @@ use super::verb_class::VERBS;
 
 /// The request in the plain order; none where nothing changes.
 pub(super) fn plain(text: &str) -> Option<String> {
-    let steps: [fn(&str) -> Option<String>; 13] = [
-        politely, mailed, dry_run, booked, arrow, searched, converted, looked_into, echoed, done, endings, first_place, renamed,
+    let steps: [fn(&str) -> Option<String>; 19] = [
+        politely,
+        mailed,
+        dry_run,
+        booked,
+        arrow,
+        searched,
+        converted,
+        looked_into,
+        echoed,
+        done,
+        endings,
+        first_place,
+        renamed,
+        tabs,
+        put_event,
+        identified,
+        put_from,
+        fetched,
+        topic,
     ];
     let mut result = text.to_owned();
     let mut changed = false;
@@ -32,8 +50,18 @@ fn read(text: &str) -> (Vec<Found>, String) {
 /// `could you list X?`: an order in the form of a question ends as an order.
 fn politely(text: &str) -> Option<String> {
     const LEADS: [&str; 12] = [
-        "can you ", "could you ", "would you ", "will you ", "can u ", "could u ", "can we ", "could we ", "please can you ",
-        "please could you ", "hey can you ", "hey could you ",
+        "can you ",
+        "could you ",
+        "would you ",
+        "will you ",
+        "can u ",
+        "could u ",
+        "can we ",
+        "could we ",
+        "please can you ",
+        "please could you ",
+        "hey can you ",
+        "hey could you ",
     ];
     let (_, masked) = read(text);
     let (at, _) = masked.match_indices('?').next()?;
@@ -42,18 +70,35 @@ fn politely(text: &str) -> Option<String> {
     }
     let start = masked[..at].rfind(['.', '!', ',']).map_or(0, |mark| mark + 1);
     let sentence = masked[start..at].trim_start();
-    let asks = [" how ", " why ", " whether ", " if ", " tell me ", " know ", " explain ", " access", " see "];
-    let polite = LEADS.iter().any(|lead| sentence.starts_with(lead)) && !asks.iter().any(|word| sentence.contains(word));
+    let asks =
+        [" how ", " why ", " whether ", " if ", " tell me ", " know ", " explain ", " access", " see "];
+    let polite = LEADS.iter().any(|lead| sentence.starts_with(lead))
+        && !asks.iter().any(|word| sentence.contains(word));
     polite.then(|| format!("{}.{}", &text[..at], &text[at + 1..]))
 }
 
 /// `drop a@b.io a line`, `ping a@b.io, subject …`: mail, told by its address.
 fn mailed(text: &str) -> Option<String> {
-    const VERBS_OF_MAIL: [&str; 12] =
-        ["drop ", "shoot ", "ping ", "fire ", "email ", "mail ", "e-mail ", "message ", "write ", "send ", "hit up ", "text "];
+    const VERBS_OF_MAIL: [&str; 12] = [
+        "drop ", "shoot ", "ping ", "fire ", "email ", "mail ", "e-mail ", "message ", "write ", "send ",
+        "hit up ", "text ",
+    ];
     const NOTES: [&str; 16] = [
-        " a line", " a quick line", " an email", " a mail", " a note", " a quick note", " a message", " a short note",
-        " a quick email", " an e-mail", " one", " off an email", " a quick mail", " a short email", " a quick message",
+        " a line",
+        " a quick line",
+        " an email",
+        " a mail",
+        " a note",
+        " a quick note",
+        " a message",
+        " a short note",
+        " a quick email",
+        " an e-mail",
+        " one",
+        " off an email",
+        " a quick mail",
+        " a short email",
+        " a quick message",
         " a short mail",
     ];
     let (literals, masked) = read(text);
@@ -62,7 +107,8 @@ fn mailed(text: &str) -> Option<String> {
     let at = mail.start - verb.len();
     let position = at == 0 || masked[..at].ends_with([' ', ',', '.', ':']);
     // `email a@b.io` as it is says enough.
-    let note = NOTES.iter().filter(|note| masked[mail.end..].starts_with(**note)).map(|note| note.len()).max();
+    let note =
+        NOTES.iter().filter(|note| masked[mail.end..].starts_with(**note)).map(|note| note.len()).max();
     if !position || note.is_none() && ["email ", "mail ", "e-mail ", "send ", "write "].contains(verb) {
         return None;
     }
@@ -73,11 +119,20 @@ fn mailed(text: &str) -> Option<String> {
 /// `do a dry run of replacing A with B`: the verb first, and how it is done after it.
 fn dry_run(text: &str) -> Option<String> {
     let (_, masked) = read(text);
-    let leads = ["do a dry run of ", "dry run of ", "dry-run of ", "do a dry-run of ", "dry run ", "try a dry run of ", "a dry run of "];
+    let leads = [
+        "do a dry run of ",
+        "dry run of ",
+        "dry-run of ",
+        "do a dry-run of ",
+        "dry run ",
+        "try a dry run of ",
+        "a dry run of ",
+    ];
     let lead = leads.iter().filter(|lead| masked.starts_with(**lead)).map(|lead| lead.len()).max()?;
     let word = masked[lead..].split(' ').next()?;
     let root = word.strip_suffix("ing")?;
-    let verb = [root.to_owned(), format!("{root}e")].into_iter().find(|verb| VERBS.english.contains_key(verb))?;
+    let verb =
+        [root.to_owned(), format!("{root}e")].into_iter().find(|verb| VERBS.english.contains_key(verb))?;
     let rest = text[lead + word.len()..].trim_end_matches(['.', '!']);
     Some(format!("{verb}{rest} as a dry run"))
 }
@@ -90,14 +145,16 @@ fn booked(text: &str) -> Option<String> {
         let verb = verbs.iter().find(|verb| masked[..found.start].ends_with(**verb))?;
         let at = found.start - verb.len();
         let position = at == 0 || masked[..at].ends_with([' ', ',', '.', ':']);
-        (position && !masked.contains("event")).then(|| format!("{}an event {}", &text[..found.start], &text[found.start..]))
+        let own = masked[found.end..].contains("event") || masked[at..found.start].contains("event");
+        (position && !own).then(|| format!("{}create an event {}", &text[..at], &text[found.start..]))
     })
 }
 
 /// `rename A -> B`: an arrow between two names is `to`.
 fn arrow(text: &str) -> Option<String> {
     let (_, masked) = read(text);
-    let verb = ["rename", "move", "mv", "change", "replace", "swap"].iter().find(|verb| has_word(&masked, verb));
+    let verb =
+        ["rename", "move", "mv", "change", "replace", "swap"].iter().find(|verb| has_word(&masked, verb));
     let chinese = ["重命名", "改名", "改成", "移动", "替换"].iter().any(|verb| masked.contains(verb));
     let arrow = ["-->", "->", "=>", "→"].iter().find(|arrow| masked.matches(**arrow).count() == 1)?;
     let at = masked.find(arrow).filter(|at| *at < free_text(&masked))?;
@@ -114,8 +171,10 @@ fn arrow(text: &str) -> Option<String> {
 fn searched(text: &str) -> Option<String> {
     let (_, masked) = read(text);
     let verb = ["search ", "look in ", "check "].iter().find(|verb| masked.starts_with(**verb))?;
-    let (at, length) =
-        [" - ", ": ", " – ", " -> "].iter().filter_map(|mark| masked.find(mark).map(|at| (at, mark.len()))).min()?;
+    let (at, length) = [" - ", ": ", " – ", " -> "]
+        .iter()
+        .filter_map(|mark| masked.find(mark).map(|at| (at, mark.len())))
+        .min()?;
     let place = masked.get(verb.len()..at)?;
     let plain = !has_word(place, "for") && place.split(' ').count() <= 4 && !place.contains(['#', '"', ',']);
     let known = ["graph", "memory", "mail", "mailbox", "inbox", "emails", "web", "internet", "calendar"];
@@ -129,8 +188,14 @@ fn converted(text: &str) -> Option<String> {
     let marks = [" is what in ", " is what time in ", " would be what in ", " is when in ", " is what for "];
     let (at, mark) = marks.iter().find_map(|mark| masked.find(mark).map(|at| (at, *mark)))?;
     let before = &text[..at];
-    let from = before.rfind(['.', ',', ';', '!', '…']).map_or(0, |mark| mark + before[mark..].chars().next().map_or(1, char::len_utf8));
-    Some(format!("convert {} to {}", before[from..].trim(), text[at + mark.len()..].trim_end_matches(['?', ' '])))
+    let from = before
+        .rfind(['.', ',', ';', '!', '…'])
+        .map_or(0, |mark| mark + before[mark..].chars().next().map_or(1, char::len_utf8));
+    Some(format!(
+        "convert {} to {}",
+        before[from..].trim(),
+        text[at + mark.len()..].trim_end_matches(['?', ' '])
+    ))
 }
 
 /// `what's in a/b?`: a folder is listed.
@@ -143,13 +208,25 @@ fn looked_into(text: &str) -> Option<String> {
     let folder = matches!(&found.literal, Literal::Code(code) if code.contains('/') && !code.contains('.'));
     let rest = text[found.end..].trim_start();
     let ends = rest.is_empty() || rest.starts_with(['?', '.', '!']);
-    (folder && ends).then(|| format!("list the directory {}{}", &text[found.start..found.end], text[found.end..].replacen('?', ".", 1)))
+    (folder && ends).then(|| {
+        format!(
+            "list the directory {}{}",
+            &text[found.start..found.end],
+            text[found.end..].replacen('?', ".", 1)
+        )
+    })
 }
 
 /// `X should be called Y, rename it`: what the statement says is asked for once.
 fn echoed(text: &str) -> Option<String> {
     let (_, masked) = read(text);
-    let says = [" should be called ", " should be named ", " should be renamed ", " ought to be called ", " needs to be called "];
+    let says = [
+        " should be called ",
+        " should be named ",
+        " should be renamed ",
+        " ought to be called ",
+        " needs to be called ",
+    ];
     let mark = says.iter().find(|mark| masked.contains(**mark))?;
     let after = masked.find(mark)? + mark.len();
     let comma = after + masked[after..].rfind([',', ';', '.', '-']).filter(|at| *at > 0)?;
@@ -157,9 +234,20 @@ fn echoed(text: &str) -> Option<String> {
     let tail = ["so ", "please ", "can you ", "could you ", "would you ", "can u ", "just "]
         .iter()
         .fold(tail, |tail, lead| tail.strip_prefix(lead).unwrap_or(tail));
-    ["rename it", "rename it please", "change it", "fix it", "fix that", "change that", "do that", "rename that", "sort it", "sort that"]
-        .contains(&tail)
-        .then(|| text[..comma].trim_end().to_owned())
+    [
+        "rename it",
+        "rename it please",
+        "change it",
+        "fix it",
+        "fix that",
+        "change that",
+        "do that",
+        "rename that",
+        "sort it",
+        "sort that",
+    ]
+    .contains(&tail)
+    .then(|| text[..comma].trim_end().to_owned())
 }
 
 /// `get the staged changes in X committed as …`: the verb first.
@@ -171,14 +259,18 @@ fn done(text: &str) -> Option<String> {
     for word in masked[lead..].split(' ') {
         let start = at;
         at += word.len() + 1;
-        let Some(root) = word.strip_suffix("ed").filter(|root| root.len() > 2 && start > lead) else { continue };
+        let Some(root) = word.strip_suffix("ed").filter(|root| root.len() > 2 && start > lead) else {
+            continue;
+        };
         let shorter = &root[..root.len() - 1];
         let mut forms = vec![root.to_owned(), format!("{root}e")];
         if shorter.ends_with(|c: char| root.ends_with(c)) {
             forms.push(shorter.to_owned());
         }
-        let named = masked[..start].trim_end().ends_with(" the") || ["staged", "unstaged", "merged"].contains(&word);
-        if let Some(verb) = forms.into_iter().find(|verb| VERBS.english.contains_key(verb)).filter(|_| !named) {
+        let named =
+            masked[..start].trim_end().ends_with(" the") || ["staged", "unstaged", "merged"].contains(&word);
+        if let Some(verb) = forms.into_iter().find(|verb| VERBS.english.contains_key(verb)).filter(|_| !named)
+        {
             let object = text[lead..start].trim();
             return (!object.is_empty()).then(|| format!("{verb} {object}{}", &text[start + word.len()..]));
         }
@@ -195,8 +287,11 @@ fn endings(text: &str) -> Option<String> {
         let ending = &ending[..ending.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(ending.len())];
         let before = text[..at].chars().next_back();
         let opens = before.is_some_and(|c| c == ' ' || "的有个找“\"".contains(c));
-        (opens && free(at) && literal::is_ending(ending) && masked[at + 1 + ending.len()..].chars().next().is_none_or(|c| c != '.' && c != '/'))
-            .then(|| format!("{} *{}", text[..at].trim_end(), &text[at..]))
+        (opens
+            && free(at)
+            && literal::is_ending(ending)
+            && masked[at + 1 + ending.len()..].chars().next().is_none_or(|c| c != '.' && c != '/'))
+        .then(|| format!("{} *{}", text[..at].trim_end(), &text[at..]))
     })
 }
 
@@ -209,9 +304,11 @@ fn first_place(text: &str) -> Option<String> {
     let rest = masked.get(comma + 2..)?;
     let words: Vec<&str> = rest.split(' ').take(3).collect();
     let verb = (1..=words.len()).any(|count| VERBS.english.contains_key(&words[..count].join(" ")));
-    let plain = head.split(' ').count() <= 5 && ["node", "entity", "event", "email", "mail", "branch"].iter().any(|kind| has_word(head, kind));
-    (plain && verb && comma < free_text(&masked) && !head.contains(|c: char| c.is_ascii_digit()))
-        .then(|| format!("{} {}{}", text[comma + 2..].trim_end_matches(['.', '!']), lead, &text[lead.len()..comma]))
+    let plain = head.split(' ').count() <= 5
+        && ["node", "entity", "event", "email", "mail", "branch"].iter().any(|kind| has_word(head, kind));
+    (plain && verb && comma < free_text(&masked) && !head.contains(|c: char| c.is_ascii_digit())).then(|| {
+        format!("{} {}{}", text[comma + 2..].trim_end_matches(['.', '!']), lead, &text[lead.len()..comma])
+    })
 }
 
 /// a.md 这名字看不懂，改成 b.md: a file whose name is spoken of is renamed.
@@ -224,9 +321,111 @@ fn renamed(text: &str) -> Option<String> {
     let verb = verbs.iter().any(|verb| between.trim_end().ends_with(verb));
     let name = ["名字", "文件名", "名称", "这名"].iter().any(|word| between.contains(word));
     let comma = between.contains(['，', ',']);
-    let plain = masked[new.end..].trim_matches(['。', '吧', ' ', '！']).is_empty() && masked[..old.start].trim_matches(['把', '将', ' ']).is_empty();
-    (paths && verb && name && comma && plain && !["不", "别", "吗", "如果"].iter().any(|word| between.replace("看不懂", "").contains(word)))
-        .then(|| format!("把 {} 重命名为 {}", &text[old.start..old.end], &text[new.start..new.end]))
+    let plain = masked[new.end..].trim_matches(['。', '吧', ' ', '！']).is_empty()
+        && masked[..old.start].trim_matches(['把', '将', ' ']).is_empty();
+    (paths
+        && verb
+        && name
+        && comma
+        && plain
+        && !["不", "别", "吗", "如果"].iter().any(|word| between.replace("看不懂", "").contains(word)))
+    .then(|| format!("把 {} 重命名为 {}", &text[old.start..old.end], &text[new.start..new.end]))
+}
+
+/// ID 为 tr-66 的邮件: the kind before the name, as elsewhere.
+fn identified(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let found = literals.iter().find(|found| {
+        let before = masked[..found.start].trim_end();
+        ["id 为", "id为", "id 是", "id是", "编号为", "编号是", "编号", "id"]
+            .iter()
+            .any(|word| before.ends_with(word))
+            && matches!(found.literal, Literal::Code(_))
+    })?;
+    let before = masked[..found.start].trim_end();
+    let lead = ["id 为", "id为", "id 是", "id是", "编号为", "编号是", "编号", "id"]
+        .iter()
+        .filter(|word| before.ends_with(**word))
+        .map(|word| word.len())
+        .max()?;
+    let start = before.len() - lead;
+    let after = text[found.end..].trim_start().strip_prefix('的')?.trim_start();
+    let kind =
+        ["邮件", "日程", "事件", "会议", "活动", "日历事件"].iter().find(|kind| after.starts_with(**kind))?;
+    Some(format!("{}{kind} {} {}", &text[..start], &text[found.start..found.end], &after[kind.len()..]))
+}
+
+/// 从 B3 开始放: where something is put, and not where it comes from.
+fn put_from(text: &str) -> Option<String> {
+    let (literals, _) = read(text);
+    literals.iter().filter(|found| matches!(found.literal, Literal::Cells(_))).find_map(|found| {
+        let before = text[..found.start].trim_end().strip_suffix('从')?;
+        let after = text[found.end..].trim_start().strip_prefix("开始")?;
+        let rest = ["放", "贴", "粘贴", "粘", "摆"].iter().find_map(|verb| after.strip_prefix(verb))?;
+        Some(format!("{before}放到 {}{rest}", &text[found.start..found.end]))
+    })
+}
+
+/// 抓 https://…: a page is fetched.
+fn fetched(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let url = literals.iter().find(|found| matches!(found.literal, Literal::Url(_)))?;
+    let head = masked[..url.start].trim_end();
+    let verb = ["抓", "扒", "拿", "取", "爬"].iter().find(|verb| head.ends_with(**verb))?;
+    let at = head.len() - verb.len();
+    let opens =
+        text[..at].chars().next_back().is_none_or(|c| !super::token::is_han(c) || "我请把下先再".contains(c));
+    opens.then(|| format!("{}抓取 {}", &text[..at], &text[url.start..]))
+}
+
+/// data/raw 和 data/clean 两个目录，都给我建: what is named first is the object of the verb that stands alone after it.
+fn topic(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let comma = masked.find(['，', ','])?;
+    let width = masked[comma..].chars().next()?.len_utf8();
+    let (head, order) = (masked.get(..comma)?, masked.get(comma + width..)?);
+    let mut verb = order.trim().trim_end_matches(['。', '！', '吧', '!', '.', ' ']);
+    while let Some(rest) =
+        ["都", "全部", "全", "给我", "帮我", "一起", "麻烦", "请", "你", "统统", "一并", "也"]
+            .iter()
+            .find_map(|word| verb.strip_prefix(word))
+    {
+        verb = rest.trim_start();
+    }
+    let spots = super::lexicon::spots(head, &super::token::tokens(head), &|_| false);
+    let asks = spots.iter().any(|spot| !spot.meaning.deeds.is_empty());
+    let known = VERBS.chinese.contains_key(verb.trim_end_matches("一下").trim_end_matches('了'));
+    // After its last name only the word for its kind may stand.
+    let last = literals.iter().map(|found| found.end).filter(|end| *end <= comma).max()?;
+    let kind = head.get(last..)?.trim().trim_start_matches(|c: char| "这那两三四几个张封条".contains(c));
+    let inside = ["", "目录", "文件夹", "文件", "表", "工作表", "邮件", "日程", "实体", "节点", "分支"]
+        .contains(&kind.trim());
+    let bounds = ["不", "别", "如果", "除", "只", "吗"].iter().any(|word| masked.contains(word));
+    (known && !asks && inside && !bounds && has_han(verb)).then(|| format!("{verb} {}", text[..comma].trim()))
+}
+
+/// `list the tabs in a.xlsx`: the tabs of a workbook are its sheets.
+fn tabs(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let workbook = literals.iter().any(|found| {
+        matches!(&found.literal, Literal::Path(path) if path.ends_with(".xlsx") || path.ends_with(".xls") || path.ends_with(".xlsm"))
+    });
+    let at = masked.find("the tabs").filter(|_| workbook)? + 4;
+    let whole = !masked[at + 4..].starts_with(|c: char| c.is_ascii_alphanumeric());
+    whole.then(|| format!("{}sheets{}", &text[..at], &text[at + 4..]))
+}
+
+/// `put a 30 minute event called X in my calendar`: an event is created.
+fn put_event(text: &str) -> Option<String> {
+    let (_, masked) = read(text);
+    let at = if masked.starts_with("put a") { 0 } else { masked.find(" put a")? + 1 };
+    let object = masked.get(at + 4..)?;
+    let words: Vec<&str> = object.split(' ').take(6).collect();
+    let event =
+        words.iter().skip(1).position(|word| ["event", "meeting", "appointment", "call"].contains(word))?;
+    let plain =
+        words[1..=event].iter().all(|word| !["in", "on", "into", "to", "about", "for"].contains(word));
+    (plain && ["a", "an"].contains(&words[0])).then(|| format!("{}create {}", &text[..at], &text[at + 4..]))
 }
 
 #[cfg(test)]
@@ -237,11 +436,20 @@ mod tests {
     fn turns_of_phrase_become_plain_orders() {
         let check = |text: &str, expect: Option<&str>| assert_eq!(plain(text).as_deref(), expect, "{text}");
         check("drop kim@b.io a line, subject \"Hi\"", Some("send an email to kim@b.io, subject \"Hi\""));
-        check("do a dry run of replacing \"a\" with \"b\" in c.md", Some("replace \"a\" with \"b\" in c.md as a dry run"));
-        check("Book \"Review\" on 2026-11-12 from 10:00 to 11:00", Some("Book an event \"Review\" on 2026-11-12 from 10:00 to 11:00"));
+        check(
+            "do a dry run of replacing \"a\" with \"b\" in c.md",
+            Some("replace \"a\" with \"b\" in c.md as a dry run"),
+        );
+        check(
+            "Book \"Review\" on 2026-11-12 from 10:00 to 11:00",
+            Some("create an event \"Review\" on 2026-11-12 from 10:00 to 11:00"),
+        );
         check("rename tab Sheet1 -> Overview in p.xlsx", Some("rename tab Sheet1 to Overview in p.xlsx"));
         check("search the knowledge graph - kubernetes", Some("search the knowledge graph for kubernetes"));
-        check("get the staged changes in /srv/a committed as \"x\"", Some("commit the staged changes in /srv/a as \"x\""));
+        check(
+            "get the staged changes in /srv/a committed as \"x\"",
+            Some("commit the staged changes in /srv/a as \"x\""),
+        );
         check("could you list /srv/a?", Some("could you list /srv/a."));
         check("could you tell me how to delete /srv/a?", None);
         check("docs/手册.md 这名字太长，改成 docs/guide.md", Some("把 docs/手册.md 重命名为 docs/guide.md"));

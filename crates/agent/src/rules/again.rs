@@ -30,9 +30,7 @@ const KINDS_AFTER: [&str; 6] = ["工作表", "表", "实体", "节点", "邮件"
 pub(super) fn told(text: &str) -> Option<String> {
     let mut result = text.to_owned();
     let mut changed = false;
-    for step in
-        [elliptic as fn(&str) -> Option<String>, several, same_kind, another, pronoun, in_there, those]
-    {
+    for step in [elliptic as fn(&str) -> Option<String>, same_kind, another, pronoun, in_there, those] {
         if let Some(other) = step(&result) {
             result = other;
             changed = true;
@@ -222,47 +220,6 @@ fn those(text: &str) -> Option<String> {
     let noun: Vec<&str> = first.split(' ').collect();
     (noun.len() <= 4 && !first.contains([',', '.']))
         .then(|| format!("{} {first} {preposition} {}", &text[..at], &text[at + word.len()..]))
-}
-
-/// `mails 611, 612 and 613`: each of several names with the word for its kind.
-fn several(text: &str) -> Option<String> {
-    const PLURALS: [(&str, &str); 5] = [
-        ("emails ", "email "),
-        ("mails ", "email "),
-        ("messages ", "email "),
-        ("events ", "event "),
-        ("meetings ", "event "),
-    ];
-    let lower = text.to_ascii_lowercase();
-    let (at, plural, one) = PLURALS.iter().find_map(|(plural, one)| {
-        let at = lower.find(plural)?;
-        let whole = at == 0 || !lower[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '-');
-        whole.then_some((at, *plural, *one))
-    })?;
-    let start = at + plural.len();
-    let mut end = start;
-    let mut names = 0;
-    let mut result = text[..at].to_owned();
-    for word in text[start..].split_inclusive(' ') {
-        let bare = word.trim_end_matches([' ', ',', '.']);
-        let name = bare.contains(|c: char| c.is_ascii_digit())
-            && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-        match bare {
-            "and" | "&" if names > 0 => result.push_str(word),
-            _ if name => {
-                result.push_str(one);
-                result.push_str(word);
-                names += 1;
-            }
-            _ => break,
-        }
-        end += word.len();
-        if name && !word.contains(',') && !text[end..].starts_with("and ") && !text[end..].starts_with("& ") {
-            break;
-        }
-    }
-    result.push_str(&text[end..]);
-    (names > 1 && !text[..at].trim_end().ends_with("all")).then_some(result)
 }
 
 /// 日程 ev-12 取消，建个：…: a new thing is of the kind that was spoken of.

@@ -1,6 +1,6 @@
 //! What the arguments of a choice say for it or against it.
 
-use super::candidate::Given;
+use super::candidate::{Candidate, GOOD, Given};
 use super::choose::Choice;
 use super::literal::Literal;
 use super::mention::{Reading, Value};
@@ -72,4 +72,16 @@ pub(super) fn points_elsewhere(choice: &Choice, asked: &Reading<'_>) -> bool {
                 given.contains(cell) || given.contains(&letters(cell)) && letters(cell).len() > 1
             })
         })
+}
+
+/// `which branches are there?`: of a tool that only looks, a listed value that is not told is `all`, where there is such a one.
+pub(super) fn unbounded(choice: &mut Choice) {
+    let missing: Vec<usize> = choice.filling.missing(&choice.parameters).collect();
+    for place in missing {
+        let all = choice.parameters[place].choices.iter().find(|value| value.as_str() == Some("all"));
+        if let Some(all) = all {
+            let value = Given::Said(all.clone());
+            choice.filling.slots[place] = Some(Candidate { value, start: 0, end: 0, score: GOOD });
+        }
+    }
 }

@@ -356,6 +356,9 @@ impl Chooser<'_> {
             rivals: Rc::default(),
         };
         inherit::inherit(&mut choice, asked.text, earlier);
+        if self.schemas.profile(tool).harmless {
+            super::choice_check::unbounded(&mut choice);
+        }
         let filling = &choice.filling;
         let mut score = considered.rank
             + CERTAIN * filling.certainty(&choice.parameters)

@@ -209,6 +209,10 @@ impl Profile {
         for spot in read(description) {
             add(&mut profile.all_things, &spot.meaning.things);
         }
+        // `sortBy`: what a parameter tells how to do is done, too.
+        for word in parameters.iter().flat_map(|parameter| &parameter.words).filter(|word| *word == "sort") {
+            read(word).iter().for_each(|spot| add(&mut profile.all_deeds, &spot.meaning.deeds));
+        }
         for parameter in parameters.iter().flat_map(Parameter::with_members) {
             for spot in read(&parameter.words.join(" ")).into_iter().chain(read(&parameter.description)) {
                 add(&mut profile.all_things, &spot.meaning.things);

@@ -276,9 +276,22 @@ impl Claim<'_> {
             spot.end == before.len() && spot.meaning.things.iter().any(|thing| own.contains(thing))
         });
         object
-            || ["called", "named", "叫", "叫做", "名为", "命名为", "名字是", "名称为"]
-                .iter()
-                .any(|word| before.ends_with(word))
+            || [
+                "called",
+                "named",
+                "叫",
+                "叫做",
+                "名为",
+                "命名为",
+                "名字是",
+                "名称为",
+                "名称",
+                "名字",
+                "表格名",
+                ", name",
+            ]
+            .iter()
+            .any(|word| before.ends_with(word))
     }
 }
 

@@ -35,6 +35,16 @@ pub(super) fn is_stop(word: &str) -> bool {
 const HAN_ENDS: [&str; 16] =
     ["然后", "并且", "并", "再", "接着", "以及", "的", "到", "在", "给", "和", "吗", "呢", "用", "，", "。"];
 
+/// Whether a short run of characters has a blank before it and a blank, a mark or the end after it: a name is written so.
+pub(super) fn stands_alone(text: &str, start: usize, length: usize) -> bool {
+    const LONGEST_NAME: usize = 8;
+    let run = text.get(start..start + length).unwrap_or_default();
+    let after = text.get(start + length..).unwrap_or_default().chars().next();
+    text.get(..start).is_some_and(|before| before.ends_with(' '))
+        && after.is_none_or(|c| c.is_whitespace() || "，。；！？、,;.".contains(c))
+        && (2..=LONGEST_NAME).contains(&run.chars().count())
+}
+
 /// What follows a label, as far as it seems to belong to it.
 pub(super) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phrase<'a>> {
     let mut at = reading.token_at(place.end);
@@ -59,8 +69,10 @@ pub(super) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phr
         let rest = &reading.text[first.start..];
         let stop = |c: char| c.is_whitespace() || (!c.is_alphanumeric() && !"-_·".contains(c));
         let mut length = rest.find(stop).unwrap_or(rest.len());
+        let alone = stands_alone(reading.text, first.start, length);
         for ending in HAN_ENDS {
-            if let Some(found) = rest[..length].find(ending).filter(|found| *found > 0) {
+            let inner = alone && !"的吗呢".contains(ending) && ending.chars().count() == 1;
+            if let Some(found) = rest[..length].find(ending).filter(|found| *found > 0 && !inner) {
                 length = found;
             }
         }

@@ -257,6 +257,9 @@ impl Claim<'_> {
             if token.text == "写" && reading.tokens.get(at).is_some_and(&covered) {
                 continue;
             }
+            if self.names_literal(choice, at - 1, &covered) {
+                continue;
+            }
             if takes_all(choice) && token.is_any(&["everything", "all"]) {
                 continue;
             }
@@ -275,6 +278,25 @@ impl Claim<'_> {
             }
         }
         unused.iter().filter_map(|(start, end)| reading.text.get(*start..*end)).map(str::to_owned).collect()
+    }
+
+    /// `the report /data/q1.pdf`: whether a small word between an article and a path says what that is. Of a tool that deletes
+    /// nothing is taken for granted.
+    fn names_literal(&self, choice: &Choice, at: usize, covered: &dyn Fn(&Token<'_>) -> bool) -> bool {
+        let tokens = &self.reading.tokens;
+        let (Some(token), Some(next)) = (tokens.get(at), tokens.get(at + 1)) else { return false };
+        let article = at.checked_sub(1).and_then(|before| tokens.get(before));
+        let path = self.reading.mentions.iter().any(|mention| {
+            matches!(mention.value, Value::Literal(Literal::Path(_) | Literal::Url(_)))
+                && mention.start == next.start
+        });
+        token.kind == Kind::Word
+            && token.text.bytes().all(|byte| byte.is_ascii_lowercase())
+            && article.is_some_and(|article| article.is_any(&["the", "my", "our", "this"]))
+            && path
+            && covered(next)
+            && !classes_of(choice).classes.contains("delete")
+            && !BOUNDING.contains(&token.text)
     }
 
     /// Where the words stand that turn flags on or off.

@@ -417,8 +417,10 @@ fn with_number(reading: &Reading<'_>, end: usize) -> usize {
 /// Where Chinese characters end that go on from a byte: at a blank, a mark, or a small word.
 fn with_han(reading: &Reading<'_>, from: usize) -> usize {
     let rest = reading.text.get(from..).unwrap_or_default();
-    let stop = |c: char| !(is_han(c) || c.is_ascii_alphanumeric()) || "的和与加添是到在里给把".contains(c);
-    from + rest.find(stop).unwrap_or(rest.len())
+    let ends = rest.find(|c: char| !(is_han(c) || c.is_ascii_alphanumeric())).unwrap_or(rest.len());
+    let alone = super::phrase::stands_alone(reading.text, from, ends);
+    let small = if alone { "的" } else { "的和与加添是到在里给把" };
+    from + rest[..ends].find(|c: char| small.contains(c)).unwrap_or(ends)
 }
 
 /// The quoted texts that are nothing else.

@@ -230,7 +230,9 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Name | Value::Holiday, Role::Other) if !own() => (written(), FAIR + 0.5),
         (Value::Place, Role::Name | Role::Other) => (written(), FAIR),
         (Value::Name | Value::Holiday, Role::Id) => (written(), POOR),
-        (Value::Number(number), Role::Id) if !number.percent => (plain(scene, mention)?, POOR * 0.6),
+        (Value::Number(number), Role::Id) if !number.percent => {
+            (plain(scene, mention)?, if is_listed(parameter, scene, mention) { GOOD } else { POOR * 0.6 })
+        }
         (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(scene, mention)?, POOR * 0.6),
         _ => return None,
     })
@@ -241,6 +243,16 @@ fn stands_at(scene: &Scene<'_>, mention: &Mention) -> bool {
     let before = scene.reading.text.get(..mention.start).unwrap_or_default().trim_end();
     let last = before.rsplit(' ').next().unwrap_or_default();
     ["at", "in"].iter().any(|word| last.eq_ignore_ascii_case(word))
+}
+
+/// `the mails 611, 612 and 613`: whether the numbers before one lead back to the word for what they identify.
+fn is_listed(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> bool {
+    const MAILS: [&str; 6] = ["mails", "emails", "messages", "mail", "email", "邮件"];
+    let before = scene.reading.text.get(..mention.start).unwrap_or_default().to_lowercase();
+    let head = before.trim_end_matches(|c: char| c.is_ascii_digit() || " ,，、和与".contains(c));
+    let head = head.strip_suffix("and").unwrap_or(head);
+    let head = head.trim_end_matches(|c: char| c.is_ascii_digit() || " ,，、和与".contains(c));
+    parameter.has_word(&["email", "mail", "message"]) && MAILS.iter().any(|word| head.ends_with(word))
 }
 
 /// `evt_310` is an event's: what its letters say for the parameter, or against.

@@ -9,7 +9,7 @@ use super::verb_class::VERBS;
 
 /// The request in the plain order; none where nothing changes.
 pub(super) fn plain(text: &str) -> Option<String> {
-    let steps: [fn(&str) -> Option<String>; 19] = [
+    let steps: [fn(&str) -> Option<String>; 22] = [
         politely,
         mailed,
         dry_run,
@@ -23,6 +23,9 @@ pub(super) fn plain(text: &str) -> Option<String> {
         endings,
         first_place,
         renamed,
+        invited,
+        linked,
+        with_sheet,
         tabs,
         put_event,
         identified,
@@ -371,6 +374,10 @@ fn fetched(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
     let url = literals.iter().find(|found| matches!(found.literal, Literal::Url(_)))?;
     let head = masked[..url.start].trim_end();
+    if let Some(before) = head.strip_suffix("download") {
+        let opens = before.is_empty() || before.ends_with(' ');
+        return opens.then(|| format!("{}fetch {}", &text[..before.len()], &text[url.start..]));
+    }
     let verb = ["抓", "扒", "拿", "取", "爬"].iter().find(|verb| head.ends_with(**verb))?;
     let at = head.len() - verb.len();
     let opens =
@@ -426,6 +433,94 @@ fn put_event(text: &str) -> Option<String> {
     let plain =
         words[1..=event].iter().all(|word| !["in", "on", "into", "to", "about", "for"].contains(word));
     (plain && ["a", "an"].contains(&words[0])).then(|| format!("{}create {}", &text[..at], &text[at + 4..]))
+}
+
+/// `Invite a@b.io to "Review" on …`, 邀请 a@b.io 参加 … 的“评审”会议: an event with its attendees.
+fn invited(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let title = literals.iter().find(|found| matches!(found.literal, Literal::Quoted(_)))?;
+    let mails: Vec<&Found> =
+        literals.iter().filter(|found| matches!(found.literal, Literal::Mail(_))).collect();
+    let (first, last) = (mails.first()?, mails.last()?);
+    let people = text.get(first.start..last.end)?;
+    if let Some(lead) = ["invite ", "please invite "].iter().find(|lead| masked.starts_with(**lead)) {
+        let to = masked.get(last.end..title.start)?.trim();
+        let known = [
+            "to",
+            "to a meeting",
+            "to the meeting",
+            "to an event",
+            "to the event",
+            "to a meeting called",
+            "to",
+        ]
+        .contains(&to);
+        return (first.start == lead.len() && known).then(|| {
+            format!(
+                "create an event {}{} with {people}",
+                &text[title.start..title.end],
+                text[title.end..].trim_end_matches(['.', '!'])
+            )
+        });
+    }
+    let head = masked[..first.start].trim_end();
+    let when =
+        masked.get(last.end..title.start)?.trim().strip_prefix("参加")?.trim().strip_suffix('的')?.trim();
+    let at = text.find(when).filter(|_| head.ends_with("邀请") && !when.is_empty())?;
+    let rest = text[title.end..].trim_start_matches("会议").trim_start_matches('会');
+    Some(format!(
+        "安排会议{}，{}，邀请 {people}{rest}",
+        &text[title.start..title.end],
+        &text[at..at + when.len()]
+    ))
+}
+
+/// `Link Anna Schmidt to Blue Whale with works_on`: a relation of the knowledge graph.
+fn linked(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let verb = ["link ", "connect ", "relate "].iter().find(|verb| masked.starts_with(**verb))?;
+    let named = text[verb.len()..].starts_with(char::is_uppercase);
+    let [relation] = literals.as_slice() else { return None };
+    let code = matches!(&relation.literal, Literal::Code(code) if code.contains('_'));
+    let word =
+        [" with ", " as ", " via ", " by "].iter().find(|word| masked[..relation.start].ends_with(**word))?;
+    let known = masked.contains("graph") || masked.contains("relation");
+    (named && code && !known && masked.contains(" to ")).then(|| {
+        let head = &text[..relation.start - word.len()];
+        format!(
+            "relate{} with relation type {} in the knowledge graph",
+            &head[verb.len() - 1..],
+            &text[relation.start..relation.end]
+        )
+    })
+}
+
+/// `create a workbook a.xlsx with a sheet named X`: both are made, one after the other.
+fn with_sheet(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let book = literals
+        .iter()
+        .find(|found| matches!(&found.literal, Literal::Path(path) if path.ends_with(".xlsx")))?;
+    let head = &masked[..book.start];
+    let made = ["create", "make", "new", "set up", "start"].iter().any(|verb| has_word(head, verb));
+    let kind = ["workbook", "excel", "spreadsheet"].iter().any(|kind| head.contains(kind));
+    let rest = masked.get(book.end..)?;
+    let lead = [
+        " with a sheet ",
+        " with a worksheet ",
+        " with one sheet ",
+        " with a tab ",
+        " and a sheet ",
+        " containing a sheet ",
+    ]
+    .iter()
+    .find(|lead| rest.starts_with(**lead))?;
+    let name = text.get(book.end + lead.len()..)?;
+    let path = &text[book.start..book.end];
+    let plain = name.split(' ').count() <= 4 && !name.contains([',', ';']);
+    (made && kind && plain).then(|| {
+        format!("{} and then add a sheet {} to {path}", &text[..book.end], name.trim_end_matches(['.', '!']))
+    })
 }
 
 #[cfg(test)]

@@ -75,7 +75,22 @@ pub(super) fn points_elsewhere(choice: &Choice, asked: &Reading<'_>) -> bool {
 }
 
 /// `which branches are there?`: of a tool that only looks, a listed value that is not told is `all`, where there is such a one.
-pub(super) fn unbounded(choice: &mut Choice) {
+pub(super) fn unbounded(choice: &mut Choice, text: &str) {
+    // What bounds them otherwise must be said so: `branches that contain X`.
+    let bounded = choice
+        .parameters
+        .iter()
+        .zip(&choice.filling.slots)
+        .any(|(parameter, slot)| !parameter.required && slot.is_some());
+    if bounded && !["contain", "包含", "含有", "带有", "里有"].iter().any(|word| text.contains(word))
+    {
+        return;
+    }
+    let lower = text.to_lowercase();
+    let asks = ["branches", "which", "what", "list", "哪些", "列", "有什么", "几个", "所有", "全部"];
+    if !asks.iter().any(|word| lower.contains(word)) {
+        return;
+    }
     let missing: Vec<usize> = choice.filling.missing(&choice.parameters).collect();
     for place in missing {
         let all = choice.parameters[place].choices.iter().find(|value| value.as_str() == Some("all"));

@@ -357,7 +357,7 @@ impl Chooser<'_> {
         };
         inherit::inherit(&mut choice, asked.text, earlier);
         if self.schemas.profile(tool).harmless {
-            super::choice_check::unbounded(&mut choice);
+            super::choice_check::unbounded(&mut choice, asked.text);
         }
         let filling = &choice.filling;
         let mut score = considered.rank
@@ -513,6 +513,8 @@ pub(super) fn wish(asked: &Reading<'_>) -> Wish {
         let written = asked.text.get(entry.start..entry.end).unwrap_or_default().trim_start().to_lowercase();
         !["a ", "an ", "some ", "the ", "一"].iter().any(|article| written.starts_with(article))
     };
+    // Nor does the text of an answer.
+    names.extend(super::split::answer_begins(asked).map(|start| (start, asked.text.len())));
     let written = super::entry::candidates(&scene);
     names.extend(written.iter().filter(is_text).map(|entry| (entry.start, entry.end)));
     Wish::of(asked, &names)

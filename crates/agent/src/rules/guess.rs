@@ -88,6 +88,9 @@ impl Claim<'_> {
                 || other.end <= other.start
         };
         let others = |place: usize| choice.filling.others.get(place).into_iter().flatten();
+        if let Some(same) = same_ends(choice) {
+            return Some(same);
+        }
         if let Some(torn) = self.torn_range(choice) {
             return Some(torn);
         }
@@ -110,7 +113,11 @@ impl Claim<'_> {
             let short = said.chars().nth(1).is_none();
             let small = filler::always().contains(said)
                 && (short || parameter.role != Role::Sheet || slot.score < PLAINLY);
-            if slot.score < least(parameter) || small || self.is_torn(parameter, slot) {
+            if slot.score < least(parameter)
+                || small
+                || self.is_torn(parameter, slot)
+                || self.is_headless(parameter, slot)
+            {
                 return Some(parameter.name.clone());
             }
             let near = |other: &Candidate| !used(other) && other.score + CLEARLY > slot.score;
@@ -169,6 +176,25 @@ impl Claim<'_> {
             let torn = ranges.iter().any(|(first, last)| (*first == start) != (*last == end));
             torn.then(|| parameter.name.clone())
         })
+    }
+
+    /// `the sheet On Hold`: whether a small word that is written large before a name is a part of it.
+    fn is_headless(&self, parameter: &Parameter, slot: &Candidate) -> bool {
+        let before = self.reading.text.get(..slot.start).unwrap_or_default();
+        let word = before.trim_end().rsplit(' ').next().unwrap_or_default();
+        let inside = before.trim_end().len() > word.len()
+            && !before.trim_end()[..before.trim_end().len() - word.len()]
+                .trim_end()
+                .ends_with(['.', '!', '?', ':', ';']);
+        let named =
+            self.reading.text.get(slot.start..).is_some_and(|name| name.starts_with(char::is_uppercase));
+        matches!(parameter.role, Role::Sheet | Role::Name | Role::Folder)
+            && inside
+            && named
+            && before.ends_with(' ')
+            && word.starts_with(|c: char| c.is_ascii_uppercase())
+            && super::phrase::is_stop(word)
+            && word.len() > 1
     }
 
     /// Whether a list was cut where its members may not end: at an `and` among commas, inside a number, or with the words of
@@ -293,6 +319,24 @@ impl Claim<'_> {
             .iter()
             .any(|word| before.ends_with(word))
     }
+}
+
+/// Where something is and where it goes, or its old name and its new one, where both are the same: one of them was misread.
+fn same_ends(choice: &Choice) -> Option<String> {
+    let filled = || choice.parameters.iter().zip(&choice.filling.slots);
+    let value = |slot: &Option<Candidate>| slot.as_ref().map(|slot| slot.value.clone());
+    filled().find_map(|(parameter, slot)| {
+        let goal = matches!(parameter.role, Role::Sheet | Role::Path | Role::Name)
+            && parameter.has_word(&["new", "target", "destination"])
+            && parameter.required;
+        let same = filled().any(|(other, from)| {
+            other.name != parameter.name
+                && other.role == parameter.role
+                && from.is_some()
+                && value(from) == value(slot)
+        });
+        (goal && same && slot.is_some()).then(|| parameter.name.clone())
+    })
 }
 
 /// How well an argument must fit.

@@ -46,6 +46,11 @@ pub(super) fn is_own_name(reading: &Reading<'_>, token: &Token<'_>) -> bool {
     if token.text.starts_with(is_han) {
         return is_han_name(reading.text, token.start);
     }
+    // `type server`: what a type is called says nothing of what is to be done.
+    let before = reading.text[..token.start].trim_end();
+    if before.ends_with(" type") || before.ends_with("类型") {
+        return true;
+    }
     if !token.is_capital() || token.is("Excel") {
         return false;
     }
@@ -63,7 +68,7 @@ fn is_han_name(text: &str, at: usize) -> bool {
         .map_or(0, |mark| mark + text[mark..].chars().next().map_or(1, char::len_utf8));
     let rest = &text[start..];
     let length = rest.find(|c: char| !is_han(c)).unwrap_or(rest.len());
-    if !super::phrase::stands_alone(text, start, length) {
+    if !super::name::stands_alone(text, start, length) {
         return false;
     }
     let (before, after) = (text[..start].trim_end(), text[start + length..].trim_start());

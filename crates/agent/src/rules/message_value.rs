@@ -205,6 +205,16 @@ fn end_of(told: &str) -> usize {
     other.map_or(hard, |(at, _)| at)
 }
 
+/// `the mails 611, 612 and 613`: whether the numbers before one lead back to the word for what they identify.
+pub(super) fn is_listed(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> bool {
+    const MAILS: [&str; 6] = ["mails", "emails", "messages", "mail", "email", "邮件"];
+    let before = scene.reading.text.get(..mention.start).unwrap_or_default().to_lowercase();
+    let head = before.trim_end_matches(|c: char| c.is_ascii_digit() || " ,，、和与".contains(c));
+    let head = head.strip_suffix("and").unwrap_or(head);
+    let head = head.trim_end_matches(|c: char| c.is_ascii_digit() || " ,，、和与".contains(c));
+    parameter.has_word(&["email", "mail", "message"]) && MAILS.iter().any(|word| head.ends_with(word))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

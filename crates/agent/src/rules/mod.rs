@@ -26,6 +26,7 @@ mod duration;
 mod entry;
 mod expression;
 mod fan;
+mod file_ending;
 mod file_value;
 mod fill;
 mod filler;
@@ -43,6 +44,7 @@ mod labels;
 mod lexicon;
 mod literal;
 mod mention;
+mod message_turn;
 mod message_value;
 mod moment_value;
 mod name;
@@ -84,6 +86,7 @@ mod units;
 mod unknown_verb;
 mod unserved;
 mod verb_class;
+mod verb_place;
 mod verbless;
 mod word_problem;
 
@@ -132,7 +135,10 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     if let Some(reason) = against(&request) {
         // What depends on something is not begun: what is looked at first is not what was asked for.
         let looks = plan.steps.iter().any(|step| !plan.changing.contains(&step.id));
-        let open = plan.changing.is_empty() && !plan.unserved.is_empty();
+        let changes = |part: &String| {
+            !is_conditional(part) && choose::wish(&mention::Reading::of(part, today)).changes()
+        };
+        let open = plan.changing.is_empty() && plan.unserved.iter().any(changes);
         if is_conditional(&request) && (open || !plan.changing.is_empty() && looks) {
             return Plan { problems: vec![reason], ..Plan::default() };
         }

@@ -2,7 +2,7 @@
 
 use super::labels::Place;
 use super::mention::Reading;
-use super::name::has_han;
+use super::name::{has_han, stands_alone};
 use super::token::{Kind, Token};
 
 /// A piece of free text and where it stands.
@@ -35,16 +35,6 @@ pub(super) fn is_stop(word: &str) -> bool {
 const HAN_ENDS: [&str; 16] =
     ["然后", "并且", "并", "再", "接着", "以及", "的", "到", "在", "给", "和", "吗", "呢", "用", "，", "。"];
 
-/// Whether a short run of characters has a blank before it and a blank, a mark or the end after it: a name is written so.
-pub(super) fn stands_alone(text: &str, start: usize, length: usize) -> bool {
-    const LONGEST_NAME: usize = 8;
-    let run = text.get(start..start + length).unwrap_or_default();
-    let after = text.get(start + length..).unwrap_or_default().chars().next();
-    text.get(..start).is_some_and(|before| before.ends_with(' '))
-        && after.is_none_or(|c| c.is_whitespace() || "，。；！？、,;.".contains(c))
-        && (2..=LONGEST_NAME).contains(&run.chars().count())
-}
-
 /// What follows a label, as far as it seems to belong to it.
 pub(super) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phrase<'a>> {
     let mut at = reading.token_at(place.end);
@@ -57,10 +47,7 @@ pub(super) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phr
     while reading.tokens.get(at).is_some_and(skips) {
         at += 1;
     }
-    let first = reading.tokens.get(at)?;
-    if first.kind == Kind::Mark {
-        return None;
-    }
+    let first = reading.tokens.get(at).filter(|first| first.kind != Kind::Mark)?;
     let mut end = first.start;
     // 3号会议室: a number may begin a Chinese name.
     let numbered = first.kind == Kind::Number

@@ -79,6 +79,15 @@ pub(super) fn lists(
         let fits = |mention: &Mention| suits(parameter.role, &mention.value);
         let values: Option<Vec<Json>> =
             members.iter().map(|mention| member(item, scene, mention).filter(|_| fits(mention))).collect();
+        // What is staged is no folder from a root, where files are named beside it.
+        let rooted = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if path.starts_with(['/', '~']) && super::implied::is_bare(path));
+        let is_file = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if !super::implied::is_bare(path) || super::literal::is_bare_file(path));
+        if parameter.has_word(&["files", "file"])
+            && members.iter().any(rooted)
+            && scene.reading.mentions.iter().any(is_file)
+        {
+            continue;
+        }
         let Some(values) = values else { continue };
         // `two points`: how many there are is none of them.
         if matches!(members, [Mention { value: Value::Number(number), .. }] if number.weak) {

@@ -187,8 +187,17 @@ impl Claim<'_> {
                 taken.push((slot.start, slot.end));
             }
             if let Given::Said(value) = &slot.value {
-                let texts = texts_in(value).into_iter().filter(|text| text.chars().count() > 1);
-                taken.extend(texts.filter_map(|text| self.place_of(&text)));
+                let (short, texts): (Vec<String>, Vec<String>) =
+                    texts_in(value).into_iter().partition(|text| text.chars().count() < 2);
+                taken.extend(texts.iter().filter_map(|text| self.place_of(text)));
+                // 类型是 人: one character stands by itself.
+                let alone = |text: &String| {
+                    let at = self.reading.text.find(&format!(" {text}"))? + 1;
+                    let end = at + text.len();
+                    let ends = self.reading.text[end..].chars().next().is_none_or(|c| !c.is_alphanumeric());
+                    (ends && super::name::has_han(text)).then_some((at, end))
+                };
+                taken.extend(short.iter().filter_map(alone));
             }
         }
         taken

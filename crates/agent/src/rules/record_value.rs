@@ -352,7 +352,11 @@ pub(super) fn after_any(reading: &Reading<'_>, words: &[&str]) -> Option<Span> {
             let inside = reading.mentions.iter().any(|mention| {
                 matches!(mention.value, Value::Literal(_)) && mention.start <= at && at < mention.end
             });
-            (whole && !inside).then(|| thing_at(reading, at + word.len())).flatten()
+            // `From Here`: what is written large inside a sentence is a part of a name.
+            let before = lower[..at].trim_end();
+            let capital = reading.text[at..].starts_with(|c: char| c.is_ascii_uppercase())
+                && !(before.is_empty() || before.ends_with(['.', ':', ';', '!', '?']));
+            (whole && !inside && !capital).then(|| thing_at(reading, at + word.len())).flatten()
         })
     })
 }
@@ -418,7 +422,7 @@ fn with_number(reading: &Reading<'_>, end: usize) -> usize {
 fn with_han(reading: &Reading<'_>, from: usize) -> usize {
     let rest = reading.text.get(from..).unwrap_or_default();
     let ends = rest.find(|c: char| !(is_han(c) || c.is_ascii_alphanumeric())).unwrap_or(rest.len());
-    let alone = super::phrase::stands_alone(reading.text, from, ends);
+    let alone = super::name::stands_alone(reading.text, from, ends);
     let small = if alone { "的" } else { "的和与加添是到在里给把" };
     from + rest[..ends].find(|c: char| small.contains(c)).unwrap_or(ends)
 }

@@ -56,6 +56,21 @@ pub(super) fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
         let plain = words.iter().filter(|word| word.contains('_')).count() == 1 && words.len() < 8;
         return plain.then(|| (whole(from), whole(to), part(relation)));
     }
+    // 甲 和 乙 的关系是 R
+    if let Some((at, label)) = ["的关系是", "的关系为", "的关系：", "之间的关系是"]
+        .iter()
+        .find_map(|label| text.find(label).map(|at| (at, *label)))
+    {
+        let relation = text.get(at + label.len()..)?.trim().trim_end_matches(['。', '！']);
+        let head = text.get(..at)?.trim_end();
+        let start = head
+            .rfind(['，', '：', ':', '里', '。'])
+            .map_or(0, |mark| mark + head[mark..].chars().next().map_or(1, char::len_utf8));
+        let (from, to) = ["和", "与", "跟"].iter().find_map(|joint| head.get(start..)?.split_once(*joint))?;
+        let (from, to) = (from.trim(), to.trim());
+        let plain = |name: &str| !name.is_empty() && name.chars().count() <= 20 && !name.contains(' ');
+        return (plain(relation) && plain(from) && plain(to)).then(|| (part(from), part(to), part(relation)));
+    }
     // 甲 到 乙 的 R 关系
     let end = text.rfind("关系")?;
     let head = text.get(..end)?.trim_end();
@@ -87,8 +102,7 @@ pub(super) fn stated(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
     let is_verb = verb.len() > 3
         && verb.ends_with('s')
         && verb.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    let named =
-        |words: &[&str]| !words.is_empty() && words.len() < 5 && words.iter().all(|word| capital(&word));
+    let named = |words: &[&str]| !words.is_empty() && words.len() < 5 && words.iter().all(capital);
     let end = start + said.len();
     let first = start + from.join(" ").len();
     (named(from) && named(to) && is_verb)

@@ -180,6 +180,19 @@ fn with_cells(text: &str, masked: &str, literals: &[Found]) -> Option<String> {
             changed = true;
         }
     }
+    // The file that is named after the last of them is that of all.
+    let last = cells.last().map_or(0, |cell| cell.end);
+    let tail = text.get(last..)?.trim_end_matches(['.', '!']);
+    let shared = [" on ", " in ", " of "].iter().find_map(|word| tail.strip_prefix(*word));
+    let file = |found: &Found| matches!(&found.literal, Literal::Path(_)) && found.start >= last;
+    if let Some(shared) =
+        shared.filter(|_| changed && literals.iter().filter(|found| file(found)).count() == 1)
+        && result.ends_with(text.get(last..)?)
+        && !literals.iter().any(|found| matches!(&found.literal, Literal::Path(_)) && found.start < last)
+    {
+        let head = &result[..result.len() - text.get(last..)?.len()];
+        return Some(format!("In {shared}: {head}"));
+    }
     changed.then_some(result)
 }
 

@@ -246,7 +246,7 @@ pub(super) fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Opti
             }
             let stop = |c: char| !(c.is_alphanumeric() || c == '_' || c == '-');
             let mut length = rest.find(stop).unwrap_or(rest.len());
-            let alone = phrase::stands_alone(reading.text, token.start, length);
+            let alone = super::name::stands_alone(reading.text, token.start, length);
             for ending in
                 ["的", "里", "中", "表", "吧", "这", "然后", "并", "和", "与", "上", "吗", "从", "把"]
             {
@@ -347,7 +347,7 @@ fn after_on(reading: &Reading<'_>) -> Vec<(usize, usize)> {
             })
     };
     let named = pairs.filter(|(_, pair)| {
-        (pair[0].is("on") || of_cells(&pair[0])) && pair[1].is_capital() && is_name(&pair[1])
+        (pair[0].text == "on" || of_cells(&pair[0])) && pair[1].is_capital() && is_name(&pair[1])
     });
     named.filter_map(|(at, _)| name_at(reading, at + 1, false)).collect()
 }

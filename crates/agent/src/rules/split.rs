@@ -164,7 +164,8 @@ pub(super) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
         }
         depth += i32::from(matches!(token.text, "(" | "（" | "["))
             - i32::from(matches!(token.text, ")" | "）" | "]"));
-        let told = matches!(token.text, "," | "，" | "、") && quiet.is_some_and(|from| from <= token.start);
+        let told = (matches!(token.text, "," | "，" | "、" | "再" | "并") || token.is("and"))
+            && quiet.is_some_and(|from| from <= token.start);
         let cut = (depth <= 0 && !told).then(|| boundary(reading, at)).flatten();
         match cut {
             Some(length) => {
@@ -184,8 +185,11 @@ pub(super) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
 }
 
 /// `Reply to mail 5520 with: works for me, see you then`: where the text of an answer begins that commas do not end.
-fn answer_begins(reading: &Reading<'_>) -> Option<usize> {
+pub(super) fn answer_begins(reading: &Reading<'_>) -> Option<usize> {
     let lower = reading.text.to_lowercase();
+    if let Some(told) = text_begins(&lower) {
+        return Some(told);
+    }
     let (at, length) =
         [": ", "："].iter().filter_map(|mark| lower.find(mark).map(|at| (at, mark.len()))).min()?;
     let head = lower.get(..at)?;
@@ -195,6 +199,30 @@ fn answer_begins(reading: &Reading<'_>) -> Option<usize> {
         ["subject", "body", "主题", "正文", "内容"].iter().any(|label| rest.trim_start().starts_with(label));
     let later = [" then ", "然后", "，再", ", and "].iter().any(|word| rest.contains(word));
     (answers && !labelled && !later && head.len() < 80).then_some(at + length)
+}
+
+/// `message: drop old and add new`, ，正文 货已到，请安排验收: where a text begins that a label announces and that goes on to the end.
+fn text_begins(lower: &str) -> Option<usize> {
+    const LABELS: [&str; 12] = [
+        "message: ",
+        "msg: ",
+        "body: ",
+        "text: ",
+        "saying: ",
+        ", body ",
+        "信息：",
+        "正文：",
+        "说明：",
+        "，正文 ",
+        "，信息 ",
+        "message is: ",
+    ];
+    let start = LABELS.iter().filter_map(|label| lower.find(label).map(|at| at + label.len())).min()?;
+    let rest = lower.get(start..)?;
+    let later = [
+        "then ", "然后", "，再", "；", "; ", ", and ", ". ", "另外", "最后", "\n", "\"", "“", "并且", "，并",
+    ];
+    (!later.iter().any(|word| rest.contains(word))).then_some(start)
 }
 
 /// How many tokens the boundary at `at` takes, where there is one.

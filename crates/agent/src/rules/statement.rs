@@ -146,13 +146,16 @@ fn is_statement(said: &str) -> bool {
     let Some(first) = words.first() else { return false };
     let plain =
         !said.contains(['#', ':', '?', '"', '(', '=']) && !said.contains(|c: char| c.is_ascii_digit());
+    let last = words.last().copied().unwrap_or_default();
+    let past =
+        |word: &str| word.len() > 4 && word.ends_with("ed") && !["called", "named", "titled"].contains(&word);
     let states = words.iter().any(|word| {
         STATES.contains(word)
             || word.ends_with("'s")
             || word.ends_with("'re")
             || word.ends_with("'ve")
-            || word.len() > 4 && word.ends_with("ed")
-    });
+            || SUBJECTS.contains(first) && past(word)
+    }) || past(last);
     let orders = VERBS.english.contains_key(*first) || split::is_verb(first);
     plain
         && words.len() <= LONGEST
@@ -220,8 +223,20 @@ fn leading(text: &str) -> Option<String> {
     // The longest run of statements that an order follows.
     places.into_iter().rev().find_map(|(head, rest)| {
         let (said, order) = (masked.get(..head)?, masked.get(rest..)?);
+        // A name may be what the order is about.
+        let mut words =
+            text.get(..head)?.split(|c: char| c.is_whitespace() || c == '.').filter(|word| !word.is_empty());
+        let first = words.next().unwrap_or_default();
+        let named = words.any(|word| {
+            word.starts_with(char::is_uppercase)
+                && word != "I"
+                && !word.starts_with("I'")
+                && word != first
+                && !SUBJECTS.contains(&word.to_lowercase().as_str())
+        });
         let sentences = said.split(['.', '!', '…', ';']).filter(|part| !part.trim().is_empty());
-        let is_plain = !said.trim().is_empty()
+        let is_plain = !named
+            && !said.trim().is_empty()
             && sentences.clone().count() > 0
             && sentences
                 .clone()

@@ -57,6 +57,12 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
     found.extend(format_value::number_format(parameter, scene, places));
     found.extend(format_value::shown(parameter, scene));
     found.extend(file_value::here(parameter, scene));
+    if parameter.role == Role::Place
+        && let Some((start, end)) = place_value::room(scene.reading.text)
+    {
+        let value = Given::Said(Json::from(&scene.reading.text[start..end]));
+        found.push(Candidate { value, start, end, score: GOOD + 1.0 });
+    }
     let kinds = choice::kinds(&parameter.words);
     if !kinds.is_empty() {
         let plain = Parameter { choices: kinds, ..parameter.clone() };
@@ -87,11 +93,6 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
     found
 }
 
-/// Whether a path stands in the request without quotes.
-fn has_plain_path(scene: &Scene<'_>) -> bool {
-    scene.reading.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(Literal::Path(_))))
-}
-
 /// Whether any words could be its value.
 fn is_free(role: Role) -> bool {
     matches!(
@@ -119,7 +120,11 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
     }
     Some(match (&mention.value, role) {
         (Value::Literal(Literal::Path(text)), Role::Pattern) if text.contains('*') => (text.clone(), GOOD),
-        (Value::Literal(Literal::Path(text)), Role::Pattern) if !text.contains('/') => (text.clone(), FAIR),
+        (Value::Literal(Literal::Path(text)), Role::Pattern)
+            if super::literal::is_bare_file(text) && !text.contains('/') =>
+        {
+            (text.clone(), GOOD + 0.2)
+        }
         (Value::Literal(Literal::Path(_)), Role::Folder) if file_value::is_mail(scene) => return None,
         (Value::Literal(Literal::Path(text)), Role::Path | Role::Folder) if !text.contains('*') => {
             let is_file =
@@ -131,6 +136,9 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             }
             // A file is in a folder, and is none.
             if is_file && role == Role::Folder && super::literal::is_ending(text.rsplit('.').next()?) {
+                return None;
+            }
+            if is_file && file_value::names_repository(parameter, scene) {
                 return None;
             }
             let of_folder = role == Role::Folder || parameter.has_word(&["repo", "repository", "project"]);
@@ -199,7 +207,7 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
                 }
                 Role::Other | Role::Id | Role::Expression | Role::Place | Role::Revision => FAIR + 0.5,
                 Role::Sheet => LAST_RESORT,
-                Role::Path | Role::Folder if is_rooted(text) && has_plain_path(scene) => POOR,
+                Role::Path | Role::Folder if is_rooted(text) && file_value::has_plain_path(scene) => POOR,
                 Role::Path | Role::Folder if is_rooted(text) => GOOD,
                 Role::Path | Role::Folder | Role::Pattern if text.contains(['.', '/', '\\']) => FAIR,
                 Role::Path | Role::Folder if !text.contains(' ') => POOR,
@@ -217,7 +225,7 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         }
         // `King of France` is not where, and France is.
         // `at Room 12`: what stands after `at` is where something is.
-        (Value::Name, Role::Place) if stands_at(scene, mention) => (written(), GOOD + 0.1),
+        (Value::Name, Role::Place) if place_value::stands_at(scene, mention) => (written(), GOOD + 0.1),
         (Value::Name | Value::Holiday, Role::Place) => match written().rsplit_once(" of ") {
             Some((_, place)) if super::name::is_place(place) => (place.to_owned(), FAIR + 0.5),
             _ => (written(), FAIR + 0.3),
@@ -230,29 +238,13 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Name | Value::Holiday, Role::Other) if !own() => (written(), FAIR + 0.5),
         (Value::Place, Role::Name | Role::Other) => (written(), FAIR),
         (Value::Name | Value::Holiday, Role::Id) => (written(), POOR),
-        (Value::Number(number), Role::Id) if !number.percent => {
-            (plain(scene, mention)?, if is_listed(parameter, scene, mention) { GOOD } else { POOR * 0.6 })
-        }
+        (Value::Number(number), Role::Id) if !number.percent => (
+            plain(scene, mention)?,
+            if message_value::is_listed(parameter, scene, mention) { GOOD } else { POOR * 0.6 },
+        ),
         (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(scene, mention)?, POOR * 0.6),
         _ => return None,
     })
-}
-
-/// Whether `at` or `in` stands right before a name.
-fn stands_at(scene: &Scene<'_>, mention: &Mention) -> bool {
-    let before = scene.reading.text.get(..mention.start).unwrap_or_default().trim_end();
-    let last = before.rsplit(' ').next().unwrap_or_default();
-    ["at", "in"].iter().any(|word| last.eq_ignore_ascii_case(word))
-}
-
-/// `the mails 611, 612 and 613`: whether the numbers before one lead back to the word for what they identify.
-fn is_listed(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> bool {
-    const MAILS: [&str; 6] = ["mails", "emails", "messages", "mail", "email", "邮件"];
-    let before = scene.reading.text.get(..mention.start).unwrap_or_default().to_lowercase();
-    let head = before.trim_end_matches(|c: char| c.is_ascii_digit() || " ,，、和与".contains(c));
-    let head = head.strip_suffix("and").unwrap_or(head);
-    let head = head.trim_end_matches(|c: char| c.is_ascii_digit() || " ,，、和与".contains(c));
-    parameter.has_word(&["email", "mail", "message"]) && MAILS.iter().any(|word| head.ends_with(word))
 }
 
 /// `evt_310` is an event's: what its letters say for the parameter, or against.

@@ -3,13 +3,14 @@
 
 use super::casual::free_text;
 use super::literal::{self, Found, Literal};
+use super::message_turn::{answered, booked, invited, mailed, put_event};
 use super::name::has_han;
 use super::rephrase::{has_word, masked};
 use super::verb_class::VERBS;
 
 /// The request in the plain order; none where nothing changes.
 pub(super) fn plain(text: &str) -> Option<String> {
-    let steps: [fn(&str) -> Option<String>; 22] = [
+    let steps: [fn(&str) -> Option<String>; 25] = [
         politely,
         mailed,
         dry_run,
@@ -23,6 +24,9 @@ pub(super) fn plain(text: &str) -> Option<String> {
         endings,
         first_place,
         renamed,
+        same_kinds,
+        given,
+        answered,
         invited,
         linked,
         with_sheet,
@@ -44,7 +48,7 @@ pub(super) fn plain(text: &str) -> Option<String> {
     changed.then_some(result)
 }
 
-fn read(text: &str) -> (Vec<Found>, String) {
+pub(super) fn read(text: &str) -> (Vec<Found>, String) {
     let literals = literal::find(text);
     let masked = masked(text, &literals);
     (literals, masked)
@@ -80,45 +84,6 @@ fn politely(text: &str) -> Option<String> {
     polite.then(|| format!("{}.{}", &text[..at], &text[at + 1..]))
 }
 
-/// `drop a@b.io a line`, `ping a@b.io, subject …`: mail, told by its address.
-fn mailed(text: &str) -> Option<String> {
-    const VERBS_OF_MAIL: [&str; 12] = [
-        "drop ", "shoot ", "ping ", "fire ", "email ", "mail ", "e-mail ", "message ", "write ", "send ",
-        "hit up ", "text ",
-    ];
-    const NOTES: [&str; 16] = [
-        " a line",
-        " a quick line",
-        " an email",
-        " a mail",
-        " a note",
-        " a quick note",
-        " a message",
-        " a short note",
-        " a quick email",
-        " an e-mail",
-        " one",
-        " off an email",
-        " a quick mail",
-        " a short email",
-        " a quick message",
-        " a short mail",
-    ];
-    let (literals, masked) = read(text);
-    let mail = literals.iter().find(|found| matches!(found.literal, Literal::Mail(_)))?;
-    let verb = VERBS_OF_MAIL.iter().find(|verb| masked[..mail.start].ends_with(**verb))?;
-    let at = mail.start - verb.len();
-    let position = at == 0 || masked[..at].ends_with([' ', ',', '.', ':']);
-    // `email a@b.io` as it is says enough.
-    let note =
-        NOTES.iter().filter(|note| masked[mail.end..].starts_with(**note)).map(|note| note.len()).max();
-    if !position || note.is_none() && ["email ", "mail ", "e-mail ", "send ", "write "].contains(verb) {
-        return None;
-    }
-    let rest = &text[mail.end + note.unwrap_or(0)..];
-    Some(format!("{}send an email to {}{rest}", &text[..at], &text[mail.start..mail.end]))
-}
-
 /// `do a dry run of replacing A with B`: the verb first, and how it is done after it.
 fn dry_run(text: &str) -> Option<String> {
     let (_, masked) = read(text);
@@ -138,19 +103,6 @@ fn dry_run(text: &str) -> Option<String> {
         [root.to_owned(), format!("{root}e")].into_iter().find(|verb| VERBS.english.contains_key(verb))?;
     let rest = text[lead + word.len()..].trim_end_matches(['.', '!']);
     Some(format!("{verb}{rest} as a dry run"))
-}
-
-/// `Book "Review" on 2026-11-12 …`: what is booked under a title at a time is an event.
-fn booked(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
-    let verbs = ["book ", "schedule ", "pencil in ", "slot in ", "set up ", "arrange "];
-    literals.iter().filter(|found| matches!(found.literal, Literal::Quoted(_))).find_map(|found| {
-        let verb = verbs.iter().find(|verb| masked[..found.start].ends_with(**verb))?;
-        let at = found.start - verb.len();
-        let position = at == 0 || masked[..at].ends_with([' ', ',', '.', ':']);
-        let own = masked[found.end..].contains("event") || masked[at..found.start].contains("event");
-        (position && !own).then(|| format!("{}create an event {}", &text[..at], &text[found.start..]))
-    })
 }
 
 /// `rename A -> B`: an arrow between two names is `to`.
@@ -375,7 +327,7 @@ fn fetched(text: &str) -> Option<String> {
     let url = literals.iter().find(|found| matches!(found.literal, Literal::Url(_)))?;
     let head = masked[..url.start].trim_end();
     if let Some(before) = head.strip_suffix("download") {
-        let opens = before.is_empty() || before.ends_with(' ');
+        let opens = (before.is_empty() || before.ends_with(' ')) && literals.len() == 1;
         return opens.then(|| format!("{}fetch {}", &text[..before.len()], &text[url.start..]));
     }
     let verb = ["抓", "扒", "拿", "取", "爬"].iter().find(|verb| head.ends_with(**verb))?;
@@ -422,57 +374,47 @@ fn tabs(text: &str) -> Option<String> {
     whole.then(|| format!("{}sheets{}", &text[..at], &text[at + 4..]))
 }
 
-/// `put a 30 minute event called X in my calendar`: an event is created.
-fn put_event(text: &str) -> Option<String> {
-    let (_, masked) = read(text);
-    let at = if masked.starts_with("put a") { 0 } else { masked.find(" put a")? + 1 };
-    let object = masked.get(at + 4..)?;
-    let words: Vec<&str> = object.split(' ').take(6).collect();
-    let event =
-        words.iter().skip(1).position(|word| ["event", "meeting", "appointment", "call"].contains(word))?;
-    let plain =
-        words[1..=event].iter().all(|word| !["in", "on", "into", "to", "about", "for"].contains(word));
-    (plain && ["a", "an"].contains(&words[0])).then(|| format!("{}create {}", &text[..at], &text[at + 4..]))
+/// `delete email 12 and email 13`: the word for their kind once.
+fn same_kinds(text: &str) -> Option<String> {
+    let lower = text.to_ascii_lowercase();
+    ["email", "mail", "message", "event", "meeting", "邮件", "日程"].iter().find_map(|kind| {
+        for joint in [" and ", ", ", ", and ", "和", "、", " 和 "] {
+            let Some(at) = lower.find(&format!("{joint}{kind} ")) else { continue };
+            let first = lower[..at].find(&format!("{kind} "))? + kind.len() + 1;
+            let name = lower.get(first..at)?;
+            let plain =
+                name.contains(|c: char| c.is_ascii_digit()) && name.len() < 60 && !name.contains(". ");
+            let next = lower.get(at + joint.len() + kind.len() + 1..)?.trim_start();
+            let numbered = next
+                .split(|c: char| c.is_whitespace() || ",，、和".contains(c))
+                .next()?
+                .contains(|c: char| c.is_ascii_digit());
+            return (plain
+                && numbered
+                && !name.contains("to ")
+                && !name.contains("删")
+                && name.split(' ').count() < 3)
+                .then(|| {
+                    format!("{}{joint}{}", &text[..at], text[at + joint.len() + kind.len()..].trim_start())
+                });
+        }
+        None
+    })
 }
 
-/// `Invite a@b.io to "Review" on …`, 邀请 a@b.io 参加 … 的“评审”会议: an event with its attendees.
-fn invited(text: &str) -> Option<String> {
+/// `give A1:F1 of … a gray background`: a format is set.
+fn given(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
-    let title = literals.iter().find(|found| matches!(found.literal, Literal::Quoted(_)))?;
-    let mails: Vec<&Found> =
-        literals.iter().filter(|found| matches!(found.literal, Literal::Mail(_))).collect();
-    let (first, last) = (mails.first()?, mails.last()?);
-    let people = text.get(first.start..last.end)?;
-    if let Some(lead) = ["invite ", "please invite "].iter().find(|lead| masked.starts_with(**lead)) {
-        let to = masked.get(last.end..title.start)?.trim();
-        let known = [
-            "to",
-            "to a meeting",
-            "to the meeting",
-            "to an event",
-            "to the event",
-            "to a meeting called",
-            "to",
-        ]
-        .contains(&to);
-        return (first.start == lead.len() && known).then(|| {
-            format!(
-                "create an event {}{} with {people}",
-                &text[title.start..title.end],
-                text[title.end..].trim_end_matches(['.', '!'])
-            )
-        });
-    }
-    let head = masked[..first.start].trim_end();
-    let when =
-        masked.get(last.end..title.start)?.trim().strip_prefix("参加")?.trim().strip_suffix('的')?.trim();
-    let at = text.find(when).filter(|_| head.ends_with("邀请") && !when.is_empty())?;
-    let rest = text[title.end..].trim_start_matches("会议").trim_start_matches('会');
-    Some(format!(
-        "安排会议{}，{}，邀请 {people}{rest}",
-        &text[title.start..title.end],
-        &text[at..at + when.len()]
-    ))
+    let cells = literals.iter().any(|found| matches!(found.literal, Literal::Cells(_)));
+    let lead = ["give ", "please give "].iter().find(|lead| masked.starts_with(**lead)).filter(|_| cells)?;
+    let kinds = [" background", " border", " fill", " font", " borders"];
+    let kind = kinds.iter().find(|kind| masked.trim_end_matches(['.', '!']).ends_with(**kind))?;
+    let end = masked.rfind(kind)? + kind.len();
+    let start = masked[..end]
+        .rfind(" a ")
+        .map(|at| (at, at + 3))
+        .or_else(|| masked[..end].rfind(" an ").map(|at| (at, at + 4)))?;
+    (start.0 > lead.len()).then(|| format!("set {} on {}", &text[start.1..end], &text[lead.len()..start.0]))
 }
 
 /// `Link Anna Schmidt to Blue Whale with works_on`: a relation of the knowledge graph.
@@ -488,7 +430,7 @@ fn linked(text: &str) -> Option<String> {
     (named && code && !known && masked.contains(" to ")).then(|| {
         let head = &text[..relation.start - word.len()];
         format!(
-            "relate{} with relation type {} in the knowledge graph",
+            "In the knowledge graph relate{} with relation type {}",
             &head[verb.len() - 1..],
             &text[relation.start..relation.end]
         )

@@ -53,9 +53,19 @@ pub(super) fn with_verbs(text: &str) -> Option<String> {
     }
     let until = free_text(&hidden);
     let mut starts = vec![0];
-    for mark in [", then ", " and then ", " then ", "; ", ". ", ", and then "] {
+    for mark in [", then ", " and then ", " then ", "; ", ". ", ", and then ", " after that "] {
         let ends = hidden.match_indices(mark).filter(|(at, _)| !hidden[..*at].ends_with('.'));
         starts.extend(ends.map(|(at, _)| at + mark.len()).filter(|at| *at < until));
+    }
+    // `… and switch it to X`: another part begins with its verb.
+    for mark in [", and ", " and "] {
+        let begins = |at: usize| {
+            let word = hidden[at..].split(' ').next().unwrap_or_default();
+            VERBS.english.contains_key(word) && split::is_verb(word)
+        };
+        starts.extend(
+            hidden.match_indices(mark).map(|(at, _)| at + mark.len()).filter(|at| *at < until && begins(*at)),
+        );
     }
     starts.sort_unstable();
     starts.dedup();
@@ -76,7 +86,15 @@ pub(super) fn with_verbs(text: &str) -> Option<String> {
         if let Some(verb) = hidden.get(begin..end).and_then(|part| verb_for(part, starts.len() > 1, cells)) {
             let part = &text[begin..];
             let skip = if verb.is_empty() { 0 } else { part.len() - part.trim_start().len() };
-            result.insert_str(begin + skip, &format!("{verb} "));
+            // `Status of X`: inside the sentence it is no name.
+            let at = begin + skip;
+            if result[at..].starts_with(|c: char| c.is_ascii_uppercase())
+                && result[at + 1..].starts_with(|c: char| c.is_ascii_lowercase())
+            {
+                let small = result[at..=at].to_ascii_lowercase();
+                result.replace_range(at..=at, &small);
+            }
+            result.insert_str(at, &format!("{verb} "));
             changed = true;
         }
     }
@@ -157,7 +175,7 @@ mod tests {
             |text: &str, expect: Option<&str>| assert_eq!(with_verbs(text).as_deref(), expect, "{text}");
         check("last 3 commits of ~/dev/a", Some("show last 3 commits of ~/dev/a"));
         check("remote branches of /srv/git/atlas", Some("show remote branches of /srv/git/atlas"));
-        check("New branch in ~/labs/rpc: spike/grpc", Some("create New branch in ~/labs/rpc: spike/grpc"));
+        check("New branch in ~/labs/rpc: spike/grpc", Some("create new branch in ~/labs/rpc: spike/grpc"));
         check(
             "~/code/a: git status, then the last 5 commits",
             Some("~/code/a: show git status, then show the last 5 commits"),

@@ -30,7 +30,8 @@ const KINDS_AFTER: [&str; 6] = ["工作表", "表", "实体", "节点", "邮件"
 pub(super) fn told(text: &str) -> Option<String> {
     let mut result = text.to_owned();
     let mut changed = false;
-    for step in [elliptic as fn(&str) -> Option<String>, same_kind, another, pronoun, in_there, those] {
+    for step in [elliptic as fn(&str) -> Option<String>, same_kind, another, pronoun, in_there, inside, those]
+    {
         if let Some(other) = step(&result) {
             result = other;
             changed = true;
@@ -267,6 +268,25 @@ fn in_there(text: &str) -> Option<String> {
         _ => return None,
     };
     (ends && at < free_text(&masked)).then(|| format!("{}{place}{}", &text[..at], &text[end..]))
+}
+
+/// 新建目录 /data/a，并在里面写一个 b.txt: a file that is told to be inside has the path of the folder.
+fn inside(text: &str) -> Option<String> {
+    let literals = literal::find(text);
+    let (at, word) = ["在里面", "里面", "inside it ", "in it "]
+        .iter()
+        .find_map(|word| text.find(word).map(|at| (at, *word)))?;
+    let folder =
+        |found: &&Found| matches!(&found.literal, Literal::Path(path) if super::implied::is_bare(path));
+    let folder = literals.iter().rev().filter(folder).find(|found| found.end < at)?;
+    let bare =
+        |found: &&Found| matches!(&found.literal, Literal::Path(path) if !path.contains(['/', '\\', '*']));
+    let file = literals.iter().filter(bare).find(|found| found.start > at)?;
+    let between = text.get(folder.end..at)?;
+    let apart = between.contains(['，', ',', '；', ';']) || between.contains(" and ");
+    let path =
+        format!("{}/{}", text[folder.start..folder.end].trim_end_matches('/'), &text[file.start..file.end]);
+    apart.then(|| format!("{}{}{path}{}", &text[..at], &text[at + word.len()..file.start], &text[file.end..]))
 }
 
 #[cfg(test)]

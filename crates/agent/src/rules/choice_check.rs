@@ -74,6 +74,26 @@ pub(super) fn points_elsewhere(choice: &Choice, asked: &Reading<'_>) -> bool {
         })
 }
 
+/// `free on 2026-08-03`: of a tool that only looks, the last day is the first one where one day is told.
+pub(super) fn one_day(choice: &mut Choice) {
+    let missing: Vec<usize> = choice.filling.missing(&choice.parameters).collect();
+    let [place] = missing.as_slice() else { return };
+    let wanted = &choice.parameters[*place];
+    if !wanted.has_word(&["to", "until", "end"]) {
+        return;
+    }
+    let first = choice.parameters.iter().zip(&choice.filling.slots).find(|(parameter, slot)| {
+        parameter.role == wanted.role && parameter.has_word(&["from", "since", "start"]) && slot.is_some()
+    });
+    let day = first.and_then(|(_, slot)| slot.clone()).filter(|slot| {
+        let is_day = |text: &str| text.len() == 10 && text.as_bytes()[4] == b'-';
+        matches!(&slot.value, Given::Said(value) if value.as_str().is_some_and(is_day))
+    });
+    if let Some(day) = day {
+        choice.filling.slots[*place] = Some(Candidate { start: 0, end: 0, ..day });
+    }
+}
+
 /// `which branches are there?`: of a tool that only looks, a listed value that is not told is `all`, where there is such a one.
 pub(super) fn unbounded(choice: &mut Choice, text: &str) {
     // What bounds them otherwise must be said so: `branches that contain X`.

@@ -358,6 +358,7 @@ impl Chooser<'_> {
         inherit::inherit(&mut choice, asked.text, earlier);
         if self.schemas.profile(tool).harmless {
             super::choice_check::unbounded(&mut choice, asked.text);
+            super::choice_check::one_day(&mut choice);
         }
         let filling = &choice.filling;
         let mut score = considered.rank

@@ -60,7 +60,7 @@ const BETWEEN: [&[&str]; 42] = [
 
 /// Words that begin something to do.
 const VERBS: &str = " accept decline reject stage unstage commit checkout mark draft forward fetch relate forget respond answer push tag cancel postpone reschedule archive git pull note log add append apply ask book build buy calculate call cancel change check clear close compare compute convert copy \
-count create cut delete describe determine display do download draw drop edit email estimate explain extract fetch fill find format \
+chart count create cut delete describe determine display do download draw drop edit email estimate explain extract fetch fill find format \
 generate get give help hide identify import insert invite list locate look make merge message move name open order paste place play \
 plot post predict print provide put query read recommend remind remove rename replace reply reserve restart retrieve run save \
 schedule search select send set share show simulate solve sort start stop submit subtract summarize switch take tell transfer \
@@ -401,7 +401,11 @@ fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
             let rest = &reading.text[token.start..];
             // 放在 E2 tells where, and is no deed of its own.
             let spots = lexicon::spots(rest, &super::token::tokens(rest), &|_| false);
-            let first = spots.first().filter(|spot| spot.start == 0 && !rest.starts_with('放'));
+            let first = spots.first().filter(|spot| {
+                spot.start == 0
+                    && (!rest.starts_with('放')
+                        || ["放首", "放一首", "放点"].iter().any(|play| rest.starts_with(play)))
+            });
             // ，求和 alone tells how something is summed up.
             let sums = ["求和", "求平均", "取平均", "求平均值", "计数", "求总和", "求最大值", "求最小值"];
             let end = rest.find(|c: char| !super::token::is_han(c)).unwrap_or(rest.len());

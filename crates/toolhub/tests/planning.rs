@@ -123,15 +123,18 @@ struct Bounds {
     floors: [f64; 3],
 }
 
-const BOUNDS: [Bounds; 7] = [
+const BOUNDS: [Bounds; 10] = [
     bounds("tools", "tuning", 0, [95.0, 95.0, 99.0]),
     bounds("tools", "more", 0, [82.0, 78.5, 93.0]),
     bounds("tools", "fresh", 0, [95.5, 95.0, 86.0]),
     // What was never looked at while the rules were made may fail once in two hundred.
-    bounds("tools", "held", 1, [58.0, 51.0, 90.0]),
-    bounds("servers_tools", "servers_a", 0, [91.0, 89.5, 96.0]),
-    bounds("servers_tools", "servers_b", 0, [90.5, 89.0, 99.0]),
-    bounds("servers_tools", "servers_c", 1, [72.0, 67.0, 92.5]),
+    bounds("tools", "held", 1, [62.0, 55.0, 90.0]),
+    bounds("servers_tools", "servers_a", 0, [93.0, 92.5, 97.0]),
+    bounds("servers_tools", "servers_b", 0, [95.0, 94.5, 99.0]),
+    bounds("servers_tools", "servers_c", 0, [93.5, 92.5, 94.0]),
+    bounds("servers_tools", "servers_e", 0, [95.5, 94.5, 95.0]),
+    bounds("servers_tools", "servers_f", 0, [90.5, 89.0, 98.0]),
+    bounds("servers_tools", "servers_d", 1, [77.5, 75.0, 91.0]),
 ];
 
 const fn bounds(tools: &'static str, requests: &'static str, wrong_changes: u64, floors: [f64; 3]) -> Bounds {
@@ -159,7 +162,7 @@ fn plans_keep_their_quality_and_nothing_is_changed_by_a_guess() {
         let wrong = report["wrong_changes"].as_u64().unwrap();
         let changes = |failure: &&Value| failure["wrong_change"] == true;
         // Requests of the sets that are not used for tuning are not printed.
-        let unseen = ["held", "servers_c"].contains(&requests);
+        let unseen = ["held", "servers_d"].contains(&requests);
         let failures = report["failures"].as_array().unwrap().iter();
         let shown: Vec<&Value> = failures.filter(changes).filter(|_| !unseen).collect();
         assert!(wrong <= wrong_changes, "{requests}: {wrong} wrong changes: {shown:#?}");
@@ -239,4 +242,75 @@ fn formats_and_parts_that_no_tool_serves_change_nothing() {
     let report =
         cli.run(&["eval", "plan", "--tools", &tools, "--requests", "requests.jsonl", "--json"]).json();
     assert_eq!(report["wrong_changes"], 0, "{report:#}");
+}
+
+/// Requests of which a name, a text or a folder was once read in part, and something was changed with it.
+#[test]
+fn names_texts_and_folders_are_taken_whole() {
+    let tools =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/requests/servers_tools.jsonl");
+    let cli = cli();
+    let ask =
+        |request: &str, expected: &[Value]| json!({"id": request, "request": request, "expected": expected});
+    let sheet = |tool: &str, arguments: Value| call(tool, &arguments);
+    let requests = [
+        ask(
+            "把 预算.xlsx 的 成本 表改名为 费用",
+            &[sheet(
+                "rename_worksheet",
+                json!({"filepath": "预算.xlsx", "old_name": "成本", "new_name": "费用"}),
+            )],
+        ),
+        ask(
+            "把 预算.xlsx 的 成本 表复制为 成本备份",
+            &[sheet(
+                "copy_worksheet",
+                json!({"filepath": "预算.xlsx", "source_sheet": "成本", "target_sheet": "成本备份"}),
+            )],
+        ),
+        ask(
+            "把 /srv/repo 的 README.md 暂存一下",
+            &[call("git_add", &json!({"repo_path": "/srv/repo", "files": ["README.md"]}))],
+        ),
+        ask(
+            "Commit /srv/r with message: drop old and add new",
+            &[call("git_commit", &json!({"repo_path": "/srv/r", "message": "drop old and add new"}))],
+        ),
+        ask(
+            "回复邮件 em-7“好的”，然后把 em-7 删了",
+            &[
+                call("reply_to_email", &json!({"email_id": "em-7", "body": "好的"})),
+                call("delete_email", &json!({"email_id": "em-7"})),
+            ],
+        ),
+        ask(
+            "新建目录 /data/reports，并在里面写一个 summary.txt，内容“空”",
+            &[
+                call("create_directory", &json!({"path": "/data/reports"})),
+                call("write_file", &json!({"path": "/data/reports/summary.txt", "content": "空"})),
+            ],
+        ),
+        ask(
+            "make the folder archive/2024 and shove reports/jan.pdf in there",
+            &[
+                call("create_directory", &json!({"path": "archive/2024"})),
+                call(
+                    "move_file",
+                    &json!({"source": "reports/jan.pdf", "destination": "archive/2024/jan.pdf"}),
+                ),
+            ],
+        ),
+        // What was not read beyond doubt is not run.
+        ask("Delete the sheet On Hold from p.xlsx", &[]),
+        ask("Rename sheet Plan to Plan - old in p.xlsx", &[]),
+        ask("删除 报表.xlsx 的 旧表，再新建一个 新表", &[]),
+        ask("Row 4 is fine. Delete row 3, but only if Tom agrees, in sheet S of p.xlsx", &[]),
+        ask("If the build is green, switch /opt/portal to release-3.0", &[]),
+    ];
+    write(&cli, "requests.jsonl", &requests);
+    let tools = tools.display().to_string();
+    let report =
+        cli.run(&["eval", "plan", "--tools", &tools, "--requests", "requests.jsonl", "--json"]).json();
+    assert_eq!(report["wrong_changes"], 0, "{report:#}");
+    assert_eq!(report["arguments_right"], json!(1.0), "{report:#}");
 }

@@ -38,6 +38,13 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
     let about = choose::wish(&reading);
     let mut chooser = Chooser { candidates, schemas: Schemas::default(), about };
     let clauses = split::clauses(&reading);
+    if let Some((rest, parts)) = super::foreign::split(text, &clauses, candidates) {
+        let mut plan = assemble(text[rest.start..rest.end].trim(), candidates, today);
+        if !plan.steps.is_empty() {
+            plan.unserved.extend(parts);
+            return plan;
+        }
+    }
     let mut drafts: Vec<Draft> = Vec::new();
     let mut unfinished: Vec<Draft> = Vec::new();
     if clauses.len() > 1 {
@@ -46,7 +53,14 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
     if drafts.len() < 2 {
         let whole = Clause { start: 0, end: text.len() };
         if let Some(choice) = chooser.choose(&reading, text, &[]) {
+            // A look that one clause asks for does not become a change that is not proven.
+            let looks = drafts.iter().any(|draft| verb_class::is_harmless(&draft.choice));
+            let unproven = !verb_class::is_harmless(&choice) && {
+                let calls = fan::out(&choice, &reading);
+                !Claim { reading: &reading, calls: &calls }.doubts().is_empty()
+            };
             let better = (choice.is_whole()
+                && !(looks && unproven)
                 && !drafts.iter().any(|draft| says_as_much(draft, &choice, &reading)))
                 || drafts.is_empty();
             if better {
@@ -87,6 +101,11 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
     }
     if !plan.steps.is_empty() {
         plan.unserved = unserved::parts(text, &clauses, &served(&drafts, text, today));
+        // What is only looked at instead of what a part asks for serves nothing.
+        let instead = |step: &Step| plan.unserved.iter().any(|part| part.contains(step.description.as_str()));
+        if plan.changing.is_empty() && plan.steps.iter().all(instead) {
+            return Plan { problems: vec![problem::no_tool(text.trim())], ..Plan::default() };
+        }
     }
     plan
 }
@@ -195,7 +214,12 @@ fn by_clause(
         let goes_on = drafts.last().is_some_and(|last| {
             verb_class::is_harmless(&last.choice) && own.trim_start().starts_with(|c: char| c.is_alphabetic())
         }) && choose::wish(&bare).speaks_of_own();
-        let asks = choose::wish(&bare).asks() || !probe::needs(&bare).is_empty() || goes_on;
+        // 都有哪些工作表？: a question about a thing may have no other verb.
+        let questions = ["哪些", "什么", "多少", "哪几", "几"].iter().any(|word| own.contains(word));
+        let asks = choose::wish(&bare).asks()
+            || !probe::needs(&bare).is_empty()
+            || goes_on
+            || questions && choose::wish(&bare).speaks_of_own();
         // What an unfinished step lacks may be told now.
         if let Some(begun) = unfinished.last() {
             let mut again = chooser.again(&begun.choice, &reading);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use jiff::civil::Date;
+use toolhub_core::Tool;
 use toolhub_core::finder::{Search, ToolFinder};
 
 use super::choose;
@@ -36,6 +37,11 @@ impl Candidates {
     /// Adds what was found for one of the texts that [`sub_requests`] names.
     pub fn add(&mut self, part: impl Into<String>, search: Search) {
         self.searches.insert(part.into(), search);
+    }
+
+    /// Every tool that was found for some part.
+    pub(super) fn tools(&self) -> impl Iterator<Item = &Tool> {
+        self.searches.values().flat_map(|search| search.hits.iter().map(|hit| &hit.tool))
     }
 
     pub(super) fn of(&self, part: &str) -> Option<&Search> {

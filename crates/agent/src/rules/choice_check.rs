@@ -1,6 +1,6 @@
 //! What the arguments of a choice say for it or against it.
 
-use super::candidate::Given;
+use super::candidate::{Candidate, GOOD, Given};
 use super::choose::Choice;
 use super::literal::Literal;
 use super::mention::{Reading, Value};
@@ -72,4 +72,51 @@ pub(super) fn points_elsewhere(choice: &Choice, asked: &Reading<'_>) -> bool {
                 given.contains(cell) || given.contains(&letters(cell)) && letters(cell).len() > 1
             })
         })
+}
+
+/// `free on 2026-08-03`: of a tool that only looks, the last day is the first one where one day is told.
+pub(super) fn one_day(choice: &mut Choice) {
+    let missing: Vec<usize> = choice.filling.missing(&choice.parameters).collect();
+    let [place] = missing.as_slice() else { return };
+    let wanted = &choice.parameters[*place];
+    if !wanted.has_word(&["to", "until", "end"]) {
+        return;
+    }
+    let first = choice.parameters.iter().zip(&choice.filling.slots).find(|(parameter, slot)| {
+        parameter.role == wanted.role && parameter.has_word(&["from", "since", "start"]) && slot.is_some()
+    });
+    let day = first.and_then(|(_, slot)| slot.clone()).filter(|slot| {
+        let is_day = |text: &str| text.len() == 10 && text.as_bytes()[4] == b'-';
+        matches!(&slot.value, Given::Said(value) if value.as_str().is_some_and(is_day))
+    });
+    if let Some(day) = day {
+        choice.filling.slots[*place] = Some(Candidate { start: 0, end: 0, ..day });
+    }
+}
+
+/// `which branches are there?`: of a tool that only looks, a listed value that is not told is `all`, where there is such a one.
+pub(super) fn unbounded(choice: &mut Choice, text: &str) {
+    // What bounds them otherwise must be said so: `branches that contain X`.
+    let bounded = choice
+        .parameters
+        .iter()
+        .zip(&choice.filling.slots)
+        .any(|(parameter, slot)| !parameter.required && slot.is_some());
+    if bounded && !["contain", "包含", "含有", "带有", "里有"].iter().any(|word| text.contains(word))
+    {
+        return;
+    }
+    let lower = text.to_lowercase();
+    let asks = ["branches", "which", "what", "list", "哪些", "列", "有什么", "几个", "所有", "全部"];
+    if !asks.iter().any(|word| lower.contains(word)) {
+        return;
+    }
+    let missing: Vec<usize> = choice.filling.missing(&choice.parameters).collect();
+    for place in missing {
+        let all = choice.parameters[place].choices.iter().find(|value| value.as_str() == Some("all"));
+        if let Some(all) = all {
+            let value = Given::Said(all.clone());
+            choice.filling.slots[place] = Some(Candidate { value, start: 0, end: 0, score: GOOD });
+        }
+    }
 }

@@ -116,7 +116,7 @@ impl Schemas {
         Rc::clone(&self.read(tool).0)
     }
 
-    fn profile(&mut self, tool: &Tool) -> Rc<Profile> {
+    pub(super) fn profile(&mut self, tool: &Tool) -> Rc<Profile> {
         Rc::clone(&self.read(tool).1)
     }
 
@@ -356,6 +356,10 @@ impl Chooser<'_> {
             rivals: Rc::default(),
         };
         inherit::inherit(&mut choice, asked.text, earlier);
+        if self.schemas.profile(tool).harmless {
+            super::choice_check::unbounded(&mut choice, asked.text);
+            super::choice_check::one_day(&mut choice);
+        }
         let filling = &choice.filling;
         let mut score = considered.rank
             + CERTAIN * filling.certainty(&choice.parameters)
@@ -510,6 +514,8 @@ pub(super) fn wish(asked: &Reading<'_>) -> Wish {
         let written = asked.text.get(entry.start..entry.end).unwrap_or_default().trim_start().to_lowercase();
         !["a ", "an ", "some ", "the ", "一"].iter().any(|article| written.starts_with(article))
     };
+    // Nor does the text of an answer.
+    names.extend(super::split::answer_begins(asked).map(|start| (start, asked.text.len())));
     let written = super::entry::candidates(&scene);
     names.extend(written.iter().filter(is_text).map(|entry| (entry.start, entry.end)));
     Wish::of(asked, &names)

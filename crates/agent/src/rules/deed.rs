@@ -3,13 +3,14 @@
 use toolhub_core::Tool;
 
 use super::implied::{is_bare, is_own_name, is_tool_name, of_code, of_file};
-use super::lexicon::{self, Spot};
+use super::lexicon;
 use super::literal::Literal;
 use super::mention::{Reading, Value};
 use super::name::has_han;
 use super::parameter::{Parameter, words};
 use super::role::Role;
-use super::token::{Kind, Token, is_han, tokens};
+use super::token::{Kind, Token, tokens};
+use super::verb_place::{NOUN_LEADS, is_denied, is_named_deed, is_verb};
 
 /// How a tool's deeds stand to what a text asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +50,8 @@ pub(super) struct Profile {
     pub(super) harmless: bool,
     /// Whether it reads files as text, of which workbooks and pictures have none.
     pub(super) reads_text: bool,
+    /// Whether it edits them as text.
+    edits_text: bool,
 }
 
 /// What a text asks for.
@@ -142,12 +145,6 @@ const ASKING: [&str; 16] = [
 const LOOKS_UP: [&str; 9] =
     ["look up", "lookup", "look for", "look into", "research", "查一下", "查下", "查查", "检索"];
 
-/// Words after which a word is a noun.
-const NOUN_LEADS: [&str; 23] = [
-    "the", "a", "an", "this", "that", "my", "of", "in", "on", "its", "each", "no", "by", "with", "next",
-    "last", "one", "latest", "newest", "recent", "previous", "any", "every",
-];
-
 const DONE_BY_NAME: f32 = 0.45;
 const DONE_LATER: f32 = 0.1;
 const OTHER_DEED: f32 = 0.35;
@@ -228,6 +225,7 @@ impl Profile {
         profile.destroys = has(&["delete"]);
         profile.reads_text = has(&["read"])
             && ["text file", "as text", "文本文件"].iter().any(|words| description.contains(words));
+        profile.edits_text = has(&["edit", "replace"]) && description.contains("text file");
         let of_tools = |row: &usize| lexicon::thing(*row).name == "tool";
         profile.finds_tools = has(&["search"]) && profile.things.iter().any(of_tools);
         profile.searches =
@@ -362,6 +360,20 @@ impl Wish {
     /// Whether one of its verbs changes something.
     pub(super) fn changes(&self) -> bool {
         self.changes
+    }
+
+    /// Whether it asks for something that nothing else does, or about something special, and `any` finds no tool for that.
+    pub(super) fn is_beyond(&self, mut any: impl FnMut(&dyn Fn(&Profile) -> bool) -> bool) -> bool {
+        let special = |thing: &&usize| lexicon::thing(**thing).mark == Some('!');
+        self.certain
+            .iter()
+            .any(|deeds| !any(&|profile: &Profile| deeds.iter().any(|deed| profile.all_deeds.contains(deed))))
+            || self.asks()
+                && self
+                    .things
+                    .iter()
+                    .filter(special)
+                    .any(|thing| !any(&|profile: &Profile| profile.all_things.contains(thing)))
     }
 
     /// Whether it speaks of a kind of thing that only tools for it know.
@@ -509,7 +521,8 @@ impl Wish {
                 let file =
                     lexicon::thing_named("file").is_some_and(|file| profile.all_things.contains(&file));
                 if lexicon::thing(*thing).mark == Some('!') && (profile.reads_text || !file)
-                    || (profile.reads_text && lexicon::thing(*thing).name == "workbook")
+                    || ((profile.reads_text || profile.edits_text)
+                        && lexicon::thing(*thing).name == "workbook")
                 {
                     agreement = Agreement::DoesNot;
                 }
@@ -518,7 +531,7 @@ impl Wish {
         // A text file is no workbook, and has neither sheets nor cells.
         let about = |names: &[&str]| {
             let named = |row: &usize| names.contains(&lexicon::thing(*row).name);
-            profile.things.iter().any(named) && profile.changes
+            profile.things.iter().any(named)
         };
         let implies = |name: &str| self.implied.iter().any(|row| lexicon::thing(*row).name == name);
         let file = ["file", "picture", "video"].into_iter().any(implies);
@@ -545,56 +558,4 @@ impl Wish {
         }
         Standing { does: agreement, score }
     }
-}
-
-/// Whether a word of a tool's name says what it does: the first verb of a name, or of its last part; others are nouns. What
-/// stands before the first verb is whose tool it is, as in `git_commit`.
-fn is_named_deed(name: &str, start: usize) -> bool {
-    let before = name[..start].trim_end();
-    let own = before.rsplit('.').next().unwrap_or_default();
-    let verb = |spot: &Spot| !spot.meaning.deeds.is_empty();
-    before.ends_with(|c: char| c == '.' || c.is_ascii_digit() || is_han(c))
-        || !lexicon::spots(own, &tokens(own), &|_| false).iter().any(verb)
-}
-
-/// Whether the words before say that it is not to be done.
-fn is_denied(reading: &Reading<'_>, spot: &Spot) -> bool {
-    let before = reading.text[..spot.start].trim_end().to_lowercase();
-    // 不用上网搜: what denies a Chinese verb stands anywhere before it in its clause.
-    if has_han(reading.text.get(spot.start..spot.end).unwrap_or_default()) {
-        let clause = before.rsplit(['，', '。', '；', ',', '？', '！']).next().unwrap_or_default();
-        if ["不用", "不要", "不必", "无需", "没必要", "不需要"].iter().any(|word| clause.contains(word))
-        {
-            return true;
-        }
-    }
-    ["without", "don't", "do not", "not", "never", "不要", "别", "不用", "不必", "无需", "先不", "不"]
-        .iter()
-        .any(|word| before.ends_with(word))
-}
-
-/// Whether a word that may be a verb is one there: some are nouns unless they stand where a verb stands.
-fn is_verb(reading: &Reading<'_>, spot: &Spot, is_first: bool) -> bool {
-    let word = reading.text.get(spot.start..spot.end).unwrap_or_default();
-    if has_han(word) {
-        // 最近一次提交, 之间的提交: what is counted or owned is a noun.
-        let before = reading.text[..spot.start].trim_end();
-        let counted =
-            ["的", "次", "条", "笔", "些", "最近", "最新"].iter().any(|word| before.ends_with(word));
-        if counted && !spot.meaning.things.is_empty() {
-            return false;
-        }
-        let single = word.chars().nth(1).is_none();
-        let alone = spot.meaning.deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
-        return is_first || !(single && alone) || word == "删";
-    }
-    // `commits since Monday`: what has the ending of several is a noun where a table has it as one.
-    let lower = word.to_lowercase();
-    let plural = lower.ends_with('s') && !lower.ends_with("ss") && !spot.meaning.things.is_empty();
-    if plural && !lower.contains(' ') {
-        return false;
-    }
-    let before = reading.text[..spot.start].trim_end().to_lowercase();
-    let last = before.rsplit(|c: char| !c.is_alphanumeric() && c != '\'').next().unwrap_or_default();
-    !NOUN_LEADS.contains(&last) || ["what", "which", "how"].contains(&word.to_lowercase().as_str())
 }

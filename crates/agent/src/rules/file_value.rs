@@ -293,3 +293,19 @@ pub(super) fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
     }
     found
 }
+
+/// Whether a path stands in the request without quotes.
+pub(super) fn has_plain_path(scene: &Scene<'_>) -> bool {
+    scene.reading.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(Literal::Path(_))))
+}
+
+/// Whether a parameter takes a repository, and a folder is named that may be one: a file is none then.
+pub(super) fn names_repository(parameter: &Parameter, scene: &Scene<'_>) -> bool {
+    let folder = |path: &str| super::implied::is_bare(path) && !super::literal::is_bare_file(path);
+    parameter.has_word(&["repo", "repository", "project"])
+        && scene
+            .reading
+            .mentions
+            .iter()
+            .any(|mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if folder(path)))
+}

@@ -173,7 +173,7 @@ fn only_number(answer: &str) -> Option<String> {
 }
 
 /// `what about Tokyo?`: the request before, with this in the place of what was of its kind.
-fn exchanged(text: &str, before: &str) -> Option<String> {
+pub(super) fn exchanged(text: &str, before: &str) -> Option<String> {
     let (bare, opened, closed) = bare(text);
     if !(opened || closed) || bare.is_empty() {
         return None;

@@ -88,6 +88,12 @@ impl Claim<'_> {
                 || other.end <= other.start
         };
         let others = |place: usize| choice.filling.others.get(place).into_iter().flatten();
+        if let Some(same) = same_ends(choice) {
+            return Some(same);
+        }
+        if let Some(torn) = self.torn_range(choice) {
+            return Some(torn);
+        }
         if self.leaves_sum(choice) {
             let sum = choice
                 .parameters
@@ -107,7 +113,11 @@ impl Claim<'_> {
             let short = said.chars().nth(1).is_none();
             let small = filler::always().contains(said)
                 && (short || parameter.role != Role::Sheet || slot.score < PLAINLY);
-            if slot.score < least(parameter) || small || self.is_torn(parameter, slot) {
+            if slot.score < least(parameter)
+                || small
+                || self.is_torn(parameter, slot)
+                || self.is_headless(parameter, slot)
+            {
                 return Some(parameter.name.clone());
             }
             let near = |other: &Candidate| !used(other) && other.score + CLEARLY > slot.score;
@@ -140,6 +150,51 @@ impl Claim<'_> {
             }
         }
         None
+    }
+
+    /// The parameter that has one end of a range of which another parameter has the other end, and not the one that belongs to
+    /// it: `source_start` of one range with `source_end` of another.
+    fn torn_range(&self, choice: &Choice) -> Option<String> {
+        let value = |name: &str| {
+            let place = choice.parameters.iter().position(|parameter| parameter.name == name)?;
+            match &choice.filling.slots[place].as_ref()?.value {
+                Given::Said(value) => value.as_str().map(str::to_owned),
+                Given::Result => None,
+            }
+        };
+        let ranges = self.reading.mentions.iter().filter_map(|mention| match &mention.value {
+            Value::Literal(Literal::Cells(cells)) => cells.split_once(':'),
+            _ => None,
+        });
+        let ranges: Vec<(&str, &str)> = ranges.collect();
+        choice.parameters.iter().find_map(|parameter| {
+            let other = parameter.name.replace("start", "end");
+            if other == parameter.name {
+                return None;
+            }
+            let (start, end) = (value(&parameter.name)?, value(&other)?);
+            let torn = ranges.iter().any(|(first, last)| (*first == start) != (*last == end));
+            torn.then(|| parameter.name.clone())
+        })
+    }
+
+    /// `the sheet On Hold`: whether a small word that is written large before a name is a part of it.
+    fn is_headless(&self, parameter: &Parameter, slot: &Candidate) -> bool {
+        let before = self.reading.text.get(..slot.start).unwrap_or_default();
+        let word = before.trim_end().rsplit(' ').next().unwrap_or_default();
+        let inside = before.trim_end().len() > word.len()
+            && !before.trim_end()[..before.trim_end().len() - word.len()]
+                .trim_end()
+                .ends_with(['.', '!', '?', ':', ';']);
+        let named =
+            self.reading.text.get(slot.start..).is_some_and(|name| name.starts_with(char::is_uppercase));
+        matches!(parameter.role, Role::Sheet | Role::Name | Role::Folder)
+            && inside
+            && named
+            && before.ends_with(' ')
+            && word.starts_with(|c: char| c.is_ascii_uppercase())
+            && super::phrase::is_stop(word)
+            && word.len() > 1
     }
 
     /// Whether a list was cut where its members may not end: at an `and` among commas, inside a number, or with the words of
@@ -247,10 +302,41 @@ impl Claim<'_> {
             spot.end == before.len() && spot.meaning.things.iter().any(|thing| own.contains(thing))
         });
         object
-            || ["called", "named", "叫", "叫做", "名为", "命名为", "名字是", "名称为"]
-                .iter()
-                .any(|word| before.ends_with(word))
+            || [
+                "called",
+                "named",
+                "叫",
+                "叫做",
+                "名为",
+                "命名为",
+                "名字是",
+                "名称为",
+                "名称",
+                "名字",
+                "表格名",
+                ", name",
+            ]
+            .iter()
+            .any(|word| before.ends_with(word))
     }
+}
+
+/// Where something is and where it goes, or its old name and its new one, where both are the same: one of them was misread.
+fn same_ends(choice: &Choice) -> Option<String> {
+    let filled = || choice.parameters.iter().zip(&choice.filling.slots);
+    let value = |slot: &Option<Candidate>| slot.as_ref().map(|slot| slot.value.clone());
+    filled().find_map(|(parameter, slot)| {
+        let goal = matches!(parameter.role, Role::Sheet | Role::Path | Role::Name)
+            && parameter.has_word(&["new", "target", "destination"])
+            && parameter.required;
+        let same = filled().any(|(other, from)| {
+            other.name != parameter.name
+                && other.role == parameter.role
+                && from.is_some()
+                && value(from) == value(slot)
+        });
+        (goal && same && slot.is_some()).then(|| parameter.name.clone())
+    })
 }
 
 /// How well an argument must fit.

@@ -43,6 +43,14 @@ pub(super) fn is_tool_name(code: &str) -> bool {
 
 /// A word that is written large inside a sentence is a person's name.
 pub(super) fn is_own_name(reading: &Reading<'_>, token: &Token<'_>) -> bool {
+    if token.text.starts_with(is_han) {
+        return is_han_name(reading.text, token.start);
+    }
+    // `type server`: what a type is called says nothing of what is to be done.
+    let before = reading.text[..token.start].trim_end();
+    if before.ends_with(" type") || before.ends_with("类型") {
+        return true;
+    }
     if !token.is_capital() || token.is("Excel") {
         return false;
     }
@@ -51,4 +59,21 @@ pub(super) fn is_own_name(reading: &Reading<'_>, token: &Token<'_>) -> bool {
         || before.ends_with(['.', '?', '!', ':', ',', ';', '"', '，', '。', '：', '！', '？', '-', '\n'])
         || before.ends_with(is_han))
         && token.text.chars().skip(1).any(char::is_lowercase)
+}
+
+/// 删除实体 旧服务器, 支付网关 这个节点: Chinese characters between blanks beside the word for what they name.
+fn is_han_name(text: &str, at: usize) -> bool {
+    let start = text[..at]
+        .rfind(|c: char| !is_han(c))
+        .map_or(0, |mark| mark + text[mark..].chars().next().map_or(1, char::len_utf8));
+    let rest = &text[start..];
+    let length = rest.find(|c: char| !is_han(c)).unwrap_or(rest.len());
+    if !super::name::stands_alone(text, start, length) {
+        return false;
+    }
+    let (before, after) = (text[..start].trim_end(), text[start + length..].trim_start());
+    ["实体", "节点", "名称", "名为", "叫"].iter().any(|kind| before.ends_with(kind))
+        || ["这个节点", "这个实体", "那个节点", "那个实体", "节点", "实体"]
+            .iter()
+            .any(|kind| after.starts_with(kind))
 }

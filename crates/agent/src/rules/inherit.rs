@@ -6,7 +6,10 @@ use super::parameter::{Parameter, Shape};
 use super::role::Role;
 
 /// Words that speak of an earlier result.
-const RESULTS: [&str; 25] = [
+const RESULTS: [&str; 28] = [
+    "把内容",
+    "将内容",
+    "its contents",
     "its content",
     "its text",
     "其内容",
@@ -75,13 +78,34 @@ pub(super) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
     }
     let own = choice.filling.slots.iter().flatten().count();
     let parameters = std::rc::Rc::clone(&choice.parameters);
-    if speaks_of_result(text) {
+    // 抓取 … 的内容，存到 a.txt: what is saved without being named is what was just read.
+    let saves = [
+        "存到",
+        "保存到",
+        "存成",
+        "存进",
+        "保存为",
+        "save to ",
+        "save it to ",
+        "save it as ",
+        "store it in ",
+    ];
+    let read = earlier.last().is_some_and(|last| super::verb_class::is_harmless(last));
+    let saved = read && saves.iter().any(|verb| text.trim_start().to_lowercase().starts_with(verb));
+    if speaks_of_result(text) || saved {
         take_result(choice, &parameters);
     }
     take_found(choice, text, earlier);
     let missing: Vec<usize> = choice.filling.missing(&parameters).collect();
+    let own_words = super::parameter::words(choice.tool.name().as_str());
+    let makes_sheet = own_words.iter().any(|word| word == "create" || word == "add")
+        && own_words.iter().any(|word| word == "worksheet" || word == "sheet");
     for place in missing {
         let wanted = &parameters[place];
+        // A new sheet has a name of its own.
+        if makes_sheet && wanted.role == Role::Sheet {
+            continue;
+        }
         let same_tool = |other: &&&Choice| other.tool.name() == choice.tool.name() && own > 0;
         let by_name = earlier.iter().rev().filter(same_tool).find_map(|other| {
             let at = other.parameters.iter().position(|parameter| parameter.name == wanted.name)?;

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::blank_path;
+pub(super) use super::file_ending::{is_bare_file, is_ending};
 use super::token::is_han;
 
 /// What kind of literal it is.
@@ -362,7 +363,7 @@ fn han_path(text: &str, at: usize) -> Option<(Literal, usize)> {
     run.match_indices('.').find_map(|(dot, _)| {
         let ending = &run[dot + 1..];
         let length = ending.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(ending.len());
-        let known = ENDINGS.contains(&ending[..length].to_ascii_lowercase().as_str());
+        let known = is_ending(&ending[..length].to_ascii_lowercase());
         let end = dot + 1 + length;
         (known && run[..dot].contains(is_han)).then(|| (Literal::Path(run[..end].to_owned()), end))
     })
@@ -385,26 +386,11 @@ fn han_slashed(text: &str, at: usize) -> Option<(Literal, usize)> {
         .then(|| (Literal::Code(name.to_owned()), name.len()))
 }
 
-/// Endings that files have, where a name alone could be something else.
-const ENDINGS: [&str; 60] = [
-    "xlsx", "xls", "xlsm", "csv", "tsv", "txt", "md", "pdf", "doc", "docx", "ppt", "pptx", "json", "jsonl",
-    "xml", "yaml", "yml", "toml", "html", "htm", "css", "js", "ts", "tsx", "py", "rs", "go", "java", "c",
-    "h", "cpp", "sh", "sql", "db", "sqlite", "log", "ini", "cfg", "conf", "zip", "tar", "gz", "png", "jpg",
-    "jpeg", "gif", "svg", "bmp", "webp", "mp3", "wav", "mp4", "mov", "avi", "parquet", "ipynb", "lock",
-    "bak", "tmp", "env",
-];
-
-/// Whether a file could end like this.
-pub(super) fn is_ending(word: &str) -> bool {
-    ENDINGS.contains(&word)
-}
-
 fn path(word: &str) -> Option<&str> {
     let word = word.strip_suffix(':').unwrap_or(word);
     let known = |name: &str| {
-        name.rsplit_once('.').is_some_and(|(stem, ending)| {
-            !stem.is_empty() && ENDINGS.contains(&ending.to_ascii_lowercase().as_str())
-        })
+        name.rsplit_once('.')
+            .is_some_and(|(stem, ending)| !stem.is_empty() && is_ending(&ending.to_ascii_lowercase()))
     };
     let letters = word.contains(|c: char| c.is_alphabetic());
     let is_rooted = (word.starts_with('/')
@@ -417,7 +403,7 @@ fn path(word: &str) -> Option<&str> {
     let is_folder = word.ends_with('/') && word.len() > 2 && letters && !word.contains(':');
     let has_folders = word.contains('/') && letters && known(word) && !word.contains("//");
     let two_folders = word.matches('/').count() >= 2 && letters && !word.contains(':') && word.len() > 6;
-    let bare = !word.contains(['/', ':', '@']) && known(word);
+    let bare = !word.contains(['/', ':', '@']) && (known(word) || is_bare_file(word));
     (is_rooted || is_drive || is_glob || is_folder || has_folders || two_folders || bare).then_some(word)
 }
 

@@ -4,14 +4,17 @@ use serde_json::Value as Json;
 
 use super::candidate::{Candidate, GOOD, Given, Scene};
 use super::labels::Place;
-use super::mention::Mention;
+use super::literal::Literal;
+use super::mention::{Mention, Value};
+use super::name::has_han;
 use super::parameter::Parameter;
 use super::role::Role;
+use super::token::is_han;
 
 /// Signs and words after a label that begin a text.
 const BEGINS: [&str; 9] = [":", "：", "=", "是", "为", "is", "写", "写着", "as"];
 /// Words after a comma that begin another argument.
-const OTHERS: [&str; 40] = [
+const OTHERS: [&str; 47] = [
     "subject",
     "body",
     "message",
@@ -52,6 +55,13 @@ const OTHERS: [&str; 40] = [
     "给",
     "留言",
     "描述",
+    "名称",
+    "类型",
+    "写完",
+    "然后",
+    "再",
+    "最后",
+    "完了",
 ];
 
 /// What speaks for an address as the value of a parameter whose description asks for one: more where the words beside it say the
@@ -80,23 +90,31 @@ pub(super) fn of_address(parameter: &Parameter, scene: &Scene<'_>, mention: &Men
 
 /// The text after a label of a parameter that takes any text.
 pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    if let Some(sender) = sender(parameter, scene) {
+        return vec![sender];
+    }
     let takes = parameter.role == Role::Text || parameter.has_word(&["subject", "title"]);
     if !takes {
         return Vec::new();
     }
     let text = scene.reading.text;
     let mut found = Vec::new();
+    found.extend(after_name(parameter, scene));
     for place in places.iter().filter(|place| place.strength >= 1.9) {
         let rest = text.get(place.end..).unwrap_or_default();
         let bare = rest.trim_start();
-        let Some(begin) =
-            BEGINS.iter().filter(|begin| bare.starts_with(**begin)).max_by_key(|begin| begin.len())
-        else {
+        let before = text.get(..place.start).unwrap_or_default().trim_end();
+        // ，正文 v3.2已提测: a label that begins a part tells what follows it.
+        let fronted = parameter.role == Role::Text
+            && rest.starts_with(' ')
+            && before.ends_with(['，', ',', '；', ';', '：', ':']);
+        let begin = BEGINS.iter().filter(|begin| bare.starts_with(**begin)).max_by_key(|begin| begin.len());
+        let Some(begin) = begin.copied().or(fronted.then_some("")) else {
             continue;
         };
         let told = bare[begin.len()..].trim_start();
         let start = text.len() - told.len();
-        let word = begin.bytes().all(|byte| byte.is_ascii_alphabetic());
+        let word = !begin.is_empty() && begin.bytes().all(|byte| byte.is_ascii_alphabetic());
         let quoted = told.starts_with(['"', '“', '「', '\'', '‘', '『', '`']);
         if quoted || told.is_empty() || word && !bare[begin.len()..].starts_with(' ') {
             continue;
@@ -109,6 +127,67 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         found.push(Candidate { value, start, end: start + said.len(), score: GOOD + 1.5 });
     }
     found
+}
+
+/// `Reply to mail 5520 with: works for me`, 回复邮件 88123：收到: a text after a colon that follows what it answers.
+fn after_name(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
+    if parameter.role != Role::Text || !parameter.required {
+        return None;
+    }
+    let reading = scene.reading;
+    let text = reading.text;
+    let (colon, mark) = text.char_indices().find(|(at, c)| {
+        matches!(c, ':' | '：')
+            && !reading.mentions.iter().any(|mention| mention.start < *at && *at < mention.end)
+    })?;
+    let head = text.get(..colon)?.trim_end();
+    let lower = head.to_lowercase();
+    let named = reading.mentions.iter().any(|mention| {
+        mention.end == head.len()
+            && matches!(mention.value, Value::Literal(Literal::Code(_) | Literal::Mail(_)) | Value::Number(_))
+    });
+    let leads = [" with", " saying", " that says", "说", "回", "回复", "写", "答复"]
+        .iter()
+        .any(|word| lower.ends_with(word));
+    let rest = text.get(colon + mark.len_utf8()..)?;
+    let told = rest.trim_start();
+    let start = text.len() - told.len();
+    let labelled = OTHERS.iter().any(|word| told.to_lowercase().starts_with(word));
+    let quoted = told.starts_with(['"', '“', '「', '\'', '‘', '『', '`']);
+    let said = told.get(..end_of(told))?.trim_end_matches(['.', '。', ' ', ',', '，']);
+    ((named || leads) && !labelled && !quoted && !said.is_empty() && (rest.starts_with(' ') || mark == '：'))
+        .then(|| Candidate {
+            value: Given::Said(Json::from(said)),
+            start,
+            end: start + said.len(),
+            score: GOOD + 1.2,
+        })
+}
+
+/// 王芳 发来的邮件: the name of a sender before what says that it came from there.
+fn sender(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
+    if !parameter.has_word(&["from", "sender"]) || !parameter.description.to_lowercase().contains("sender") {
+        return None;
+    }
+    let text = scene.reading.text;
+    let at = ["发来", "寄来", "发的", "发给我"].iter().find_map(|word| text.find(word))?;
+    let head = text.get(..at)?.trim_end();
+    let start = head
+        .char_indices()
+        .rev()
+        .take_while(|(_, c)| {
+            (is_han(*c) || c.is_ascii_alphanumeric()) && !"把将下搜找查看有的给我".contains(*c)
+        })
+        .last()?
+        .0;
+    let name = head.get(start..)?;
+    let length = name.chars().count();
+    (has_han(name) && (2..=6).contains(&length)).then(|| Candidate {
+        value: Given::Said(Json::from(name)),
+        start,
+        end: head.len(),
+        score: GOOD + 1.0,
+    })
 }
 
 /// Where a text ends: at a line, at a semicolon, or at a comma before what begins another argument.
@@ -124,6 +203,16 @@ fn end_of(told: &str) -> usize {
         },
     );
     other.map_or(hard, |(at, _)| at)
+}
+
+/// `the mails 611, 612 and 613`: whether the numbers before one lead back to the word for what they identify.
+pub(super) fn is_listed(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> bool {
+    const MAILS: [&str; 6] = ["mails", "emails", "messages", "mail", "email", "邮件"];
+    let before = scene.reading.text.get(..mention.start).unwrap_or_default().to_lowercase();
+    let head = before.trim_end_matches(|c: char| c.is_ascii_digit() || " ,，、和与".contains(c));
+    let head = head.strip_suffix("and").unwrap_or(head);
+    let head = head.trim_end_matches(|c: char| c.is_ascii_digit() || " ,，、和与".contains(c));
+    parameter.has_word(&["email", "mail", "message"]) && MAILS.iter().any(|word| head.ends_with(word))
 }
 
 #[cfg(test)]

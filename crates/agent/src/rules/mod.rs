@@ -3,11 +3,13 @@
 //! What is read from a request stands in it, or follows from it by a table: nothing is invented. What a tool needs and
 //! nobody said is named as a problem.
 
+mod again;
 mod aside;
 mod assemble;
 mod blank_path;
 mod candidate;
 mod candidates;
+mod casual;
 mod cell_value;
 mod choice;
 mod choice_check;
@@ -24,11 +26,13 @@ mod duration;
 mod entry;
 mod expression;
 mod fan;
+mod file_ending;
 mod file_value;
 mod fill;
 mod filler;
 mod flag;
 mod follow_up;
+mod foreign;
 mod format_value;
 mod group;
 mod guess;
@@ -40,6 +44,7 @@ mod labels;
 mod lexicon;
 mod literal;
 mod mention;
+mod message_turn;
 mod message_value;
 mod moment_value;
 mod name;
@@ -53,6 +58,7 @@ mod plural;
 mod probe;
 mod problem;
 mod proof;
+mod record_list;
 mod record_value;
 mod relation_value;
 mod remark;
@@ -70,14 +76,18 @@ mod spelled;
 mod spelling;
 mod split;
 mod spoken_of;
+mod statement;
 mod text_value;
 mod token;
 mod topic;
 mod transfer_value;
+mod turn;
 mod units;
 mod unknown_verb;
 mod unserved;
 mod verb_class;
+mod verb_place;
+mod verbless;
 mod word_problem;
 
 pub use candidates::{Candidates, sub_requests};
@@ -125,7 +135,11 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     if let Some(reason) = against(&request) {
         // What depends on something is not begun: what is looked at first is not what was asked for.
         let looks = plan.steps.iter().any(|step| !plan.changing.contains(&step.id));
-        if is_conditional(&request) && !plan.changing.is_empty() && looks {
+        let changes = |part: &String| {
+            !is_conditional(part) && choose::wish(&mention::Reading::of(part, today)).changes()
+        };
+        let open = plan.changing.is_empty() && plan.unserved.iter().any(changes);
+        if is_conditional(&request) && (open || !plan.changing.is_empty() && looks) {
             return Plan { problems: vec![reason], ..Plan::default() };
         }
         for step in &plan.changing {

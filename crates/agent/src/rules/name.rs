@@ -262,6 +262,16 @@ pub(super) fn has_han(text: &str) -> bool {
     text.contains(is_han)
 }
 
+/// Whether a short run of characters has a blank before it and a blank, a mark or the end after it: a name is written so.
+pub(super) fn stands_alone(text: &str, start: usize, length: usize) -> bool {
+    const LONGEST_NAME: usize = 8;
+    let run = text.get(start..start + length).unwrap_or_default();
+    let after = text.get(start + length..).unwrap_or_default().chars().next();
+    text.get(..start).is_some_and(|before| before.ends_with(' '))
+        && after.is_none_or(|c| c.is_whitespace() || "，。；！？、,;.".contains(c))
+        && (2..=LONGEST_NAME).contains(&run.chars().count())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::token::tokens;

@@ -2,7 +2,7 @@
 
 use super::labels::Place;
 use super::mention::Reading;
-use super::name::has_han;
+use super::name::{has_han, stands_alone};
 use super::token::{Kind, Token};
 
 /// A piece of free text and where it stands.
@@ -47,17 +47,19 @@ pub(super) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phr
     while reading.tokens.get(at).is_some_and(skips) {
         at += 1;
     }
-    let first = reading.tokens.get(at)?;
-    if first.kind == Kind::Mark {
-        return None;
-    }
+    let first = reading.tokens.get(at).filter(|first| first.kind != Kind::Mark)?;
     let mut end = first.start;
-    if first.kind == Kind::Han {
+    // 3号会议室: a number may begin a Chinese name.
+    let numbered = first.kind == Kind::Number
+        && reading.tokens.get(at + 1).is_some_and(|next| next.kind == Kind::Han && next.start == first.end);
+    if first.kind == Kind::Han || numbered {
         let rest = &reading.text[first.start..];
         let stop = |c: char| c.is_whitespace() || (!c.is_alphanumeric() && !"-_·".contains(c));
         let mut length = rest.find(stop).unwrap_or(rest.len());
+        let alone = stands_alone(reading.text, first.start, length);
         for ending in HAN_ENDS {
-            if let Some(found) = rest[..length].find(ending).filter(|found| *found > 0) {
+            let inner = alone && !"的吗呢".contains(ending) && ending.chars().count() == 1;
+            if let Some(found) = rest[..length].find(ending).filter(|found| *found > 0 && !inner) {
                 length = found;
             }
         }

@@ -136,3 +136,29 @@ pub(super) fn sender(scene: &Scene<'_>) -> Option<(usize, usize)> {
     let length = text[start..at].chars().count();
     (2..=5).contains(&length).then_some((start, at))
 }
+/// `in room A12`: a room by its number.
+pub(super) fn room(text: &str) -> Option<(usize, usize)> {
+    let lower = text.to_ascii_lowercase();
+    let leads = [
+        " in room ",
+        " at room ",
+        " in meeting room ",
+        " in conference room ",
+        " in the conference room ",
+        " in hall ",
+        " in building ",
+    ];
+    let (at, lead) = leads.iter().find_map(|lead| lower.find(lead).map(|at| (at, *lead)))?;
+    let words = if lead.starts_with(" at ") || lead.starts_with(" in ") { 4 } else { 1 };
+    let number = at + lead.len();
+    let rest = &text[number..];
+    let length = rest.find(|c: char| !c.is_alphanumeric() && c != '.' && c != '-').unwrap_or(rest.len());
+    let end = number + rest[..length].trim_end_matches('.').len();
+    (end > number && text[number..end].contains(|c: char| c.is_ascii_digit())).then_some((at + words, end))
+}
+/// Whether `at` or `in` stands right before a name.
+pub(super) fn stands_at(scene: &Scene<'_>, mention: &Mention) -> bool {
+    let before = scene.reading.text.get(..mention.start).unwrap_or_default().trim_end();
+    let last = before.rsplit(' ').next().unwrap_or_default();
+    ["at", "in"].iter().any(|word| last.eq_ignore_ascii_case(word))
+}

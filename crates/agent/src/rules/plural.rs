@@ -79,6 +79,15 @@ pub(super) fn lists(
         let fits = |mention: &Mention| suits(parameter.role, &mention.value);
         let values: Option<Vec<Json>> =
             members.iter().map(|mention| member(item, scene, mention).filter(|_| fits(mention))).collect();
+        // What is staged is no folder from a root, where files are named beside it.
+        let rooted = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if path.starts_with(['/', '~']) && super::implied::is_bare(path));
+        let is_file = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if !super::implied::is_bare(path) || super::literal::is_bare_file(path));
+        if parameter.has_word(&["files", "file"])
+            && members.iter().any(rooted)
+            && scene.reading.mentions.iter().any(is_file)
+        {
+            continue;
+        }
         let Some(values) = values else { continue };
         // `two points`: how many there are is none of them.
         if matches!(members, [Mention { value: Value::Number(number), .. }] if number.weak) {
@@ -300,6 +309,7 @@ fn named(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
         spot.meaning.things.iter().all(|thing| ["graph", "chart"].contains(&lexicon::thing(*thing).name))
     };
     for marker in markers.filter(|marker| !container(marker)) {
+        found.extend(before_kind(reading, marker));
         let mut names = Vec::new();
         let Some(first) = record_value::thing_at(reading, marker.end) else { continue };
         // 知识图谱中删除实体: what goes on with a verb is no name.
@@ -349,6 +359,64 @@ fn named(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     found
 }
 
+/// 孙悦、周凯 这两个节点, `the Falcon Migration node`: names before the word for what they name.
+fn before_kind(reading: &super::mention::Reading<'_>, marker: &lexicon::Spot) -> Option<Candidate> {
+    let head = reading.text.get(..marker.start)?.trim_end();
+    let names: Vec<&str> = if reading.text[marker.start..marker.end].is_ascii() {
+        let named = reading.mentions.iter().find(|mention| {
+            matches!(mention.value, Value::Name | Value::Place) && mention.end == head.len()
+        })?;
+        let lead = head.get(..named.start)?.trim_end().to_lowercase();
+        (lead.is_empty() || lead.ends_with("the") || lead.ends_with("for"))
+            .then(|| vec![&head[named.start..]])?
+    } else {
+        let bare = head.trim_end_matches(|c: char| "这那两三四几个条都的俩些".contains(c));
+        if bare.len() == head.len() || bare.is_empty() {
+            return None;
+        }
+        let bare = bare.trim_end();
+        // The names reach back to a word that leads to them.
+        let lead = [
+            "打开",
+            "删除",
+            "删掉",
+            "查看",
+            "看看",
+            "展开",
+            "把",
+            "将",
+            "从",
+            "里面",
+            "图谱里",
+            "图谱中",
+            "里的",
+            "中的",
+            "，",
+            "：",
+            "。",
+        ]
+        .iter()
+        .filter_map(|word| bare.rfind(word).map(|at| at + word.len()))
+        .max()
+        .unwrap_or(0);
+        series::members(bare.get(lead..)?.trim())
+    };
+    let plain = |name: &&str| {
+        !name.is_empty()
+            && name.chars().count() <= 20
+            && !name.contains(['，', ',', '“', '"', '/', '的'])
+            && (name.is_ascii() || !name.contains(' '))
+    };
+    if names.is_empty() || !names.iter().all(plain) {
+        return None;
+    }
+    let start = names.first()?.as_ptr() as usize - reading.text.as_ptr() as usize;
+    let last = names.last()?;
+    let end = last.as_ptr() as usize - reading.text.as_ptr() as usize + last.len();
+    let values = names.iter().map(|name| Json::from(*name)).collect();
+    Some(Candidate { value: Given::Said(Json::Array(values)), start, end, score: GOOD + 0.6 })
+}
+
 /// `without node_modules`, 排除 dist: what is left out.
 fn excluded(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
     if !parameter.has_word(&["exclude", "excluded", "ignore", "skip"]) {
@@ -374,6 +442,9 @@ fn excluded(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
         "leaving out ",
         "leave out ",
     ];
+    if let Some(listed) = excluded_before(text) {
+        return Some(listed);
+    }
     let start = words.iter().filter_map(|word| lower.find(word).map(|at| at + word.len())).min()?;
     let rest = &text[start..];
     let end = rest.find([',', '，', '。', '?', '？']).unwrap_or(rest.len());
@@ -385,6 +456,24 @@ fn excluded(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
         end: start + end,
         score: GOOD + 0.5,
     })
+}
+
+/// node_modules 和 dist 排除掉: the same before its verb, at the end of a clause.
+fn excluded_before(text: &str) -> Option<Candidate> {
+    let verbs = ["排除掉", "排除", "忽略掉", "忽略", "跳过", "不要", "不看", "去掉", "除外"];
+    let bare = text.trim_end_matches(['。', '！', '吧', ' ', '了']);
+    let head = verbs.iter().find_map(|verb| bare.strip_suffix(verb))?.trim_end();
+    let head = head.strip_suffix("都").or_else(|| head.strip_suffix("就")).unwrap_or(head).trim_end();
+    let start = head
+        .rfind(['，', ',', '。', '把'])
+        .map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8));
+    let listed: Vec<&str> = series::members(head.get(start..)?.trim());
+    let plain = |name: &&str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
+    if start == 0 || listed.is_empty() || !listed.iter().all(plain) {
+        return None;
+    }
+    let values = listed.into_iter().map(Json::from).collect();
+    Some(Candidate { value: Given::Said(Json::Array(values)), start, end: text.len(), score: GOOD + 0.6 })
 }
 
 fn member(item: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Option<Json> {

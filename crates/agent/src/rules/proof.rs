@@ -187,8 +187,17 @@ impl Claim<'_> {
                 taken.push((slot.start, slot.end));
             }
             if let Given::Said(value) = &slot.value {
-                let texts = texts_in(value).into_iter().filter(|text| text.chars().count() > 1);
-                taken.extend(texts.filter_map(|text| self.place_of(&text)));
+                let (short, texts): (Vec<String>, Vec<String>) =
+                    texts_in(value).into_iter().partition(|text| text.chars().count() < 2);
+                taken.extend(texts.iter().filter_map(|text| self.place_of(text)));
+                // 类型是 人: one character stands by itself.
+                let alone = |text: &String| {
+                    let at = self.reading.text.find(&format!(" {text}"))? + 1;
+                    let end = at + text.len();
+                    let ends = self.reading.text[end..].chars().next().is_none_or(|c| !c.is_alphanumeric());
+                    (ends && super::name::has_han(text)).then_some((at, end))
+                };
+                taken.extend(short.iter().filter_map(alone));
             }
         }
         taken
@@ -232,8 +241,11 @@ impl Claim<'_> {
         let mut at = 0;
         while let Some(token) = reading.tokens.get(at) {
             at += 1;
-            let ends = token.text == "!"
-                && !reading.text[token.end..].starts_with(|c: char| c.is_alphanumeric() || c == '=');
+            // `A -> B`: an arrow compares nothing.
+            let arrow = token.text == ">" && reading.text[..token.start].ends_with(['-', '=']);
+            let ends = arrow
+                || token.text == "!"
+                    && !reading.text[token.end..].starts_with(|c: char| c.is_alphanumeric() || c == '=');
             if covered(token) || ends || (token.kind == Kind::Mark && !is_telling(token.text)) {
                 continue;
             }
@@ -254,6 +266,9 @@ impl Claim<'_> {
             if token.text == "写" && reading.tokens.get(at).is_some_and(&covered) {
                 continue;
             }
+            if self.names_literal(choice, at - 1, &covered) {
+                continue;
+            }
             if takes_all(choice) && token.is_any(&["everything", "all"]) {
                 continue;
             }
@@ -272,6 +287,25 @@ impl Claim<'_> {
             }
         }
         unused.iter().filter_map(|(start, end)| reading.text.get(*start..*end)).map(str::to_owned).collect()
+    }
+
+    /// `the report /data/q1.pdf`: whether a small word between an article and a path says what that is. Of a tool that deletes
+    /// nothing is taken for granted.
+    fn names_literal(&self, choice: &Choice, at: usize, covered: &dyn Fn(&Token<'_>) -> bool) -> bool {
+        let tokens = &self.reading.tokens;
+        let (Some(token), Some(next)) = (tokens.get(at), tokens.get(at + 1)) else { return false };
+        let article = at.checked_sub(1).and_then(|before| tokens.get(before));
+        let path = self.reading.mentions.iter().any(|mention| {
+            matches!(mention.value, Value::Literal(Literal::Path(_) | Literal::Url(_)))
+                && mention.start == next.start
+        });
+        token.kind == Kind::Word
+            && token.text.bytes().all(|byte| byte.is_ascii_lowercase())
+            && article.is_some_and(|article| article.is_any(&["the", "my", "our", "this"]))
+            && path
+            && covered(next)
+            && !classes_of(choice).classes.contains("delete")
+            && !BOUNDING.contains(&token.text)
     }
 
     /// Where the words stand that turn flags on or off.
@@ -347,6 +381,28 @@ impl Claim<'_> {
                     _ => None,
                 },
             );
+        // 加两条观察：“甲”、“乙”: how many texts an object has.
+        let texts =
+            self.calls.iter().flat_map(|call| call.filling.slots.iter().flatten()).find_map(
+                |slot| match &slot.value {
+                    Given::Said(serde_json::Value::Array(rows))
+                        if !rows.iter().any(serde_json::Value::is_array) =>
+                    {
+                        let inner = rows
+                            .first()
+                            .and_then(serde_json::Value::as_object)
+                            .into_iter()
+                            .flat_map(|row| row.values());
+                        inner
+                            .filter_map(serde_json::Value::as_array)
+                            .map(Vec::len)
+                            .next()
+                            .filter(|_| rows.len() == 1)
+                            .or(Some(rows.len()))
+                    }
+                    _ => None,
+                },
+            );
         let number = |text: &str| COUNTS.iter().find(|(word, _)| *word == text).map(|(_, count)| *count);
         let (head, unit) = text.rsplit_once(' ').unwrap_or(match text.strip_suffix('行') {
             Some(head) => (head, "行"),
@@ -356,7 +412,8 @@ impl Claim<'_> {
             "rows" | "lines" | "row" | "line" | "行" => {
                 number(head).is_some_and(|count| Some(count) == rows)
             }
-            _ => number(text).is_some_and(|count| count > 1 && count == self.calls.len()),
+            _ => number(text)
+                .is_some_and(|count| count > 1 && (count == self.calls.len() || Some(count) == texts)),
         }
     }
 
@@ -387,6 +444,9 @@ impl Claim<'_> {
         let all = super::token::tokens(head);
         let inside: Vec<usize> =
             lexicon::spots(head, &all, &|_| false).into_iter().flat_map(|spot| spot.meaning.things).collect();
+        // The entities of a graph are its nodes.
+        let is_node = |thing: &usize| lexicon::thing(*thing).name == "node";
+        let is_entity = |thing: &usize| lexicon::thing(*thing).name == "entity";
         let spots = lexicon::spots(self.reading.text, &self.reading.tokens, &|_| false);
         let agree = |spot: &&lexicon::Spot| {
             let things = &spot.meaning.things;
@@ -396,6 +456,7 @@ impl Claim<'_> {
             things.iter().any(|thing| about.contains(thing))
                 || !deletes && !things.is_empty() && things.iter().all(vague)
                 || things.iter().any(|thing| inside.contains(thing)) && self.is_place(spot)
+                || things.iter().any(is_node) && inside.iter().any(is_entity)
         };
         spots.iter().filter(agree).map(|spot| (spot.start, spot.end)).collect()
     }
@@ -451,7 +512,7 @@ impl Claim<'_> {
             last
         };
         let after = self.reading.text.get(spot.end..).unwrap_or_default().trim_start();
-        ["in", "from", "to", "into", "on"].contains(&lead)
+        ["in", "from", "to", "into", "on", "off"].contains(&lead)
             || before.ends_with(['在', '从', '往'])
             || after.starts_with(['里', '中', '上'])
     }

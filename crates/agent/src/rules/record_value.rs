@@ -7,6 +7,7 @@ use super::literal::Literal;
 use super::mention::{Reading, Value};
 use super::parameter::{Parameter, Shape};
 use super::phrase::is_stop;
+use super::record_list;
 use super::relation_value::{ends, relation_type, triple};
 use super::token::{Kind, is_han};
 
@@ -49,6 +50,13 @@ pub(super) fn candidates(members: &[Parameter], scene: &Scene<'_>) -> Option<Can
     let needed = || members.iter().filter(|member| member.required);
     let parts: Vec<Part> = needed().map(part_of).collect::<Option<_>>()?;
     let has = |part: Part| parts.contains(&part);
+    if has(Part::Name)
+        && has(Part::Type)
+        && !has(Part::From)
+        && let Some(several) = record_list::several(reading)
+    {
+        return record_list::candidate(&several, needed().map(|member| (member, part_of(member))), reading);
+    }
     let mut found: Vec<(Part, Vec<Span>)> = Vec::new();
     if has(Part::Old) && has(Part::New) {
         let (old, new) = replacement(reading)?;
@@ -62,6 +70,8 @@ pub(super) fn candidates(members: &[Parameter], scene: &Scene<'_>) -> Option<Can
             _ => ends(reading)?,
         };
         found.extend([(Part::From, vec![from]), (Part::To, vec![to])]);
+    } else if let Some((kind, name)) = record_list::of_new_kind(reading).filter(|_| has(Part::Type)) {
+        found.extend([(Part::Name, vec![name]), (Part::Type, vec![kind])]);
     } else {
         found.push((Part::Name, vec![name(reading)?]));
     }
@@ -142,7 +152,7 @@ fn replacement(reading: &Reading<'_>) -> Option<(Span, Span)> {
         .max()
         .or(file.map(|file| file.end))?;
     // 把 a.ini 里的 A 改成 B: where it stands is no part of it.
-    let inside = ["里面的", "中的", "里的", "里", "中"];
+    let inside = ["里面的", "里面", "中的", "里的", "里", "中"];
     let from = inside
         .iter()
         .filter_map(|word| text[start..middle].find(word).map(|at| start + at + word.len()))
@@ -243,7 +253,7 @@ const PLAIN_NAMES: [&str; 2] = ["name", "名字"];
 const OWNERS: [&str; 11] =
     ["observations of", "observation of", "that", "to", "about", "from", "of", "for", "on", "给", "为"];
 /// What all things are in: no thing is called that.
-const CONTAINERS: [&str; 9] = [
+pub(super) const CONTAINERS: [&str; 9] = [
     "knowledge graph",
     "the graph",
     "my memory",
@@ -288,7 +298,7 @@ fn owner(reading: &Reading<'_>) -> Option<Span> {
         .take_while(|(_, c)| (is_han(*c) || c.is_alphanumeric()) && !"除掉删把将去从给里中".contains(*c))
         .last()?
         .0;
-    (start < head.len()).then_some((start, head.len()))
+    (start < head.len() && !["他", "她", "它", "其"].contains(&&head[start..])).then_some((start, head.len()))
 }
 
 /// “王强”的观察, `Lena Park's observation`: whose observation it is.
@@ -303,16 +313,17 @@ fn of_observation(reading: &Reading<'_>) -> Option<Span> {
     let start = head
         .char_indices()
         .rev()
-        .take_while(|(_, c)| (is_han(*c) || c.is_alphanumeric()) && !"除掉删把将去从给".contains(*c))
+        .take_while(|(_, c)| (is_han(*c) || c.is_alphanumeric()) && !"除掉删把将去从给里中".contains(*c))
         .last()?
         .0;
-    (start < at).then_some((start, at))
+    (start < at && !["他", "她", "它", "其"].contains(&&head[start..])).then_some((start, at))
 }
 
 /// 王芳 这个实体, `Kestrel: add …`: the name before the word for what it is, or before a colon.
 fn before(reading: &Reading<'_>) -> Option<Span> {
     let text = reading.text;
-    let pointed = ["这个实体", "这个节点", "那个实体"].iter().find_map(|word| text.find(word));
+    let pointed =
+        ["这个实体", "这个节点", "那个实体", "该实体", "那个节点"].iter().find_map(|word| text.find(word));
     let head = match pointed {
         Some(at) => text.get(..at)?.trim_end(),
         None => text.split_once(": ").map(|(head, _)| head).filter(|head| {
@@ -341,7 +352,11 @@ pub(super) fn after_any(reading: &Reading<'_>, words: &[&str]) -> Option<Span> {
             let inside = reading.mentions.iter().any(|mention| {
                 matches!(mention.value, Value::Literal(_)) && mention.start <= at && at < mention.end
             });
-            (whole && !inside).then(|| thing_at(reading, at + word.len())).flatten()
+            // `From Here`: what is written large inside a sentence is a part of a name.
+            let before = lower[..at].trim_end();
+            let capital = reading.text[at..].starts_with(|c: char| c.is_ascii_uppercase())
+                && !(before.is_empty() || before.ends_with(['.', ':', ';', '!', '?']));
+            (whole && !inside && !capital).then(|| thing_at(reading, at + word.len())).flatten()
         })
     })
 }
@@ -356,6 +371,11 @@ pub(super) fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
     loop {
         while reading.tokens.get(at).is_some_and(|token| token.is_any(&announces)) {
             at += 1;
+        }
+        // `entity in the graph: X`: where it is told to be comes before its name.
+        if let Some(past) = record_list::past_container(reading, at) {
+            at = past;
+            continue;
         }
         // 给知识图谱里的 海棠项目: what things are in is no thing.
         let rest = reading.tokens.get(at).and_then(|token| reading.text.get(token.start..))?;
@@ -401,8 +421,10 @@ fn with_number(reading: &Reading<'_>, end: usize) -> usize {
 /// Where Chinese characters end that go on from a byte: at a blank, a mark, or a small word.
 fn with_han(reading: &Reading<'_>, from: usize) -> usize {
     let rest = reading.text.get(from..).unwrap_or_default();
-    let stop = |c: char| !(is_han(c) || c.is_ascii_alphanumeric()) || "的和与加添是到在里给把".contains(c);
-    from + rest.find(stop).unwrap_or(rest.len())
+    let ends = rest.find(|c: char| !(is_han(c) || c.is_ascii_alphanumeric())).unwrap_or(rest.len());
+    let alone = super::name::stands_alone(reading.text, from, ends);
+    let small = if alone { "的" } else { "的和与加添是到在里给把" };
+    from + rest[..ends].find(|c: char| small.contains(c)).unwrap_or(ends)
 }
 
 /// The quoted texts that are nothing else.
@@ -419,10 +441,23 @@ fn texts(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Vec<Span> {
         return quoted;
     }
     // 观察：会说法语: what is known may be told without quotes after its label.
-    let labels = ["观察：", "观察:", "观察是", "观察为", "observation:", "observations:", "note:", "fact:"];
+    let labels = [
+        "观察：",
+        "观察:",
+        "观察是",
+        "观察为",
+        "，观察 ",
+        ",观察 ",
+        "、观察 ",
+        "observation:",
+        "observations:",
+        "note:",
+        "fact:",
+    ];
     let lower = reading.text.to_ascii_lowercase();
     let told = labels.iter().find_map(|label| lower.find(label).map(|at| at + label.len()));
-    let span = told.and_then(|at| until_end(reading, at)).filter(|span| !taken(span));
+    let told = told.or_else(|| record_list::announced(&lower));
+    let span = told.and_then(|at| record_list::to_end(reading, at)).filter(|span| !taken(span));
     span.or_else(|| said_of(reading, found)).into_iter().collect()
 }
 
@@ -438,7 +473,9 @@ fn said_of(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Option<Span> {
     let rest = reading.text.get(end..)?;
     let from = end + rest.len() - rest.trim_start().len();
     let last = from + reading.text[from..].trim_end_matches(['.', '!', ' ']).len();
-    (last > from).then_some((from, last))
+    // `that Tomasz manages Warehouse East` tells a relation as well.
+    let relates = super::relation_value::stated(reading).is_some();
+    (last > from && !relates).then_some((from, last))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::literal::Literal;
 use super::mention::{Reading, Value};
+use super::name::has_han;
 use super::record_value::{Part, Span, after_any, quoted_at, thing_at};
 
 const RELATIONS: [&str; 17] = [
@@ -26,6 +27,9 @@ const RELATIONS: [&str; 17] = [
 
 /// 关系：张伟 就职于 星河科技, `relation: Tom works_at Acme`, 甲 到 乙 的 就职于 关系: both ends of a relation and its type.
 pub(super) fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
+    if let Some(stated) = stated(reading) {
+        return Some(stated);
+    }
     let text = reading.text;
     let part = |word: &str| {
         let start = word.as_ptr() as usize - text.as_ptr() as usize;
@@ -52,6 +56,21 @@ pub(super) fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
         let plain = words.iter().filter(|word| word.contains('_')).count() == 1 && words.len() < 8;
         return plain.then(|| (whole(from), whole(to), part(relation)));
     }
+    // 甲 和 乙 的关系是 R
+    if let Some((at, label)) = ["的关系是", "的关系为", "的关系：", "之间的关系是"]
+        .iter()
+        .find_map(|label| text.find(label).map(|at| (at, *label)))
+    {
+        let relation = text.get(at + label.len()..)?.trim().trim_end_matches(['。', '！']);
+        let head = text.get(..at)?.trim_end();
+        let start = head
+            .rfind(['，', '：', ':', '里', '。'])
+            .map_or(0, |mark| mark + head[mark..].chars().next().map_or(1, char::len_utf8));
+        let (from, to) = ["和", "与", "跟"].iter().find_map(|joint| head.get(start..)?.split_once(*joint))?;
+        let (from, to) = (from.trim(), to.trim());
+        let plain = |name: &str| !name.is_empty() && name.chars().count() <= 20 && !name.contains(' ');
+        return (plain(relation) && plain(from) && plain(to)).then(|| (part(from), part(to), part(relation)));
+    }
     // 甲 到 乙 的 R 关系
     let end = text.rfind("关系")?;
     let head = text.get(..end)?.trim_end();
@@ -62,11 +81,32 @@ pub(super) fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
         .filter_map(|word| head.rfind(word).map(|at| (at, word.len())))
         .max()?;
     let to = head.get(joint.0 + joint.1..)?.trim();
+    let to = to.strip_suffix("之间").unwrap_or(to).trim();
     let from = head.get(..joint.0)?.trim_end();
     let from = from.rsplit([' ', '里', '中', '除', '掉', '从', '把', '将']).next()?.trim();
     let plain =
         |name: &str| !name.is_empty() && name.chars().count() <= 20 && !name.contains(['，', ',', '。']);
     (plain(relation) && plain(to) && plain(from)).then(|| (part(from), part(to), part(relation)))
+}
+
+/// `that Tomasz manages Warehouse East`: two names with one verb between them, and nothing else.
+pub(super) fn stated(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
+    let text = reading.text;
+    let start = text.find(" that ")? + 6;
+    let said = text.get(start..)?.trim_end_matches(['.', '!', ' ']);
+    let words: Vec<&str> = said.split(' ').collect();
+    let capital = |word: &&str| word.starts_with(char::is_uppercase) && !word.contains([',', '"', ':']);
+    let middle = words.iter().position(|word| !capital(word))?;
+    let (from, to) = (words.get(..middle)?, words.get(middle + 1..)?);
+    let verb = words.get(middle)?;
+    let is_verb = verb.len() > 3
+        && verb.ends_with('s')
+        && verb.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    let named = |words: &[&str]| !words.is_empty() && words.len() < 5 && words.iter().all(capital);
+    let end = start + said.len();
+    let first = start + from.join(" ").len();
+    (named(from) && named(to) && is_verb)
+        .then(|| ((start, first), (first + verb.len() + 2, end), (first + 1, first + 1 + verb.len())))
 }
 
 /// `relate A to B`, `from A to B`, `between A and B`, 从 A 到 B, A 和 B 之间: both ends of a relation.
@@ -89,15 +129,34 @@ pub(super) fn ends(reading: &Reading<'_>) -> Option<(Span, Span)> {
         ("在", "与"),
         ("建立", "到"),
     ];
-    frames.iter().find_map(|(before, joint)| {
-        let start = lower.find(before)? + before.len();
-        let first = thing_at(reading, start)?;
-        let rest = lower.get(first.1..)?;
-        let quote = rest.len() - rest.trim_start_matches(|c: char| "\"'”’」』`".contains(c)).len();
-        let second = rest[quote..].trim_start().strip_prefix(joint.trim())?;
-        let second = thing_at(reading, reading.text.len() - second.len())?;
-        (first != second).then_some((first, second))
+    arrow(reading).or_else(|| {
+        frames.iter().find_map(|(before, joint)| {
+            let start = lower.find(before)? + before.len();
+            let first = thing_at(reading, start)?;
+            let rest = lower.get(first.1..)?;
+            let quote = rest.len() - rest.trim_start_matches(|c: char| "\"'”’」』`".contains(c)).len();
+            let second = rest[quote..].trim_start().strip_prefix(joint.trim())?;
+            let second = thing_at(reading, reading.text.len() - second.len())?;
+            (first != second).then_some((first, second))
+        })
     })
+}
+
+/// 陈静 -> 数据中台: both ends of an arrow.
+fn arrow(reading: &Reading<'_>) -> Option<(Span, Span)> {
+    let text = reading.text;
+    let (at, length) =
+        ["->", "→", "=>"].iter().find_map(|arrow| text.find(arrow).map(|at| (at, arrow.len())))?;
+    let head = text.get(..at)?.trim_end();
+    let stop = |c: char| "，,：:；;。\n".contains(c) || c.is_whitespace() && has_han(head);
+    let start =
+        head.rfind(stop).map_or(0, |mark| mark + head[mark..].chars().next().map_or(1, char::len_utf8));
+    let rest = text.get(at + length..)?;
+    let from = at + length + rest.len() - rest.trim_start().len();
+    let rest = rest.trim_start();
+    let end = from + rest.find(|c: char| "，,；;。\n".contains(c)).unwrap_or(rest.len());
+    let (first, second) = ((start, head.len()), (from, end));
+    (first.0 < first.1 && second.0 < second.1).then_some((first, second))
 }
 
 /// The type of a relation: after its label, else the one code or quoted text that is no end of it.

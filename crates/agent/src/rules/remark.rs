@@ -162,7 +162,10 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
     let first = head.split(|c: char| !c.is_ascii_alphabetic() && c != '\'').next().unwrap_or_default();
     let asks =
         ["what", "which", "is", "are", "does", "do", "can", "could", "please", "in", "on", "there", "here"];
-    if VERBS.english.contains_key(first)
+    // `message 77104 keeps …`: a verb before a name is the word for its kind.
+    let named = head[first.len()..].trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '#');
+    let noun = ["message", "email", "mail", "branch"].contains(&first) && named;
+    if VERBS.english.contains_key(first) && !noun
         || asks.contains(&first)
         || BOUNDS.iter().any(|word| has_word(head, word))
     {
@@ -264,6 +267,23 @@ fn chinese(text: &str) -> Option<String> {
     while let Some(lead) = HAN_LEADS.iter().find(|lead| order.starts_with(**lead)) {
         order = order[lead.len()..].trim_start();
     }
+    // 从知识图谱里删了吧: where it is done may stand before the verb.
+    let containers = [
+        "从知识图谱里",
+        "从图谱里",
+        "知识图谱里",
+        "图谱里",
+        "从知识图谱中",
+        "知识图谱中",
+        "在知识图谱里",
+        "从记忆里",
+    ];
+    let container =
+        containers.iter().filter(|word| order.starts_with(**word)).map(|word| word.len()).max().unwrap_or(0);
+    let place = &order[..container];
+    order =
+        order[container..].trim_start_matches(['面', '的', '一', '并', '把', '给', '也', '都']).trim_start();
+    let named = !place.is_empty() && (head.contains("实体") || head.contains("节点"));
     // The thing ends with its last literal or the last word for its kind.
     let taken = |token: &super::token::Token<'_>| !free(token.start);
     let spots = lexicon::spots(head, &tokens(head), &taken);
@@ -279,7 +299,13 @@ fn chinese(text: &str) -> Option<String> {
         !spot.meaning.deeds.is_empty()
             && head.get(spot.start..spot.end).is_some_and(|word| spot.end <= last && !word.ends_with('了'))
     });
-    if !state.ends_with(HAN_ENDS) || state.trim() == "的" || !short || !plain || asks || literals.is_empty()
+    let is_something = state.trim().starts_with('是') && state.chars().count() <= 8;
+    if !state.ends_with(HAN_ENDS) && !is_something
+        || state.trim() == "的"
+        || !short
+        || !plain
+        || asks
+        || literals.is_empty() && !named
     {
         return None;
     }
@@ -314,7 +340,7 @@ fn chinese(text: &str) -> Option<String> {
     let goes_on = known.iter().any(|word| rest_start.starts_with(word))
         || rest_start.is_empty()
         || order[..verb.end].ends_with(['为', '成', '到', '进', '至', '入']);
-    goes_on.then(|| format!("把 {thing} {}{rest}", &order[..verb.end]))
+    goes_on.then(|| format!("{place}把 {thing} {}{rest}", &order[..verb.end]))
 }
 
 /// `cancel evt_40, nobody can make it`: an order without the reason that comes after it.

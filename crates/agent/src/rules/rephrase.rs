@@ -1,12 +1,17 @@
 //! Rewrites other forms of an order into the imperative that the rest of the planner reads: passives, verbs whose particle stands
 //! apart, and unusual words between the members of a list.
 
+use super::again;
+use super::casual;
 use super::literal::{self, Found, Literal};
 use super::nested_path;
 use super::remark;
 use super::spelling;
+use super::statement;
 use super::token::{Kind, Token, tokens};
+use super::turn;
 use super::verb_class::VERBS;
+use super::verbless;
 
 /// Words that leave open whether something is to be done: a request with one of them is not rewritten.
 const OPEN: [&str; 16] = [
@@ -17,7 +22,11 @@ const OPEN: [&str; 16] = [
 /// The request in plainer words.
 pub(super) fn rephrased(text: &str) -> String {
     let mut text = text.to_owned();
-    let steps: [fn(&str) -> Option<String>; 10] = [
+    let steps: [fn(&str) -> Option<String>; 15] = [
+        casual::plain,
+        again::told,
+        statement::without,
+        turn::plain,
         flagged,
         with_name,
         spelling::corrected,
@@ -28,6 +37,7 @@ pub(super) fn rephrased(text: &str) -> String {
         remark::without_lead,
         remark::without_reason,
         nested_path::joined,
+        verbless::with_verbs,
     ];
     for step in steps {
         if let Some(other) = step(&text) {
@@ -169,6 +179,19 @@ fn with_cells(text: &str, masked: &str, literals: &[Found]) -> Option<String> {
             result.replace_range(pair[0].end..pair[0].end + joint.len(), &format!(" and then {verb} "));
             changed = true;
         }
+    }
+    // The file that is named after the last of them is that of all.
+    let last = cells.last().map_or(0, |cell| cell.end);
+    let tail = text.get(last..)?.trim_end_matches(['.', '!']);
+    let shared = [" on ", " in ", " of "].iter().find_map(|word| tail.strip_prefix(*word));
+    let file = |found: &Found| matches!(&found.literal, Literal::Path(_)) && found.start >= last;
+    if let Some(shared) =
+        shared.filter(|_| changed && literals.iter().filter(|found| file(found)).count() == 1)
+        && result.ends_with(text.get(last..)?)
+        && !literals.iter().any(|found| matches!(&found.literal, Literal::Path(_)) && found.start < last)
+    {
+        let head = &result[..result.len() - text.get(last..)?.len()];
+        return Some(format!("In {shared}: {head}"));
     }
     changed.then_some(result)
 }

@@ -70,6 +70,10 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
         {
             continue;
         }
+        // `want to look at commit X`: a verb is no name.
+        if !is_code(name) && super::split::is_verb(name) {
+            continue;
+        }
         let lead = lead(reading, at);
         let follows =
             |leads: &[&str]| lead.is_some_and(|lead| lead.is_any(leads)) || ends_with(reading, at, leads);

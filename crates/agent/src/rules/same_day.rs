@@ -6,7 +6,7 @@ use super::date::Moment;
 use super::mention::{Mention, Value};
 
 /// Words between the begin and the end of a span of time.
-const UNTIL: [&str; 28] = [
+const UNTIL: [&str; 32] = [
     "to",
     "-",
     "–",
@@ -35,6 +35,10 @@ const UNTIL: [&str; 28] = [
     "开始、",
     "起，到",
     "开始 到",
+    "开始",
+    "起",
+    "start,",
+    "start, end",
 ];
 /// Words between a day and a time of that day.
 const AT: [&str; 17] = [

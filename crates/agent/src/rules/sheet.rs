@@ -246,10 +246,12 @@ pub(super) fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Opti
             }
             let stop = |c: char| !(c.is_alphanumeric() || c == '_' || c == '-');
             let mut length = rest.find(stop).unwrap_or(rest.len());
+            let alone = super::name::stands_alone(reading.text, token.start, length);
             for ending in
                 ["的", "里", "中", "表", "吧", "这", "然后", "并", "和", "与", "上", "吗", "从", "把"]
             {
-                if let Some(at) = rest[..length].find(ending).filter(|at| *at > 0) {
+                let inner = alone && ["里", "中", "并", "和", "与", "上", "从", "把", "这"].contains(&ending);
+                if let Some(at) = rest[..length].find(ending).filter(|at| *at > 0 && !inner) {
                     let single = ending == "表" && rest[..at].chars().count() == 1;
                     length = if single { at + ending.len() } else { at };
                 }
@@ -336,7 +338,17 @@ fn after_on(reading: &Reading<'_>) -> Vec<(usize, usize)> {
         return Vec::new();
     }
     let pairs = reading.tokens.windows(2).enumerate();
-    let named = pairs.filter(|(_, pair)| pair[0].is("on") && pair[1].is_capital() && is_name(&pair[1]));
+    // `C20 of Costs, budget.xlsx`: what cells are of.
+    let of_cells = |token: &Token<'_>| {
+        token.is_any(&["of", "in"])
+            && reading.mentions.iter().any(|mention| {
+                matches!(mention.value, Value::Literal(Literal::Cells(_)))
+                    && reading.text.get(mention.end..token.start) == Some(" ")
+            })
+    };
+    let named = pairs.filter(|(_, pair)| {
+        (pair[0].text == "on" || of_cells(&pair[0])) && pair[1].is_capital() && is_name(&pair[1])
+    });
     named.filter_map(|(at, _)| name_at(reading, at + 1, false)).collect()
 }
 
@@ -461,7 +473,7 @@ fn counted_before(before: &str) -> Option<Vec<(usize, usize)>> {
     loop {
         let bare = head.trim_end_matches(['“', '”', '"', '「', '」', '【', '】']);
         let (start, end) = run_before(bare)?;
-        let name = bare[start..end].split(['和', '与']).next_back().unwrap_or_default();
+        let name = bare.get(start..end)?.split(['和', '与']).next_back().unwrap_or_default();
         if name.is_empty() {
             return None;
         }

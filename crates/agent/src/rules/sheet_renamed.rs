@@ -82,7 +82,13 @@ pub(super) fn new_name(reading: &Reading<'_>, end: usize) -> Option<(usize, usiz
     // Whoever renames or copies a sheet tells its new name, however it is written.
     let gives = reading.tokens.iter().any(|token| token.is_any(&GIVING))
         || GIVING_HAN.iter().any(|verb| reading.text.contains(verb));
-    let mut from = at + 1 + usize::from(skip(at + 1, &["做", "为", "成"]));
+    // 复制为 成本备份: past a blank a name begins, whatever its first character is.
+    let glued = reading
+        .tokens
+        .get(at)
+        .zip(reading.tokens.get(at + 1))
+        .is_some_and(|(one, next)| one.end == next.start);
+    let mut from = at + 1 + usize::from(glued && skip(at + 1, &["做", "为", "成"]));
     while skip(from, &["a", "the", "new", "sheet", "tab", "worksheet", "named", "called"]) && gives {
         from += 1;
     }

@@ -60,7 +60,7 @@ const BETWEEN: [&[&str]; 42] = [
 
 /// Words that begin something to do.
 const VERBS: &str = " accept decline reject stage unstage commit checkout mark draft forward fetch relate forget respond answer push tag cancel postpone reschedule archive git pull note log add append apply ask book build buy calculate call cancel change check clear close compare compute convert copy \
-count create cut delete describe determine display do download draw drop edit email estimate explain extract fetch fill find format \
+chart count create cut delete describe determine display do download draw drop edit email estimate explain extract fetch fill find format \
 generate get give help hide identify import insert invite list locate look make merge message move name open order paste place play \
 plot post predict print provide put query read recommend remind remove rename replace reply reserve restart retrieve run save \
 schedule search select send set share show simulate solve sort start stop submit subtract summarize switch take tell transfer \
@@ -147,6 +147,7 @@ pub(super) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
     let mut start = 0;
     let mut depth = 0i32;
     let mut at = 0;
+    let quiet = answer_begins(reading);
     while let Some(token) = tokens.get(at) {
         // A new line begins something new, where nothing reaches over its end.
         if let Some(before) = at.checked_sub(1).and_then(|before| tokens.get(before))
@@ -163,7 +164,9 @@ pub(super) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
         }
         depth += i32::from(matches!(token.text, "(" | "（" | "["))
             - i32::from(matches!(token.text, ")" | "）" | "]"));
-        let cut = (depth <= 0).then(|| boundary(reading, at)).flatten();
+        let told = (matches!(token.text, "," | "，" | "、" | "再" | "并") || token.is("and"))
+            && quiet.is_some_and(|from| from <= token.start);
+        let cut = (depth <= 0 && !told).then(|| boundary(reading, at)).flatten();
         match cut {
             Some(length) => {
                 found.push(Clause { start, end: token.start });
@@ -179,6 +182,47 @@ pub(super) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
         found.push(Clause { start: 0, end: reading.text.len() });
     }
     found
+}
+
+/// `Reply to mail 5520 with: works for me, see you then`: where the text of an answer begins that commas do not end.
+pub(super) fn answer_begins(reading: &Reading<'_>) -> Option<usize> {
+    let lower = reading.text.to_lowercase();
+    if let Some(told) = text_begins(&lower) {
+        return Some(told);
+    }
+    let (at, length) =
+        [": ", "："].iter().filter_map(|mark| lower.find(mark).map(|at| (at, mark.len()))).min()?;
+    let head = lower.get(..at)?;
+    let answers = ["reply", "respond", "回复", "答复", "回信"].iter().any(|verb| head.contains(verb));
+    let rest = lower.get(at + length..)?;
+    let labelled =
+        ["subject", "body", "主题", "正文", "内容"].iter().any(|label| rest.trim_start().starts_with(label));
+    let later = [" then ", "然后", "，再", ", and "].iter().any(|word| rest.contains(word));
+    (answers && !labelled && !later && head.len() < 80).then_some(at + length)
+}
+
+/// `message: drop old and add new`, ，正文 货已到，请安排验收: where a text begins that a label announces and that goes on to the end.
+fn text_begins(lower: &str) -> Option<usize> {
+    const LABELS: [&str; 12] = [
+        "message: ",
+        "msg: ",
+        "body: ",
+        "text: ",
+        "saying: ",
+        ", body ",
+        "信息：",
+        "正文：",
+        "说明：",
+        "，正文 ",
+        "，信息 ",
+        "message is: ",
+    ];
+    let start = LABELS.iter().filter_map(|label| lower.find(label).map(|at| at + label.len())).min()?;
+    let rest = lower.get(start..)?;
+    let later = [
+        "then ", "然后", "，再", "；", "; ", ", and ", ". ", "另外", "最后", "\n", "\"", "“", "并且", "，并",
+    ];
+    (!later.iter().any(|word| rest.contains(word))).then_some(start)
 }
 
 /// How many tokens the boundary at `at` takes, where there is one.
@@ -357,7 +401,11 @@ fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
             let rest = &reading.text[token.start..];
             // 放在 E2 tells where, and is no deed of its own.
             let spots = lexicon::spots(rest, &super::token::tokens(rest), &|_| false);
-            let first = spots.first().filter(|spot| spot.start == 0 && !rest.starts_with('放'));
+            let first = spots.first().filter(|spot| {
+                spot.start == 0
+                    && (!rest.starts_with('放')
+                        || ["放首", "放一首", "放点"].iter().any(|play| rest.starts_with(play)))
+            });
             // ，求和 alone tells how something is summed up.
             let sums = ["求和", "求平均", "取平均", "求平均值", "计数", "求总和", "求最大值", "求最小值"];
             let end = rest.find(|c: char| !super::token::is_han(c)).unwrap_or(rest.len());
@@ -380,7 +428,15 @@ fn is_label(reading: &Reading<'_>, at: usize) -> bool {
     let Some(next) = reading.tokens.get(at + 1) else { return false };
     at > 0
         && reading.tokens[at].is_any(&labels)
-        && (matches!(next.text, "\"" | "“" | "'" | ":" | "=") || next.is("is"))
+        && (matches!(next.text, "\"" | "“" | "'" | ":" | "=") || next.is("is") || is_told(reading, at))
+}
+
+/// `…, type person, observation …`: one word after a label, up to the next mark.
+fn is_told(reading: &Reading<'_>, at: usize) -> bool {
+    let after = reading.tokens.get(at + 2);
+    reading.tokens[at].is_any(&["type", "name", "title"])
+        && reading.tokens.get(at + 1).is_some_and(|next| next.kind == Kind::Word)
+        && after.is_none_or(|after| matches!(after.text, "," | "." | ":" | ";"))
 }
 
 /// Whether a word stands where a sentence or an item of a list begins.

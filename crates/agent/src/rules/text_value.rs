@@ -38,7 +38,10 @@ pub(super) fn chosen(parameter: &Parameter, scene: &Scene<'_>, places: &[Place])
             let said = scene.reading.text.get(start..end).unwrap_or_default();
             let value = chosen.value.as_str().map(labels::stem).unwrap_or_default();
             let stem = labels::stem(said);
-            let own = scene.tool_words.contains(&stem) && (!named || stem == value);
+            // `sorted by size`: what something is done by is chosen.
+            let before = scene.reading.text.get(..start).unwrap_or_default().trim_end();
+            let by = before.ends_with(" by") || before.ends_with('按');
+            let own = scene.tool_words.contains(&stem) && (!named || stem == value) && !by;
             let label = scene.labelled(places, start, end) * 0.5;
             let score = chosen.place.strength + label - if own { 2.2 } else { 0.0 };
             Candidate { value: Given::Said(chosen.value), start, end, score }
@@ -54,6 +57,12 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
     found.extend(format_value::number_format(parameter, scene, places));
     found.extend(format_value::shown(parameter, scene));
     found.extend(file_value::here(parameter, scene));
+    if parameter.role == Role::Place
+        && let Some((start, end)) = place_value::room(scene.reading.text)
+    {
+        let value = Given::Said(Json::from(&scene.reading.text[start..end]));
+        found.push(Candidate { value, start, end, score: GOOD + 1.0 });
+    }
     let kinds = choice::kinds(&parameter.words);
     if !kinds.is_empty() {
         let plain = Parameter { choices: kinds, ..parameter.clone() };
@@ -111,16 +120,25 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
     }
     Some(match (&mention.value, role) {
         (Value::Literal(Literal::Path(text)), Role::Pattern) if text.contains('*') => (text.clone(), GOOD),
+        (Value::Literal(Literal::Path(text)), Role::Pattern)
+            if super::literal::is_bare_file(text) && !text.contains('/') =>
+        {
+            (text.clone(), GOOD + 0.2)
+        }
         (Value::Literal(Literal::Path(_)), Role::Folder) if file_value::is_mail(scene) => return None,
         (Value::Literal(Literal::Path(text)), Role::Path | Role::Folder) if !text.contains('*') => {
             let is_file =
-                text.rsplit('/').next().is_some_and(|name| name.trim_start_matches('.').contains('.'));
+                text.rsplit('/').next().is_some_and(|name| name.trim_start_matches('.').contains('.'))
+                    || super::literal::is_bare_file(text);
             let named = &scene.tool_words[..scene.tool_words.len().min(4)];
             if is_file && parameter.words == ["path"] && named.iter().any(|word| word == "directory") {
                 return None;
             }
             // A file is in a folder, and is none.
             if is_file && role == Role::Folder && super::literal::is_ending(text.rsplit('.').next()?) {
+                return None;
+            }
+            if is_file && file_value::names_repository(parameter, scene) {
                 return None;
             }
             let of_folder = role == Role::Folder || parameter.has_word(&["repo", "repository", "project"]);
@@ -189,6 +207,7 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
                 }
                 Role::Other | Role::Id | Role::Expression | Role::Place | Role::Revision => FAIR + 0.5,
                 Role::Sheet => LAST_RESORT,
+                Role::Path | Role::Folder if is_rooted(text) && file_value::has_plain_path(scene) => POOR,
                 Role::Path | Role::Folder if is_rooted(text) => GOOD,
                 Role::Path | Role::Folder | Role::Pattern if text.contains(['.', '/', '\\']) => FAIR,
                 Role::Path | Role::Folder if !text.contains(' ') => POOR,
@@ -206,7 +225,7 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         }
         // `King of France` is not where, and France is.
         // `at Room 12`: what stands after `at` is where something is.
-        (Value::Name, Role::Place) if stands_at(scene, mention) => (written(), GOOD + 0.1),
+        (Value::Name, Role::Place) if place_value::stands_at(scene, mention) => (written(), GOOD + 0.1),
         (Value::Name | Value::Holiday, Role::Place) => match written().rsplit_once(" of ") {
             Some((_, place)) if super::name::is_place(place) => (place.to_owned(), FAIR + 0.5),
             _ => (written(), FAIR + 0.3),
@@ -219,17 +238,13 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Name | Value::Holiday, Role::Other) if !own() => (written(), FAIR + 0.5),
         (Value::Place, Role::Name | Role::Other) => (written(), FAIR),
         (Value::Name | Value::Holiday, Role::Id) => (written(), POOR),
-        (Value::Number(number), Role::Id) if !number.percent => (plain(scene, mention)?, POOR * 0.6),
+        (Value::Number(number), Role::Id) if !number.percent => (
+            plain(scene, mention)?,
+            if message_value::is_listed(parameter, scene, mention) { GOOD } else { POOR * 0.6 },
+        ),
         (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(scene, mention)?, POOR * 0.6),
         _ => return None,
     })
-}
-
-/// Whether `at` or `in` stands right before a name.
-fn stands_at(scene: &Scene<'_>, mention: &Mention) -> bool {
-    let before = scene.reading.text.get(..mention.start).unwrap_or_default().trim_end();
-    let last = before.rsplit(' ').next().unwrap_or_default();
-    ["at", "in"].iter().any(|word| last.eq_ignore_ascii_case(word))
 }
 
 /// `evt_310` is an event's: what its letters say for the parameter, or against.

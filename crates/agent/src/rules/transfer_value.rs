@@ -80,7 +80,7 @@ pub(super) fn is_target(parameter: &Parameter) -> bool {
 
 fn path(mention: &Mention) -> &str {
     match &mention.value {
-        Value::Literal(Literal::Path(text) | Literal::Quoted(text)) => text,
+        Value::Literal(Literal::Path(text) | Literal::Quoted(text) | Literal::Code(text)) => text,
         _ => "",
     }
 }
@@ -108,6 +108,8 @@ fn transfers<'a>(reading: &'a Reading<'_>) -> Vec<Transfer<'a>> {
     let is_path = |mention: &&Mention| match &mention.value {
         Value::Literal(Literal::Path(_)) => true,
         Value::Literal(Literal::Quoted(text)) => text.contains(['/', '\\']) || has_ending(text),
+        // `archive/2025`: a name in parts beside a path.
+        Value::Literal(Literal::Code(text)) => text.contains('/'),
         _ => false,
     };
     let paths: Vec<&Mention> = reading.mentions.iter().filter(is_path).collect();
@@ -117,6 +119,8 @@ fn transfers<'a>(reading: &'a Reading<'_>) -> Vec<Transfer<'a>> {
         let between = reading.text.get(source.end..target.start).unwrap_or_default().trim().to_lowercase();
         let after = reading.text.get(target.end..).unwrap_or_default().trim_start();
         let plain = between.trim_start_matches("over ").trim_start_matches("file ").trim();
+        let plain = plain.strip_prefix("in ").map_or(plain, |_| "into").trim();
+        let plain = if plain == "in" { "into" } else { plain };
         let english =
             ["to", "into", "as", "->", "→", "to the folder", "into the folder", "to folder", "into folder"];
         let chinese = ["到", "为", "成", "至", "进", "入", "叫", "去"];

@@ -1,0 +1,320 @@
+//! What a later part of a request says of things that were named before it: a name that had its kind there, `her` and 他 for a
+//! person, `and in Denver?` for the same question about another place.
+
+use super::casual::free_text;
+use super::follow_up;
+use super::literal::{self, Found, Literal};
+use super::name::has_han;
+use super::rephrase::masked;
+use super::token::is_han;
+
+/// Words for kinds of things that stand before a name or after it.
+const KINDS: [&str; 12] = [
+    "sheet",
+    "tab",
+    "worksheet",
+    "event",
+    "email",
+    "mail",
+    "entity",
+    "node",
+    "branch",
+    "邮件",
+    "日程",
+    "工作表",
+];
+/// Chinese words for kinds that stand after a name.
+const KINDS_AFTER: [&str; 6] = ["工作表", "表", "实体", "节点", "邮件", "分支"];
+
+/// The request with what its later parts leave out; none where nothing changes.
+pub(super) fn told(text: &str) -> Option<String> {
+    let mut result = text.to_owned();
+    let mut changed = false;
+    for step in [elliptic as fn(&str) -> Option<String>, same_kind, another, pronoun, in_there, inside, those]
+    {
+        if let Some(other) = step(&result) {
+            result = other;
+            changed = true;
+        }
+    }
+    changed.then_some(result)
+}
+
+/// 回复邮件 em-55 …，然后把 em-55 删了: a name that had its kind before has it again.
+fn same_kind(text: &str) -> Option<String> {
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
+    for (place, first) in literals.iter().enumerate() {
+        let name = match &first.literal {
+            Literal::Code(name) | Literal::Quoted(name) => name.clone(),
+            _ => continue,
+        };
+        if name.is_empty() || name.contains(['/', ' ']) {
+            continue;
+        }
+        let Some((kind, after)) = kind_of(text, &masked, first) else { continue };
+        let again = literals[place + 1..].iter().find(|other| other.literal == first.literal)?;
+        if kind_of(text, &masked, again).is_some() || again.start > free_text(&masked) {
+            return None;
+        }
+        let between = masked.get(first.end..again.start)?;
+        let later = between.contains(['，', ',', ';', '；', '.', '。'])
+            || between.contains(" and ")
+            || between.contains(" then ");
+        let whole = &text[again.start..again.end];
+        return later.then(|| match after {
+            true => format!("{}{whole}{kind}{}", &text[..again.start], &text[again.end..]),
+            false => format!("{}{kind} {whole}{}", &text[..again.start], &text[again.end..]),
+        });
+    }
+    bare_name(text, &masked)
+}
+
+/// `from sheet Rates …, delete row 9 on Rates`: the same for a name without quotes.
+fn bare_name(text: &str, masked: &str) -> Option<String> {
+    for kind in ["sheet ", "tab ", "worksheet "] {
+        let Some(at) = masked.find(kind).map(|at| at + kind.len()) else { continue };
+        let rest = &text[at..];
+        let name =
+            &rest[..rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').unwrap_or(rest.len())];
+        if !name.starts_with(char::is_uppercase) || name.len() < 2 {
+            continue;
+        }
+        for joint in [" on ", " in ", " from ", " of "] {
+            let words = format!("{joint}{name}");
+            let found = text[at..].find(&words).map(|place| at + place);
+            let Some(place) = found.filter(|place| *place < free_text(masked)) else { continue };
+            let end = place + words.len();
+            let whole = !text[end..]
+                .starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '-' || c == '.' || c == '/');
+            let split = text[at..place].contains([',', ';', '.']) || text[at..place].contains(" and ");
+            if whole && split {
+                return Some(format!("{}{joint}{kind}{name}{}", &text[..place], &text[end..]));
+            }
+        }
+    }
+    None
+}
+
+/// The word for its kind beside a literal, and whether it stands after it.
+fn kind_of(text: &str, masked: &str, found: &Found) -> Option<(&'static str, bool)> {
+    let before = masked[..found.start].trim_end();
+    let lead = KINDS.iter().find(|kind| {
+        before
+            .strip_suffix(**kind)
+            .is_some_and(|head| !kind.is_ascii() || !head.ends_with(|c: char| c.is_ascii_alphanumeric()))
+    });
+    if let Some(kind) = lead {
+        return Some((*kind, false));
+    }
+    let after = text[found.end..].trim_start();
+    let after = ["这个", "这张", "这封", "那个"]
+        .iter()
+        .fold(after, |after, word| after.strip_prefix(word).unwrap_or(after));
+    KINDS_AFTER.iter().find(|kind| after.starts_with(**kind)).map(|kind| (*kind, true))
+}
+
+/// `… from her`, 他的观察: the one person that was named before.
+fn pronoun(text: &str) -> Option<String> {
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
+    if !["graph", "entity", "observation", "图谱", "实体", "观察", "node"]
+        .iter()
+        .any(|word| masked.contains(word))
+    {
+        return None;
+    }
+    let until = free_text(&masked);
+    if has_han(&masked) {
+        let at = ["给他", "给她", "他的", "她的"]
+            .iter()
+            .filter_map(|word| masked.find(word).map(|at| (at, *word)))
+            .min()?;
+        let place = at.0 + at.1.find(['他', '她'])?;
+        let head = text.get(..place)?;
+        let name = ["“", ""].iter().find_map(|_| han_name(head))?;
+        return (place < until).then(|| format!("{head} {name} {}", &text[place + '他'.len_utf8()..]));
+    }
+    let words =
+        [" from her", " from him", " to her", " to him", " for her", " for him", " about her", " about him"];
+    let (at, word) = words.iter().filter_map(|word| masked.find(word).map(|at| (at, *word))).min()?;
+    let end = at + word.len();
+    if text[end..].starts_with(|c: char| {
+        c.is_alphanumeric() || c == ' ' && text[end + 1..].starts_with(char::is_lowercase)
+    }) || at > until
+    {
+        return None;
+    }
+    let name = capital_name(&text[..at], &literals)?;
+    let joint = &word[..word.rfind(' ')? + 1];
+    Some(format!("{}{joint}{name}{}", &text[..at], &text[end..]))
+}
+
+/// The one run of capital words in a text that begins no sentence.
+fn capital_name(text: &str, literals: &[Found]) -> Option<String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut run: Vec<&str> = Vec::new();
+    let mut at = 0;
+    for (place, word) in text.split(' ').enumerate() {
+        let start = at;
+        at += word.len() + 1;
+        let inside = literals.iter().any(|found| found.start <= start && start < found.end);
+        let bare = word.trim_end_matches([',', '.', ';', ':']);
+        if place > 0 && !inside && bare.starts_with(char::is_uppercase) {
+            run.push(bare);
+        } else if !run.is_empty() {
+            names.push(run.join(" "));
+            run.clear();
+        }
+    }
+    if !run.is_empty() {
+        names.push(run.join(" "));
+    }
+    names.dedup();
+    match names.as_slice() {
+        [one] => Some(one.clone()),
+        _ => None,
+    }
+}
+
+/// The name with which a Chinese text begins, before a blank.
+fn han_name(text: &str) -> Option<String> {
+    let first = text.split(|c: char| c.is_whitespace() || "，：:,。".contains(c)).next()?;
+    let short = (2..=4).contains(&first.chars().count());
+    (short && first.chars().all(is_han) && text[first.len()..].starts_with(' ')).then(|| first.to_owned())
+}
+
+/// `08:00 London in Tokyo? and in Denver?`, 柏林几点？洛杉矶呢？: the same question about another place.
+fn elliptic(text: &str) -> Option<String> {
+    let trimmed = text.trim_end();
+    let marks: Vec<usize> = trimmed.match_indices(['?', '？', '，']).map(|(at, _)| at).collect();
+    let before_last = marks.iter().rev().find(|at| {
+        let rest = trimmed[**at..].trim_start_matches(['?', '？', '，', ' ']);
+        !rest.is_empty() && rest.len() < trimmed.len()
+    })?;
+    let head = &trimmed[..*before_last];
+    let tail = trimmed[*before_last..].trim_start_matches(['?', '？', '，', ' ']);
+    let asks = tail.ends_with("呢？")
+        || tail.ends_with("呢?")
+        || tail.ends_with('呢')
+        || tail.to_ascii_lowercase().starts_with("and in ")
+        || tail.to_ascii_lowercase().starts_with("what about ")
+        || tail.to_ascii_lowercase().starts_with("and what about ")
+        || tail.to_ascii_lowercase().starts_with("and ") && tail.ends_with('?');
+    if !asks || tail.chars().count() > 24 {
+        return None;
+    }
+    let again = follow_up::exchanged(tail, head)?;
+    let joint = if has_han(text) { "？然后" } else { "? then " };
+    Some(format!("{head}{joint}{again}"))
+}
+
+/// `my events on A and then those on B`: what `those` are.
+fn those(text: &str) -> Option<String> {
+    let (at, word) =
+        [" those on ", " those of ", " those in ", " those from ", " the ones on ", " the ones in "]
+            .iter()
+            .find_map(|word| text.find(word).map(|at| (at, *word)))?;
+    let preposition = word.rsplit(' ').nth(1)?;
+    let head = text[..at].find(&format!(" {preposition} "))?;
+    let first = text[..head].trim();
+    let noun: Vec<&str> = first.split(' ').collect();
+    (noun.len() <= 4 && !first.contains([',', '.']))
+        .then(|| format!("{} {first} {preposition} {}", &text[..at], &text[at + word.len()..]))
+}
+
+/// 日程 ev-12 取消，建个：…: a new thing is of the kind that was spoken of.
+fn another(text: &str) -> Option<String> {
+    let (at, word) = ["建个：", "建个:", "建一个：", "新建一个：", "约个：", "新建："]
+        .iter()
+        .find_map(|word| text.find(word).map(|at| (at, *word)))?;
+    let kind = ["日程", "会议", "实体", "草稿", "分支"].iter().find(|kind| text[..at].contains(**kind))?;
+    let verb = word.trim_end_matches(['：', ':']);
+    Some(format!("{}{verb}{kind}，{}", &text[..at], &text[at + word.len()..]))
+}
+
+/// `make the folder X and move Y in there`, `read X, then change A to B in it`: the path that was named before.
+fn in_there(text: &str) -> Option<String> {
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
+    let words = [
+        " in there",
+        " into there",
+        " in it",
+        " into it",
+        " to that folder",
+        " into that folder",
+        " in that file",
+    ];
+    let (at, word) = words.iter().filter_map(|word| masked.find(word).map(|at| (at, *word))).min()?;
+    let end = at + word.len();
+    let ends = masked[end..].trim_start_matches(['.', '!', ' ']).is_empty()
+        || masked[end..].starts_with([',', ';', '.']);
+    let clause = masked[..at].rfind([',', ';', '.']).into_iter().chain(masked[..at].rfind(" and ")).max()?;
+    let earlier: Vec<&Found> = literals.iter().filter(|found| found.end <= clause).collect();
+    let path = |found: &Found| match &found.literal {
+        Literal::Path(_) => true,
+        Literal::Code(code) => code.contains('/'),
+        _ => false,
+    };
+    let [one] = earlier.iter().filter(|found| path(found)).collect::<Vec<_>>()[..] else { return None };
+    let name = &text[one.start..one.end];
+    let folder = !name.rsplit('/').next().unwrap_or_default().contains('.');
+    let moved = literals.iter().any(|found| found.start > clause && found.end <= at && path(found));
+    let made = ["folder", "directory", "dir"].iter().any(|kind| masked[..clause].contains(kind));
+    let place = match (folder && made && moved, folder) {
+        (true, _) => format!(" into the folder {name}"),
+        (false, false) if !moved => format!(" in {name}"),
+        _ => return None,
+    };
+    (ends && at < free_text(&masked)).then(|| format!("{}{place}{}", &text[..at], &text[end..]))
+}
+
+/// 新建目录 /data/a，并在里面写一个 b.txt: a file that is told to be inside has the path of the folder.
+fn inside(text: &str) -> Option<String> {
+    let literals = literal::find(text);
+    let (at, word) = ["在里面", "里面", "inside it ", "in it "]
+        .iter()
+        .find_map(|word| text.find(word).map(|at| (at, *word)))?;
+    let folder =
+        |found: &&Found| matches!(&found.literal, Literal::Path(path) if super::implied::is_bare(path));
+    let folder = literals.iter().rev().filter(folder).find(|found| found.end < at)?;
+    let bare =
+        |found: &&Found| matches!(&found.literal, Literal::Path(path) if !path.contains(['/', '\\', '*']));
+    let file = literals.iter().filter(bare).find(|found| found.start > at)?;
+    let between = text.get(folder.end..at)?;
+    let apart = between.contains(['，', ',', '；', ';']) || between.contains(" and ");
+    let path =
+        format!("{}/{}", text[folder.start..folder.end].trim_end_matches('/'), &text[file.start..file.end]);
+    apart.then(|| format!("{}{}{path}{}", &text[..at], &text[at + word.len()..file.start], &text[file.end..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_named_before_is_named_again() {
+        let check = |text: &str, expect: Option<&str>| assert_eq!(told(text).as_deref(), expect, "{text}");
+        check("回复邮件 em-55“好”，然后把 em-55 删了", Some("回复邮件 em-55“好”，然后把 邮件 em-55 删了"));
+        check(
+            "a.xlsx 的“草稿”表先复制成“备份”，再把“草稿”删了",
+            Some("a.xlsx 的“草稿”表先复制成“备份”，再把“草稿”表删了"),
+        );
+        check(
+            "copy A1:C5 from sheet Rates to sheet History, then delete row 9 on Rates",
+            Some("copy A1:C5 from sheet Rates to sheet History, then delete row 9 on sheet Rates"),
+        );
+        check(
+            "Add the observation \"x\" to Sofia Brandt in the graph, and drop the observation \"y\" from her",
+            Some(
+                "Add the observation \"x\" to Sofia Brandt in the graph, and drop the observation \"y\" from Sofia Brandt",
+            ),
+        );
+        check(
+            "my events on 2027-03-01 and then those on 2027-03-08",
+            Some("my events on 2027-03-01 and then my events on 2027-03-08"),
+        );
+        check("delete em-55", None);
+    }
+}

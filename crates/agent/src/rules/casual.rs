@@ -1,0 +1,252 @@
+//! Casual words of a request, replaced by the plain ones that the other tables have: `ditch the tab X`, 瞅一眼. What is handed on
+//! unchanged (quotes, paths, free texts after a label) stays as it is.
+
+use std::sync::LazyLock;
+
+use super::literal::{self, Found, Literal};
+use super::name::has_han;
+use super::rephrase::masked;
+
+const TABLE: &str = include_str!("../../data/casual.tsv");
+
+/// How a phrase of the table is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// It says nothing, and is left out.
+    Drop,
+    /// It is replaced where a verb stands.
+    Verb,
+    /// The same, where a place to go follows in its clause.
+    Into,
+    /// It is replaced anywhere.
+    Say,
+}
+
+struct Entry {
+    reading: Reading,
+    plain: &'static str,
+    phrase: String,
+}
+
+/// The longest phrases first.
+static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    let mut entries = Vec::new();
+    for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
+        let mut columns = line.split('\t');
+        let reading = match columns.next() {
+            Some("drop") => Reading::Drop,
+            Some("verb") => Reading::Verb,
+            Some("into") => Reading::Into,
+            Some("say") => Reading::Say,
+            _ => continue,
+        };
+        let plain = columns.next().unwrap_or_default();
+        let phrases = columns.next().unwrap_or_default().split_whitespace();
+        entries.extend(phrases.map(|phrase| Entry { reading, plain, phrase: phrase.replace('_', " ") }));
+    }
+    entries.sort_by_key(|entry| std::cmp::Reverse((entry.phrase.len(), entry.reading == Reading::Into)));
+    entries
+});
+
+/// Words before a verb, with the blank between them.
+const BEFORE_VERBS: [&str; 24] = [
+    ", ",
+    ". ",
+    "; ",
+    ": ",
+    "! ",
+    "? ",
+    " - ",
+    "and ",
+    "then ",
+    "please ",
+    "can you ",
+    "could you ",
+    "would you ",
+    "just ",
+    "so ",
+    "to ",
+    "let's ",
+    "now ",
+    "hey ",
+    "hi ",
+    "ok ",
+    "quickly ",
+    "go and ",
+    "…",
+];
+/// Labels of free texts: what follows one is handed on as it is.
+const LABELS: [&str; 25] = [
+    "message:",
+    "msg:",
+    "body:",
+    "text:",
+    "content:",
+    "contents:",
+    "saying:",
+    "saying ",
+    "with:",
+    "note:",
+    "subject ",
+    "subject:",
+    "body ",
+    "message \"",
+    "observation:",
+    "正文",
+    "内容：",
+    "内容:",
+    "内容 ",
+    "信息",
+    "主题",
+    "标题",
+    "留言",
+    "说：",
+    "写着",
+];
+/// Words before a place to go.
+const GOING: [&str; 4] = [" into ", " in ", " to ", " under "];
+
+/// Where the first free text of a masked request begins.
+pub(super) fn free_text(masked: &str) -> usize {
+    LABELS
+        .iter()
+        .filter_map(|label| masked.find(label).map(|at| at + label.len()))
+        .min()
+        .unwrap_or(masked.len())
+}
+
+/// The request in plain words; none where nothing changes.
+pub(super) fn plain(text: &str) -> Option<String> {
+    let mut result = text.to_owned();
+    let mut changed = false;
+    for entry in ENTRIES.iter() {
+        while let Some(other) = replaced(&result, entry) {
+            result = other;
+            changed = true;
+        }
+    }
+    let result = result.trim().trim_start_matches([',', '，', '、', '。', '!', '！']).trim_start();
+    (changed && !result.is_empty()).then(|| result.to_owned())
+}
+
+/// The text with the first place replaced at which an entry is meant.
+fn replaced(text: &str, entry: &Entry) -> Option<String> {
+    // Most phrases do not occur: literals are only read where one does.
+    if !text.to_ascii_lowercase().replace('’', "'").contains(&entry.phrase)
+        || text.contains('’') && entry.phrase.contains('\'')
+    {
+        return None;
+    }
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
+    let until = free_text(&masked);
+    let ascii = entry.phrase.is_ascii();
+    let at = masked.match_indices(&entry.phrase).map(|(at, _)| at).find(|at| {
+        let end = at + entry.phrase.len();
+        let fits = entry.reading != Reading::Into || moves_file(&literals, end);
+        end <= until && (!ascii || is_whole(&masked, *at, end)) && fits && is_meant(&masked, *at, end, entry)
+    })?;
+    let end = at + entry.phrase.len();
+    let (before, after) = (&text[..at], &text[end..]);
+    if entry.reading == Reading::Drop {
+        let before = before.trim_end_matches([' ', ',', '，', '-', '–', '、', '~', '～']);
+        let after = after.trim_start_matches(['!', '！', '~', '～', '啊', '哈', '呀', '哦', '啦']);
+        let after =
+            if before.is_empty() { after.trim_start_matches([' ', ',', '，', '.', '。']) } else { after };
+        let gap = if before.is_empty()
+            || after.starts_with([' ', ',', '，', '.', '。', '?', '!', ';', '；'])
+            || after.is_empty()
+        {
+            ""
+        } else if has_han(text) {
+            "，"
+        } else {
+            " "
+        };
+        return Some(format!(
+            "{before}{gap}{}",
+            after.trim_start_matches(if gap.is_empty() { &[][..] } else { &[' '][..] })
+        ));
+    }
+    Some(format!("{before}{}{after}", entry.plain))
+}
+
+/// Whether a path stands right after a byte.
+fn moves_file(literals: &[Found], at: usize) -> bool {
+    literals.iter().any(|found| {
+        let path = match &found.literal {
+            Literal::Path(_) => true,
+            Literal::Code(code) => code.contains('/'),
+            _ => false,
+        };
+        path && found.start == at + 1
+    })
+}
+
+fn is_whole(text: &str, start: usize, end: usize) -> bool {
+    let letter =
+        |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '\'' | '-' | '_' | '#'));
+    !letter(text[..start].chars().next_back()) && !letter(text[end..].chars().next())
+}
+
+fn is_meant(masked: &str, start: usize, end: usize, entry: &Entry) -> bool {
+    let before = &masked[..start];
+    let is_verb = || before.trim().is_empty() || BEFORE_VERBS.iter().any(|word| before.ends_with(word));
+    match entry.reading {
+        // `entity` is replaced by its Chinese word in a Chinese request only.
+        Reading::Say => {
+            let mixed = entry.phrase.is_ascii() && !entry.plain.is_ascii();
+            !entry.plain.contains(&entry.phrase) && (!mixed || has_han(masked))
+        }
+        Reading::Verb => is_verb(),
+        Reading::Into => {
+            let clause = &masked[end..];
+            let clause = &clause[..clause.find([';', '.']).unwrap_or(clause.len())];
+            // `chuck FILE into FOLDER`: something, and where it goes.
+            let thing = clause.trim_start().starts_with('#');
+            is_verb()
+                && thing
+                && GOING.iter().any(|word| {
+                    clause.find(word).is_some_and(|at| {
+                        let goal = clause[at + word.len()..]
+                            .trim_start_matches("the ")
+                            .trim_start_matches("folder ");
+                        goal.starts_with('#') || goal.starts_with("there")
+                    })
+                })
+        }
+        // `thanks` is a word of its own in a request, and closes a part of it.
+        Reading::Drop => {
+            let alone = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+            if !entry.phrase.is_ascii() {
+                let closes = masked[end..]
+                    .chars()
+                    .next()
+                    .is_none_or(|c| !c.is_alphanumeric() || "啊哈呀哦啦，。".contains(c));
+                let opens = before.chars().next_back().is_none_or(|c| !c.is_alphanumeric());
+                return closes && opens;
+            }
+            let opens = before.trim_end().chars().next_back().is_none_or(|c| ",.!?;:-–…\n".contains(c));
+            let closes = masked[end..].trim_start().chars().next().is_none_or(|c| ",.!?;:-–…\n".contains(c));
+            alone(before.chars().next_back()) && (opens || closes)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn casual_words_become_plain() {
+        let check = |text: &str, expect: Option<&str>| assert_eq!(plain(text).as_deref(), expect, "{text}");
+        check("ditch the tab Old from a.xlsx", Some("delete the tab Old from a.xlsx"));
+        check("Chuck /in/a.csv into /out/", Some("move /in/a.csv into /out/"));
+        check("chuck it", None);
+        check("spin up a branch x/y in /srv/a? cheers", Some("spin up a branch x/y in /srv/a?"));
+        check("commit /srv/a, message: ditch the cheers", None);
+        check("write 'cheers' to a.txt", None);
+        check("瞅一眼 /srv/a 的状态", Some("看看 /srv/a 的状态"));
+        check("读一下 a.txt，谢啦", Some("读一下 a.txt"));
+    }
+}

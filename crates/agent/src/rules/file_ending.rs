@@ -1,0 +1,35 @@
+//! Endings of files, and files that have none: what tells a file where a name alone could be something else.
+
+/// Endings that files have.
+const ENDINGS: &str = "xlsx xls xlsm csv tsv txt md pdf doc docx ppt pptx json jsonl xml yaml yml toml html htm css js ts \
+tsx py rs go java c h cpp sh sql db sqlite log ini cfg conf zip tar gz png jpg jpeg gif svg bmp webp \
+mp3 wav mp4 mov avi parquet ipynb lock bak tmp env vue jsx mjs kt swift rb php scss less proto \
+gradle bat rst tex properties dart scala lua eml ics rtf odt tgz jar flac mkv heic tiff";
+
+/// Files whose names have no ending.
+const BARE_FILES: [&str; 14] = [
+    "Makefile",
+    "Dockerfile",
+    "Jenkinsfile",
+    "Gemfile",
+    "Rakefile",
+    "Procfile",
+    "Vagrantfile",
+    "LICENSE",
+    "CODEOWNERS",
+    ".gitignore",
+    ".gitattributes",
+    ".dockerignore",
+    ".editorconfig",
+    ".env",
+];
+
+/// Whether a name without an ending is that of a file.
+pub(super) fn is_bare_file(path: &str) -> bool {
+    BARE_FILES.contains(&path.rsplit('/').next().unwrap_or_default())
+}
+
+/// Whether a file could end like this.
+pub(super) fn is_ending(word: &str) -> bool {
+    ENDINGS.split(' ').any(|ending| ending == word)
+}

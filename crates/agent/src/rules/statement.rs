@@ -1,0 +1,391 @@
+//! Statements beside an order that name nothing the order needs: `Disk is nearly full. List /var/cache`, ，老板出差. They are left
+//! out; those that bound, forbid or ask are never.
+
+use super::casual::free_text;
+use super::lexicon;
+use super::literal;
+use super::name::has_han;
+use super::rephrase::{has_word, is_open, masked};
+use super::split;
+use super::token::{is_han, tokens};
+use super::verb_class::VERBS;
+
+/// Marks and words between a statement and the order after it.
+const BREAKS: [&str; 11] = [". ", "! ", "... ", "… ", "…", "; ", " - ", " – ", ", so ", " so ", ", "];
+/// Words with which the subject of a statement begins.
+const SUBJECTS: [&str; 44] = [
+    "i",
+    "i'm",
+    "i've",
+    "we",
+    "we're",
+    "we've",
+    "they",
+    "they're",
+    "he",
+    "he's",
+    "she",
+    "she's",
+    "it",
+    "it's",
+    "this",
+    "that",
+    "that's",
+    "these",
+    "those",
+    "there",
+    "there's",
+    "the",
+    "my",
+    "our",
+    "your",
+    "his",
+    "her",
+    "their",
+    "someone",
+    "somebody",
+    "everyone",
+    "everybody",
+    "people",
+    "colleagues",
+    "nobody",
+    "somehow",
+    "turns",
+    "looks",
+    "seems",
+    "boss",
+    "customer",
+    "client",
+    "management",
+    "bit",
+];
+/// Words that make a sentence a statement.
+const STATES: [&str; 30] = [
+    "is", "are", "was", "were", "has", "have", "had", "isn't", "aren't", "wasn't", "needs", "need", "got",
+    "gets", "keeps", "keep", "looks", "seems", "became", "went", "left", "came", "broke", "fell", "wants",
+    "want", "asked", "asks", "moved", "says",
+];
+/// Words of a statement that bound, forbid, delay or pick out.
+const BINDING: [&str; 44] = [
+    "not",
+    "never",
+    "no",
+    "only",
+    "except",
+    "but",
+    "just",
+    "unless",
+    "if",
+    "when",
+    "until",
+    "till",
+    "before",
+    "after",
+    "first",
+    "then",
+    "instead",
+    "must",
+    "mustn't",
+    "should",
+    "shouldn't",
+    "may",
+    "might",
+    "maybe",
+    "can't",
+    "cannot",
+    "don't",
+    "doesn't",
+    "won't",
+    "wait",
+    "important",
+    "keep",
+    "keeping",
+    "stay",
+    "stays",
+    "remain",
+    "leave",
+    "or",
+    "whether",
+    "both",
+    "all",
+    "every",
+    "second",
+    "last",
+];
+/// The longest statement, in words.
+const LONGEST: usize = 14;
+/// The longest Chinese one, in characters.
+const LONGEST_HAN: usize = 16;
+
+/// Marks between Chinese clauses.
+const HAN_BREAKS: [char; 10] = ['，', ',', '。', '；', ';', '！', '!', '…', '、', '：'];
+/// Words of a Chinese clause that bound, forbid, ask or order.
+const HAN_BINDING: [&str; 48] = [
+    "别", "不能", "不许", "勿", "如果", "要是", "除", "只", "吗", "谁", "怎么", "等", "不要", "不用", "先",
+    "保留", "留", "再", "以前", "其他", "其它", "剩", "也", "或", "把", "将", "请", "帮", "给", "麻烦", "吧",
+    "一下", "我要", "？", "?", "必须", "应该", "不对", "但", "假如", "万一", "的话", "注意", "什么", "哪",
+    "几", "要", "看",
+];
+
+/// A request without the statements before and after its order.
+pub(super) fn without(text: &str) -> Option<String> {
+    let literals = literal::find(text);
+    if has_han(&masked(text, &literals)) {
+        return chinese(text);
+    }
+    let without_lead = leading(text);
+    let rest = without_lead.as_deref().unwrap_or(text);
+    trailing(rest).or(without_lead)
+}
+
+/// Whether some words only state something: nothing in them names, counts, bounds, asks or orders.
+fn is_statement(said: &str) -> bool {
+    let said = said.trim().trim_end_matches(['.', '!', ',', ';', '…', ' ']);
+    let words: Vec<&str> =
+        said.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty()).collect();
+    let Some(first) = words.first() else { return false };
+    let plain =
+        !said.contains(['#', ':', '?', '"', '(', '=']) && !said.contains(|c: char| c.is_ascii_digit());
+    let last = words.last().copied().unwrap_or_default();
+    let past =
+        |word: &str| word.len() > 4 && word.ends_with("ed") && !["called", "named", "titled"].contains(&word);
+    let states = words.iter().any(|word| {
+        STATES.contains(word)
+            || word.ends_with("'s")
+            || word.ends_with("'re")
+            || word.ends_with("'ve")
+            || SUBJECTS.contains(first) && past(word)
+    }) || past(last);
+    let orders = VERBS.english.contains_key(*first) || split::is_verb(first);
+    plain
+        && words.len() <= LONGEST
+        && !BINDING.iter().any(|word| has_word(said, word))
+        && !said.contains("n't ")
+        && states
+        && (SUBJECTS.contains(first) || !orders)
+}
+
+/// Whether a text begins with an order, past words of politeness.
+fn begins_order(masked: &str) -> bool {
+    const LEADS: [&str; 12] = [
+        "please ",
+        "pls ",
+        "so ",
+        "can you ",
+        "could you ",
+        "would you ",
+        "just ",
+        "now ",
+        "then ",
+        "let's ",
+        "go ahead and ",
+        "kindly ",
+    ];
+    let mut rest = masked.trim_start();
+    while let Some(shorter) = LEADS.iter().find_map(|lead| rest.strip_prefix(lead)) {
+        rest = shorter;
+    }
+    let first =
+        rest.split(|c: char| !c.is_ascii_alphabetic() && c != '-' && c != '\'').next().unwrap_or_default();
+    let two: Vec<&str> = rest.split(' ').take(3).collect();
+    let phrase = (2..=two.len()).any(|count| VERBS.english.contains_key(&two[..count].join(" ")));
+    VERBS.english.contains_key(first)
+        || split::is_verb(first)
+        || phrase
+        || lexicon::spots(rest, &tokens(rest), &|_| false)
+            .first()
+            .is_some_and(|spot| spot.start == 0 && !spot.meaning.deeds.is_empty())
+}
+
+/// Whether a text points at what was said before it.
+fn points_back(masked: &str) -> bool {
+    // `make them a folder` is for somebody.
+    let plain = masked
+        .replace(" them a ", " ")
+        .replace(" him a ", " ")
+        .replace(" her a ", " ")
+        .replace(" it's ", " ");
+    ["it", "them", "him", "her", "that one", "this one", "those", "these", "that"]
+        .iter()
+        .any(|word| has_word(&plain, word))
+}
+
+fn leading(text: &str) -> Option<String> {
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
+    let until = free_text(&masked);
+    let mut places: Vec<(usize, usize)> = BREAKS
+        .iter()
+        .flat_map(|mark| masked.match_indices(mark).map(|(at, found)| (at, at + found.len())))
+        .filter(|(at, _)| *at < until)
+        .collect();
+    places.sort_unstable_by_key(|(at, end)| (*at, std::cmp::Reverse(*end)));
+    // The longest run of statements that an order follows.
+    places.into_iter().rev().find_map(|(head, rest)| {
+        let (said, order) = (masked.get(..head)?, masked.get(rest..)?);
+        // A name may be what the order is about.
+        let mut words =
+            text.get(..head)?.split(|c: char| c.is_whitespace() || c == '.').filter(|word| !word.is_empty());
+        let first = words.next().unwrap_or_default();
+        let named = words.any(|word| {
+            word.starts_with(char::is_uppercase)
+                && word != "I"
+                && !word.starts_with("I'")
+                && word != first
+                && !SUBJECTS.contains(&word.to_lowercase().as_str())
+        });
+        let sentences = said.split(['.', '!', '…', ';']).filter(|part| !part.trim().is_empty());
+        let is_plain = !named
+            && !said.trim().is_empty()
+            && sentences.clone().count() > 0
+            && sentences
+                .clone()
+                .all(|part| is_statement(part) || part.trim().len() < 6 && !part.contains('#'));
+        let asks = order.trim_start().starts_with('#') || order.contains('?') && order.contains('#');
+        (is_plain
+            && (begins_order(order) || asks && !is_open(&order.replace('?', "")))
+            && !points_back(order))
+        .then(|| text[rest..].trim_start().to_owned())
+    })
+}
+
+fn trailing(text: &str) -> Option<String> {
+    const STARTS: [&str; 30] = [
+        "it's",
+        "it is",
+        "that's",
+        "i'm",
+        "we're",
+        "they're",
+        "he's",
+        "she's",
+        "i've",
+        "we've",
+        "i'll",
+        "we'll",
+        "i need",
+        "we need",
+        "i already",
+        "we already",
+        "the boss",
+        "my boss",
+        "boss",
+        "the team",
+        "the client",
+        "the customer",
+        "people",
+        "i think",
+        "it was",
+        "they",
+        "he",
+        "she",
+        "somebody",
+        "someone",
+    ];
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
+    let until = free_text(&masked);
+    let marks = [", ", " - ", " – ", ". ", "; ", "! "];
+    let (at, start) =
+        marks.iter().filter_map(|mark| masked.rfind(mark).map(|at| (at, at + mark.len()))).max()?;
+    let said = masked.get(start..)?;
+    let things = lexicon::spots(said, &tokens(said), &|_| false);
+    let names = things.iter().any(|spot| !spot.meaning.things.is_empty());
+    let upper = text.get(start..)?.split(' ').skip(1).any(|word| word.starts_with(char::is_uppercase));
+    (start <= until
+        && STARTS.iter().any(|word| has_word(said, word) && said.starts_with(word))
+        && is_statement(said)
+        && !names
+        && !upper
+        && begins_order(masked.get(..at)?))
+    .then(|| text[..at].trim_end().to_owned())
+}
+
+/// ，他转正了: clauses that hold nothing an order needs.
+fn chinese(text: &str) -> Option<String> {
+    let literals = literal::find(text);
+    let free = |at: usize| !literals.iter().any(|found| found.start <= at && at < found.end);
+    let masked = masked(text, &literals);
+    let until = free_text(&masked);
+    let mut clauses: Vec<(usize, usize, usize)> = Vec::new();
+    let mut start = 0;
+    for (at, mark) in text.char_indices() {
+        if HAN_BREAKS.contains(&mark) && free(at) {
+            clauses.push((start, at, at + mark.len_utf8()));
+            start = at + mark.len_utf8();
+        }
+    }
+    clauses.push((start, text.len(), text.len()));
+    if clauses.len() < 2 {
+        return None;
+    }
+    let is_said = |(start, end, _): &(usize, usize, usize)| {
+        let said = masked.get(*start..*end).unwrap_or_default().trim();
+        let spots = lexicon::spots(said, &tokens(said), &|_| false);
+        let states = said.ends_with(['了', '啦', '的', '着'])
+            || ["老板", "领导", "客户", "他", "她", "我", "大家", "刚才", "刚刚", "反正", "因为", "毕竟"]
+                .iter()
+                .any(|word| said.starts_with(word))
+            || said.starts_with('是');
+        let past = ["刚才", "刚刚", "之前", "昨天", "不小心", "手滑", "上次", "前几天"]
+            .iter()
+            .any(|word| said.starts_with(word));
+        let known =
+            |word: &str| past && word.is_ascii() || !VERBS.chinese.contains_key(word.trim_end_matches('了'));
+        let orders = spots.iter().any(|spot| {
+            let word = said.get(spot.start..spot.end).unwrap_or_default();
+            !spot.meaning.things.is_empty() || !spot.meaning.deeds.is_empty() && !known(word)
+        });
+        *start < until
+            && !said.is_empty()
+            && said.chars().count() <= LONGEST_HAN
+            && said.chars().filter(|c| is_han(*c)).count() >= 2
+            && !said.contains('#')
+            && !said
+                .contains(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase() || "“”\"「」：:".contains(c))
+            && !HAN_BINDING.iter().any(|word| said.contains(word))
+            && states
+            && !orders
+    };
+    let kept: Vec<&(usize, usize, usize)> = clauses.iter().filter(|clause| !is_said(clause)).collect();
+    if kept.len() == clauses.len() || kept.is_empty() {
+        return None;
+    }
+    // What 它 or 他 is may be what a clause is about.
+    if ["他", "她", "它", "其"]
+        .iter()
+        .any(|word| kept.iter().any(|(start, end, _)| masked[*start..*end].contains(word)))
+    {
+        return None;
+    }
+    let mut result = String::new();
+    for (start, _, end) in &kept {
+        result.push_str(&text[*start..*end]);
+    }
+    let result = result
+        .trim()
+        .trim_end_matches(['，', ',', '；', '、'])
+        .trim_start_matches(['…', '，', '。'])
+        .to_owned();
+    result.contains(|c: char| c.is_alphanumeric()).then_some(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_that_name_nothing_are_left_out() {
+        let check = |text: &str, expect: Option<&str>| assert_eq!(without(text).as_deref(), expect, "{text}");
+        check("Disk is nearly full. List /var/cache with sizes", Some("List /var/cache with sizes"));
+        check("Room's flooded, ugh. Move event ev_3 to 2026-12-09", Some("Move event ev_3 to 2026-12-09"));
+        check("delete email 88213, it's spam", Some("delete email 88213"));
+        check("取消日程 ev-501，老板出差", Some("取消日程 ev-501"));
+        check("线上又超时了…从 main 拉个分支 hotfix/a", Some("从 main 拉个分支 hotfix/a"));
+        check("Row 4 is fine. Delete row 3", None);
+        check("The header stays. Delete rows 1 to 5 of a.xlsx", None);
+        check("delete rows 1 to 5, it's only the header that stays", None);
+        check("这个表没用了，删掉吧", None);
+        check("第一行要保留，删掉 a.xlsx 的其余行", None);
+    }
+}

@@ -1,0 +1,495 @@
+//! Turns of phrase whose parts stand in another order than in a plain request: `drop a@b.io a line`, `do a dry run of replacing …`,
+//! `Book "X" on …`, `rename A -> B`, 把名字改成 …. Each becomes the plain order.
+
+use super::casual::free_text;
+use super::literal::{self, Found, Literal};
+use super::message_turn::{answered, booked, invited, mailed, put_event};
+use super::name::has_han;
+use super::rephrase::{has_word, masked};
+use super::verb_class::VERBS;
+
+/// The request in the plain order; none where nothing changes.
+pub(super) fn plain(text: &str) -> Option<String> {
+    let steps: [fn(&str) -> Option<String>; 25] = [
+        politely,
+        mailed,
+        dry_run,
+        booked,
+        arrow,
+        searched,
+        converted,
+        looked_into,
+        echoed,
+        done,
+        endings,
+        first_place,
+        renamed,
+        same_kinds,
+        given,
+        answered,
+        invited,
+        linked,
+        with_sheet,
+        tabs,
+        put_event,
+        identified,
+        put_from,
+        fetched,
+        topic,
+    ];
+    let mut result = text.to_owned();
+    let mut changed = false;
+    for step in steps {
+        if let Some(other) = step(&result) {
+            result = other;
+            changed = true;
+        }
+    }
+    changed.then_some(result)
+}
+
+pub(super) fn read(text: &str) -> (Vec<Found>, String) {
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
+    (literals, masked)
+}
+
+/// `could you list X?`: an order in the form of a question ends as an order.
+fn politely(text: &str) -> Option<String> {
+    const LEADS: [&str; 12] = [
+        "can you ",
+        "could you ",
+        "would you ",
+        "will you ",
+        "can u ",
+        "could u ",
+        "can we ",
+        "could we ",
+        "please can you ",
+        "please could you ",
+        "hey can you ",
+        "hey could you ",
+    ];
+    let (_, masked) = read(text);
+    let (at, _) = masked.match_indices('?').next()?;
+    if masked.matches('?').count() != 1 || at > free_text(&masked) {
+        return None;
+    }
+    let start = masked[..at].rfind(['.', '!', ',']).map_or(0, |mark| mark + 1);
+    let sentence = masked[start..at].trim_start();
+    let asks =
+        [" how ", " why ", " whether ", " if ", " tell me ", " know ", " explain ", " access", " see "];
+    let polite = LEADS.iter().any(|lead| sentence.starts_with(lead))
+        && !asks.iter().any(|word| sentence.contains(word));
+    polite.then(|| format!("{}.{}", &text[..at], &text[at + 1..]))
+}
+
+/// `do a dry run of replacing A with B`: the verb first, and how it is done after it.
+fn dry_run(text: &str) -> Option<String> {
+    let (_, masked) = read(text);
+    let leads = [
+        "do a dry run of ",
+        "dry run of ",
+        "dry-run of ",
+        "do a dry-run of ",
+        "dry run ",
+        "try a dry run of ",
+        "a dry run of ",
+    ];
+    let lead = leads.iter().filter(|lead| masked.starts_with(**lead)).map(|lead| lead.len()).max()?;
+    let word = masked[lead..].split(' ').next()?;
+    let root = word.strip_suffix("ing")?;
+    let verb =
+        [root.to_owned(), format!("{root}e")].into_iter().find(|verb| VERBS.english.contains_key(verb))?;
+    let rest = text[lead + word.len()..].trim_end_matches(['.', '!']);
+    Some(format!("{verb}{rest} as a dry run"))
+}
+
+/// `rename A -> B`: an arrow between two names is `to`.
+fn arrow(text: &str) -> Option<String> {
+    let (_, masked) = read(text);
+    let verb =
+        ["rename", "move", "mv", "change", "replace", "swap"].iter().find(|verb| has_word(&masked, verb));
+    let chinese = ["重命名", "改名", "改成", "移动", "替换"].iter().any(|verb| masked.contains(verb));
+    let arrow = ["-->", "->", "=>", "→"].iter().find(|arrow| masked.matches(**arrow).count() == 1)?;
+    let at = masked.find(arrow).filter(|at| *at < free_text(&masked))?;
+    let word = match verb {
+        Some(&"replace" | &"swap") => "with",
+        Some(_) => "to",
+        None if chinese => "到",
+        None => return None,
+    };
+    Some(format!("{} {word} {}", text[..at].trim_end(), text[at + arrow.len()..].trim_start()))
+}
+
+/// `search the knowledge graph - kubernetes`: what is searched for after a dash or a colon.
+fn searched(text: &str) -> Option<String> {
+    let (_, masked) = read(text);
+    let verb = ["search ", "look in ", "check "].iter().find(|verb| masked.starts_with(**verb))?;
+    let (at, length) = [" - ", ": ", " – ", " -> "]
+        .iter()
+        .filter_map(|mark| masked.find(mark).map(|at| (at, mark.len())))
+        .min()?;
+    let place = masked.get(verb.len()..at)?;
+    let plain = !has_word(place, "for") && place.split(' ').count() <= 4 && !place.contains(['#', '"', ',']);
+    let known = ["graph", "memory", "mail", "mailbox", "inbox", "emails", "web", "internet", "calendar"];
+    (plain && known.iter().any(|word| has_word(place, word)) && !has_han(&masked))
+        .then(|| format!("search{} for {}", &text[verb.len() - 1..at], &text[at + length..]))
+}
+
+/// `09:15 in Lisbon is what in Mumbai?`: a time there, asked for here.
+fn converted(text: &str) -> Option<String> {
+    let (_, masked) = read(text);
+    let marks = [" is what in ", " is what time in ", " would be what in ", " is when in ", " is what for "];
+    let (at, mark) = marks.iter().find_map(|mark| masked.find(mark).map(|at| (at, *mark)))?;
+    let before = &text[..at];
+    let from = before
+        .rfind(['.', ',', ';', '!', '…'])
+        .map_or(0, |mark| mark + before[mark..].chars().next().map_or(1, char::len_utf8));
+    Some(format!(
+        "convert {} to {}",
+        before[from..].trim(),
+        text[at + mark.len()..].trim_end_matches(['?', ' '])
+    ))
+}
+
+/// `what's in a/b?`: a folder is listed.
+fn looked_into(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let lead = ["what's in ", "whats in ", "what is in ", "what's inside ", "what is inside "]
+        .iter()
+        .find(|lead| masked.starts_with(**lead))?;
+    let found = literals.iter().find(|found| found.start == lead.len())?;
+    let folder = matches!(&found.literal, Literal::Code(code) if code.contains('/') && !code.contains('.'));
+    let rest = text[found.end..].trim_start();
+    let ends = rest.is_empty() || rest.starts_with(['?', '.', '!']);
+    (folder && ends).then(|| {
+        format!(
+            "list the directory {}{}",
+            &text[found.start..found.end],
+            text[found.end..].replacen('?', ".", 1)
+        )
+    })
+}
+
+/// `X should be called Y, rename it`: what the statement says is asked for once.
+fn echoed(text: &str) -> Option<String> {
+    let (_, masked) = read(text);
+    let says = [
+        " should be called ",
+        " should be named ",
+        " should be renamed ",
+        " ought to be called ",
+        " needs to be called ",
+    ];
+    let mark = says.iter().find(|mark| masked.contains(**mark))?;
+    let after = masked.find(mark)? + mark.len();
+    let comma = after + masked[after..].rfind([',', ';', '.', '-']).filter(|at| *at > 0)?;
+    let tail = masked[comma + 1..].trim().trim_end_matches(['.', '?', '!', ' ']);
+    let tail = ["so ", "please ", "can you ", "could you ", "would you ", "can u ", "just "]
+        .iter()
+        .fold(tail, |tail, lead| tail.strip_prefix(lead).unwrap_or(tail));
+    [
+        "rename it",
+        "rename it please",
+        "change it",
+        "fix it",
+        "fix that",
+        "change that",
+        "do that",
+        "rename that",
+        "sort it",
+        "sort that",
+    ]
+    .contains(&tail)
+    .then(|| text[..comma].trim_end().to_owned())
+}
+
+/// `get the staged changes in X committed as …`: the verb first.
+fn done(text: &str) -> Option<String> {
+    let (_, masked) = read(text);
+    let leads = ["get ", "please get ", "can you get ", "could you get ", "please have ", "go get "];
+    let lead = leads.iter().filter(|lead| masked.starts_with(**lead)).map(|lead| lead.len()).max()?;
+    let mut at = lead;
+    for word in masked[lead..].split(' ') {
+        let start = at;
+        at += word.len() + 1;
+        let Some(root) = word.strip_suffix("ed").filter(|root| root.len() > 2 && start > lead) else {
+            continue;
+        };
+        let shorter = &root[..root.len() - 1];
+        let mut forms = vec![root.to_owned(), format!("{root}e")];
+        if shorter.ends_with(|c: char| root.ends_with(c)) {
+            forms.push(shorter.to_owned());
+        }
+        let named =
+            masked[..start].trim_end().ends_with(" the") || ["staged", "unstaged", "merged"].contains(&word);
+        if let Some(verb) = forms.into_iter().find(|verb| VERBS.english.contains_key(verb)).filter(|_| !named)
+        {
+            let object = text[lead..start].trim();
+            return (!object.is_empty()).then(|| format!("{verb} {object}{}", &text[start + word.len()..]));
+        }
+    }
+    None
+}
+
+/// 所有的 .pptx: an ending alone stands for all files that have it.
+fn endings(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let free = |at: usize| !literals.iter().any(|found| found.start < at && at < found.end);
+    masked.match_indices('.').find_map(|(at, _)| {
+        let ending = &masked[at + 1..];
+        let ending = &ending[..ending.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(ending.len())];
+        let before = text[..at].chars().next_back();
+        let opens = before.is_some_and(|c| c == ' ' || "的有个找“\"".contains(c));
+        (opens
+            && free(at)
+            && literal::is_ending(ending)
+            && masked[at + 1 + ending.len()..].chars().next().is_none_or(|c| c != '.' && c != '/'))
+        .then(|| format!("{} *{}", text[..at].trim_end(), &text[at..]))
+    })
+}
+
+/// `On the node X, get rid of …`: where something is stands after what is done there.
+fn first_place(text: &str) -> Option<String> {
+    let (_, masked) = read(text);
+    let lead = ["on ", "from ", "for "].iter().find(|lead| masked.starts_with(**lead))?;
+    let comma = masked.find(", ")?;
+    let head = masked.get(lead.len()..comma)?;
+    let rest = masked.get(comma + 2..)?;
+    let words: Vec<&str> = rest.split(' ').take(3).collect();
+    let verb = (1..=words.len()).any(|count| VERBS.english.contains_key(&words[..count].join(" ")));
+    let plain = head.split(' ').count() <= 5
+        && ["node", "entity", "event", "email", "mail", "branch"].iter().any(|kind| has_word(head, kind));
+    (plain && verb && comma < free_text(&masked) && !head.contains(|c: char| c.is_ascii_digit())).then(|| {
+        format!("{} {}{}", text[comma + 2..].trim_end_matches(['.', '!']), lead, &text[lead.len()..comma])
+    })
+}
+
+/// a.md 这名字看不懂，改成 b.md: a file whose name is spoken of is renamed.
+fn renamed(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let [old, new] = literals.as_slice() else { return None };
+    let paths = matches!((&old.literal, &new.literal), (Literal::Path(_), Literal::Path(_)));
+    let between = masked.get(old.end..new.start)?;
+    let verbs = ["改成", "换成", "改为", "改叫", "叫", "改名", "改名为", "改名叫", "换个名字叫"];
+    let verb = verbs.iter().any(|verb| between.trim_end().ends_with(verb));
+    let name = ["名字", "文件名", "名称", "这名"].iter().any(|word| between.contains(word));
+    let comma = between.contains(['，', ',']);
+    let plain = masked[new.end..].trim_matches(['。', '吧', ' ', '！']).is_empty()
+        && masked[..old.start].trim_matches(['把', '将', ' ']).is_empty();
+    (paths
+        && verb
+        && name
+        && comma
+        && plain
+        && !["不", "别", "吗", "如果"].iter().any(|word| between.replace("看不懂", "").contains(word)))
+    .then(|| format!("把 {} 重命名为 {}", &text[old.start..old.end], &text[new.start..new.end]))
+}
+
+/// ID 为 tr-66 的邮件: the kind before the name, as elsewhere.
+fn identified(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let found = literals.iter().find(|found| {
+        let before = masked[..found.start].trim_end();
+        ["id 为", "id为", "id 是", "id是", "编号为", "编号是", "编号", "id"]
+            .iter()
+            .any(|word| before.ends_with(word))
+            && matches!(found.literal, Literal::Code(_))
+    })?;
+    let before = masked[..found.start].trim_end();
+    let lead = ["id 为", "id为", "id 是", "id是", "编号为", "编号是", "编号", "id"]
+        .iter()
+        .filter(|word| before.ends_with(**word))
+        .map(|word| word.len())
+        .max()?;
+    let start = before.len() - lead;
+    let after = text[found.end..].trim_start().strip_prefix('的')?.trim_start();
+    let kind =
+        ["邮件", "日程", "事件", "会议", "活动", "日历事件"].iter().find(|kind| after.starts_with(**kind))?;
+    Some(format!("{}{kind} {} {}", &text[..start], &text[found.start..found.end], &after[kind.len()..]))
+}
+
+/// 从 B3 开始放: where something is put, and not where it comes from.
+fn put_from(text: &str) -> Option<String> {
+    let (literals, _) = read(text);
+    literals.iter().filter(|found| matches!(found.literal, Literal::Cells(_))).find_map(|found| {
+        let before = text[..found.start].trim_end().strip_suffix('从')?;
+        let after = text[found.end..].trim_start().strip_prefix("开始")?;
+        let rest = ["放", "贴", "粘贴", "粘", "摆"].iter().find_map(|verb| after.strip_prefix(verb))?;
+        Some(format!("{before}放到 {}{rest}", &text[found.start..found.end]))
+    })
+}
+
+/// 抓 https://…: a page is fetched.
+fn fetched(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let url = literals.iter().find(|found| matches!(found.literal, Literal::Url(_)))?;
+    let head = masked[..url.start].trim_end();
+    if let Some(before) = head.strip_suffix("download") {
+        let opens = (before.is_empty() || before.ends_with(' ')) && literals.len() == 1;
+        return opens.then(|| format!("{}fetch {}", &text[..before.len()], &text[url.start..]));
+    }
+    let verb = ["抓", "扒", "拿", "取", "爬"].iter().find(|verb| head.ends_with(**verb))?;
+    let at = head.len() - verb.len();
+    let opens =
+        text[..at].chars().next_back().is_none_or(|c| !super::token::is_han(c) || "我请把下先再".contains(c));
+    opens.then(|| format!("{}抓取 {}", &text[..at], &text[url.start..]))
+}
+
+/// data/raw 和 data/clean 两个目录，都给我建: what is named first is the object of the verb that stands alone after it.
+fn topic(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let comma = masked.find(['，', ','])?;
+    let width = masked[comma..].chars().next()?.len_utf8();
+    let (head, order) = (masked.get(..comma)?, masked.get(comma + width..)?);
+    let mut verb = order.trim().trim_end_matches(['。', '！', '吧', '!', '.', ' ']);
+    while let Some(rest) =
+        ["都", "全部", "全", "给我", "帮我", "一起", "麻烦", "请", "你", "统统", "一并", "也"]
+            .iter()
+            .find_map(|word| verb.strip_prefix(word))
+    {
+        verb = rest.trim_start();
+    }
+    let spots = super::lexicon::spots(head, &super::token::tokens(head), &|_| false);
+    let asks = spots.iter().any(|spot| !spot.meaning.deeds.is_empty());
+    let known = VERBS.chinese.contains_key(verb.trim_end_matches("一下").trim_end_matches('了'));
+    // After its last name only the word for its kind may stand.
+    let last = literals.iter().map(|found| found.end).filter(|end| *end <= comma).max()?;
+    let kind = head.get(last..)?.trim().trim_start_matches(|c: char| "这那两三四几个张封条".contains(c));
+    let inside = ["", "目录", "文件夹", "文件", "表", "工作表", "邮件", "日程", "实体", "节点", "分支"]
+        .contains(&kind.trim());
+    let bounds = ["不", "别", "如果", "除", "只", "吗"].iter().any(|word| masked.contains(word));
+    (known && !asks && inside && !bounds && has_han(verb)).then(|| format!("{verb} {}", text[..comma].trim()))
+}
+
+/// `list the tabs in a.xlsx`: the tabs of a workbook are its sheets.
+fn tabs(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let workbook = literals.iter().any(|found| {
+        matches!(&found.literal, Literal::Path(path) if path.ends_with(".xlsx") || path.ends_with(".xls") || path.ends_with(".xlsm"))
+    });
+    let at = masked.find("the tabs").filter(|_| workbook)? + 4;
+    let whole = !masked[at + 4..].starts_with(|c: char| c.is_ascii_alphanumeric());
+    whole.then(|| format!("{}sheets{}", &text[..at], &text[at + 4..]))
+}
+
+/// `delete email 12 and email 13`: the word for their kind once.
+fn same_kinds(text: &str) -> Option<String> {
+    let lower = text.to_ascii_lowercase();
+    ["email", "mail", "message", "event", "meeting", "邮件", "日程"].iter().find_map(|kind| {
+        for joint in [" and ", ", ", ", and ", "和", "、", " 和 "] {
+            let Some(at) = lower.find(&format!("{joint}{kind} ")) else { continue };
+            let first = lower[..at].find(&format!("{kind} "))? + kind.len() + 1;
+            let name = lower.get(first..at)?;
+            let plain =
+                name.contains(|c: char| c.is_ascii_digit()) && name.len() < 60 && !name.contains(". ");
+            let next = lower.get(at + joint.len() + kind.len() + 1..)?.trim_start();
+            let numbered = next
+                .split(|c: char| c.is_whitespace() || ",，、和".contains(c))
+                .next()?
+                .contains(|c: char| c.is_ascii_digit());
+            return (plain
+                && numbered
+                && !name.contains("to ")
+                && !name.contains("删")
+                && name.split(' ').count() < 3)
+                .then(|| {
+                    format!("{}{joint}{}", &text[..at], text[at + joint.len() + kind.len()..].trim_start())
+                });
+        }
+        None
+    })
+}
+
+/// `give A1:F1 of … a gray background`: a format is set.
+fn given(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let cells = literals.iter().any(|found| matches!(found.literal, Literal::Cells(_)));
+    let lead = ["give ", "please give "].iter().find(|lead| masked.starts_with(**lead)).filter(|_| cells)?;
+    let kinds = [" background", " border", " fill", " font", " borders"];
+    let kind = kinds.iter().find(|kind| masked.trim_end_matches(['.', '!']).ends_with(**kind))?;
+    let end = masked.rfind(kind)? + kind.len();
+    let start = masked[..end]
+        .rfind(" a ")
+        .map(|at| (at, at + 3))
+        .or_else(|| masked[..end].rfind(" an ").map(|at| (at, at + 4)))?;
+    (start.0 > lead.len()).then(|| format!("set {} on {}", &text[start.1..end], &text[lead.len()..start.0]))
+}
+
+/// `Link Anna Schmidt to Blue Whale with works_on`: a relation of the knowledge graph.
+fn linked(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let verb = ["link ", "connect ", "relate "].iter().find(|verb| masked.starts_with(**verb))?;
+    let named = text[verb.len()..].starts_with(char::is_uppercase);
+    let [relation] = literals.as_slice() else { return None };
+    let code = matches!(&relation.literal, Literal::Code(code) if code.contains('_'));
+    let word =
+        [" with ", " as ", " via ", " by "].iter().find(|word| masked[..relation.start].ends_with(**word))?;
+    let known = masked.contains("graph") || masked.contains("relation");
+    (named && code && !known && masked.contains(" to ")).then(|| {
+        let head = &text[..relation.start - word.len()];
+        format!(
+            "In the knowledge graph relate{} with relation type {}",
+            &head[verb.len() - 1..],
+            &text[relation.start..relation.end]
+        )
+    })
+}
+
+/// `create a workbook a.xlsx with a sheet named X`: both are made, one after the other.
+fn with_sheet(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let book = literals
+        .iter()
+        .find(|found| matches!(&found.literal, Literal::Path(path) if path.ends_with(".xlsx")))?;
+    let head = &masked[..book.start];
+    let made = ["create", "make", "new", "set up", "start"].iter().any(|verb| has_word(head, verb));
+    let kind = ["workbook", "excel", "spreadsheet"].iter().any(|kind| head.contains(kind));
+    let rest = masked.get(book.end..)?;
+    let lead = [
+        " with a sheet ",
+        " with a worksheet ",
+        " with one sheet ",
+        " with a tab ",
+        " and a sheet ",
+        " containing a sheet ",
+    ]
+    .iter()
+    .find(|lead| rest.starts_with(**lead))?;
+    let name = text.get(book.end + lead.len()..)?;
+    let path = &text[book.start..book.end];
+    let plain = name.split(' ').count() <= 4 && !name.contains([',', ';']);
+    (made && kind && plain).then(|| {
+        format!("{} and then add a sheet {} to {path}", &text[..book.end], name.trim_end_matches(['.', '!']))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_of_phrase_become_plain_orders() {
+        let check = |text: &str, expect: Option<&str>| assert_eq!(plain(text).as_deref(), expect, "{text}");
+        check("drop kim@b.io a line, subject \"Hi\"", Some("send an email to kim@b.io, subject \"Hi\""));
+        check(
+            "do a dry run of replacing \"a\" with \"b\" in c.md",
+            Some("replace \"a\" with \"b\" in c.md as a dry run"),
+        );
+        check(
+            "Book \"Review\" on 2026-11-12 from 10:00 to 11:00",
+            Some("create an event \"Review\" on 2026-11-12 from 10:00 to 11:00"),
+        );
+        check("rename tab Sheet1 -> Overview in p.xlsx", Some("rename tab Sheet1 to Overview in p.xlsx"));
+        check("search the knowledge graph - kubernetes", Some("search the knowledge graph for kubernetes"));
+        check(
+            "get the staged changes in /srv/a committed as \"x\"",
+            Some("commit the staged changes in /srv/a as \"x\""),
+        );
+        check("could you list /srv/a?", Some("could you list /srv/a."));
+        check("could you tell me how to delete /srv/a?", None);
+        check("docs/手册.md 这名字太长，改成 docs/guide.md", Some("把 docs/手册.md 重命名为 docs/guide.md"));
+        check("docs/手册.md 这名字别动，改成 docs/guide.md", None);
+    }
+}

@@ -1,0 +1,64 @@
+//! Whether a word is a verb where it stands: in a tool's name, after a negation, or where a noun would stand.
+
+use super::lexicon::{self, Spot};
+use super::mention::Reading;
+use super::name::has_han;
+use super::token::{is_han, tokens};
+
+/// Words after which a word is a noun.
+pub(super) const NOUN_LEADS: [&str; 23] = [
+    "the", "a", "an", "this", "that", "my", "of", "in", "on", "its", "each", "no", "by", "with", "next",
+    "last", "one", "latest", "newest", "recent", "previous", "any", "every",
+];
+
+/// Whether a word of a tool's name says what it does: the first verb of a name, or of its last part; others are nouns. What
+/// stands before the first verb is whose tool it is, as in `git_commit`.
+pub(super) fn is_named_deed(name: &str, start: usize) -> bool {
+    let before = name[..start].trim_end();
+    let own = before.rsplit('.').next().unwrap_or_default();
+    let verb = |spot: &Spot| !spot.meaning.deeds.is_empty();
+    before.ends_with(|c: char| c == '.' || c.is_ascii_digit() || is_han(c))
+        || !lexicon::spots(own, &tokens(own), &|_| false).iter().any(verb)
+}
+
+/// Whether the words before say that it is not to be done.
+pub(super) fn is_denied(reading: &Reading<'_>, spot: &Spot) -> bool {
+    let before = reading.text[..spot.start].trim_end().to_lowercase();
+    // 不用上网搜: what denies a Chinese verb stands anywhere before it in its clause.
+    if has_han(reading.text.get(spot.start..spot.end).unwrap_or_default()) {
+        let clause = before.rsplit(['，', '。', '；', ',', '？', '！']).next().unwrap_or_default();
+        if ["不用", "不要", "不必", "无需", "没必要", "不需要"].iter().any(|word| clause.contains(word))
+        {
+            return true;
+        }
+    }
+    ["without", "don't", "do not", "not", "never", "不要", "别", "不用", "不必", "无需", "先不", "不"]
+        .iter()
+        .any(|word| before.ends_with(word))
+}
+
+/// Whether a word that may be a verb is one there: some are nouns unless they stand where a verb stands.
+pub(super) fn is_verb(reading: &Reading<'_>, spot: &Spot, is_first: bool) -> bool {
+    let word = reading.text.get(spot.start..spot.end).unwrap_or_default();
+    if has_han(word) {
+        // 最近一次提交, 之间的提交: what is counted or owned is a noun.
+        let before = reading.text[..spot.start].trim_end();
+        let counted =
+            ["的", "次", "条", "笔", "些", "最近", "最新"].iter().any(|word| before.ends_with(word));
+        if counted && !spot.meaning.things.is_empty() {
+            return false;
+        }
+        let single = word.chars().nth(1).is_none();
+        let alone = spot.meaning.deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
+        return is_first || !(single && alone) || word == "删";
+    }
+    // `commits since Monday`: what has the ending of several is a noun where a table has it as one.
+    let lower = word.to_lowercase();
+    let plural = lower.ends_with('s') && !lower.ends_with("ss") && !spot.meaning.things.is_empty();
+    if plural && !lower.contains(' ') {
+        return false;
+    }
+    let before = reading.text[..spot.start].trim_end().to_lowercase();
+    let last = before.rsplit(|c: char| !c.is_alphanumeric() && c != '\'').next().unwrap_or_default();
+    !NOUN_LEADS.contains(&last) || ["what", "which", "how"].contains(&word.to_lowercase().as_str())
+}

@@ -101,15 +101,16 @@ impl Agent<'_> {
         };
         let server = named.server.as_str();
         let rest = Asked { request: &named.rest, ..asked };
-        // With the server's tools; with all tools, for requests of several parts; and with the id as a value, which names no
-        // server. A plan that leaves the named server out is none.
+        // With the server's tools; with all tools, for requests of several parts; and with the id in its place, where it may be
+        // a value, which names no server. A plan that leaves the named server out is none.
         for (words, only, named) in
-            [(rest, Some(server), Some(&named)), (rest, None, Some(&named)), (asked, None, None)]
+            [(rest, Some(server), Some(&named)), (rest, None, Some(&named)), (asked, None, Some(&named))]
         {
             let mut plan = self.planned_by_rules(words, only).await;
             let is_whole = plan.unserved.is_empty() && plan.problems.is_empty();
             if is_whole && plan.steps.iter().any(|step| servers.is_offered(step, server)) {
-                servers.settle(&mut plan, (asked.request, named));
+                let is_value = plan.steps.iter().any(|step| step.uses(server));
+                servers.settle(&mut plan, (asked.request, named.filter(|_| !is_value)));
                 return plan;
             }
         }

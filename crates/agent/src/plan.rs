@@ -76,6 +76,15 @@ pub struct Step {
 }
 
 impl Step {
+    /// Whether an argument of it contains this text.
+    pub(crate) fn uses(&self, text: &str) -> bool {
+        let holds = |value: &RawJson| value.get().to_lowercase().contains(&text.to_lowercase());
+        self.arguments.iter().any(|(_, slot)| match slot {
+            Slot::Value(value) | Slot::Template(value) => holds(value),
+            Slot::ResultOf(_) => false,
+        })
+    }
+
     /// The arguments as an object, where all are known by now.
     pub fn known_arguments(&self) -> Option<RawObject> {
         self.arguments.iter().try_fold(RawObject::default(), |object, (name, slot)| match slot {

@@ -254,12 +254,17 @@ impl<'a> ServerChoice<'a> {
             let Some(tool) = step.tool.as_ref().map(|tool| tool.as_str().to_owned()) else { continue };
             let changes = plan.changing.contains(&step.id);
             let servers = self.servers(&tool);
-            let reason = match (named.filter(|named| servers.iter().any(|id| id == named)), absent) {
+            let own = self.named(&step.description).map(|named| named.server);
+            let meant = named.map(str::to_owned).or(own).filter(|meant| servers.contains(meant));
+            let is_mentioned = servers.iter().any(|id| mention(request, id).is_some() && !step.uses(id));
+            let reason = match (meant, absent) {
                 _ if step.source.is_some() => continue,
-                (Some(named), _) => {
-                    step.source = Some(named.to_owned());
+                (Some(meant), _) => {
+                    step.source = Some(meant);
                     continue;
                 }
+                // Which of them this step means is not known.
+                (None, _) if is_mentioned => self.which(&tool),
                 (None, _) if self.is_ambiguous(&tool) => self.which(&tool),
                 (None, Some(absent)) if changes => Text::new(
                     format!(

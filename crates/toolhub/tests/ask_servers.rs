@@ -216,3 +216,26 @@ fn an_agent_with_an_empty_list_of_tools_has_none() {
     let ran = cli.run(&["ask", "hr-db__list_tables", "--agent", "none"]);
     assert_eq!((ran.code, calls(&cli)), (Some(1), [0, 0]), "{ran:?}");
 }
+
+/// A request that names its server is answered by that server also where its tools are read-only.
+#[test]
+fn reads_of_a_named_server_are_answered_by_it() {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    std::fs::write(cli.folder().join("toolhub.toml"), "[llm]\nenabled = false\n").unwrap();
+    for (id, goods) in [("beta-db", "bolts: 7"), ("alpha", "bolts: 340")] {
+        let list = json!({
+            "name": "list_items", "description": "Lists all items of the warehouse with their number of pieces.",
+            "inputSchema": {"type": "object", "properties": {}}, "annotations": {"readOnlyHint": true},
+        });
+        cli.server(id, &Script::both().tool(list).on("tools/call:list_items", json!([{"text": goods}])));
+    }
+    assert_eq!(cli.run(&["tools", "--refresh"]).code, Some(0));
+    for request in ["alpha 里有哪些货？", "在 alpha 里有哪些货？", "list the items of alpha"] {
+        let ran = cli.run(&["ask", request]);
+        assert!(!ran.stdout.contains("bolts: 7"), "{request}: {ran:?}");
+        assert!(ran.stdout.contains("bolts: 340") || ran.code == Some(1), "{request}: {ran:?}");
+    }
+    let both = cli.run(&["ask", "list the items of alpha. list the items of beta-db."]);
+    let wrong = both.code == Some(0) && !(both.stdout.contains("340") && both.stdout.contains("bolts: 7"));
+    assert!(!wrong, "{both:?}");
+}

@@ -141,10 +141,18 @@ fn route_among(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolErro
         None => by_name((request, &check), known, (only, &mut reasons))?,
         Some(capability) => by_capability((capability, request, &check), known, (only, &mut reasons))?,
     };
-    if request.explained && only.is_none() && capability.is_none() {
-        reasons.push(order_text(policy, &fitting));
+    // How many tools have the name itself; none where `source__name` names one.
+    let offered =
+        known.catalog.named(request.tool).filter(|entry| request.admits(&entry.tool.source)).count();
+    if request.explained && only.is_none() && capability.is_none() && offered > 0 {
+        reasons.push(order_text(policy, (&fitting, offered)));
     }
-    let standing = standing(only, capability, &fitting);
+    let standing = match (only, capability, offered) {
+        (Some(_), None, _) | (None, None, 0) => Standing::Named,
+        (_, Some(_), _) => Standing::Capable,
+        (None, None, 1) => Standing::Alone,
+        (None, None, _) => Standing::InOrder,
+    };
     let choice = Choice { policy, scores, capability, seed: request.seed };
     let lineup = choice.line_up(fitting, &mut reasons);
     let candidates = lineup
@@ -455,14 +463,21 @@ impl ArgumentCheck<'_> {
     }
 }
 
-fn order_text(policy: &Policy, fitting: &[&Arc<Entry>]) -> Text {
+fn order_text(policy: &Policy, (fitting, offered): (&[&Arc<Entry>], usize)) -> Text {
     let order = policy.order.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     match fitting {
-        [only] => {
+        [only] if offered == 1 => {
             let source = &only.tool.source;
             Text::new(
                 format!("only {source} has it (order: {order})"),
                 format!("只有 {source} 提供（顺序：{order}）"),
+            )
+        }
+        [first] => {
+            let source = &first.tool.source;
+            Text::new(
+                format!("{source} is the first of {offered} in the order {order}"),
+                format!("{offered} 个来源中 {source} 排在最前（顺序：{order}）"),
             )
         }
         _ => Text::new(format!("tried in the order {order}"), format!("按顺序尝试：{order}")),
@@ -476,15 +491,6 @@ enum Standing {
     Alone,
     Capable,
     InOrder,
-}
-
-fn standing(only: Option<&Source>, capability: Option<&str>, fitting: &[&Arc<Entry>]) -> Standing {
-    match (only, capability, fitting.len()) {
-        (Some(_), None, _) => Standing::Named,
-        (_, Some(_), _) => Standing::Capable,
-        (None, None, 1) => Standing::Alone,
-        (None, None, _) => Standing::InOrder,
-    }
 }
 
 fn why(entry: &Arc<Entry>, (place, standing): (usize, Standing), lineup: &Lineup<'_>) -> Text {

@@ -86,7 +86,7 @@ pub(super) fn row(app: &App, call: &CallRecord) -> Vec<Cell> {
         Status::Running => (lang.pick("running", "进行中"), DIM),
     };
     let took = call.took.map(|took| format!("{} ms", took.as_millis())).unwrap_or_default();
-    let places = call.sources.iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
+    let places = sources(call).iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
     let said = match &call.error {
         Some((_, error)) => error.say(lang).lines().next().unwrap_or_default().to_owned(),
         None => call.start.arguments.get().to_owned(),
@@ -100,6 +100,12 @@ pub(super) fn row(app: &App, call: &CallRecord) -> Vec<Cell> {
         Cell::new(call.start.record.as_str(), DIM),
         Cell::from(cut(&said, 120).unwrap_or(said)),
     ]
+}
+
+/// Where a call was answered; of one that failed, where it was tried last.
+fn sources(call: &CallRecord) -> Vec<toolhub_core::Source> {
+    let tried = || call.attempts.last().map(|attempt| attempt.source.clone());
+    if call.sources.is_empty() { tried().into_iter().collect() } else { call.sources.clone() }
 }
 
 pub(super) fn local(at: SystemTime) -> String {
@@ -138,7 +144,7 @@ pub(super) fn as_json(app: &App, call: &CallRecord) -> RawObject {
         .with("tool", start.tool.as_str())
         .with("arguments", start.arguments.clone())
         .with("status", call.status.name())
-        .with("source", RawJson::of(&call.sources.first().map(ToString::to_string)))
+        .with("source", RawJson::of(&sources(call).first().map(ToString::to_string)))
         .with("sources", names(&call.sources))
         .with("candidates", names(&start.candidates))
         .with("strategy", start.strategy.as_str())

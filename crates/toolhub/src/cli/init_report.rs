@@ -294,6 +294,22 @@ pub(super) fn show_undo(app: &App, rows: &[Row], (dry_run, record): (bool, &Path
     }
     for row in rows {
         let (mark, style, word) = match row.status {
+            UndoStatus::Restored if dry_run => {
+                ("✓", GOOD, lang.pick("would be restored byte for byte", "将逐字节恢复"))
+            }
+            UndoStatus::Deleted if dry_run => (
+                "✓",
+                GOOD,
+                lang.pick("would be deleted: `toolhub init` made it", "将被删除：它由 `toolhub init` 创建"),
+            ),
+            UndoStatus::Edited if dry_run => (
+                "✓",
+                GOOD,
+                lang.pick(
+                    "edited since: only the entries of `toolhub init` would be changed back",
+                    "此后有改动：只会还原 `toolhub init` 的条目",
+                ),
+            ),
             UndoStatus::Restored => ("✓", GOOD, lang.pick("restored byte for byte", "已逐字节恢复")),
             UndoStatus::Deleted => (
                 "✓",
@@ -316,8 +332,20 @@ pub(super) fn show_undo(app: &App, rows: &[Row], (dry_run, record): (bool, &Path
         };
         app.screen.line(&format!("{style}{mark}{style:#} {}  {word}", row.change.file.display()));
         let details = [
-            (lang.pick("removed", "已移除"), &row.removed),
-            (lang.pick("put back", "已放回"), &row.restored),
+            (
+                lang.pick(
+                    if dry_run { "to remove" } else { "removed" },
+                    if dry_run { "将移除" } else { "已移除" },
+                ),
+                &row.removed,
+            ),
+            (
+                lang.pick(
+                    if dry_run { "to put back" } else { "put back" },
+                    if dry_run { "将放回" } else { "已放回" },
+                ),
+                &row.restored,
+            ),
             (lang.pick("changed since, so kept as they are", "此后有改动，保持不变"), &row.kept),
         ];
         for (word, names) in details.into_iter().filter(|(_, names)| !names.is_empty()) {
@@ -330,6 +358,11 @@ pub(super) fn show_undo(app: &App, rows: &[Row], (dry_run, record): (bool, &Path
     }
     if dry_run {
         app.screen.note(lang.pick("nothing was changed (`--dry-run`)", "未做任何改动（`--dry-run`）"));
+    } else if rows.iter().all(|row| row.status != UndoStatus::Failed) {
+        app.screen.note(lang.pick(
+            "restart the clients; servers that were added to toolhub stay there",
+            "请重启客户端；已添加到 toolhub 的服务器会保留",
+        ));
     } else if rows.iter().any(|row| row.status == UndoStatus::Failed) {
         let record = record.display();
         app.screen.note(&lang.pick(

@@ -28,6 +28,6 @@ pub(crate) struct InitArgs {
     #[arg(long)]
     pub(crate) no_connect: bool,
     /// Take back what `toolhub init` changed
-    #[arg(long, conflicts_with_all = ["client", "all", "yes", "no_import", "no_connect"])]
+    #[arg(long, conflicts_with_all = ["client", "all", "no_import", "no_connect"])]
     pub(crate) undo: bool,
 }

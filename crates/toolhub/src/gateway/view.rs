@@ -191,6 +191,7 @@ impl View {
         for ((source, tool), shown) in &self.names {
             let Some(target) = self.targets.get(shown) else { continue };
             let mut further = vec![qualified(source, tool.as_str())];
+            further.extend(whole_name(source, tool.as_str()));
             further
                 .extend((self.holders.get(tool.as_str()) == Some(source)).then(|| tool.as_str().to_owned()));
             for name in further.into_iter().filter(|name| !self.targets.contains_key(name)) {
@@ -423,6 +424,12 @@ fn named<'a>(group: &[&'a Arc<Entry>], options: &ViewOptions<'_>) -> Vec<(String
     group.iter().map(|entry| (name_of(entry), vec![*entry])).collect()
 }
 
+/// `source__name` in the letters of the source, such as Chinese ones; `None` where two tools could have the same one.
+fn whole_name(source: &Source, name: &str) -> Option<String> {
+    let id = source.to_string();
+    (!id.contains("__") && !id.ends_with('_')).then(|| format!("{id}__{name}"))
+}
+
 /// The definition of `use_skill` for the skills that the profile admits; `None` if it admits none.
 fn skills_offered(tool: &Tool, profile: &ProfileSettings) -> Option<RawJson> {
     let mut skills = use_skill::listed(&tool.definition);
@@ -446,7 +453,15 @@ fn offered(
     }
     let mut members = raw.object().unwrap_or_default();
     members.set("name", name);
-    let Some(told) = told else { return Some(members.into_raw()) };
+    let Some(told) = told else {
+        // The name does not tell the server any more: its letters were replaced.
+        let tells = whole_name(&tool.source, tool.name().as_str()).is_some_and(|whole| whole == name);
+        if !tells && !profile.lossless {
+            members
+                .set("description", format!("[{}] {}", tool.source, tool.definition.description()).as_str());
+        }
+        return Some(members.into_raw());
+    };
     if let Some(title) = &told.title {
         members.set("title", title.as_str());
     }

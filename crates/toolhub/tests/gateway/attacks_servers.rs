@@ -41,6 +41,27 @@ fn calls(serving: &Serving, id: &str) -> usize {
     Journal::read(serving.folder().join(format!("journal-{id}"))).count_method("tools/call")
 }
 
+/// Names of clients have ASCII letters only: the description tells the server, and its own id works in a call.
+#[tokio::test]
+async fn servers_with_chinese_ids_are_told_apart_and_called_by_their_ids() {
+    let mut cli = hub(PLAIN);
+    for id in ["备件", "仓库"] {
+        cli.server(id, &program(id));
+    }
+    let serving = Serving::start(cli);
+    for era in ERAS {
+        let client = RawClient::connect(&serving.url(), era).await;
+        let answer = client.ask("1", "tools/list", "").await;
+        let listed: Value = serde_json::from_str(answer.result()).unwrap();
+        for id in ["备件", "仓库"] {
+            let tools = listed["tools"].as_array().unwrap();
+            let told = |tool: &&Value| tool["description"] == format!("[{id}] d");
+            assert_eq!(tools.iter().filter(told).count(), 2, "{era:?} {listed}");
+            assert_eq!(client.call(&format!("{id}__save"), "{}").await.text(), id, "{era:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn two_servers_of_one_program_are_both_reached_by_name() {
     let serving = Serving::start(two_of_one_program(PLAIN));

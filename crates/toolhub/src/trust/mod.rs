@@ -4,6 +4,7 @@
 mod bound;
 mod changes;
 mod files;
+mod git_folder;
 mod launch;
 mod notice;
 mod record;
@@ -15,7 +16,7 @@ mod suspicious;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use toolhub_core::Consent;
@@ -118,6 +119,8 @@ pub struct Workspace {
     /// Whether the current folder is not what was trusted, even if nothing is left of that.
     changed_here: bool,
     user: Option<PathBuf>,
+    /// What [`steering::found_in`] found in the current folder, looked for once for all servers.
+    steering: Arc<OnceLock<Option<String>>>,
 }
 
 /// Where to look for a workspace.
@@ -180,7 +183,15 @@ impl Workspace {
             folders.push(Folder { scan: Arc::new(scan), digest, verdict, is_here, changes });
         }
         let data = search.data.to_owned();
-        Self { folders, config_in_use: false, data, untrusted_here, changed_here, user }
+        Self {
+            folders,
+            config_in_use: false,
+            data,
+            untrusted_here,
+            changed_here,
+            user,
+            steering: Arc::default(),
+        }
     }
 
     /// Whether it has settings that may be used.
@@ -253,7 +264,7 @@ impl Workspace {
         if stdio.cwd.is_some() || beside.as_deref() == Some(here) {
             return None;
         }
-        steering::found_in(here, self.user.as_deref())
+        self.steering.get_or_init(|| steering::found_in(here, self.user.as_deref())).clone()
     }
 
     /// An empty folder for the owner's own programs. If it cannot be made, the start fails.

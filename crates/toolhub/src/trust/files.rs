@@ -103,6 +103,20 @@ fn state(file: &Path, found: &Metadata, sha256: [u8; 32]) -> FileState {
     FileState { sha256, executable, owner: owner_of(found), shared, target }
 }
 
+/// Whether a user may execute a file.
+pub(super) fn is_executable(about: &Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        about.permissions().mode() & 0o111 != 0
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = about;
+        false
+    }
+}
+
 /// The user id of a file's owner.
 pub(super) fn owner_of(found: &Metadata) -> Option<u32> {
     #[cfg(unix)]

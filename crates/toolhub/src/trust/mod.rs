@@ -5,13 +5,18 @@ mod bound;
 mod changes;
 mod files;
 mod git_folder;
+mod interpreters;
 mod launch;
+mod launch_form;
+mod launch_programs;
 mod notice;
+mod python_files;
 mod record;
 mod review;
 mod scan;
 mod steering;
 mod suspicious;
+mod tree;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

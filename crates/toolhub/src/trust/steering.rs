@@ -2,10 +2,10 @@
 //! they start read files of the folder they are started in, and no list of such files is complete. So a folder that is not
 //! trusted counts as harmless only if everything in it is known to be data; else the owner's programs start elsewhere.
 
-use std::fs::{DirEntry, Metadata};
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
-use super::git_folder;
+use super::{files, git_folder};
 
 /// Endings of files that are data to every program.
 const DATA: [&str; 52] = [
@@ -219,7 +219,7 @@ fn kind_of(entry: &DirEntry) -> Kind {
             _ => Kind::Folder,
         };
     }
-    match about.is_file() && !is_executable(&about) && is_data_name(name) {
+    match about.is_file() && !files::is_executable(&about) && is_data_name(name) {
         true => Kind::Data,
         false => Kind::Other,
     }
@@ -233,19 +233,6 @@ fn is_data_name(name: &str) -> bool {
     !name.starts_with('.')
         && !NOT_DATA.contains(&name.to_lowercase().as_str())
         && ending.is_some_and(|ending| DATA.contains(&ending.as_str()))
-}
-
-fn is_executable(about: &Metadata) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        about.permissions().mode() & 0o111 != 0
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = about;
-        false
-    }
 }
 
 #[cfg(test)]
@@ -310,11 +297,11 @@ mod tests {
     fn names_what_programs_look_for_before_other_files() {
         let folder = tempfile::tempdir().unwrap();
         let mut expect = Vec::new();
-        for file in ["makefile", "z.py", "package.json"] {
+        for file in ["unknown.thing", "z.py", "package.json"] {
             std::fs::write(folder.path().join(file), "").unwrap();
             expect.push(found_in(folder.path(), folder.path().parent()).unwrap());
         }
-        assert_eq!(expect, ["makefile", "z.py", "package.json"]);
+        assert_eq!(expect, ["unknown.thing", "z.py", "package.json"]);
     }
 
     #[test]

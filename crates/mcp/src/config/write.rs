@@ -69,7 +69,7 @@ pub fn write_whole(file: &Path, text: &str) -> Result<(), ConfigError> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    std::fs::create_dir_all(folder).map_err(failed)?;
+    create_folder(folder).map_err(failed)?;
     let mut new = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     new.write_all(text.as_bytes()).map_err(failed)?;
     if let Ok(metadata) = std::fs::metadata(&target) {
@@ -78,6 +78,16 @@ pub fn write_whole(file: &Path, text: &str) -> Result<(), ConfigError> {
     new.as_file().sync_all().map_err(failed)?;
     new.persist(&target).map_err(|error| failed(error.error))?;
     Ok(())
+}
+
+/// Creates a folder, and those around it that are missing, for the owner alone whatever the umask is: what can write to
+/// the folder decides which programs run.
+fn create_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
 }
 
 #[cfg(all(test, unix))]

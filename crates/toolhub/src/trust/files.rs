@@ -103,6 +103,40 @@ fn state(file: &Path, found: &Metadata, sha256: [u8; 32]) -> FileState {
     FileState { sha256, executable, owner: owner_of(found), shared, target }
 }
 
+/// Whether a user may execute a file.
+pub(super) fn is_executable(about: &Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        about.permissions().mode() & 0o111 != 0
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = about;
+        false
+    }
+}
+
+/// Whether every user can create files in a folder, as in `/tmp`.
+pub(super) fn is_open_to_all(folder: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::metadata(folder).is_ok_and(|about| about.permissions().mode() & 0o002 != 0)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = folder;
+        false
+    }
+}
+
+/// Whether a file, or the link in its place, belongs to another user than the current one and root.
+pub(super) fn is_foreign(file: &Path) -> bool {
+    let owner = file.symlink_metadata().ok().and_then(|about| owner_of(&about));
+    owner.is_some_and(|owner| owner != 0 && Some(owner) != current_user())
+}
+
 /// The user id of a file's owner.
 pub(super) fn owner_of(found: &Metadata) -> Option<u32> {
     #[cfg(unix)]

@@ -8,6 +8,9 @@ use toolhub_core::lang::Text;
 use toolhub_mcp::config::{StdioSpec, expand, with_ending};
 
 use super::files::{self, FileState};
+use super::launch_form::{MAX_WORD_BYTES, Surroundings, is_plain};
+use super::python_files::Folders;
+use super::tree;
 
 /// The most words of one entry that are looked at.
 const MAX_WORDS: usize = 4_096;
@@ -55,25 +58,13 @@ const RUNNERS: [(&[&str], &[&str]); 5] = [
     ),
 ];
 
-/// Shells whose `-c` is code.
-const SHELLS: [&str; 8] = ["sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell"];
-/// Characters of shell code, beside letters and digits, that stand for themselves or only separate commands.
-const PLAIN_CODE: &str = " _-./:=,@%+&;|\n\t";
-const INTERPRETERS: [&str; 9] = ["python", "node", "perl", "ruby", "php", "deno", "bun", "lua", "osascript"];
-/// Flags by which interpreters take code.
-const INLINE_FLAGS: [&str; 8] = ["-c", "-e", "-E", "--eval", "-p", "--print", "-r", "-pe"];
-/// Programs that start others for what they find or read.
-const STARTERS: [&str; 8] = ["find", "xargs", "awk", "gawk", "mawk", "sed", "parallel", "entr"];
 /// Endings that Node.js and Python add to a name.
 const ENDINGS: [&str; 6] = ["js", "mjs", "cjs", "ts", "json", "py"];
 /// The most folders of an entry that relative paths are looked up in, and how deep `cd` is followed.
 const MAX_BASES: usize = 64;
 const MAX_STEPS: usize = 3;
-/// The most files of a project that is bound as a whole, and their most bytes.
-const MAX_TREE_FILES: usize = 10_000;
-const MAX_TREE_BYTES: u64 = 256 << 20;
-/// What is written beside files, and nothing runs from.
-const IGNORED: [&str; 1] = [".git"];
+/// Words after which a program goes on in the folder that the next word names.
+const FOLDER_WORDS: [&str; 8] = ["cd", "pushd", "-C", "--directory", "--chdir", "--cwd", "--prefix", "--dir"];
 
 /// Where an entry is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,9 +83,16 @@ struct Candidate {
     relative: bool,
 }
 
+/// The folders that relative paths of an entry may count from.
+struct Bases {
+    folders: Vec<PathBuf>,
+    /// Whether these are all of them: no limit was reached.
+    complete: bool,
+}
+
 impl Site {
-    /// The files of the project that an entry names, each with its state now. If its shell code hides which files it
-    /// runs, every file of the folder counts.
+    /// The files of the project that an entry names, each with its state now. If the entry is of no known form, or exceeds
+    /// a limit, every file of the project counts, and of the folders outside that it leads to.
     pub(crate) fn named_files(&self, spec: &StdioSpec) -> Result<BTreeMap<PathBuf, FileState>, Text> {
         let work = self.work(spec);
         let texts = texts_of(spec);
@@ -108,7 +106,7 @@ impl Site {
                 ));
             }
         }
-        let bases = self.bases(&work, &words);
+        let Bases { folders: bases, complete } = self.bases(&work, &words, &texts)?;
         let mut candidates: BTreeSet<Candidate> = BTreeSet::new();
         for word in &words {
             for base in &bases {
@@ -117,6 +115,7 @@ impl Site {
             let found = on_path(word, (&work, spec));
             candidates.extend(found.map(|path| Candidate { path, relative: false }));
         }
+        candidates.extend(self.by_variables(&work, spec));
         let stems: BTreeSet<&str> = words.iter().filter_map(|word| stem(word)).collect();
         for (_, read) in RUNNERS.iter().filter(|(runners, _)| runners.iter().any(|name| stems.contains(name)))
         {
@@ -124,8 +123,9 @@ impl Site {
             candidates.extend(files.map(|path| Candidate { path, relative: true }));
         }
         let mut found = self.states(candidates)?;
-        if hides_files(spec) {
-            self.add_tree(&mut found)?;
+        if !complete || !is_plain(spec, &Surroundings { work: &work, project: &self.project }) {
+            let outside = bases.into_iter().filter(|base| !base.starts_with(&self.project));
+            tree::add(outside.chain([self.project.clone()]), &mut found)?;
         }
         Ok(found)
     }
@@ -148,45 +148,102 @@ impl Site {
     }
 
     /// The folders that relative paths may count from: where it starts, and folders that it names, as in `cd server` or
-    /// `make -C server`.
-    fn bases(&self, work: &Path, words: &BTreeSet<String>) -> Vec<PathBuf> {
-        let mut bases = vec![work.to_owned()];
+    /// `make -C server`. Those outside of the project count if a relative path leads there.
+    fn bases(&self, work: &Path, words: &BTreeSet<String>, texts: &[String]) -> Result<Bases, Text> {
+        let mut folders = vec![work.to_owned()];
         if work != self.folder {
-            bases.push(self.folder.clone());
+            folders.push(self.folder.clone());
         }
-        let mut newest = bases.clone();
-        for _ in 0..MAX_STEPS {
+        let mut complete = true;
+        let mut newest = folders.clone();
+        for step in 0..=MAX_STEPS {
             let mut next = Vec::new();
             for base in &newest {
-                let named =
-                    words.iter().flat_map(|word| paths_of(word, base)).map(|candidate| candidate.path);
-                for folder in named.filter(|path| path.is_dir()) {
-                    let Ok(real) = folder.canonicalize() else { continue };
-                    let known = bases.contains(&real) || next.contains(&real);
-                    if !known && real.starts_with(&self.project) && bases.len() + next.len() < MAX_BASES {
+                let named = words.iter().flat_map(|word| paths_of(word, base));
+                for Candidate { path, relative } in named.filter(|named| named.path.is_dir()) {
+                    let Ok(real) = path.canonicalize() else { continue };
+                    let known = folders.contains(&real) || next.contains(&real);
+                    let inside = real.starts_with(&self.project);
+                    if !known && (inside || (relative && step == 0)) {
                         next.push(real);
                     }
                 }
             }
-            bases.extend(next.iter().cloned());
-            newest = next;
+            let is_outside = |folder: &PathBuf| !folder.starts_with(&self.project);
+            if (step == MAX_STEPS && !next.is_empty()) || folders.len() + next.len() > MAX_BASES {
+                complete = false;
+                next.retain(is_outside);
+            }
+            // From a folder outside, only `cd` leads on: else `..` would lead up to the root.
+            newest = next.iter().filter(|folder| !is_outside(folder)).cloned().collect();
+            folders.extend(next);
         }
-        bases
+        for folder in folders_in_turn(work, texts) {
+            if !folders.contains(&folder) {
+                folders.push(folder);
+            }
+        }
+        // Folders of the project beyond the limit are bound as a whole; those outside cannot be.
+        match folders.len() <= 2 * MAX_BASES {
+            true => Ok(Bases { complete: complete && folders.len() <= MAX_BASES, folders }),
+            false => Err(Text::new(
+                format!("an entry names more than {MAX_BASES} folders outside of the project"),
+                format!("某个条目提到了项目之外的 {MAX_BASES} 个以上的文件夹"),
+            )),
+        }
+    }
+
+    /// Files that are loaded because of variables, whatever the program is: everything in folders of `PATH`, and the modules
+    /// that Python loads at its start from `PYTHONPATH`. Only for folders of the project.
+    fn by_variables(&self, work: &Path, spec: &StdioSpec) -> BTreeSet<Candidate> {
+        let mut found = BTreeSet::new();
+        for (name, value) in &spec.env {
+            let value = filled(value);
+            let inside = std::env::split_paths(&value)
+                .map(|part| work.join(part))
+                .filter(|part| part.canonicalize().is_ok_and(|real| real.starts_with(&self.project)));
+            for folder in inside {
+                let files: Vec<PathBuf> = match name.as_str() {
+                    "PATH" => {
+                        let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+                        entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect()
+                    }
+                    "PYTHONPATH" => {
+                        ["sitecustomize.py", "usercustomize.py", "sitecustomize", "usercustomize"]
+                            .map(|file| folder.join(file))
+                            .to_vec()
+                    }
+                    _ => Vec::new(),
+                };
+                found.extend(files.into_iter().map(|path| Candidate { path, relative: true }));
+            }
+        }
+        found
     }
 
     fn states(&self, candidates: BTreeSet<Candidate>) -> Result<BTreeMap<PathBuf, FileState>, Text> {
-        let mut found = BTreeMap::new();
+        let (mut found, mut folders) = (BTreeMap::new(), Folders::default());
+        let inside = |path: &Path| path.starts_with(&self.project);
         for Candidate { path, relative } in candidates {
-            let Ok(real) = path.canonicalize() else { continue };
+            let real = path.canonicalize().ok();
             // The file that is opened: a `..` behind a link leads elsewhere than the text says.
             let named = plain(&path);
-            let named = if named.canonicalize().is_ok_and(|other| other == real) { named } else { path };
+            let named = if named.canonicalize().ok() == real { named } else { path };
             // A link inside the project counts, wherever it leads: the project can change it.
-            if !relative && !named.starts_with(&self.project) && !real.starts_with(&self.project) {
+            if !relative && !inside(&named) && !real.as_deref().is_some_and(inside) {
                 continue;
             }
-            let inside = if real.is_dir() { entry_files(&named) } else { vec![named] };
-            for file in inside.into_iter().filter(|file| file.is_file()) {
+            let mut files = Vec::new();
+            if real.is_some_and(|real| real.is_dir()) {
+                let modules = ["__init__.py", "__main__.py"].map(|name| named.join(name));
+                files.extend(modules.iter().flat_map(|module| folders.stand_ins(module)));
+                files.extend(entry_files(&named));
+            } else if named.extension().is_some_and(|ending| ending == "py") {
+                // Also if there is no source: a native module is a module.
+                files.extend(folders.stand_ins(&named));
+            }
+            files.push(named);
+            for file in files.into_iter().filter(|file| file.is_file()) {
                 if let Some(state) = files::hash(&file)? {
                     found.insert(file, state);
                 }
@@ -194,47 +251,6 @@ impl Site {
         }
         Ok(found)
     }
-
-    /// Adds every file of the project.
-    fn add_tree(&self, found: &mut BTreeMap<PathBuf, FileState>) -> Result<(), Text> {
-        let (mut waiting, mut bytes) = (vec![self.project.clone()], 0_u64);
-        while let Some(folder) = waiting.pop() {
-            let entries = std::fs::read_dir(&folder).map_err(|error| files::unreadable(&folder, &error))?;
-            for entry in entries.flatten() {
-                let path = entry.path();
-                let ignored = entry.file_name().to_str().is_some_and(|name| IGNORED.contains(&name));
-                let Ok(kind) = entry.file_type() else { continue };
-                if kind.is_dir() {
-                    waiting.extend((!ignored).then_some(path));
-                } else if kind.is_symlink() && path.is_dir() {
-                    // What it leads to is bound as far as it is of the project; that it leads there, in any case.
-                    let state = files::link(&path);
-                    found.insert(path, state);
-                } else if path.is_file() {
-                    bytes = bytes.saturating_add(entry.metadata().map_or(0, |about| about.len()));
-                    if found.len() >= MAX_TREE_FILES || bytes > MAX_TREE_BYTES {
-                        return Err(too_large());
-                    }
-                    if let Some(state) = files::hash(&path)? {
-                        found.insert(path, state);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-fn too_large() -> Text {
-    let size = MAX_TREE_BYTES >> 20;
-    Text::new(
-        format!(
-            "an entry runs shell code that hides which files it starts, and the folder has more than {MAX_TREE_FILES} files or {size} MiB: name the program and its script without `$`, globs and backslashes"
-        ),
-        format!(
-            "某个条目运行的 shell 代码看不出会启动哪些文件，而文件夹超过 {MAX_TREE_FILES} 个文件或 {size} MiB：请直接写出程序和脚本，不使用 `$`、通配符和反斜杠"
-        ),
-    )
 }
 
 /// Command, arguments and values of variables, with variables filled in.
@@ -243,25 +259,25 @@ fn texts_of(spec: &StdioSpec) -> Vec<String> {
     [&spec.command].into_iter().chain(&spec.args).chain(values).map(|text| filled(text)).collect()
 }
 
-/// Whether it runs code whose words do not tell which files it runs: that of a shell, unless it is made from plain words
-/// alone; that of an interpreter; and programs that start others for what they find.
-fn hides_files(spec: &StdioSpec) -> bool {
-    let texts = texts_of(spec);
-    let names: BTreeSet<String> = texts
-        .iter()
-        .flat_map(|text| words_of(text))
-        .filter_map(|word| {
-            stem(&word).map(|name| name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned())
-        })
-        .collect();
-    let has = |programs: &[&str]| programs.iter().any(|name| names.contains(*name));
-    let is_plain = |text: &String| {
-        let text = without_folder_variable(text);
-        text.chars().all(|c| c.is_alphanumeric() || PLAIN_CODE.contains(c))
-            && !text.split(|c: char| !c.is_alphanumeric()).any(|word| ["eval", "source"].contains(&word))
-    };
-    let inline = || spec.args.iter().any(|arg| INLINE_FLAGS.contains(&arg.as_str()));
-    (has(&SHELLS) && !texts.iter().all(is_plain)) || (has(&INTERPRETERS) && inline()) || has(&STARTERS)
+/// The folders that an entry goes to one after another, as in `cd a && cd b`.
+fn folders_in_turn(work: &Path, texts: &[String]) -> Vec<PathBuf> {
+    let separates = |c: char| c.is_whitespace() || SEPARATORS.contains(&c);
+    let texts = texts.iter().map(|text| without_folder_variable(text)).collect::<Vec<_>>();
+    let mut words = texts.iter().flat_map(|text| text.split(separates)).filter(|word| !word.is_empty());
+    let (mut folder, mut found) = (work.to_owned(), Vec::new());
+    while let Some(word) = words.next() {
+        if !FOLDER_WORDS.contains(&word) {
+            continue;
+        }
+        let Some(next) = words.next().map(Path::new).filter(|next| next.is_relative()) else { continue };
+        if let Ok(real) = folder.join(next).canonicalize()
+            && real.is_dir()
+        {
+            folder = real;
+            found.push(folder.clone());
+        }
+    }
+    found
 }
 
 /// The text without `$PWD`, which is the folder that a shell starts in.
@@ -280,7 +296,7 @@ fn words_of(text: &str) -> BTreeSet<String> {
     let mut words = BTreeSet::from([text.clone()]);
     words.extend(text.split_once('=').map(|(_, value)| value.to_owned()));
     words.extend(text.split(|c: char| c.is_whitespace() || SEPARATORS.contains(&c)).map(str::to_owned));
-    words.retain(|word| !word.is_empty() && word.len() <= 4_096 && !word.contains('\0'));
+    words.retain(|word| !word.is_empty() && word.len() <= MAX_WORD_BYTES && !word.contains('\0'));
     words
 }
 
@@ -303,9 +319,9 @@ fn paths_of(word: &str, folder: &Path) -> Vec<Candidate> {
     }
     let home = word.strip_prefix("~/").and_then(|rest| Some(std::env::home_dir()?.join(rest)));
     paths.extend(home.map(|path| Candidate { path, relative: false }));
-    // `npx NAME` prefers what the project has installed; `python -m NAME` what lies in the folder, with its packages.
+    // `npx NAME` and `node -r NAME` prefer what the project has installed; `python -m NAME` what lies in the folder, with its packages.
     if !word.contains('/') {
-        paths.push(from(&format!("node_modules/.bin/{word}")));
+        paths.extend([from(&format!("node_modules/.bin/{word}")), from(&format!("node_modules/{word}"))]);
         let module = word.replace('.', "/");
         paths.extend([from(&format!("{module}.py")), from(&module)]);
         let packages = Path::new(&module).ancestors().filter(|part| !part.as_os_str().is_empty());
@@ -418,13 +434,26 @@ mod tests {
             "pkg/srv.py",
             "my run.py",
             "../out.py",
+            "../outside/run.py",
+            "d/d/d/d/run.py",
+            ".git/run.py",
+            "sub/site.py",
+            "node_modules/hook/index.js",
         ] {
             std::fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
             std::fs::write(root.join(file), r#"{"main": "lib/m"}"#).unwrap();
         }
         std::os::unix::fs::symlink("a/b", root.join("link")).unwrap();
         let site = Site { folder: root.clone(), project: root.clone() };
+        std::os::unix::fs::symlink(".git", root.join("hidden")).unwrap();
         let path = [("PATH", "./bin:/usr/bin:/bin")];
+        let many: Vec<String> = (0..=MAX_BASES).map(|number| format!("many/{number}")).collect();
+        for folder in &many {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        let many_folders = format!("echo {}; cd sub && ./run.py", many.join(" "));
+        let mut by_name = 0;
+        let long_word = "x".repeat(MAX_WORD_BYTES + 1);
         for (command, args, env, started) in [
             ("link/../run.py", vec![], vec![], "a/run.py"),
             ("python3", vec!["link/../run.py"], vec![], "a/run.py"),
@@ -449,6 +478,28 @@ mod tests {
             ("python3", vec!["-c", "import os; os.execv('run' + '.py', [])"], vec![], "run.py"),
             ("perl", vec!["-e", "do 'ru' . 'n.py'"], vec![], "run.py"),
             ("find", vec![".", "-name", "r*.py", "-exec", "python3", "{}", "+"], vec![], "run.py"),
+            ("sh", vec!["-c", "cd d && cd d && cd d && cd d && ./run.py"], vec![], "d/d/d/d/run.py"),
+            ("sh", vec!["-c", &many_folders], vec![], "sub/run.py"),
+            ("sh", vec!["-c", "./run.py", &long_word], vec![], "a/run.py"),
+            ("sh", vec!["-c", "printf ./ru%s.py n | sh"], vec![], "run.py"),
+            ("sh", vec!["-c", "ls d | sh"], vec![], "run.py"),
+            ("python3", vec!["-uc", "import run"], vec![], "a/run.py"),
+            ("python3", vec!["-cimport run"], vec![], "a/run.py"),
+            ("node", vec!["--eval=import('./a/' + 'run')"], vec![], "a/run.py"),
+            ("perl", vec!["-we", "do 'ru' . 'n.py'"], vec![], "run.py"),
+            ("perl", vec!["-I.", "-MEvil", "-e1"], vec![], "a/run.py"),
+            ("git", vec!["-c", "alias.x=!./ru?.py", "x"], vec![], "run.py"),
+            ("flock", vec!["F", "-c", "./ru?.py"], vec![], "run.py"),
+            ("su", vec!["-c", "./ru?.py"], vec![], "run.py"),
+            ("env", vec!["-S", "bash\\_-c\\_./ru[n].py"], vec![], "run.py"),
+            ("sh", vec!["-c", "./.g?t/run.py"], vec![], ".git/run.py"),
+            ("sh", vec!["-c", "./hidd?n/run.py"], vec![], ".git/run.py"),
+            ("sh", vec!["-c", "cd ../outside && ./run.py"], vec![], "../outside/run.py"),
+            ("sh", vec!["-c", "cd sub && cd ../../outside && ./run.py"], vec![], "../outside/run.py"),
+            ("sh", vec!["-c", "cd ../outside && ./ru?.py"], vec![], "../outside/run.py"),
+            ("env", vec!["-C", "../outside", "./run.py"], vec![], "../outside/run.py"),
+            ("node", vec!["-r", "hook", "index.js"], vec![], "node_modules/hook/index.js"),
+            ("npx", vec!["-y", "tool"], vec![("PATH", "./bin:/usr/bin:/bin")], "bin/python3"),
         ] {
             let spec = StdioSpec {
                 command: command.to_owned(),
@@ -457,23 +508,67 @@ mod tests {
                 ..StdioSpec::default()
             };
             let before = site.named_files(&spec).unwrap();
-            let file = root.join(started);
+            let file = root.join(started).canonicalize().unwrap();
             std::fs::write(&file, "changed").unwrap();
             assert_ne!(site.named_files(&spec).unwrap(), before, "{spec:?}");
             std::fs::write(&file, r#"{"main": "lib/m"}"#).unwrap();
             assert_eq!(site.named_files(&spec).unwrap(), before, "{spec:?}");
             // Control: a file that is not named may change.
             std::fs::write(root.join("a/b/x"), "other").unwrap();
-            if !hides_files(&spec) {
+            if !before.contains_key(&root.join("a/b/x")) {
                 assert_eq!(site.named_files(&spec).unwrap(), before, "{spec:?}");
+                by_name += 1;
             }
             std::fs::write(root.join("a/b/x"), r#"{"main": "lib/m"}"#).unwrap();
         }
+        assert!(by_name >= 20, "only {by_name} entries are bound to the files that they name");
         let spec = StdioSpec {
             command: "python3".to_owned(),
             env: vec![("PATH".to_owned(), "./bin".to_owned())],
             ..StdioSpec::default()
         };
         assert_eq!(site.program(&spec), Some(root.join("bin/python3")), "the review names what is started");
+    }
+
+    /// Python prefers native modules to source, and takes bytecode for source.
+    #[test]
+    fn files_that_python_loads_in_place_of_a_module_are_bound() {
+        for (args, added) in [
+            (vec!["server.py"], "__pycache__/server.cpython-312.pyc"),
+            (vec!["server.py"], "server.pyc"),
+            (vec!["-m", "server"], "__pycache__/server.cpython-312.opt-1.pyc"),
+            (vec!["-m", "server"], "server.cpython-312-x86_64-linux-gnu.so"),
+            (vec!["-m", "server"], "server.abi3.so"),
+            (vec!["-m", "server"], "server.pyd"),
+            (vec!["-m", "server"], "server/__init__.so"),
+            (vec!["-m", "pkg.srv"], "pkg/__pycache__/__init__.cpython-312.pyc"),
+            (vec!["-m", "pkg.srv"], "pkg/__pycache__/srv.cpython-312.pyc"),
+            (vec!["-m", "pkg.srv"], "pkg/__init__.so"),
+            (vec!["-m", "pkg.srv"], "pkg/srv.abi3.so"),
+            (vec!["-m", "pkg"], "pkg/__main__.abi3.so"),
+            (vec!["-m", "pkg"], "pkg/__pycache__/__main__.cpython-312.pyc"),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let root = folder.path().canonicalize().unwrap();
+            let write = |file: &str, text: &str| {
+                std::fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+                std::fs::write(root.join(file), text).unwrap();
+            };
+            for file in ["server.py", "pkg/__init__.py", "pkg/srv.py", "pkg/__main__.py"] {
+                write(file, "");
+            }
+            let site = Site { folder: root.clone(), project: root.clone() };
+            let args = args.into_iter().map(str::to_owned).collect();
+            let spec = StdioSpec { command: "python3".to_owned(), args, ..StdioSpec::default() };
+            let before = site.named_files(&spec).unwrap();
+            // Control: bytecode of another module is not loaded in its place.
+            write("__pycache__/other.cpython-312.pyc", "");
+            assert_eq!(site.named_files(&spec).unwrap(), before, "{spec:?}");
+            write(added, "1");
+            let with = site.named_files(&spec).unwrap();
+            assert_ne!(with, before, "{spec:?}: {added}");
+            write(added, "2");
+            assert_ne!(site.named_files(&spec).unwrap(), with, "{spec:?}: {added}");
+        }
     }
 }

@@ -4,18 +4,24 @@
 mod bound;
 mod changes;
 mod files;
+mod git_folder;
+mod interpreters;
 mod launch;
+mod launch_form;
+mod launch_programs;
 mod notice;
+mod python_files;
 mod record;
 mod review;
 mod scan;
 mod steering;
 mod suspicious;
+mod tree;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use toolhub_core::Consent;
@@ -118,6 +124,8 @@ pub struct Workspace {
     /// Whether the current folder is not what was trusted, even if nothing is left of that.
     changed_here: bool,
     user: Option<PathBuf>,
+    /// What [`steering::found_in`] found in the current folder, looked for once for all servers.
+    steering: Arc<OnceLock<Option<String>>>,
 }
 
 /// Where to look for a workspace.
@@ -153,14 +161,16 @@ impl Workspace {
                 false => known(&list, &folder),
             };
             let by_run = run.names(&folder) || run.current_folder;
+            // In a folder above the current one, and in one that is open to all, as `/tmp` is, files may be other users':
+            // they were not meant by `--trust`.
+            let may_be_foreign = (!is_here && !run.names(&folder)) || files::is_open_to_all(&folder);
             let depth = match (run.review || known.is_some(), by_run) {
                 (true, false) => Depth::Full,
+                (_, true) if may_be_foreign => Depth::Full,
                 (_, true) => Depth::Config,
                 (false, false) => Depth::Names,
             };
-            // A folder above the current one may be another user's, as `/tmp` is: it was not meant by `--trust`.
-            let foreign =
-                |scan: &Scan| !is_here && !run.names(&scan.spot.folder) && scan.foreign_owner().is_some();
+            let foreign = |scan: &Scan| may_be_foreign && scan.foreign_owner().is_some();
             let scan = Scan::of(Spot { folder, project: top.clone(), is_home }, depth);
             let digest = scan.digest();
             let verdict = decide(&scan, &digest, (known, by_run && !foreign(&scan)));
@@ -180,7 +190,15 @@ impl Workspace {
             folders.push(Folder { scan: Arc::new(scan), digest, verdict, is_here, changes });
         }
         let data = search.data.to_owned();
-        Self { folders, config_in_use: false, data, untrusted_here, changed_here, user }
+        Self {
+            folders,
+            config_in_use: false,
+            data,
+            untrusted_here,
+            changed_here,
+            user,
+            steering: Arc::default(),
+        }
     }
 
     /// Whether it has settings that may be used.
@@ -253,7 +271,7 @@ impl Workspace {
         if stdio.cwd.is_some() || beside.as_deref() == Some(here) {
             return None;
         }
-        steering::found_in(here, self.user.as_deref())
+        self.steering.get_or_init(|| steering::found_in(here, self.user.as_deref())).clone()
     }
 
     /// An empty folder for the owner's own programs. If it cannot be made, the start fails.
@@ -503,14 +521,18 @@ fn foreign(uid: u32) -> Text {
 }
 
 /// The folders of the project: the current one, and those above it up to where its repository begins. The user's home
-/// and what is above it belong to no project.
+/// and what is above it belong to no project. A repository that another user made in a folder open to all does not count.
 fn project(here: &Path, user: Option<&Path>) -> Vec<PathBuf> {
     let inside = |folder: &&Path| Some(*folder) != user;
     let above: Vec<&Path> = here.ancestors().take(MAX_DEPTH).take_while(inside).collect();
     if above.is_empty() {
         return vec![here.to_owned()];
     }
-    let top = above.iter().position(|folder| folder.join(".git").exists()).unwrap_or(0);
+    let has_repository = |folder: &&Path| {
+        let git = folder.join(".git");
+        git.exists() && !(files::is_open_to_all(folder) && files::is_foreign(&git))
+    };
+    let top = above.iter().position(has_repository).unwrap_or(0);
     above.into_iter().take(top + 1).map(Path::to_path_buf).collect()
 }
 

@@ -2,8 +2,10 @@
 //! they start read files of the folder they are started in, and no list of such files is complete. So a folder that is not
 //! trusted counts as harmless only if everything in it is known to be data; else the owner's programs start elsewhere.
 
-use std::fs::{DirEntry, Metadata};
-use std::path::Path;
+use std::fs::DirEntry;
+use std::path::{Path, PathBuf};
+
+use super::{files, git_folder};
 
 /// Endings of files that are data to every program.
 const DATA: [&str; 52] = [
@@ -12,65 +14,170 @@ const DATA: [&str; 52] = [
     "bmp", "tif", "tiff", "ico", "mp3", "mp4", "m4a", "wav", "ogg", "flac", "mov", "avi", "mkv", "webm",
     "zip", "gz", "7z", "db", "sqlite", "sqlite3", "eml", "ics", "vcf", "html",
 ];
-/// Names without an ending, and hidden names, that are data.
-const DATA_NAMES: [&str; 9] =
-    ["README", "LICENSE", "COPYING", "NOTICE", "AUTHORS", "CHANGELOG", ".git", ".gitignore", ".DS_Store"];
+/// Names of files without an ending, and of hidden files, that are data.
+const DATA_NAMES: [&str; 8] =
+    ["README", "LICENSE", "COPYING", "NOTICE", "AUTHORS", "CHANGELOG", ".gitignore", ".DS_Store"];
+/// Names with an ending of data that programs read as instructions, in lower case.
+const NOT_DATA: [&str; 5] =
+    ["cmakelists.txt", "entry_points.txt", "top_level.txt", "requirements.txt", "constraints.txt"];
+/// Endings of folders from which Python loads plugins.
+const PYTHON_METADATA: [&str; 3] = [".dist-info", ".egg-info", ".egg"];
 /// How names of licenses begin that go on after a hyphen, as `LICENSE-MIT` does. Programs that read a folder look for none of them.
 const LICENSES: [&str; 4] = ["LICENSE-", "LICENCE-", "COPYING-", "NOTICE-"];
 /// Endings of files that are run, which are named before others.
 const SCRIPTS: [&str; 11] = ["py", "js", "mjs", "cjs", "ts", "sh", "rb", "pl", "ps1", "bat", "cmd"];
-/// Files and folders that programs look for in the folders above, too.
-const LOOKED_FOR_ABOVE: [&str; 26] = [
+/// Files and folders that programs look for in the folders above, too. A folder with `HEAD` may be a bare repository.
+const LOOKED_FOR_ABOVE: [&str; 95] = [
     "package.json",
     "node_modules",
     ".npmrc",
     ".yarnrc",
     ".yarnrc.yml",
+    ".yarn",
+    ".pnp.cjs",
+    ".pnp.loader.mjs",
     ".pnpmfile.cjs",
+    ".pnpmfile.mjs",
     "pnpm-workspace.yaml",
+    "lerna.json",
+    "nx.json",
+    "turbo.json",
     "bunfig.toml",
     "deno.json",
     "deno.jsonc",
+    "tsconfig.json",
+    "jsconfig.json",
+    ".babelrc",
+    ".swcrc",
+    ".nvmrc",
+    ".node-version",
     "pyproject.toml",
     "uv.toml",
+    "poetry.toml",
+    "pdm.toml",
+    "hatch.toml",
+    "setup.py",
+    "setup.cfg",
+    "tox.ini",
+    "Pipfile",
     ".python-version",
+    ".python-versions",
     ".venv",
     "pixi.toml",
+    ".pixi",
     ".env",
+    ".envrc",
     ".tool-versions",
     "mise.toml",
+    "mise.local.toml",
     ".mise.toml",
-    ".nvmrc",
+    ".mise.local.toml",
+    ".mise",
+    "mise",
+    ".rtx.toml",
+    ".config/mise",
+    ".config/mise.toml",
     "Gemfile",
+    ".bundle",
     ".ruby-version",
+    ".java-version",
+    ".sdkmanrc",
+    ".go-version",
     "Cargo.toml",
     ".cargo",
+    "rust-toolchain",
     "rust-toolchain.toml",
     "go.mod",
+    "go.work",
+    "justfile",
+    "Justfile",
+    ".justfile",
+    "Makefile",
+    "makefile",
+    "GNUmakefile",
+    "Taskfile.yml",
+    "Taskfile.yaml",
+    "taskfile.yml",
+    "Rakefile",
+    "compose.yaml",
+    "compose.yml",
+    "docker-compose.yml",
+    "docker-compose.yaml",
+    "flake.nix",
+    "shell.nix",
+    "default.nix",
+    "devbox.json",
+    "devenv.nix",
+    "WORKSPACE",
+    "MODULE.bazel",
+    ".bazelrc",
+    "pom.xml",
+    ".mvn",
+    "build.gradle",
+    "build.gradle.kts",
+    "settings.gradle",
+    "settings.gradle.kts",
+    "composer.json",
+    "mix.exs",
+    "global.json",
+    "nuget.config",
+    "Directory.Build.props",
+    "HEAD",
 ];
-/// The most entries of a folder that are looked at; one with more is not harmless.
+/// The most files and folders that are looked at, all levels together; a folder with more is not harmless.
 const MAX_ENTRIES: usize = 2_000;
+/// The most levels of folders; a folder with more is not harmless.
+const MAX_LEVELS: usize = 16;
 
 /// What in the folder could change what a program of the owner runs, as one would name it; `None` if nothing could.
 pub(super) fn found_in(folder: &Path, user: Option<&Path>) -> Option<String> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Some(".".to_owned()) };
-    let mut found = Vec::new();
-    for (count, entry) in entries.enumerate() {
-        let Ok(entry) = entry else { return Some(".".to_owned()) };
-        if count >= MAX_ENTRIES || !is_data(&entry) {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            found.push((rank(&name), name));
+    found_below(folder).or_else(|| found_above(folder, user))
+}
+
+/// Looks at every level of the folder, since programs load code from subfolders, too: plugins, packages, `PATH`.
+fn found_below(folder: &Path) -> Option<String> {
+    let (mut level, mut count) = (vec![PathBuf::new()], 0);
+    for _ in 0..MAX_LEVELS {
+        let (mut found, mut next) = (Vec::new(), Vec::new());
+        for inner in level {
+            let shown = |inner: &Path| match inner.as_os_str().is_empty() {
+                true => ".".to_owned(),
+                false => inner.display().to_string(),
+            };
+            let Ok(entries) = std::fs::read_dir(folder.join(&inner)) else { return Some(shown(&inner)) };
+            for entry in entries {
+                let Ok(entry) = entry else { return Some(shown(&inner)) };
+                count += 1;
+                let name = entry.file_name();
+                let path = inner.join(&name);
+                match kind_of(&entry) {
+                    Kind::Folder => next.push(path.clone()),
+                    Kind::Data => {}
+                    Kind::Other => found.push((rank(&name.to_string_lossy()), shown(&path))),
+                }
+                if count > MAX_ENTRIES {
+                    return found.into_iter().min().map(|(_, name)| name).or_else(|| Some(shown(&path)));
+                }
+            }
         }
-        if count >= MAX_ENTRIES {
-            break;
+        if let Some((_, name)) = found.into_iter().min() {
+            return Some(name);
         }
+        level = next;
     }
-    if let Some((_, name)) = found.into_iter().min() {
-        return Some(name);
-    }
-    let above = folder.ancestors().skip(1).take_while(|part| Some(*part) != user);
-    let mut files = above.flat_map(|part| LOOKED_FOR_ABOVE.iter().map(|name| part.join(name)));
-    files.find(|file| file.symlink_metadata().is_ok()).map(|file| file.display().to_string())
+    level.first().map(|inner| inner.display().to_string())
+}
+
+fn found_above(folder: &Path, user: Option<&Path>) -> Option<String> {
+    let mut above = folder.ancestors().skip(1).take_while(|part| Some(*part) != user);
+    above.find_map(|part| {
+        let named = LOOKED_FOR_ABOVE.iter().map(|name| part.join(name));
+        let mut named = named.filter(|file| file.symlink_metadata().is_ok());
+        let git = part.join(".git");
+        let steers = || git.symlink_metadata().is_ok() && !git_folder::is_harmless(&git);
+        let found = named.next().or_else(|| steers().then(|| git.clone()));
+        found.map(|file| file.display().to_string())
+    })
 }
 
 /// The order in which files are named: those that programs look for, then scripts, then the rest.
@@ -90,46 +197,42 @@ fn is_license(name: &str) -> bool {
     LICENSES.iter().any(|head| name.starts_with(head)) && !name.contains('.')
 }
 
-fn is_data(entry: &DirEntry) -> bool {
+/// What an entry of a folder is.
+enum Kind {
+    /// A file, or a repository, that changes nothing that a program runs.
+    Data,
+    /// A folder that is to be looked into.
+    Folder,
+    Other,
+}
+
+fn kind_of(entry: &DirEntry) -> Kind {
     let name = entry.file_name();
-    let (Some(name), Ok(about)) = (name.to_str(), entry.metadata()) else { return false };
-    if DATA_NAMES.contains(&name) {
+    // A link is not followed: it is neither a folder nor a file here.
+    let (Some(name), Ok(about)) = (name.to_str(), entry.metadata()) else { return Kind::Other };
+    if about.is_dir() {
+        let is_metadata = || PYTHON_METADATA.iter().any(|ending| name.to_lowercase().ends_with(ending));
+        return match name {
+            ".git" if git_folder::is_harmless(&entry.path()) => Kind::Data,
+            "node_modules" => Kind::Other,
+            _ if name.starts_with('.') || is_metadata() => Kind::Other,
+            _ => Kind::Folder,
+        };
+    }
+    match about.is_file() && !files::is_executable(&about) && is_data_name(name) {
+        true => Kind::Data,
+        false => Kind::Other,
+    }
+}
+
+fn is_data_name(name: &str) -> bool {
+    if DATA_NAMES.contains(&name) || is_license(name) {
         return true;
     }
-    if name.starts_with('.') || name == "node_modules" {
-        return false;
-    }
-    if about.is_dir() {
-        return !is_package(&entry.path());
-    }
-    if about.is_file() && is_license(name) {
-        return !is_executable(&about);
-    }
     let ending = Path::new(name).extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
-    about.is_file() && !is_executable(&about) && ending.is_some_and(|ending| DATA.contains(&ending.as_str()))
-}
-
-/// Whether Python would import a folder before an installed package of the same name.
-fn is_package(folder: &Path) -> bool {
-    let Ok(entries) = std::fs::read_dir(folder) else { return true };
-    let is_marker = |entry: DirEntry| entry.file_name().to_string_lossy().starts_with("__");
-    entries
-        .take(MAX_ENTRIES + 1)
-        .enumerate()
-        .any(|(count, entry)| count >= MAX_ENTRIES || entry.map_or(true, is_marker))
-}
-
-fn is_executable(about: &Metadata) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        about.permissions().mode() & 0o111 != 0
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = about;
-        false
-    }
+    !name.starts_with('.')
+        && !NOT_DATA.contains(&name.to_lowercase().as_str())
+        && ending.is_some_and(|ending| DATA.contains(&ending.as_str()))
 }
 
 #[cfg(test)]
@@ -156,6 +259,27 @@ mod tests {
             ("json.py", false),
             ("my_server/__init__.py", false),
             ("my_server/__main__.py", false),
+            ("acme/impl.py", false),
+            ("sub/run.sh", false),
+            ("a/b/c/d/deep.js", false),
+            ("a/b/c/d/deep.md", true),
+            ("bin/python3", false),
+            ("evil-1.0.dist-info/entry_points.txt", false),
+            ("evil.dist-info/x.txt", false),
+            ("evil.egg-info/x.txt", false),
+            ("requirements.txt", false),
+            ("sub/.env", false),
+            ("sub/native.so", false),
+            ("a.pth", false),
+            ("README/plugin.py", false),
+            ("repository/HEAD", false),
+            (".git/config", true),
+            (".git/hooks/pre-commit.sample", true),
+            (".git/hooks/pre-commit", false),
+            (".git/hooks/fsmonitor", false),
+            (".git/commondir", false),
+            (".git/modules/a/config", false),
+            ("sub/.git/hooks/post-checkout", false),
             ("run.sh", false),
             (".env", false),
             ("unknown.thing", false),
@@ -173,20 +297,48 @@ mod tests {
     fn names_what_programs_look_for_before_other_files() {
         let folder = tempfile::tempdir().unwrap();
         let mut expect = Vec::new();
-        for file in ["makefile", "z.py", "package.json"] {
+        for file in ["unknown.thing", "z.py", "package.json"] {
             std::fs::write(folder.path().join(file), "").unwrap();
             expect.push(found_in(folder.path(), folder.path().parent()).unwrap());
         }
-        assert_eq!(expect, ["makefile", "z.py", "package.json"]);
+        assert_eq!(expect, ["unknown.thing", "z.py", "package.json"]);
     }
 
     #[test]
-    fn a_folder_with_very_many_files_is_not_harmless() {
+    fn a_folder_with_very_many_files_or_levels_is_not_harmless() {
         let folder = tempfile::tempdir().unwrap();
-        for number in 0..=MAX_ENTRIES {
-            std::fs::write(folder.path().join(format!("{number}.txt")), "").unwrap();
+        let top = folder.path().parent();
+        for number in 0..MAX_ENTRIES - 2 {
+            let inner = folder.path().join(if number % 2 == 0 { "a" } else { "b" });
+            std::fs::create_dir_all(&inner).unwrap();
+            std::fs::write(inner.join(format!("{number}.txt")), "").unwrap();
         }
-        assert!(found_in(folder.path(), folder.path().parent()).is_some());
+        assert_eq!(found_in(folder.path(), top), None);
+        std::fs::write(folder.path().join("a/one_more.txt"), "").unwrap();
+        assert!(found_in(folder.path(), top).is_some(), "one total, not one of each folder");
+        let deep = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(deep.path().join("a/".repeat(MAX_LEVELS - 1))).unwrap();
+        assert_eq!(found_in(deep.path(), deep.path().parent()), None);
+        std::fs::create_dir_all(deep.path().join("a/".repeat(MAX_LEVELS))).unwrap();
+        assert!(found_in(deep.path(), deep.path().parent()).is_some());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_and_executable_files_are_not_data() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        for name in ["README", "a.md", ".gitignore", "sub/a.csv"] {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, "").unwrap();
+            assert_eq!(found_in(folder.path(), folder.path().parent()), None, "{name}");
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+            assert!(found_in(folder.path(), folder.path().parent()).is_some(), "{name}");
+            std::fs::remove_file(&file).unwrap();
+            symlink("/etc", &file).unwrap();
+            assert!(found_in(folder.path(), folder.path().parent()).is_some(), "{name}");
+        }
     }
 
     #[test]
@@ -197,5 +349,19 @@ mod tests {
         std::fs::write(outer.path().join("package.json"), "").unwrap();
         assert!(found_in(&inner, None).is_some());
         assert_eq!(found_in(&inner, Some(outer.path())), None);
+        let middle = outer.path().join("a");
+        for (file, harmless) in [
+            (".git/HEAD", true),
+            (".git/hooks/x", false),
+            ("justfile", false),
+            (".envrc", false),
+            ("HEAD", false),
+            ("notes.py", true),
+        ] {
+            std::fs::create_dir_all(middle.join(file).parent().unwrap()).unwrap();
+            std::fs::write(middle.join(file), "").unwrap();
+            assert_eq!(found_in(&inner, Some(outer.path())).is_none(), harmless, "{file}");
+            std::fs::remove_file(middle.join(file)).unwrap();
+        }
     }
 }

@@ -302,6 +302,71 @@ fn files_of_another_user_are_not_trusted() {
     assert_eq!(victim.run(&["--trust", "call", "greet"]).code, Some(0), "an explicit choice for one run");
 }
 
+/// In `/tmp` every user can put files beside and above the folder that `--trust` is meant for.
+#[test]
+fn trust_for_one_run_takes_nothing_of_other_users_from_a_folder_open_to_all() {
+    let victim = Victim::new().with_shared_servers();
+    let shared = victim.beside("");
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    let skill = shared.join(".claude/skills/bad");
+    fs::create_dir_all(&skill).unwrap();
+    fs::write(skill.join("SKILL.md"), format!("---\nname: bad\ndescription: {SKILL_TEXT}\n---\nx\n"))
+        .unwrap();
+    fs::create_dir(shared.join(".git")).unwrap();
+    let own = |who: &str, files: &[&str]| {
+        let files = files.iter().map(|file| shared.join(file));
+        Command::new("chown")
+            .arg("-R")
+            .arg(who)
+            .args(files)
+            .stderr(std::process::Stdio::null())
+            .status()
+            .unwrap()
+            .success()
+    };
+    // Only root can give a file away.
+    if !own("12345", &[".claude", ".git"]) {
+        return;
+    }
+    let lists_skill = |folder: &Path| {
+        let ran = victim.run_in(folder, &["--trust", "skills", "list"]);
+        format!("{}{}", ran.stdout, ran.stderr).contains(SKILL_TEXT)
+    };
+    assert!(!lists_skill(&victim.project()), "a repository and skills of another user");
+    assert!(own("0", &[".git"]));
+    assert!(!lists_skill(&victim.project()), "skills of another user");
+    assert!(own("0", &[".claude/skills/bad/SKILL.md"]));
+    assert!(!lists_skill(&victim.project()), "a folder of skills of another user");
+    assert!(!lists_skill(&shared), "in the folder itself");
+    fs::rename(victim.project().join(".mcp.json"), shared.join(".mcp.json")).unwrap();
+    victim.evil_program("../evil.sh");
+    assert!(own("12345", &[".mcp.json", "evil.sh"]));
+    victim.run_in(&shared, &["--trust", "servers", "test"]);
+    victim.assert_unharmed("servers of another user in a folder open to all");
+    // The control: the same files, as the caller's own.
+    assert!(own("0", &[".claude", ".git", ".mcp.json", "evil.sh"]));
+    assert!(lists_skill(&victim.project()) && lists_skill(&shared));
+    victim.run_in(&shared, &["--trust", "servers", "test"]);
+    assert!(victim.was_run());
+}
+
+/// With the most open umask, the folder that decides which programs run is still the owner's alone.
+#[test]
+fn the_owners_config_folder_is_private_whatever_the_umask() {
+    let victim = Victim::new();
+    let command =
+        format!("umask 000; exec '{}' servers add own --no-test -- true", env!("CARGO_BIN_EXE_toolhub"));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &command]).env("HOME", victim.home.path()).env_remove("XDG_CONFIG_HOME");
+    assert!(shell.current_dir(victim.project()).output().unwrap().status.success());
+    let config = victim.home.path().join(".config/toolhub");
+    assert!(config.join("mcp.json").exists());
+    for folder in [config.as_path(), config.parent().unwrap()] {
+        let mode = fs::metadata(folder).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode & 0o022, 0, "{}: {mode:o}", folder.display());
+    }
+}
+
 #[test]
 fn revoked_trust_is_gone() {
     let victim = good();

@@ -193,6 +193,11 @@ impl Victim {
         );
     }
 
+    /// A shell command that leaves a trace.
+    pub(crate) fn trace(&self) -> String {
+        format!("touch {}/ran", self.canary.path().display())
+    }
+
     /// Whether a program of the project ran.
     pub(crate) fn was_run(&self) -> bool {
         fs::read_dir(self.canary.path()).unwrap().next().is_some()

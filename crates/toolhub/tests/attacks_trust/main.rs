@@ -6,6 +6,7 @@
 
 mod binding;
 mod every_command;
+mod hidden_files;
 mod hostile;
 mod own_servers;
 mod what_is_said;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -86,6 +87,74 @@ fn a_clone_does_not_replace_what_the_owners_servers_run() {
     );
     victim.run(&["tools"]);
     victim.assert_unharmed("a relative command of the owner's config");
+}
+
+/// Code in subfolders reaches the owner's servers as well: as a plugin, as a package without `__init__.py`, by a relative
+/// path, by `PATH`, and by the configuration of a repository, also from below it.
+#[test]
+fn code_in_subfolders_of_a_clone_is_not_run_by_the_owners_servers() {
+    let path = std::env::var("PATH").unwrap();
+    let load_plugins = "import sys; sys.path.insert(0, '')\nfrom importlib.metadata import entry_points\nfor found in entry_points(group='acme.plugins'): found.load()";
+    let shell = "#!/bin/sh\nMARK\n";
+    let python = "import os; os.system('MARK')\n";
+    let entry_points = "[acme.plugins]\nx = notes.plug\n";
+    for (name, files, entry, below) in [
+        (
+            "plugin",
+            vec![("evil-1.0.dist-info/entry_points.txt", entry_points), ("notes/plug.py", python)],
+            json!({"command": "python3", "args": ["-c", load_plugins]}),
+            false,
+        ),
+        (
+            "namespace package",
+            vec![("acme/impl.py", python)],
+            json!({"command": "python3", "args": ["-m", "acme.impl"]}),
+            false,
+        ),
+        (
+            "relative path",
+            vec![("sub/run.sh", shell)],
+            json!({"command": "sh", "args": ["sub/run.sh"]}),
+            false,
+        ),
+        (
+            "PATH",
+            vec![("bin/python3", shell)],
+            json!({"command": "python3", "args": ["-V"], "env": {"PATH": format!("./bin:{path}")}}),
+            false,
+        ),
+        (
+            "configuration of the repository",
+            vec![(".git/config", "[core]\nrepositoryformatversion = 0\nfsmonitor = \"MARK; false\"\n")],
+            json!({"command": "git", "args": ["status"]}),
+            true,
+        ),
+    ] {
+        let victim = Victim::new();
+        let folder = victim.project().join(if below { "reports" } else { "" });
+        if below {
+            victim.write("reports/a.md", "a");
+            for args in [&["init", "-q"][..], &["add", "."]] {
+                assert!(
+                    Command::new("git").args(args).current_dir(victim.project()).status().unwrap().success()
+                );
+            }
+        }
+        for (file, text) in &files {
+            let file = victim.write(file, &text.replace("MARK", &victim.trace()));
+            let mode = if file.parent().unwrap().ends_with("bin") { 0o755 } else { 0o644 };
+            fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        own_servers(&victim, &json!({"own": entry}));
+        for folder in [victim.project(), folder.clone()] {
+            let ran = victim.run_in(&folder, &["tools"]);
+            victim.assert_unharmed(name);
+            assert!(ran.stderr.contains("starts in the empty folder"), "{name}: {ran:?}");
+        }
+        // The control: in a trusted folder the same server runs the code.
+        let ran = victim.run_in(&folder, &["--trust", "tools"]);
+        assert!(victim.was_run(), "{name}: {ran:?}");
+    }
 }
 
 #[test]

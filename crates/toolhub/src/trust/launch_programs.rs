@@ -1,0 +1,152 @@
+//! Programs and variables that can make a launch run other files than its words name.
+
+/// Shells, which take code.
+pub(super) const SHELLS: [&str; 18] = [
+    "sh",
+    "bash",
+    "zsh",
+    "dash",
+    "fish",
+    "ksh",
+    "mksh",
+    "ash",
+    "csh",
+    "tcsh",
+    "rbash",
+    "yash",
+    "nu",
+    "xonsh",
+    "elvish",
+    "pwsh",
+    "powershell",
+    "cmd",
+];
+/// Words of shells that run other code than their words name.
+pub(super) const BUILTINS: [&str; 12] =
+    ["eval", "source", ".", "alias", "trap", "builtin", "command", "set", "shopt", "if", "for", "while"];
+/// Programs that start others for what they find or read, wherever they are named.
+pub(super) const STARTERS: [&str; 16] = [
+    "find",
+    "fd",
+    "xargs",
+    "awk",
+    "gawk",
+    "mawk",
+    "nawk",
+    "sed",
+    "parallel",
+    "entr",
+    "busybox",
+    "toybox",
+    "watchexec",
+    "nodemon",
+    "concurrently",
+    "run-parts",
+];
+/// Programs that run what files of the folder tell them, where they are the command.
+pub(super) const READERS: [&str; 33] = [
+    "git",
+    "hg",
+    "svn",
+    "gdb",
+    "lldb",
+    "emacs",
+    "vim",
+    "vi",
+    "nvim",
+    "ed",
+    "ex",
+    "nix",
+    "nix-shell",
+    "bazel",
+    "gradle",
+    "mvn",
+    "scons",
+    "cmake",
+    "ctest",
+    "ninja",
+    "meson",
+    "ant",
+    "foreman",
+    "honcho",
+    "overmind",
+    "tmux",
+    "screen",
+    "at",
+    "batch",
+    "crontab",
+    "su",
+    "script",
+    "watch",
+];
+/// Programs that start the program that one of their words names.
+pub(super) const WRAPPERS: [&str; 26] = [
+    "env",
+    "exec",
+    "timeout",
+    "nice",
+    "nohup",
+    "setsid",
+    "stdbuf",
+    "ionice",
+    "time",
+    "caffeinate",
+    "sudo",
+    "doas",
+    "chrt",
+    "taskset",
+    "flock",
+    "unshare",
+    "chroot",
+    "strace",
+    "uv",
+    "poetry",
+    "pdm",
+    "hatch",
+    "pipenv",
+    "dotenv",
+    "mise",
+    "direnv",
+];
+/// Programs that run their words in a container.
+pub(super) const CONTAINERS: [&str; 4] = ["docker", "docker-compose", "podman", "nerdctl"];
+/// Variables that hold code or options by which a program loads other files than they name.
+pub(super) const CODE_VARIABLES: [&str; 24] = [
+    "PERL5OPT",
+    "RUBYOPT",
+    "LUA_INIT",
+    "JAVA_TOOL_OPTIONS",
+    "_JAVA_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "PROMPT_COMMAND",
+    "PS0",
+    "PS1",
+    "PS2",
+    "PS4",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "CDPATH",
+    "IFS",
+    "PYTHONINSPECT",
+    "PYTHONPYCACHEPREFIX",
+    "PYTHONBREAKPOINT",
+    "PYTHONWARNINGS",
+    "PYTHONHOME",
+    "MAKEFLAGS",
+    "MAKEFILES",
+    "DOTNET_STARTUP_HOOKS",
+    "CLASSPATH",
+];
+/// Variables that name folders of which any file may be loaded.
+pub(super) const LIBRARY_PATHS: [&str; 6] = [
+    "LD_LIBRARY_PATH",
+    "LD_AUDIT",
+    "DYLD_LIBRARY_PATH",
+    "DYLD_FRAMEWORK_PATH",
+    "DYLD_FALLBACK_LIBRARY_PATH",
+    "PERL5LIB",
+];
+/// Variables whose values must be plain, since programs read them as code or as paths; and beginnings of such names.
+pub(super) const READ_AS_CODE: [&str; 7] = ["ENV", "PATH", "SHELL", "EDITOR", "VISUAL", "PAGER", "BROWSER"];
+pub(super) const READ_AS_CODE_PREFIXES: [&str; 11] =
+    ["BASH_", "GIT_", "LD_", "DYLD_", "NPM_CONFIG_", "UV_", "PIP_", "PYTHON", "NODE_", "RUBY", "LESS"];

@@ -1,0 +1,169 @@
+//! Every file below a folder, for launches that do not tell which files they start. What `git` writes at each commit is left
+//! out; its configuration, its hooks and everything else that lies in `.git` is not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use toolhub_core::lang::Text;
+
+use super::files::{self, FileState};
+
+/// The most files of a project that is bound as a whole, and their most bytes.
+const MAX_TREE_FILES: usize = 10_000;
+const MAX_TREE_BYTES: u64 = 256 << 20;
+/// Files that `git` writes by itself in `.git`.
+const GIT_FILES: [&str; 14] = [
+    "HEAD",
+    "ORIG_HEAD",
+    "FETCH_HEAD",
+    "MERGE_HEAD",
+    "MERGE_MSG",
+    "MERGE_MODE",
+    "AUTO_MERGE",
+    "COMMIT_EDITMSG",
+    "index",
+    "packed-refs",
+    "description",
+    "shallow",
+    "gc.log",
+    "index.lock",
+];
+/// Folders of `.git` with files that `git` writes by itself.
+const GIT_FOLDERS: [&str; 2] = ["refs", "logs"];
+
+/// Adds the state of every file below the folders. Links are followed; a folder is entered once.
+pub(super) fn add(
+    roots: impl IntoIterator<Item = PathBuf>,
+    found: &mut BTreeMap<PathBuf, FileState>,
+) -> Result<(), Text> {
+    let mut waiting: Vec<PathBuf> = roots.into_iter().collect();
+    let (mut seen, mut bytes) = (BTreeSet::new(), 0_u64);
+    while let Some(folder) = waiting.pop() {
+        let Ok(real) = folder.canonicalize() else { continue };
+        if !seen.insert(real) {
+            continue;
+        }
+        let entries = std::fs::read_dir(&folder).map_err(|error| files::unreadable(&folder, &error))?;
+        for entry in entries {
+            let entry = entry.map_err(|error| files::unreadable(&folder, &error))?;
+            let path = entry.path();
+            let kind = entry.file_type().map_err(|error| files::unreadable(&path, &error))?;
+            if kind.is_symlink() && path.is_dir() {
+                let state = files::link(&path);
+                found.insert(path.clone(), state);
+                waiting.push(path);
+            } else if kind.is_dir() {
+                waiting.push(path);
+            } else if path.is_file() && !is_written_by_git(&path) {
+                bytes = bytes.saturating_add(std::fs::metadata(&path).map_or(0, |about| about.len()));
+                if bytes <= MAX_TREE_BYTES
+                    && let Some(state) = files::hash(&path)?
+                {
+                    found.insert(path, state);
+                }
+            }
+            if found.len() + waiting.len() > MAX_TREE_FILES || bytes > MAX_TREE_BYTES {
+                return Err(too_large());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file is one that `git` writes by itself. One that can be executed is not.
+fn is_written_by_git(file: &Path) -> bool {
+    let parts: Vec<&str> = file.iter().filter_map(|part| part.to_str()).collect();
+    let Some(at) = parts.iter().rposition(|part| *part == ".git") else { return false };
+    let inside = parts.get(at + 1..).unwrap_or_default();
+    let known = match inside {
+        [name] => GIT_FILES.contains(name),
+        ["objects", folder, name] => is_object(folder, name),
+        [folder, .., _] => GIT_FOLDERS.contains(folder),
+        [] => false,
+    };
+    known && file.symlink_metadata().is_ok_and(|about| about.is_file() && !files::is_executable(&about))
+}
+
+fn is_object(folder: &str, name: &str) -> bool {
+    let is_hexadecimal = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match folder {
+        "pack" => {
+            name.strip_prefix("pack-").and_then(|rest| rest.split_once('.')).is_some_and(|(id, ending)| {
+                is_hexadecimal(id) && ["pack", "idx", "rev", "bitmap", "mtimes", "keep"].contains(&ending)
+            })
+        }
+        "info" => ["packs", "commit-graph"].contains(&name),
+        _ => folder.len() == 2 && is_hexadecimal(folder) && name.len() >= 38 && is_hexadecimal(name),
+    }
+}
+
+fn too_large() -> Text {
+    let size = MAX_TREE_BYTES >> 20;
+    Text::new(
+        format!(
+            "an entry does not tell which files it starts, and the folder has more than {MAX_TREE_FILES} files or {size} MiB: name the program and its script in plain words, without inline code, quotes, globs and `$`"
+        ),
+        format!(
+            "某个条目看不出会启动哪些文件，而文件夹超过 {MAX_TREE_FILES} 个文件或 {size} MiB：请直接写出程序和脚本，不使用内联代码、引号、通配符和 `$`"
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaves_out_only_what_git_writes_by_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let object = "a".repeat(38);
+        for (file, bound) in [
+            ("run.sh", true),
+            (".git/config", true),
+            (".git/hooks/pre-commit", true),
+            (".git/run.sh", true),
+            (".git/info/attributes", true),
+            (".git/objects/run.sh", true),
+            (".git/objects/ab/run.sh", true),
+            (".git/modules/a/config", true),
+            (".git/HEAD", false),
+            (".git/index", false),
+            (".git/refs/heads/main", false),
+            (".git/logs/HEAD", false),
+            (&format!(".git/objects/ab/{object}"), false),
+            (&format!(".git/objects/pack/pack-{object}.idx"), false),
+        ] {
+            let place = root.join(file);
+            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+            std::fs::write(&place, "").unwrap();
+            let mut found = BTreeMap::new();
+            add([root.clone()], &mut found).unwrap();
+            assert_eq!(found.contains_key(&place), bound, "{file}");
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt as _;
+                std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
+                add([root.clone()], &mut found).unwrap();
+                assert!(found.contains_key(&place), "{file}");
+            }
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn follows_links_to_folders_once() {
+        let outer = tempfile::tempdir().unwrap();
+        let top = outer.path().canonicalize().unwrap();
+        let root = top.join("project");
+        std::fs::create_dir_all(top.join("outside")).unwrap();
+        std::fs::create_dir_all(&root).unwrap();
+        std::fs::write(top.join("outside/run.sh"), "").unwrap();
+        std::os::unix::fs::symlink("../outside", root.join("link")).unwrap();
+        std::os::unix::fs::symlink(".", root.join("itself")).unwrap();
+        let mut found = BTreeMap::new();
+        add([root.clone()], &mut found).unwrap();
+        let names: Vec<&PathBuf> = found.keys().collect();
+        assert_eq!(names, [&root.join("itself"), &root.join("link"), &root.join("link/run.sh")]);
+    }
+}

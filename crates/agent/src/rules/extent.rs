@@ -11,6 +11,13 @@ struct Numeral {
     end: usize,
 }
 
+/// A text with its numbers, and the numbers of the calls that were made of it.
+struct Said<'a> {
+    own: &'a str,
+    all: &'a [Numeral],
+    others: &'a [f64],
+}
+
 /// Why a number is not what was said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
@@ -77,11 +84,18 @@ pub(super) fn against(own: &str, parameter: &str, value: f64, others: &[f64]) ->
     let all = numerals(own);
     let same = |a: f64, b: f64| (a - b).abs() < 1e-9;
     let spots: Vec<usize> = (0..all.len()).filter(|at| same(all[*at].value, value)).collect();
-    let percent = all.iter().any(|one| own[one.end..].starts_with('%') && same(one.value, value * 100.0));
+    let hundredths = |one: &Numeral| {
+        let after = own[one.end..].trim_start();
+        after.starts_with('%')
+            || after.starts_with("percent")
+            || own[..one.start].trim_end().ends_with("百分之")
+    };
+    let percent = all.iter().any(|one| hundredths(one) && same(one.value, value * 100.0));
     if percent && !is(&AMOUNTS) {
         return Some(Extent::Suffix);
     }
-    let found: Vec<Option<Extent>> = spots.iter().map(|at| of_spot(own, &all, *at, &is, others)).collect();
+    let said = Said { own, all: &all, others };
+    let found: Vec<Option<Extent>> = spots.iter().map(|at| of_spot(&said, *at, &is)).collect();
     // One place where the number stands by itself is enough.
     match found.iter().any(Option::is_none) {
         true => None,
@@ -89,13 +103,8 @@ pub(super) fn against(own: &str, parameter: &str, value: f64, others: &[f64]) ->
     }
 }
 
-fn of_spot(
-    own: &str,
-    all: &[Numeral],
-    at: usize,
-    is: &dyn Fn(&[&str]) -> bool,
-    others: &[f64],
-) -> Option<Extent> {
+fn of_spot(said: &Said<'_>, at: usize, is: &dyn Fn(&[&str]) -> bool) -> Option<Extent> {
+    let Said { own, all, others } = *said;
     let one = &all[at];
     let (before, after) = (&own[..one.start], &own[one.end..]);
     let same = |a: f64, b: f64| (a - b).abs() < 1e-9;
@@ -257,6 +266,7 @@ mod tests {
             ("set the price of to 5kg", 5.0, Extent::Suffix),
             ("set the price of to 5 kg", 5.0, Extent::Suffix),
             ("set the price of to 5%", 0.05, Extent::Suffix),
+            ("set the price of to 5 percent", 0.05, Extent::Suffix),
             ("set the price of to 1,5", 1.0, Extent::Part),
             ("set the price of to 1.234,50", 50.0, Extent::Part),
             ("change the price of by 5", 5.0, Extent::Difference),

@@ -100,7 +100,7 @@ pub use follow_up::{Exchange, in_context, placed};
 use jiff::civil::Date;
 use toolhub_core::finder::ToolFinder;
 
-use crate::caution::{against, asks_of_the_past, forbids, how_at, is_conditional};
+use crate::caution::{against, asks_of_the_past, forbids, how_at, is_conditional, own_words};
 use crate::plan::{Plan, Unproven};
 
 /// Requests past this size are cut: what is longer is a document, not a request.
@@ -129,7 +129,8 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     let wish = choose::wish(&reading);
     let past = asks_of_the_past(&request) && wish.changes();
     let asks_how = how_at(&request).is_some_and(|at| !wish.reads_before(at));
-    if (past || forbids(&request)) && (!wish.reads() || asks_how) && !plan.steps.is_empty() {
+    let forbidden = mood::only_forbids(&own_words(&said.to_lowercase()));
+    if (past || forbids(&request)) && (!wish.reads() || asks_how || forbidden) && !plan.steps.is_empty() {
         return refused();
     }
     // A part that nothing serves is named; what is left must be understood.

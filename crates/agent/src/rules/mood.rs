@@ -209,15 +209,26 @@ fn of(sentence: &str, mark: Option<char>) -> Option<Mood> {
     ((asks || marked) && !consent && !polite).then_some(Mood::Question)
 }
 
+/// `Please don't delete …`: whether a request begins by forbidding a change and asks for no look.
+pub(super) fn only_forbids(own: &str) -> bool {
+    let rest = own.trim().strip_prefix("please ").unwrap_or(own.trim());
+    let denied = ["don't ", "do not ", "never "].iter().find_map(|word| rest.strip_prefix(word));
+    let looks =
+        ["show", "list", "read", "tell", "give", "just", "instead", "but", "only", "find", "what", "which"];
+    denied.is_some_and(|rest| {
+        let mut words = rest.split(|c: char| !c.is_alphanumeric() && c != '\'');
+        words.clone().next().is_some_and(is_change) && !words.any(|word| looks.contains(&word))
+    })
+}
+
 /// 我删除了…: whether someone tells what was done.
 fn is_told(sentence: &str) -> bool {
     let Some(rest) = TELLERS.iter().find_map(|teller| sentence.strip_prefix(teller)) else { return false };
     let rest = ALREADY.iter().find_map(|word| rest.strip_prefix(word)).unwrap_or(rest);
-    let verb = (1..=3).find_map(|count| {
+    (1..=3).any(|count| {
         let end = rest.char_indices().nth(count).map_or(rest.len(), |(at, _)| at);
-        VERBS.chinese.contains_key(&rest[..end]).then_some(&rest[end..])
-    });
-    verb.is_some_and(|after| after.starts_with('了'))
+        VERBS.chinese.contains_key(&rest[..end]) && rest[end..].starts_with('了')
+    })
 }
 
 /// Whether a verb of these classes does more than look.

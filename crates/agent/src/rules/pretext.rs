@@ -142,6 +142,9 @@ pub(super) fn without(text: &str) -> Option<String> {
     if has_han(&masked) {
         return chinese(text, &masked);
     }
+    if let Some(shorter) = folder_for(text, &masked) {
+        return Some(shorter);
+    }
     let lead = leading(text, &masked);
     let rest = lead.as_deref().unwrap_or(text);
     trailing(rest).or(lead)
@@ -174,6 +177,10 @@ fn leading(text: &str, masked: &str) -> Option<String> {
         .filter(|(at, _)| *at < until)
         .collect();
     places.sort_unstable_by_key(|(at, end)| (*at, std::cmp::Reverse(*end)));
+    // `Because the course was called off, event 9 should be deleted`.
+    if ["because ", "since "].iter().any(|word| masked.starts_with(word)) {
+        places.extend(masked.find(", ").filter(|at| *at < until).map(|at| (at, at + 2)));
+    }
     places.into_iter().find_map(|(head, rest)| {
         let said = masked.get(..head)?;
         let order = masked.get(rest..)?;
@@ -183,7 +190,7 @@ fn leading(text: &str, masked: &str) -> Option<String> {
         let bare = adverb.map_or(bare, |word| bare[word.len()..].trim_start());
         (SUBJECTS.contains(&first)
             && is_reason(said, &text[..head])
-            && begins_order(bare)
+            && (begins_order(bare) || order.contains(" should be "))
             && !points_back(order))
         .then(|| text[rest..].trim_start().to_owned())
     })
@@ -204,6 +211,20 @@ fn trailing(text: &str) -> Option<String> {
     let said = said.trim_end_matches(" first");
     (at < until && is_reason(said, text.get(start..)?) && begins_order(masked.get(..at)?))
         .then(|| text[..at].trim_end().to_owned())
+}
+
+/// `Make the folder X for my next measurements`: what a new folder is for changes nothing about it.
+fn folder_for(text: &str, masked: &str) -> Option<String> {
+    let makes = ["make ", "create ", "add "].iter().any(|verb| masked.contains(verb));
+    let folder = has_word(masked, "folder") || has_word(masked, "directory");
+    let at = ["# for my ", "# for our ", "# for the "].iter().find_map(|mark| masked.rfind(mark))? + 1;
+    let said = masked[at..].trim_end_matches(['.', '?', '!', ' ']).trim_end_matches(", please");
+    (makes
+        && folder
+        && at <= free_text(masked)
+        && said.split(' ').count() <= 7
+        && is_reason(said.trim(), &text[at..]))
+    .then(|| text[..at].to_owned())
 }
 
 /// `Which folders do I have, and how many … in each?`: what is asked of each member belongs to the list.
@@ -239,7 +260,9 @@ fn chinese(text: &str, masked: &str) -> Option<String> {
     let mark = masked[head..].chars().next()?.len_utf8();
     let (said, order) = (&masked[..head], &masked[head + mark..]);
     let reason = ["由于", "因为"].iter().any(|word| said.starts_with(word));
-    let orders = reason || HAN_ORDERS.iter().any(|word| order.trim_start().starts_with(word));
+    let orders = reason
+        || said.ends_with('了') && order.contains('请')
+        || HAN_ORDERS.iter().any(|word| order.trim_start().starts_with(word));
     let points = ["它", "他们", "她", "这些", "那些"].iter().any(|word| order.contains(word));
     if orders
         && plain(said)
@@ -276,6 +299,11 @@ mod tests {
         check(
             "Mark email 5590 as read, since I've already seen it on my phone.",
             Some("Mark email 5590 as read"),
+        );
+        check("Make a folder /data/h/2026 for the new case, please.", Some("Make a folder /data/h/2026"));
+        check(
+            "Because the course was called off, event 9 should be deleted",
+            Some("event 9 should be deleted"),
         );
         check("下午要发版，请把 /srv/a 切换到 r1 分支", Some("请把 /srv/a 切换到 r1 分支"));
         check("由于主任临时出差，会议 EV-45 改到 2026-07-03", Some("会议 EV-45 改到 2026-07-03"));

@@ -75,6 +75,7 @@ pub(super) fn check(request: &str, plan: &mut Plan) {
     for step in plan.steps.iter().filter(|step| changing.contains(&step.id)) {
         let mut reasons: Vec<Text> = mood.map(no_order).into_iter().collect();
         reasons.extend(other_object(&own, step));
+        reasons.extend(unclear_ends(&lower, step));
         for (name, slot) in &step.arguments {
             let against = number(slot).and_then(|value| extent::against(&own, name, value, &numbers));
             reasons.extend(against.map(|extent| not_whole(name, extent)));
@@ -130,10 +131,36 @@ fn set_ends(lower: &str, step: &mut Step) {
     }
 }
 
+/// `rename A, B`: no word tells which of the two becomes the other.
+fn unclear_ends(lower: &str, step: &Step) -> Option<Text> {
+    let name = words(step.tool.as_ref()?.as_str());
+    if !name.iter().any(|word| ["rename", "move", "copy"].contains(&word.as_str())) {
+        return None;
+    }
+    let texts: Vec<String> = step
+        .arguments
+        .iter()
+        .filter_map(|(_, slot)| Some(value(slot)?.as_str()?.to_lowercase()))
+        .filter(|text| !text.is_empty())
+        .collect();
+    let [one, other] = texts.as_slice() else { return None };
+    let (one_at, other_at) = (lower.find(one.as_str())?, lower.find(other.as_str())?);
+    let between =
+        lower.get(one_at + one.len()..other_at).or_else(|| lower.get(other_at + other.len()..one_at))?;
+    let between = between.trim_matches(|c: char| c.is_whitespace() || "\"'`“”‘’「」,，、;".contains(c));
+    ["", "and", "和", "与"].contains(&between).then(|| {
+        Text::new(
+            "the request does not tell which of the two becomes the other: say it as `A to B`",
+            "请求没有说明哪一个变成哪一个：请说“把 A 改成 B”",
+        )
+    })
+}
+
 /// `delete the file of user X`: what is to end is the file, and not the user. `write a mail`: it is not sent yet.
 fn other_object(own: &str, step: &Step) -> Option<Text> {
     let name = words(step.tool.as_ref()?.as_str());
-    let about: Vec<String> = name.iter().map(|word| labels::stem(word)).collect();
+    let ends = |word: &&String| ENDING.contains(&word.as_str());
+    let about: Vec<String> = name.iter().filter(|word| !ends(word)).map(|word| labels::stem(word)).collect();
     let said: Vec<&str> = own.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let meant = |word: &str| {
         let stem = labels::stem(word);
@@ -144,7 +171,9 @@ fn other_object(own: &str, step: &Step) -> Option<Text> {
             let after =
                 said[at + 1..].iter().find(|word| !["the", "a", "an", "my", "our", "this"].contains(word));
             let head = said[at - 1];
-            if after.is_some_and(|word| meant(word)) && !meant(head) && !NO_HEADS.contains(&head) {
+            // `column F of sheet Plan`: the head is a name of the tool's own object.
+            let own_object = said[at.saturating_sub(5)..at].iter().any(|word| meant(word));
+            if after.is_some_and(|word| meant(word)) && !own_object && !NO_HEADS.contains(&head) {
                 return Some(object(head));
             }
         }
@@ -165,7 +194,10 @@ fn other_object(own: &str, step: &Step) -> Option<Text> {
         ["write", "draft", "compose"].contains(&run[0])
             && run[1..].iter().any(|word| ["mail", "email"].contains(word))
     });
-    (sends && drafts && !said.contains(&"send")).then(|| {
+    let drafts_han = own.contains('写')
+        && ["邮件", "封信", "写信"].iter().any(|word| own.contains(word))
+        && !own.contains(['发', '寄', '回']);
+    (sends && (drafts && !said.contains(&"send") || drafts_han)).then(|| {
         Text::new(
             "the request asks to write a message, and not to send it: say `send` to have it sent",
             "请求说的是写邮件，没有说发送：若要发送，请说“发送”",

@@ -141,7 +141,7 @@ fn plain_han(text: &str) -> String {
 }
 
 /// The request without what stands in quotes or in formulas: that is only handed on.
-fn own_words(request: &str) -> String {
+pub(crate) fn own_words(request: &str) -> String {
     let mut left = String::with_capacity(request.len());
     let mut until: Option<char> = None;
     let mut before = ' ';
@@ -169,9 +169,11 @@ fn own_words(request: &str) -> String {
 /// Why a plan that changes something must not be run for this request.
 pub(crate) fn against(request: &str) -> Option<Text> {
     let request = own_words(&request.to_lowercase());
+    // 删除了 tells of a deletion, and excepts nothing.
+    let han = request.replace("删除了", "");
     let has = |word: &&&str| match word.is_ascii() {
         true => has_word(&request, word),
-        false => request.contains(**word),
+        false => han.contains(**word),
     };
     // 别 is a part of many words that negate nothing.
     let plain = plain_han(&request);

@@ -123,7 +123,7 @@ struct Bounds {
     floors: [f64; 3],
 }
 
-const BOUNDS: [Bounds; 10] = [
+const BOUNDS: [Bounds; 13] = [
     bounds("tools", "tuning", 0, [95.0, 95.0, 99.0]),
     bounds("tools", "more", 0, [82.0, 78.5, 93.0]),
     bounds("tools", "fresh", 0, [95.5, 95.0, 86.0]),
@@ -134,6 +134,9 @@ const BOUNDS: [Bounds; 10] = [
     bounds("servers_tools", "servers_c", 0, [93.5, 92.5, 94.0]),
     bounds("servers_tools", "servers_e", 0, [95.5, 94.5, 95.0]),
     bounds("servers_tools", "servers_f", 0, [90.5, 89.0, 98.0]),
+    bounds("servers_tools", "servers_g", 0, [78.0, 77.0, 96.0]),
+    bounds("servers_tools", "servers_h", 0, [74.5, 72.0, 89.0]),
+    bounds("servers_tools", "servers_i", 0, [79.0, 78.0, 99.0]),
     bounds("servers_tools", "servers_d", 1, [77.5, 75.0, 91.0]),
 ];
 
@@ -313,4 +316,114 @@ fn names_texts_and_folders_are_taken_whole() {
         cli.run(&["eval", "plan", "--tools", &tools, "--requests", "requests.jsonl", "--json"]).json();
     assert_eq!(report["wrong_changes"], 0, "{report:#}");
     assert_eq!(report["arguments_right"], json!(1.0), "{report:#}");
+}
+
+/// Tools whose parameters have no descriptions.
+fn plain_tools() -> Vec<Value> {
+    let tool = |name: &str, description: &str, parameters: &[(&str, &str)]| {
+        let properties: serde_json::Map<String, Value> =
+            parameters.iter().map(|(name, kind)| ((*name).to_owned(), json!({"type": kind}))).collect();
+        let required: Vec<&str> = parameters.iter().map(|(name, _)| *name).collect();
+        json!({"name": name, "description": description, "inputSchema": {"type": "object", "properties": properties, "required": required}})
+    };
+    vec![
+        tool("delete_row", "Delete a row of a file.", &[("path", "string"), ("row", "integer")]),
+        tool("send_mail", "Send a mail.", &[("to", "string"), ("body", "string")]),
+        tool("rename", "Rename a file.", &[("path", "string"), ("new_name", "string")]),
+        tool("set_price", "Set the price of an item.", &[("item", "string"), ("price", "number")]),
+        tool("cancel_order", "Cancel an order.", &[("id", "string")]),
+        tool("remove_user", "Remove a user.", &[("name", "string")]),
+    ]
+}
+
+fn plan_with_plain_tools(requests: &[Value]) -> Value {
+    let cli = cli();
+    write(&cli, "tools.jsonl", &plain_tools());
+    write(&cli, "requests.jsonl", requests);
+    cli.run(&["eval", "plan", "--tools", "tools.jsonl", "--requests", "requests.jsonl", "--json"]).json()
+}
+
+/// Questions, statements, parts of a series, counts, units, differences and other objects: nothing of this is an order that a tool
+/// with such parameters can carry out.
+#[test]
+fn what_only_resembles_an_order_changes_nothing() {
+    let requests: Vec<Value> = [
+        "delete rows 3 and 4 of a.xlsx",
+        "delete rows 3-5 of a.xlsx",
+        "delete row 3 and row 4 of a.xlsx",
+        "delete rows 3 to 5 of a.xlsx",
+        "delete rows 3, 4 and 5 of a.xlsx",
+        "删除 a.xlsx 第3行和第4行",
+        "删除 a.xlsx 第3到5行",
+        "删除 a.xlsx 的第3、4行",
+        "删除 a.xlsx 的 3-5 行",
+        "delete 3 rows of a.xlsx",
+        "delete two rows of a.xlsx",
+        "删除 a.xlsx 的两行",
+        "delete row -3 of a.xlsx",
+        "is the price of \"bolts\" set to 5?",
+        "can I delete row 3 of a.xlsx?",
+        "can we cancel order \"A17\"",
+        "could I cancel order \"A17\"",
+        "remove user \"bob\"?",
+        "能删除 a.xlsx 第3行吗",
+        "可以删除 a.xlsx 第3行吗",
+        "删除 a.xlsx 第3行吗？",
+        "delete the file of user \"bob\"",
+        "remove the name of user \"bob\"",
+        "cancel the file of order \"A17\"",
+        "删除 a.xlsx 第3行的内容",
+        "删除用户“bob”的文件",
+        "set the price of \"bolts\" to 5k",
+        "set the price of \"bolts\" to 5m",
+        "set the price of \"bolts\" to 5kg",
+        "set the price of \"bolts\" to 5 kg",
+        "set the price of \"bolts\" to 1,5",
+        "set the price of \"bolts\" to 1.234,50",
+        "set the price of \"bolts\" to 5%",
+        "set the price of \"bolts\" to -5",
+        "change the price of \"bolts\" by 5",
+        "change the price of \"bolts\" by 10%",
+        "把“bolts”的价格上调5",
+        "I will remove user \"bob\"",
+        "we will remove user \"bob\"",
+        "let me remove user \"bob\"",
+        "我删除了用户“bob”",
+        "write a mail to a@b.io saying \"hi\"",
+        "写一封邮件给 a@b.io，内容“hi”",
+        "rename a.txt, b.txt",
+        "rename from b.txt a.txt",
+        "set the price of \"bolts\" to 5 percent",
+    ]
+    .iter()
+    .map(|request| json!({"id": request, "request": request, "expected": []}))
+    .collect();
+    let report = plan_with_plain_tools(&requests);
+    let failures = report["failures"].as_array().unwrap().iter();
+    let shown: Vec<&Value> = failures.filter(|failure| failure["wrong_change"] == true).collect();
+    assert_eq!(report["wrong_changes"], 0, "{shown:#?}");
+}
+
+/// The plain orders beside those are still carried out, with both ends of a rename in their places.
+#[test]
+fn plain_orders_are_carried_out_by_tools_without_descriptions() {
+    let ask = |request: &str, tool: &str, arguments: Value| json!({"id": request, "request": request, "expected": [call(tool, &arguments)]});
+    let row = json!({"path": "a.xlsx", "row": 3});
+    let renamed = json!({"path": "a.txt", "new_name": "b.txt"});
+    let report = plan_with_plain_tools(&[
+        ask("delete row 3 of a.xlsx", "delete_row", row.clone()),
+        ask("can you delete row 3 of a.xlsx?", "delete_row", row.clone()),
+        ask("删除 a.xlsx 第3行", "delete_row", row.clone()),
+        ask("能帮我删除 a.xlsx 第3行吗？", "delete_row", row),
+        ask("rename a.txt to b.txt", "rename", renamed.clone()),
+        ask("rename a.txt into b.txt", "rename", renamed.clone()),
+        ask("rename a.txt as b.txt", "rename", renamed.clone()),
+        ask("a.txt should be renamed to b.txt", "rename", renamed.clone()),
+        ask("把 a.txt 改名为 b.txt", "rename", renamed),
+        ask("set the price of \"bolts\" to 5.25", "set_price", json!({"item": "bolts", "price": 5.25})),
+        ask("set the price of \"bolts\" to 1,250", "set_price", json!({"item": "bolts", "price": 1250})),
+        ask("remove user \"bob\"", "remove_user", json!({"name": "bob"})),
+        ask("send a mail to a@b.io saying \"hi\"", "send_mail", json!({"to": "a@b.io", "body": "hi"})),
+    ]);
+    assert_eq!(report["failures"], json!([]), "{report:#}");
 }

@@ -108,9 +108,18 @@ const GOING: [&str; 4] = [" into ", " in ", " to ", " under "];
 
 /// Where the first free text of a masked request begins.
 pub(super) fn free_text(masked: &str) -> usize {
+    // 回复邮件 m2：好的，周三见: what is answered is a text.
+    let answer = ["回复", "答复", "回信", "reply"].iter().find_map(|verb| {
+        let from = masked.find(verb)?;
+        ["：", ": "]
+            .iter()
+            .filter_map(|mark| masked[from..].find(mark).map(|at| from + at + mark.len()))
+            .min()
+    });
     LABELS
         .iter()
         .filter_map(|label| masked.find(label).map(|at| at + label.len()))
+        .chain(answer)
         .min()
         .unwrap_or(masked.len())
 }

@@ -83,7 +83,23 @@ pub fn in_context(request: &str, before: &[Exchange<'_>]) -> Option<String> {
     let (last, earlier) = before.split_last()?;
     let text = super::plain(request);
     let meant_before = || in_context(last.request, earlier).unwrap_or_else(|| super::plain(last.request));
-    worked_on(&text, &meant_before, last).or_else(|| exchanged(&text, &meant_before()))
+    worked_on(&text, &meant_before, last).or_else(|| {
+        let meant = meant_before();
+        // A question never repeats a change.
+        let changes = super::choose::wish(&Reading::of(&meant, Date::ZERO)).changes();
+        if changes && asks(request) {
+            return None;
+        }
+        exchanged(&text, &meant)
+    })
+}
+
+/// Whether a request that goes on from another is a question.
+fn asks(request: &str) -> bool {
+    let text = request.trim().to_lowercase();
+    text.ends_with(['?', '？', '呢', '吗'])
+        || ["what", "how", "and what", "and how"].iter().any(|word| text.starts_with(word))
+        || ["怎么样", "怎样", "如何", "呢。", "呢！"].iter().any(|word| text.ends_with(word))
 }
 
 /// The same request with the file, and the sheet of it, that was last spoken of, and that file; none where it names a file
@@ -239,6 +255,15 @@ mod tests {
         let before: Vec<Exchange<'_>> =
             turns.iter().map(|(request, answer)| Exchange { request, answer }).collect();
         assert_eq!(in_context(request, &before).unwrap_or_default(), expect, "{request}");
+    }
+
+    #[test]
+    fn a_question_never_repeats_a_change() {
+        for question in ["and \"amy\"?", "what about \"eve\"", "how about \"eve\"?", "那“amy”呢"] {
+            check(&[("remove user \"bob\"", "done")], question, "");
+            check(&[("删除用户“bob”", "done")], question, "");
+        }
+        check(&[("remove user \"bob\"", "done")], "and \"amy\"", "remove user \"amy\"");
     }
 
     #[test]

@@ -6,7 +6,17 @@ use super::parameter::{Parameter, Shape};
 use super::role::Role;
 
 /// Words that speak of an earlier result.
-const RESULTS: [&str; 28] = [
+const RESULTS: [&str; 38] = [
+    "save the text to",
+    "save its contents to",
+    "save its content to",
+    "save the contents to",
+    "save the content to",
+    "save the page to",
+    "内容保存到",
+    "内容存到",
+    "内容写到",
+    "内容保存为",
     "把内容",
     "将内容",
     "its contents",

@@ -25,6 +25,7 @@ mod doubt;
 mod duration;
 mod entry;
 mod expression;
+mod extent;
 mod fan;
 mod file_ending;
 mod file_value;
@@ -47,6 +48,7 @@ mod mention;
 mod message_turn;
 mod message_value;
 mod moment_value;
+mod mood;
 mod name;
 mod nested_path;
 mod number;
@@ -55,6 +57,7 @@ mod parameter;
 mod phrase;
 mod place_value;
 mod plural;
+mod pretext;
 mod probe;
 mod problem;
 mod proof;
@@ -63,6 +66,7 @@ mod record_value;
 mod relation_value;
 mod remark;
 mod rephrase;
+mod reserve;
 mod revision_value;
 mod role;
 mod same_day;
@@ -96,7 +100,7 @@ pub use follow_up::{Exchange, in_context, placed};
 use jiff::civil::Date;
 use toolhub_core::finder::ToolFinder;
 
-use crate::caution::{against, asks_of_the_past, forbids, how_at, is_conditional};
+use crate::caution::{against, asks_of_the_past, forbids, how_at, is_conditional, own_words};
 use crate::plan::{Plan, Unproven};
 
 /// Requests past this size are cut: what is longer is a document, not a request.
@@ -109,8 +113,10 @@ const LONG_QUOTE: usize = 40;
 /// that `tomorrow` and 下周一 are counted from.
 pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     let denied = aside::find(&narrowed(request));
+    let said = narrowed(request);
     let request = plain(request);
     let mut plan = assemble::assemble(&request, candidates, today);
+    reserve::check(&said, &mut plan);
     let refused = || Plan { problems: vec![problem::no_order(request.trim())], ..Plan::default() };
     let mut tools = plan.steps.iter().filter_map(|step| step.tool.as_ref());
     if let Some(denied) = &denied
@@ -123,7 +129,8 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     let wish = choose::wish(&reading);
     let past = asks_of_the_past(&request) && wish.changes();
     let asks_how = how_at(&request).is_some_and(|at| !wish.reads_before(at));
-    if (past || forbids(&request)) && (!wish.reads() || asks_how) && !plan.steps.is_empty() {
+    let forbidden = mood::only_forbids(&own_words(&said.to_lowercase()));
+    if (past || forbids(&request)) && (!wish.reads() || asks_how || forbidden) && !plan.steps.is_empty() {
         return refused();
     }
     // A part that nothing serves is named; what is left must be understood.

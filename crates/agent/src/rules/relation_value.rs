@@ -81,9 +81,11 @@ pub(super) fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
         .filter_map(|word| head.rfind(word).map(|at| (at, word.len())))
         .max()?;
     let to = head.get(joint.0 + joint.1..)?.trim();
-    let to = to.strip_suffix("之间").unwrap_or(to).trim();
+    let quotes = |c: char| "“”\"「」".contains(c);
+    let to = to.strip_suffix("之间").unwrap_or(to).trim().trim_matches(quotes);
     let from = head.get(..joint.0)?.trim_end();
-    let from = from.rsplit([' ', '里', '中', '除', '掉', '从', '把', '将']).next()?.trim();
+    let from =
+        from.rsplit([' ', '里', '中', '除', '掉', '从', '把', '将']).next()?.trim().trim_matches(quotes);
     let plain =
         |name: &str| !name.is_empty() && name.chars().count() <= 20 && !name.contains(['，', ',', '。']);
     (plain(relation) && plain(to) && plain(from)).then(|| (part(from), part(to), part(relation)))

@@ -5,6 +5,7 @@ use super::again;
 use super::casual;
 use super::literal::{self, Found, Literal};
 use super::nested_path;
+use super::pretext;
 use super::remark;
 use super::spelling;
 use super::statement;
@@ -22,9 +23,10 @@ const OPEN: [&str; 16] = [
 /// The request in plainer words.
 pub(super) fn rephrased(text: &str) -> String {
     let mut text = text.to_owned();
-    let steps: [fn(&str) -> Option<String>; 15] = [
+    let steps: [fn(&str) -> Option<String>; 16] = [
         casual::plain,
         again::told,
+        pretext::without,
         statement::without,
         turn::plain,
         flagged,

@@ -166,7 +166,7 @@ fn is_statement(said: &str) -> bool {
 }
 
 /// Whether a text begins with an order, past words of politeness.
-fn begins_order(masked: &str) -> bool {
+pub(super) fn begins_order(masked: &str) -> bool {
     const LEADS: [&str; 12] = [
         "please ",
         "pls ",
@@ -198,7 +198,7 @@ fn begins_order(masked: &str) -> bool {
 }
 
 /// Whether a text points at what was said before it.
-fn points_back(masked: &str) -> bool {
+pub(super) fn points_back(masked: &str) -> bool {
     // `make them a folder` is for somebody.
     let plain = masked
         .replace(" them a ", " ")

@@ -1,0 +1,331 @@
+//! Why an order is given, beside the order: `The client withdrew, so cancel …`, `…, since we sold the building`, 下午要发版，请….
+//! Such a part is left out where a word ties it to the order as a reason or a purpose and where it names nothing. What is left has to
+//! prove a change by itself; parts that bound, forbid or ask are kept.
+
+use super::casual::free_text;
+use super::literal;
+use super::name::has_han;
+use super::rephrase::{has_word, masked};
+use super::statement::{begins_order, points_back};
+use super::token::is_han;
+
+/// Between a reason and the order that it is given for.
+const BREAKS: [&str; 8] =
+    [", so please ", ", so ", "; so ", ": ", "; ", ". ", ", therefore ", " and therefore "];
+/// Words with which a reason begins.
+const SUBJECTS: [&str; 38] = [
+    "i",
+    "i'm",
+    "i've",
+    "i'd",
+    "we",
+    "we're",
+    "we've",
+    "they",
+    "they're",
+    "he",
+    "he's",
+    "she",
+    "she's",
+    "it",
+    "it's",
+    "there",
+    "there's",
+    "the",
+    "my",
+    "our",
+    "your",
+    "his",
+    "her",
+    "their",
+    "someone",
+    "somebody",
+    "everyone",
+    "everybody",
+    "people",
+    "both",
+    "because",
+    "since",
+    "as",
+    "a",
+    "an",
+    "this",
+    "that",
+    "nobody",
+];
+/// Words that bound, forbid or delay.
+const BINDING: [&str; 30] = [
+    "not",
+    "never",
+    "no",
+    "only",
+    "except",
+    "but",
+    "unless",
+    "if",
+    "when",
+    "until",
+    "till",
+    "before",
+    "after",
+    "then",
+    "instead",
+    "must",
+    "mustn't",
+    "shouldn't",
+    "might",
+    "maybe",
+    "can't",
+    "cannot",
+    "don't",
+    "doesn't",
+    "won't",
+    "wait",
+    "keep",
+    "or",
+    "whether",
+    "nothing",
+];
+/// What begins a reason or a purpose after an order; the next word must be one of `SUBJECTS`.
+const AFTER: [&str; 4] = [", since ", ", because ", ", as ", " because "];
+/// What begins a purpose, whatever follows.
+const PURPOSE: [&str; 8] = [
+    ", so that i can ",
+    ", so that we can ",
+    ", so i can ",
+    ", so we can ",
+    " so that i can ",
+    " so that we can ",
+    ". i'll ",
+    ". i will ",
+];
+/// Words of an order after a Chinese reason.
+const HAN_ORDERS: [&str; 9] = ["请", "帮我", "帮忙", "麻烦", "劳驾", "我需要", "所以请", "所以", "拜托"];
+const HAN_BINDING: [&str; 32] = [
+    "别", "不能", "不许", "勿", "如果", "要是", "除", "只", "吗", "谁", "怎么", "不要", "不用", "先", "保留",
+    "留", "其他", "其它", "剩", "或", "必须", "应该", "但", "假如", "万一", "的话", "注意", "什么", "哪",
+    "几", "？", "把",
+];
+/// The longest reason, in words and in Chinese characters.
+const LONGEST: usize = 14;
+const LONGEST_HAN: usize = 18;
+/// Looks that only repeat the one before them.
+const REPEATS: [&str; 12] = [
+    " and let me read it",
+    " and let me see it",
+    " and show it to me",
+    "，给我看看里面的内容",
+    "，看看里面的内容",
+    "？读给我看看",
+    "，读给我看看",
+    "，读给我听",
+    "，看看都记了什么",
+    "，看看里面写了什么",
+    "，我要对照着看",
+    "让我确认",
+];
+
+/// A request without why it is made.
+pub(super) fn without(text: &str) -> Option<String> {
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
+    // `First do this, then that`: the order of the parts is that of the request anyway.
+    if let Some(rest) = ["first ", "first, "].iter().find_map(|word| masked.strip_prefix(word))
+        && masked.contains(" then ")
+        && begins_order(rest)
+    {
+        return Some(text[text.len() - rest.len()..].to_owned());
+    }
+    if let Some(shorter) = repeated(text, &masked).or_else(|| of_each(text, &masked)) {
+        return Some(shorter);
+    }
+    if has_han(&masked) {
+        return chinese(text, &masked);
+    }
+    if let Some(shorter) = folder_for(text, &masked) {
+        return Some(shorter);
+    }
+    let lead = leading(text, &masked);
+    let rest = lead.as_deref().unwrap_or(text);
+    trailing(rest).or(lead)
+}
+
+/// Whether words name, bound, forbid, ask and order nothing.
+fn is_reason(said: &str, shown: &str) -> bool {
+    let words: Vec<&str> =
+        said.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty()).collect();
+    let named = shown
+        .split_whitespace()
+        .skip(1)
+        .any(|word| word.starts_with(char::is_uppercase) && word != "I" && !word.starts_with("I'"));
+    let plain = !said.contains(['#', ':', '?', '"', '\'', '(', '='])
+        || said.contains('\'') && !said.contains(['#', ':', '?', '"', '(', '=', '`']);
+    plain
+        && !named
+        && !said.contains(|c: char| c.is_ascii_digit())
+        && words.len() <= LONGEST
+        && words.len() > 1
+        && !said.contains("n't ")
+        && !BINDING.iter().any(|word| has_word(said, word))
+}
+
+fn leading(text: &str, masked: &str) -> Option<String> {
+    let until = free_text(masked);
+    let mut places: Vec<(usize, usize)> = BREAKS
+        .iter()
+        .filter_map(|mark| masked.find(mark).map(|at| (at, at + mark.len())))
+        .filter(|(at, _)| *at < until)
+        .collect();
+    places.sort_unstable_by_key(|(at, end)| (*at, std::cmp::Reverse(*end)));
+    // `Because the course was called off, event 9 should be deleted`.
+    if ["because ", "since "].iter().any(|word| masked.starts_with(word)) {
+        places.extend(masked.find(", ").filter(|at| *at < until).map(|at| (at, at + 2)));
+    }
+    places.into_iter().find_map(|(head, rest)| {
+        let said = masked.get(..head)?;
+        let order = masked.get(rest..)?;
+        let first = said.split_whitespace().next()?;
+        let bare = order.strip_prefix("please ").unwrap_or(order);
+        let adverb = bare.split(' ').next().filter(|word| word.ends_with("ly"));
+        let bare = adverb.map_or(bare, |word| bare[word.len()..].trim_start());
+        (SUBJECTS.contains(&first)
+            && is_reason(said, &text[..head])
+            && (begins_order(bare) || order.contains(" should be "))
+            && !points_back(order))
+        .then(|| text[rest..].trim_start().to_owned())
+    })
+}
+
+fn trailing(text: &str) -> Option<String> {
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
+    let until = free_text(&masked);
+    let after = AFTER.iter().filter_map(|mark| {
+        let at = masked.rfind(mark)?;
+        let next = masked[at + mark.len()..].split_whitespace().next()?;
+        (SUBJECTS.contains(&next) && next != "a" && next != "an").then_some((at, at + mark.len()))
+    });
+    let purpose = PURPOSE.iter().filter_map(|mark| masked.rfind(mark).map(|at| (at, at + mark.len())));
+    let (at, start) = after.chain(purpose).min()?;
+    let said = masked.get(start..)?.trim_end_matches(['.', '!', ' ']);
+    let said = said.trim_end_matches(" first");
+    (at < until && is_reason(said, text.get(start..)?) && begins_order(masked.get(..at)?))
+        .then(|| text[..at].trim_end().to_owned())
+}
+
+/// `Make the folder X for my next measurements`: what a new folder is for changes nothing about it.
+fn folder_for(text: &str, masked: &str) -> Option<String> {
+    let makes = ["make ", "create ", "add "].iter().any(|verb| masked.contains(verb));
+    let folder = has_word(masked, "folder") || has_word(masked, "directory");
+    let at = ["# for my ", "# for our ", "# for the "].iter().find_map(|mark| masked.rfind(mark))? + 1;
+    let said = masked[at..].trim_end_matches(['.', '?', '!', ' ']).trim_end_matches(", please");
+    (makes
+        && folder
+        && at <= free_text(masked)
+        && said.split(' ').count() <= 7
+        && is_reason(said.trim(), &text[at..]))
+    .then(|| text[..at].to_owned())
+}
+
+/// `Which folders do I have, and how many … in each?`: what is asked of each member belongs to the list.
+fn of_each(text: &str, masked: &str) -> Option<String> {
+    let lists = ["which ", "what ", "list ", "show "].iter().any(|word| masked.starts_with(word))
+        || masked.contains("有哪些");
+    let marks = [", and how many ", "，每个", "？每个", "? how many "];
+    let at = marks.iter().filter_map(|mark| masked.find(mark)).min()?;
+    let tail = masked.get(at..)?;
+    let each = has_word(tail, "each") || tail.contains("每个");
+    (lists && each && !tail.contains('#') && masked[..at].contains(|c: char| c.is_alphabetic()))
+        .then(|| text[..at].to_owned())
+}
+
+/// A request without the look at its end that repeats the one before it.
+fn repeated(text: &str, masked: &str) -> Option<String> {
+    let bare = masked.trim_end_matches(['.', '。', '!', '！', '?', '？', ' ']);
+    let phrase = REPEATS.iter().find(|phrase| bare.ends_with(**phrase))?;
+    let at = bare.len() - phrase.len();
+    (at > 0 && at <= free_text(masked)).then(|| text[..at].to_owned())
+}
+
+fn chinese(text: &str, masked: &str) -> Option<String> {
+    let until = free_text(masked);
+    let plain = |said: &str| {
+        let said = said.trim();
+        let count = said.chars().filter(|c| is_han(*c)).count();
+        (2..=LONGEST_HAN).contains(&count)
+            && !said.contains(|c: char| c.is_ascii_alphanumeric() || "#“”\"「」：:".contains(c))
+            && !HAN_BINDING.iter().any(|word| said.contains(word))
+    };
+    let head = masked.find(['，', '。', '；', ',']).filter(|at| *at < until)?;
+    let mark = masked[head..].chars().next()?.len_utf8();
+    let (said, order) = (&masked[..head], &masked[head + mark..]);
+    let reason = ["由于", "因为"].iter().any(|word| said.starts_with(word));
+    let orders = reason
+        || said.ends_with('了') && order.contains('请')
+        || HAN_ORDERS.iter().any(|word| order.trim_start().starts_with(word));
+    let points = ["它", "他们", "她", "这些", "那些"].iter().any(|word| order.contains(word));
+    if orders
+        && plain(said)
+        && !points
+        && order.contains('#')
+        && !HAN_ORDERS.iter().any(|word| said.starts_with(word))
+    {
+        return Some(text[head + mark..].trim_start().to_owned());
+    }
+    // ，我等会儿要往里放东西: what the author will do afterwards.
+    let tail = masked.rfind(['，', '。', '；']).filter(|at| *at < until && masked[*at..].len() > 6)?;
+    let mark = masked[tail..].chars().next()?.len_utf8();
+    let said = masked[tail + mark..].trim_end_matches(['。', '！', '!']);
+    let own = ["我等会", "我待会", "我一会", "我之后", "我晚点", "我稍后", "我明天", "我要用"];
+    (own.iter().any(|word| said.starts_with(word)) && plain(said) && masked[..tail].contains('#'))
+        .then(|| text[..tail].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_and_purposes_that_name_nothing_are_left_out() {
+        let check = |text: &str, expect: Option<&str>| assert_eq!(without(text).as_deref(), expect, "{text}");
+        check(
+            "The client withdrew, so please cancel the event evt-5512.",
+            Some("cancel the event evt-5512."),
+        );
+        check(
+            "The room has changed: set the location of event cal-1 to Hall 3",
+            Some("set the location of event cal-1 to Hall 3"),
+        );
+        check(
+            "Mark email 5590 as read, since I've already seen it on my phone.",
+            Some("Mark email 5590 as read"),
+        );
+        check("Make a folder /data/h/2026 for the new case, please.", Some("Make a folder /data/h/2026"));
+        check(
+            "Because the course was called off, event 9 should be deleted",
+            Some("event 9 should be deleted"),
+        );
+        check("下午要发版，请把 /srv/a 切换到 r1 分支", Some("请把 /srv/a 切换到 r1 分支"));
+        check("由于主任临时出差，会议 EV-45 改到 2026-07-03", Some("会议 EV-45 改到 2026-07-03"));
+        check(
+            "Which mail folders do I have, and how many unread messages are in each?",
+            Some("Which mail folders do I have"),
+        );
+    }
+
+    #[test]
+    fn what_bounds_forbids_or_names_something_stays() {
+        for text in [
+            "The header must stay, so delete rows 2 to 5 of a.xlsx",
+            "We only sold half of it, so delete row 3 of a.xlsx",
+            "Row 4 is fine, so delete row 3 of a.xlsx",
+            "Tom has not agreed: delete email 5590",
+            "Find the emails since 2026-02-01",
+            "delete row 3 of a.xlsx, as long as Tom agrees",
+            "先不要提交，请把 /srv/a 切换到 r1 分支",
+            "旧表没用了，请删除",
+        ] {
+            assert_eq!(without(text), None, "{text}");
+        }
+    }
+}

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
+use std::slice;
+
 use jiff::civil::Date;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -214,10 +216,13 @@ proptest! {
     #[test]
     fn numbers_stand_in_the_request(number in 2_u32..1_000_000, words in "[a-z ]{0,20}") {
         let tool = json!({"name": "wait", "inputSchema": {"type": "object", "properties": {"seconds": {"type": "integer"}}, "required": ["seconds"]}});
-        let planned = planned(&format!("{words} {number} seconds"), &[tool]);
-        let step = planned.steps.first().unwrap();
-        prop_assert!(step.arguments.iter().any(|(name, slot)| {
+        let uses = |planned: &Plan| planned.steps.iter().all(|step| step.arguments.iter().any(|(name, slot)| {
             name == "seconds" && matches!(slot, Slot::Value(value) if value.get() == number.to_string())
-        }), "{planned:?}");
+        }));
+        // Words by chance may be a question or name something else: then nothing is planned.
+        let by_chance = planned(&format!("{words} {number} seconds"), slice::from_ref(&tool));
+        prop_assert!(uses(&by_chance), "{by_chance:?}");
+        let plain = planned(&format!("wait {number} seconds"), &[tool]);
+        prop_assert!(plain.steps.len() == 1 && uses(&plain), "{plain:?}");
     }
 }

@@ -45,6 +45,10 @@ fn rules_answer_without_a_model() {
     check("23*47 等于多少？", &["1081"]);
     check("what is 15% of 80?", &["12"]);
     check("what time is it in Tokyo and in Berlin?", &["Asia/Tokyo", "Europe/Berlin"]);
+    // A comma between two questions drops neither.
+    check("现在东京几点，23*47 等于多少", &["Asia/Tokyo", "1081"]);
+    check("东京现在几点，纽约现在几点？", &["Asia/Tokyo", "America/New_York"]);
+    check("算一下 3*7，现在东京几点", &["21", "Asia/Tokyo"]);
     let told = cli.run(&["ask", "23*47 等于多少？", "--json"]).json();
     assert_eq!((&told["answer"], &told["verified"]), (&json!("1081"), &json!(true)));
     assert_eq!(

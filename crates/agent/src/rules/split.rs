@@ -278,6 +278,9 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
         if begins_with_other(reading, at, next) {
             return Some(1);
         }
+        if token.text != "、" && both_ask(reading, at) {
+            return Some(1);
+        }
         // What is told of one thing is listed with 、; it is not cut for every word that could be a verb.
         let begins = match token.text {
             "、" => begins_plainly(reading, next),
@@ -298,6 +301,37 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
         .then_some(next - at);
     }
     None
+}
+
+/// 现在东京几点，23*47 等于多少: whether a question, or a calculation, stands on each side of a comma.
+fn both_ask(reading: &Reading<'_>, comma: usize) -> bool {
+    const QUESTIONS: [&str; 15] = [
+        "几点",
+        "多少",
+        "几个",
+        "几天",
+        "几号",
+        "几月",
+        "几年",
+        "星期几",
+        "周几",
+        "什么",
+        "哪些",
+        "哪个",
+        "哪里",
+        "谁",
+        "吗",
+    ];
+    const ENDS: [char; 8] = ['，', ',', '。', '？', '?', '！', '；', '\n'];
+    let comma = &reading.tokens[comma];
+    let left = reading.text[..comma.start].rsplit(ENDS).next().unwrap_or_default();
+    let right = reading.text[comma.end..].split(ENDS).next().unwrap_or_default();
+    let asks = |part: &str| QUESTIONS.iter().any(|word| part.contains(word));
+    let calculates = reading
+        .expressions
+        .iter()
+        .any(|found| found.end <= comma.start && found.start + left.len() >= comma.start);
+    asks(right) && (asks(left) || calculates)
 }
 
 /// ev-88 的邀请接受，ev-89 的邀请拒绝掉: whether another thing of the same kind is named, with a verb of its own after it.
@@ -490,6 +524,9 @@ mod tests {
         check("say \"one. two; then\" to me", &["say \"one. two; then\" to me"]);
         check("先看看 a.xlsx，再读取“2026”", &["先看看 a.xlsx", "读取“2026”"]);
         check("Compute 15 * 24 and write the result to B2", &["Compute 15 * 24", "write the result to B2"]);
+        check("现在东京几点，23*47 等于多少", &["现在东京几点", "23*47 等于多少"]);
+        check("算一下 3*7，现在几点？", &["算一下 3*7", "现在几点"]);
+        check("一件 5 元，3 件多少钱", &["一件 5 元，3 件多少钱"]);
         check("", &[""]);
     }
 }

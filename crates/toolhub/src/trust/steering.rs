@@ -181,16 +181,13 @@ fn found_above(folder: &Path, user: Option<&Path>) -> Option<String> {
 }
 
 /// The order in which files are named: those that programs look for, then scripts, then the rest.
-fn rank(name: &str) -> u8 {
+fn rank(name: &str) -> usize {
     let is_script = Path::new(name)
         .extension()
         .and_then(|ending| ending.to_str())
         .is_some_and(|ending| SCRIPTS.contains(&ending.to_lowercase().as_str()));
-    match (LOOKED_FOR_ABOVE.contains(&name), is_script) {
-        (true, _) => 0,
-        (false, true) => 1,
-        (false, false) => 2,
-    }
+    let other = LOOKED_FOR_ABOVE.len() + usize::from(!is_script);
+    LOOKED_FOR_ABOVE.iter().position(|known| *known == name).unwrap_or(other)
 }
 
 fn is_license(name: &str) -> bool {

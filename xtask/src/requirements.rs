@@ -57,7 +57,7 @@ pub(crate) fn may_install(asked: bool) -> bool {
 }
 
 impl Requirement {
-    /// Makes sure that tests find it. Where it is missing and nothing may be installed, tells how to get it.
+    /// Makes sure that tests find it. Where it is missing and nothing may be installed, returns how to get it.
     pub(crate) fn provide(&self, workspace: &Workspace, may_install: bool) -> Result<Outcome> {
         if may_install || (self.is_here)(workspace) {
             return (self.set_up)(workspace).map(|()| Outcome::Passed);

@@ -169,7 +169,7 @@ pub(crate) fn own_words(request: &str) -> String {
 /// Why a plan that changes something must not be run for this request.
 pub(crate) fn against(request: &str) -> Option<Text> {
     let request = own_words(&request.to_lowercase());
-    // 删除了 tells of a deletion, and excepts nothing.
+    // 删除了 is a past deletion, not the exception 除了.
     let han = request.replace("删除了", "");
     let has = |word: &&&str| match word.is_ascii() {
         true => has_word(&request, word),

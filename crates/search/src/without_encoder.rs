@@ -19,7 +19,7 @@ impl SentenceEncoder {
         Err(MeaningError::WithoutEncoder)
     }
 
-    /// Tells this model from every other.
+    /// Identifies the model.
     #[cfg(not(feature = "encoder"))]
     pub fn fingerprint(&self) -> Fingerprint {
         match self.0 {}

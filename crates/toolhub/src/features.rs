@@ -1,4 +1,4 @@
-//! Optional parts of the program, chosen when it is compiled: which of them this build has, and what a configuration is told that
+//! Optional parts of the program, chosen when it is compiled: which of them this build has, and the error for a configuration that
 //! asks for one that is left out. For PostgreSQL the store itself refuses the URL.
 
 use toolhub_core::lang::Text;
@@ -15,7 +15,7 @@ pub fn included() -> impl Iterator<Item = &'static str> {
     PARTS.iter().filter(|(_, included)| *included).map(|(name, _)| *name)
 }
 
-/// What a configuration with `[search] model` is told, if this build has no sentence encoders.
+/// The note for a configuration with `[search] model`, if this build has no sentence encoders.
 pub(crate) fn missing_encoder() -> Option<Text> {
     (!cfg!(feature = "encoder")).then(without_encoder)
 }

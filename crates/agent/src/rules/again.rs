@@ -1,4 +1,4 @@
-//! What a later part of a request says of things that were named before it: a name that had its kind there, `her` and 他 for a
+//! References of a later part of a request to things that were named before it: a name that had its kind there, `her` and 他 for a
 //! person, `and in Denver?` for the same question about another place.
 
 use super::casual::free_text;
@@ -270,7 +270,7 @@ fn in_there(text: &str) -> Option<String> {
     (ends && at < free_text(&masked)).then(|| format!("{}{place}{}", &text[..at], &text[end..]))
 }
 
-/// 新建目录 /data/a，并在里面写一个 b.txt: a file that is told to be inside has the path of the folder.
+/// 新建目录 /data/a，并在里面写一个 b.txt: a file that is created inside has the path of the folder.
 fn inside(text: &str) -> Option<String> {
     let literals = literal::find(text);
     let (at, word) = ["在里面", "里面", "inside it ", "in it "]

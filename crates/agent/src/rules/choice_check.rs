@@ -74,7 +74,7 @@ pub(super) fn points_elsewhere(choice: &Choice, asked: &Reading<'_>) -> bool {
         })
 }
 
-/// `free on 2026-08-03`: of a tool that only looks, the last day is the first one where one day is told.
+/// `free on 2026-08-03`: for a read-only tool, a single day is both the first and the last.
 pub(super) fn one_day(choice: &mut Choice) {
     let missing: Vec<usize> = choice.filling.missing(&choice.parameters).collect();
     let [place] = missing.as_slice() else { return };

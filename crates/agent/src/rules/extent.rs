@@ -110,7 +110,7 @@ fn of_spot(said: &Said<'_>, at: usize, is: &dyn Fn(&[&str]) -> bool) -> Option<E
     let same = |a: f64, b: f64| (a - b).abs() < 1e-9;
     let times = |wanted: f64| others.iter().filter(|value| same(**value, wanted)).count();
     let used = |other: &Numeral| {
-        // Rows 3 to 5 are 3 rows: the count is told by another number than the first row is.
+        // Rows 3 to 5 are 3 rows: the count comes from another number than the first row.
         let across = (other.value - one.value).abs() + 1.0;
         times(other.value) > 0 || times(across) > usize::from(same(across, one.value))
     };

@@ -1,4 +1,4 @@
-//! Endings of files, and files that have none: what tells a file where a name alone could be something else.
+//! Endings of files, and files that have none: they identify a file where the name alone is ambiguous.
 
 /// Endings that files have.
 const ENDINGS: &str = "xlsx xls xlsm csv tsv txt md pdf doc docx ppt pptx json jsonl xml yaml yml toml html htm css js ts \

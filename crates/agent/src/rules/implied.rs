@@ -46,7 +46,7 @@ pub(super) fn is_own_name(reading: &Reading<'_>, token: &Token<'_>) -> bool {
     if token.text.starts_with(is_han) {
         return is_han_name(reading.text, token.start);
     }
-    // `type server`: what a type is called says nothing of what is to be done.
+    // `type server`: the name of a type implies no action.
     let before = reading.text[..token.start].trim_end();
     if before.ends_with(" type") || before.ends_with("类型") {
         return true;

@@ -36,7 +36,7 @@ pub(super) fn mailed(text: &str) -> Option<String> {
     let verb = VERBS_OF_MAIL.iter().find(|verb| masked[..mail.start].ends_with(**verb))?;
     let at = mail.start - verb.len();
     let position = at == 0 || masked[..at].ends_with([' ', ',', '.', ':']);
-    // `email a@b.io` as it is says enough.
+    // `email a@b.io` needs no rewriting.
     let note =
         NOTES.iter().filter(|note| masked[mail.end..].starts_with(**note)).map(|note| note.len()).max();
     let labelled = masked[mail.end..].contains("subject") || masked[mail.end..].contains("body");

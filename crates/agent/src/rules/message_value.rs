@@ -104,7 +104,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         let rest = text.get(place.end..).unwrap_or_default();
         let bare = rest.trim_start();
         let before = text.get(..place.start).unwrap_or_default().trim_end();
-        // ，正文 v3.2已提测: a label that begins a part tells what follows it.
+        // ，正文 v3.2已提测: a label at the start of a part names what follows.
         let fronted = parameter.role == Role::Text
             && rest.starts_with(' ')
             && before.ends_with(['，', ',', '；', ';', '：', ':']);
@@ -164,7 +164,7 @@ fn after_name(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
         })
 }
 
-/// 王芳 发来的邮件: the name of a sender before what says that it came from there.
+/// 王芳 发来的邮件: the name of a sender before `sent`.
 fn sender(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
     if !parameter.has_word(&["from", "sender"]) || !parameter.description.to_lowercase().contains("sender") {
         return None;

@@ -81,6 +81,7 @@ mod spelling;
 mod split;
 mod spoken_of;
 mod statement;
+mod statement_words;
 mod text_value;
 mod token;
 mod topic;

@@ -44,7 +44,7 @@ const ASKS: [&str; 31] = [
     "have we",
     "was",
 ];
-/// After `can I`: what is asked for then is given by the one who is asked.
+/// Verbs after `can I` that make it a polite order (`can I get …`).
 const GIVEN: [&str; 5] = ["get", "have", "ask", "see", "trouble"];
 /// What makes a question a polite order.
 const POLITE: [&str; 21] = [
@@ -72,7 +72,7 @@ const POLITE: [&str; 21] = [
 ];
 /// Ends of Chinese sentences that only ask for consent to an order.
 const CONSENT: [&str; 9] = ["好吗", "行吗", "可以吗", "成吗", "好么", "可以么", "行么", "好不好", "行不行"];
-/// How a sentence begins that tells what its author will do.
+/// Openings of sentences that state an intention.
 const INTENT: [&str; 29] = [
     "i will",
     "i'll",
@@ -120,7 +120,7 @@ const INTENT_HAN: [&str; 14] = [
     "我自己",
     "我马上",
 ];
-/// Of whom it is told that something was done.
+/// Subjects of sentences that report a past action.
 const TELLERS: [&str; 7] = ["我们", "他们", "我", "他", "她", "你", "同事"];
 const ALREADY: [&str; 6] = ["刚刚", "刚才", "刚", "已经", "已", "昨天"];
 
@@ -221,7 +221,7 @@ pub(super) fn only_forbids(own: &str) -> bool {
     })
 }
 
-/// 我删除了…: whether someone tells what was done.
+/// 我删除了…: whether the sentence reports a past action.
 fn is_told(sentence: &str) -> bool {
     let Some(rest) = TELLERS.iter().find_map(|teller| sentence.strip_prefix(teller)) else { return false };
     let rest = ALREADY.iter().find_map(|word| rest.strip_prefix(word)).unwrap_or(rest);

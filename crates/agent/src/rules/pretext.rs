@@ -7,86 +7,15 @@ use super::literal;
 use super::name::has_han;
 use super::rephrase::{has_word, masked};
 use super::statement::{begins_order, points_back};
+use super::statement_words::{SUBJECTS, binds};
 use super::token::is_han;
 
 /// Between a reason and the order that it is given for.
 const BREAKS: [&str; 8] =
     [", so please ", ", so ", "; so ", ": ", "; ", ". ", ", therefore ", " and therefore "];
-/// Words with which a reason begins.
-const SUBJECTS: [&str; 38] = [
-    "i",
-    "i'm",
-    "i've",
-    "i'd",
-    "we",
-    "we're",
-    "we've",
-    "they",
-    "they're",
-    "he",
-    "he's",
-    "she",
-    "she's",
-    "it",
-    "it's",
-    "there",
-    "there's",
-    "the",
-    "my",
-    "our",
-    "your",
-    "his",
-    "her",
-    "their",
-    "someone",
-    "somebody",
-    "everyone",
-    "everybody",
-    "people",
-    "both",
-    "because",
-    "since",
-    "as",
-    "a",
-    "an",
-    "this",
-    "that",
-    "nobody",
-];
-/// Words that bound, forbid or delay.
-const BINDING: [&str; 30] = [
-    "not",
-    "never",
-    "no",
-    "only",
-    "except",
-    "but",
-    "unless",
-    "if",
-    "when",
-    "until",
-    "till",
-    "before",
-    "after",
-    "then",
-    "instead",
-    "must",
-    "mustn't",
-    "shouldn't",
-    "might",
-    "maybe",
-    "can't",
-    "cannot",
-    "don't",
-    "doesn't",
-    "won't",
-    "wait",
-    "keep",
-    "or",
-    "whether",
-    "nothing",
-];
-/// What begins a reason or a purpose after an order; the next word must be one of `SUBJECTS`.
+/// Words with which a reason begins, beside those of every statement.
+const OPENINGS: [&str; 7] = ["i'd", "both", "because", "since", "as", "a", "an"];
+/// What begins a reason or a purpose after an order; the next word must begin a statement.
 const AFTER: [&str; 4] = [", since ", ", because ", ", as ", " because "];
 /// What begins a purpose, whatever follows.
 const PURPOSE: [&str; 8] = [
@@ -150,6 +79,11 @@ pub(super) fn without(text: &str) -> Option<String> {
     trailing(rest).or(lead)
 }
 
+/// Whether a word begins the subject of a reason.
+fn is_subject(word: &str) -> bool {
+    SUBJECTS.contains(&word) || OPENINGS.contains(&word)
+}
+
 /// Whether words name, bound, forbid, ask and order nothing.
 fn is_reason(said: &str, shown: &str) -> bool {
     let words: Vec<&str> =
@@ -166,7 +100,7 @@ fn is_reason(said: &str, shown: &str) -> bool {
         && words.len() <= LONGEST
         && words.len() > 1
         && !said.contains("n't ")
-        && !BINDING.iter().any(|word| has_word(said, word))
+        && !binds(said)
 }
 
 fn leading(text: &str, masked: &str) -> Option<String> {
@@ -188,7 +122,7 @@ fn leading(text: &str, masked: &str) -> Option<String> {
         let bare = order.strip_prefix("please ").unwrap_or(order);
         let adverb = bare.split(' ').next().filter(|word| word.ends_with("ly"));
         let bare = adverb.map_or(bare, |word| bare[word.len()..].trim_start());
-        (SUBJECTS.contains(&first)
+        (is_subject(first)
             && is_reason(said, &text[..head])
             && (begins_order(bare) || order.contains(" should be "))
             && !points_back(order))
@@ -203,7 +137,7 @@ fn trailing(text: &str) -> Option<String> {
     let after = AFTER.iter().filter_map(|mark| {
         let at = masked.rfind(mark)?;
         let next = masked[at + mark.len()..].split_whitespace().next()?;
-        (SUBJECTS.contains(&next) && next != "a" && next != "an").then_some((at, at + mark.len()))
+        (is_subject(next) && next != "a" && next != "an").then_some((at, at + mark.len()))
     });
     let purpose = PURPOSE.iter().filter_map(|mark| masked.rfind(mark).map(|at| (at, at + mark.len())));
     let (at, start) = after.chain(purpose).min()?;

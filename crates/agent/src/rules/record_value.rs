@@ -372,7 +372,7 @@ pub(super) fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
         while reading.tokens.get(at).is_some_and(|token| token.is_any(&announces)) {
             at += 1;
         }
-        // `entity in the graph: X`: where it is told to be comes before its name.
+        // `entity in the graph: X`: the place comes before the name.
         if let Some(past) = record_list::past_container(reading, at) {
             at = past;
             continue;
@@ -473,7 +473,7 @@ fn said_of(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Option<Span> {
     let rest = reading.text.get(end..)?;
     let from = end + rest.len() - rest.trim_start().len();
     let last = from + reading.text[from..].trim_end_matches(['.', '!', ' ']).len();
-    // `that Tomasz manages Warehouse East` tells a relation as well.
+    // `that Tomasz manages Warehouse East` is a relation as well.
     let relates = super::relation_value::stated(reading).is_some();
     (last > from && !relates).then_some((from, last))
 }

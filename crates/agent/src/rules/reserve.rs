@@ -131,7 +131,7 @@ fn set_ends(lower: &str, step: &mut Step) {
     }
 }
 
-/// `rename A, B`: no word tells which of the two becomes the other.
+/// `rename A, B`: no word gives the direction.
 fn unclear_ends(lower: &str, step: &Step) -> Option<Text> {
     let name = words(step.tool.as_ref()?.as_str());
     if !name.iter().any(|word| ["rename", "move", "copy"].contains(&word.as_str())) {

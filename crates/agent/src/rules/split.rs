@@ -322,6 +322,8 @@ fn both_ask(reading: &Reading<'_>, comma: usize) -> bool {
         "谁",
         "吗",
     ];
+    const ELLIPTICAL: [&str; 11] =
+        ["有", "是", "都", "分别", "一共", "共", "总共", "还", "各", "其中", "里面"];
     const ENDS: [char; 8] = ['，', ',', '。', '？', '?', '！', '；', '\n'];
     let comma = &reading.tokens[comma];
     let left = reading.text[..comma.start].rsplit(ENDS).next().unwrap_or_default();
@@ -331,7 +333,9 @@ fn both_ask(reading: &Reading<'_>, comma: usize) -> bool {
         .expressions
         .iter()
         .any(|found| found.end <= comma.start && found.start + left.len() >= comma.start);
-    asks(right) && (asks(left) || calculates)
+    // 这个仓库是什么状态，有哪些文件变了: without a subject it asks about the same thing.
+    let is_elliptical = ELLIPTICAL.iter().any(|word| right.trim_start().starts_with(word));
+    asks(right) && !is_elliptical && (asks(left) || calculates)
 }
 
 /// ev-88 的邀请接受，ev-89 的邀请拒绝掉: whether another thing of the same kind is named, with a verb of its own after it.
@@ -526,6 +530,7 @@ mod tests {
         check("Compute 15 * 24 and write the result to B2", &["Compute 15 * 24", "write the result to B2"]);
         check("现在东京几点，23*47 等于多少", &["现在东京几点", "23*47 等于多少"]);
         check("算一下 3*7，现在几点？", &["算一下 3*7", "现在几点"]);
+        check("这个仓库是什么状态，有哪些文件变了", &["这个仓库是什么状态，有哪些文件变了"]);
         check("一件 5 元，3 件多少钱", &["一件 5 元，3 件多少钱"]);
         check("", &[""]);
     }

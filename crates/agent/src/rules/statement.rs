@@ -7,48 +7,18 @@ use super::literal;
 use super::name::has_han;
 use super::rephrase::{has_word, is_open, masked};
 use super::split;
+use super::statement_words::{SUBJECTS, binds};
 use super::token::{is_han, tokens};
 use super::verb_class::VERBS;
 
 /// Marks and words between a statement and the order after it.
 const BREAKS: [&str; 11] = [". ", "! ", "... ", "… ", "…", "; ", " - ", " – ", ", so ", " so ", ", "];
-/// Words with which the subject of a statement begins.
-const SUBJECTS: [&str; 44] = [
-    "i",
-    "i'm",
-    "i've",
-    "we",
-    "we're",
-    "we've",
-    "they",
-    "they're",
-    "he",
-    "he's",
-    "she",
-    "she's",
-    "it",
-    "it's",
-    "this",
-    "that",
+/// Words with which the subject of a statement begins, beside pronouns and articles.
+const OPENINGS: [&str; 13] = [
     "that's",
     "these",
     "those",
-    "there",
-    "there's",
-    "the",
-    "my",
-    "our",
-    "your",
-    "his",
-    "her",
-    "their",
-    "someone",
-    "somebody",
-    "everyone",
-    "everybody",
-    "people",
     "colleagues",
-    "nobody",
     "somehow",
     "turns",
     "looks",
@@ -65,47 +35,18 @@ const STATES: [&str; 30] = [
     "gets", "keeps", "keep", "looks", "seems", "became", "went", "left", "came", "broke", "fell", "wants",
     "want", "asked", "asks", "moved", "says",
 ];
-/// Words of a statement that bound, forbid, delay or pick out.
-const BINDING: [&str; 44] = [
-    "not",
-    "never",
-    "no",
-    "only",
-    "except",
-    "but",
+/// Words that pick out or keep what the order beside a statement means; a reason after `because` may contain them.
+const PICKING: [&str; 15] = [
     "just",
-    "unless",
-    "if",
-    "when",
-    "until",
-    "till",
-    "before",
-    "after",
     "first",
-    "then",
-    "instead",
-    "must",
-    "mustn't",
     "should",
-    "shouldn't",
     "may",
-    "might",
-    "maybe",
-    "can't",
-    "cannot",
-    "don't",
-    "doesn't",
-    "won't",
-    "wait",
     "important",
-    "keep",
     "keeping",
     "stay",
     "stays",
     "remain",
     "leave",
-    "or",
-    "whether",
     "both",
     "all",
     "every",
@@ -154,15 +95,16 @@ fn is_statement(said: &str) -> bool {
             || word.ends_with("'s")
             || word.ends_with("'re")
             || word.ends_with("'ve")
-            || SUBJECTS.contains(first) && past(word)
+            || is_subject(first) && past(word)
     }) || past(last);
     let orders = VERBS.english.contains_key(*first) || split::is_verb(first);
     plain
         && words.len() <= LONGEST
-        && !BINDING.iter().any(|word| has_word(said, word))
+        && !binds(said)
+        && !PICKING.iter().any(|word| has_word(said, word))
         && !said.contains("n't ")
         && states
-        && (SUBJECTS.contains(first) || !orders)
+        && (is_subject(first) || !orders)
 }
 
 /// Whether a text begins with an order, past words of politeness.
@@ -199,7 +141,7 @@ pub(super) fn begins_order(masked: &str) -> bool {
 
 /// Whether a text points at what was said before it.
 pub(super) fn points_back(masked: &str) -> bool {
-    // `make them a folder` is for somebody.
+    // `make them a folder`: `them` is the recipient.
     let plain = masked
         .replace(" them a ", " ")
         .replace(" him a ", " ")
@@ -232,7 +174,7 @@ fn leading(text: &str) -> Option<String> {
                 && word != "I"
                 && !word.starts_with("I'")
                 && word != first
-                && !SUBJECTS.contains(&word.to_lowercase().as_str())
+                && !is_subject(&word.to_lowercase())
         });
         let sentences = said.split(['.', '!', '…', ';']).filter(|part| !part.trim().is_empty());
         let is_plain = !named
@@ -368,6 +310,11 @@ fn chinese(text: &str) -> Option<String> {
         .trim_start_matches(['…', '，', '。'])
         .to_owned();
     result.contains(|c: char| c.is_alphanumeric()).then_some(result)
+}
+
+/// Whether a word begins the subject of a statement.
+fn is_subject(word: &str) -> bool {
+    SUBJECTS.contains(&word) || OPENINGS.contains(&word)
 }
 
 #[cfg(test)]

@@ -172,7 +172,7 @@ fn looked_into(text: &str) -> Option<String> {
     })
 }
 
-/// `X should be called Y, rename it`: what the statement says is asked for once.
+/// `X should be called Y, rename it`: statement and order are one request.
 fn echoed(text: &str) -> Option<String> {
     let (_, masked) = read(text);
     let says = [

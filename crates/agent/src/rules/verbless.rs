@@ -1,5 +1,5 @@
 //! Requests that name what they want and have no verb: `last 3 commits of X`, `New branch in X: Y`. They get the verb that they
-//! leave out, where the thing tells it.
+//! leave out, where the thing implies it.
 
 use super::casual::free_text;
 use super::lexicon;
@@ -46,7 +46,7 @@ const SENTENCE: [&str; 34] = [
 pub(super) fn with_verbs(text: &str) -> Option<String> {
     let literals = literal::find(text);
     let hidden = masked(text, &literals);
-    // What comes after a colon is told, and leaves nothing open.
+    // Text after a colon is content and leaves no question open.
     let told = hidden.find(": ").filter(|at| hidden[..*at].contains(' ')).unwrap_or(hidden.len());
     if has_han(&hidden) || is_open(&hidden[..told]) {
         return None;

@@ -31,7 +31,7 @@ impl FromStr for PgUrl {
             return Err(OpenError::Url("it must begin with `postgres://`".to_owned()));
         }
         let (place, query) = url.split_once('?').unwrap_or((url, ""));
-        // Two keys are for us, since the library knows neither all the modes nor the file.
+        // `sslmode` and `sslrootcert` are read here: the library supports neither all modes nor the file.
         let mut written = None;
         let mut root_certificates = None;
         let mut others = Vec::new();

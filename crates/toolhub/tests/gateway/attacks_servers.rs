@@ -41,7 +41,7 @@ fn calls(serving: &Serving, id: &str) -> usize {
     Journal::read(serving.folder().join(format!("journal-{id}"))).count_method("tools/call")
 }
 
-/// Names of clients have ASCII letters only: the description tells the server, and its own id works in a call.
+/// Names of clients have ASCII letters only: the description names the server, and its own id works in a call.
 #[tokio::test]
 async fn servers_with_chinese_ids_are_told_apart_and_called_by_their_ids() {
     let mut cli = hub(PLAIN);

@@ -45,21 +45,28 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
+    let untracked = git(workspace, &["ls-files", "--others", "--exclude-standard"])?;
+    ensure!(
+        untracked.is_empty(),
+        "git does not track these files, so a clone would not have them:\n{untracked}"
+    );
+    // What is changed and not committed counts, as it is now: the files may change while the earlier commit is built.
+    let uncommitted = git(workspace, &["stash", "create"])?;
+    let commit = if uncommitted.is_empty() { git(workspace, &["rev-parse", "HEAD"])? } else { uncommitted };
     let mut table = Table::default();
     table.row(["", "crates", "CPU s", "wall s", "first answer s"].map(str::to_owned));
     let earlier = match &before {
         Some(commit) => {
             let clone = Clone::create(workspace, &folder.join("before"), commit)?;
             let built = clone.first_answer()?;
-            table.row(built.row(&format!("before ({})", short(commit))));
+            let row = built.row(&format!("before ({})", short(commit)));
+            eprintln!("{}", row.join("  "));
+            table.row(row);
             fs::remove_dir_all(&clone.target)?;
             Some(built)
         }
         None => None,
     };
-    // What is changed and not committed counts, but for files that git does not track.
-    let uncommitted = git(workspace, &["stash", "create"])?;
-    let commit = if uncommitted.is_empty() { git(workspace, &["rev-parse", "HEAD"])? } else { uncommitted };
     let clone = Clone::create(workspace, &folder.join("now"), &commit)?;
     let built = clone.first_answer()?;
     table.row(built.row(&format!("now ({})", short(&commit))));

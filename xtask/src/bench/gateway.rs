@@ -169,16 +169,7 @@ impl Programs {
 
     /// The same, with more settings.
     fn gateway_with(&self, name: &str, server: &Value, settings: &str) -> Result<Served> {
-        let command = self.toolhub(name, server)?;
-        let file = self.folder.join(name).join("toolhub.toml");
-        let text = fs::read_to_string(&file)?;
-        fs::write(&file, text + settings)?;
-        Self::serve(command, &|command| command)
-    }
-
-    /// The same, as something else runs it.
-    fn gateway_under(&self, name: &str, server: &Value, wrap: Wrap<'_>) -> Result<Served> {
-        Self::serve(self.toolhub(name, server)?, wrap)
+        Self::serve(self.toolhub_with(name, server, settings)?, &|command| command)
     }
 
     fn serve(mut command: Command, wrap: Wrap<'_>) -> Result<Served> {
@@ -186,6 +177,19 @@ impl Programs {
         Served::start(&mut wrap(command), |line| {
             serde_json::from_str::<Value>(line).ok()?["mcp"].as_str().map(str::to_owned)
         })
+    }
+
+    /// The same, as something else runs it.
+    fn gateway_under(&self, name: &str, server: &Value, wrap: Wrap<'_>) -> Result<Served> {
+        Self::serve(self.toolhub(name, server)?, wrap)
+    }
+
+    fn toolhub_with(&self, name: &str, server: &Value, settings: &str) -> Result<Command> {
+        let command = self.toolhub(name, server)?;
+        let file = self.folder.join(name).join("toolhub.toml");
+        let text = fs::read_to_string(&file)?;
+        fs::write(&file, text + settings)?;
+        Ok(command)
     }
 
     fn toolhub(&self, name: &str, server: &Value) -> Result<Command> {

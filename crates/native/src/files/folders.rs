@@ -45,13 +45,15 @@ impl Folders {
         self.roots.iter().map(PathBuf::as_path)
     }
 
-    /// Finds what `path` means: a relative path is tried in each folder in order, an absolute one must lie in a folder.
+    /// Finds what `path` means: a relative path is tried in each folder in order, an absolute one must lie in a folder, and `~` is the
+    /// user's home, as in a shell.
     pub(super) fn find(&self, path: &str) -> Result<Place, String> {
         if self.roots.is_empty() {
             return Err("no folder may be read: list some in toolhub.toml, as `[native] folders = [\"…\"]`"
                 .to_owned());
         }
-        let wanted = Path::new(path);
+        let home = at_home(Path::new(path));
+        let wanted = home.as_deref().unwrap_or(Path::new(path));
         let (mut missing, mut closed) = (None, None);
         for root in &*self.roots {
             let Some(inside) = inside(root, wanted) else { continue };

@@ -320,6 +320,18 @@ fn folders_are_shown_plainly() {
 }
 
 #[tokio::test]
+async fn a_tilde_is_the_home_of_the_user() {
+    let scene = Scene::new();
+    fs::create_dir(scene.open().join("~")).unwrap();
+    fs::write(scene.open().join("~/a.txt"), "in a folder of that name").unwrap();
+    assert!(scene.read("~/a.txt").await.contains("leads outside"));
+    assert_eq!(scene.read("./~/a.txt").await, "in a folder of that name");
+    let home = Scene { folders: Folders::new(vec![PathBuf::from("~")]), root: scene.root };
+    let came = home.read("~/no-such-file.txt").await;
+    assert!(came.contains("there is no `~/no-such-file.txt`"), "{came}");
+}
+
+#[tokio::test]
 async fn paths_are_shown_without_detours() {
     let scene = Scene::new();
     let came = scene.list("docs/../docs/./深层/..", "*.md", false).await;

@@ -98,19 +98,22 @@ async fn choose(
         .into());
     }
     init_report::list(app, found);
-    app.screen.prompt(lang.pick(
-        "Which of them should use toolhub? [numbers such as 1,2; Enter for all; 0 for none] ",
-        "哪些客户端要使用 toolhub？[编号，例如 1,2；回车表示全部；0 表示都不用] ",
-    ));
-    let Some(line) = app.interruptible(read_line()).await? else { return Ok(Choice::Declined) };
-    let chosen = picked(&line, found).ok_or_else(|| {
+    loop {
+        app.screen.prompt(lang.pick(
+            "Which of them should use toolhub? [numbers such as 1,2; Enter for all; 0 for none] ",
+            "哪些客户端要使用 toolhub？[编号，例如 1,2；回车表示全部；0 表示都不用] ",
+        ));
+        let Some(line) = app.interruptible(read_line()).await? else { return Ok(Choice::Declined) };
         let line = line.trim();
-        UsageError(lang.pick(
-            format!("`{line}` names none of them: write their numbers"),
-            format!("`{line}` 不在其中：请写编号"),
-        ))
-    })?;
-    Ok(if chosen.is_empty() { Choice::Declined } else { Choice::Clients(chosen) })
+        match picked(line, found) {
+            Some(chosen) if chosen.is_empty() => return Ok(Choice::Declined),
+            Some(chosen) => return Ok(Choice::Clients(chosen)),
+            None => app.screen.note(&lang.pick(
+                format!("`{line}` is not in the list: write the numbers or names of clients"),
+                format!("`{line}` 不在列表中：请写客户端的编号或名称"),
+            )),
+        }
+    }
 }
 
 /// The clients that are named on the command line.

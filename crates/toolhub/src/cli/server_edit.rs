@@ -68,8 +68,8 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
     for test in tested.iter().filter(|test| test.result.is_err()) {
         let id = &test.id;
         app.screen.warn(&lang.pick(
-            format!("it stays in the config; try again with `toolhub servers test {id}`"),
-            format!("配置已保留；可用 `toolhub servers test {id}` 再试"),
+            format!("it stays in the config; try again with `toolhub servers test {id}`, change it with `toolhub servers add --replace {id} …`, or remove it with `toolhub servers remove {id}`"),
+            format!("配置已保留；可用 `toolhub servers test {id}` 再试，用 `toolhub servers add --replace {id} …` 修改，或用 `toolhub servers remove {id}` 移除"),
         ));
     }
     Ok(exit)

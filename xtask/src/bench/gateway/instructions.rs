@@ -56,14 +56,15 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
         counts.sort_by(f64::total_cmp);
         counts.get(ROUNDS / 2).copied().context("nothing was counted")
     };
+    let toolhub = |settings: &'static str| {
+        count("toolhub", &SESSION.map(str::to_owned), &|wrap| {
+            Programs::serve(programs.toolhub_with(COUNTED_HOME, &server, settings)?, wrap)
+        })
+    };
     let mut counted = vec![
         ("floor (bare pass-through)", count("floor", &[], &|wrap| programs.floor_under(&upstream, wrap))?),
-        (
-            "toolhub, in a session",
-            count("toolhub", &SESSION.map(str::to_owned), &|wrap| {
-                programs.gateway_under(COUNTED_HOME, &server, wrap)
-            })?,
-        ),
+        ("toolhub, in a session", toolhub("")?),
+        ("toolhub, in a session, detail = \"sample\"", toolhub("[store]\ndetail = \"sample\"\n")?),
     ];
     for peer in &programs.peers {
         let at = folder.join(peer.name()).with_extension("folder");

@@ -55,6 +55,16 @@ fn fixed() -> Vec<Value> {
         input(json!({"type": "object", "properties": {"a": {"type": "any"}}})),
         input(json!({"type": "object", "properties": {"a": {"type": "array"}}})),
         input(json!({"type": "object", "properties": {"a": {"enum": []}}})),
+        input(
+            json!({"type": "object", "properties": {"a": {"type": ["string", "null"]}, "b": {"const": 1}}}),
+        ),
+        input(json!({"type": "object", "properties": {"a": {"type": "integer", "format": "uint8"}}})),
+        input(
+            json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": ["string", "null"]}}}}),
+        ),
+        input(
+            json!({"type": "object", "properties": {"a": {"anyOf": [{"minLength": 1}, {"type": ["null", "boolean"]}]}}}),
+        ),
         input(json!({"type": "object", "properties": {"": {"type": "string"}, "a b": {}, "$": {}}})),
         input(json!({"type": "object", "properties": {"a": {"pattern": "("}}})),
         input(json!({"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}})),

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use toolhub_core::lang::Text;
 use toolhub_core::schema_keywords::{edit_schemas, remove_ill_formed, subschemas};
 
-use super::NotPortable;
 use super::javascript::is_javascript;
+use super::{NotPortable, types};
 
 /// How deeply schemas may be nested.
 const MAX_DEPTH: usize = 64;
@@ -30,7 +30,7 @@ pub(super) fn repair(root: &mut Value) -> Result<bool, NotPortable> {
         }
         changed = true;
     }
-    Ok(changed)
+    Ok(changed | types::state(root))
 }
 
 fn check(root: &Value, schema: &Value, depth: usize) -> Result<(), NotPortable> {
@@ -160,15 +160,16 @@ mod tests {
             assert!(repair(&mut bad.clone()).is_err(), "{bad}");
         }
         for good in [
-            property(json!({"default": {"type": "any", "enum": [], "$ref": "x"}})),
-            property(json!({"type": ["string", "null"], "pattern": "^a+$"})),
+            property(json!({"type": "object", "default": {"type": "any", "enum": [], "$ref": "x"}})),
+            property(json!({"type": "string", "pattern": "^a+$"})),
             json!({"type": "object", "properties": {"type": {"type": "string"}, "$ref": {"type": "string"}}}),
         ] {
             assert!(!repair(&mut good.clone()).unwrap(), "{good}");
         }
         for kept in [json!({"type": "any"}), json!({"enum": []}), json!({"minimum": "0"})] {
-            let mut odd = property(kept);
-            assert!(repair(&mut odd).unwrap() && odd == property(json!({})));
+            let (mut odd, mut plain) = (property(kept), property(json!({})));
+            assert!(repair(&mut odd).unwrap() && repair(&mut plain).unwrap());
+            assert_eq!(odd, plain);
         }
         let mut odd = property(json!({"type": "string", "pattern": "("}));
         assert!(repair(&mut odd).unwrap() && odd == property(json!({"type": "string"})));

@@ -7,6 +7,7 @@ mod javascript;
 mod offer;
 mod output;
 mod text;
+mod types;
 
 use toolhub_core::lang::Text;
 use toolhub_core::{RawJson, RawObject};
@@ -233,8 +234,7 @@ mod tests {
 
     #[test]
     fn good_definitions_are_offered_byte_for_byte() {
-        let text =
-            r#"{ "name":"a", "inputSchema" : {"type":"object", "properties":{"n":{"const":1.0}}},"x":1e300}"#;
+        let text = r#"{ "name":"a", "inputSchema" : {"type":"object", "properties":{"n":{"type":"number","const":1.0}}},"x":1e300}"#;
         let raw = RawJson::parse(text).unwrap();
         assert_eq!(portable(&raw).unwrap().get(), text);
     }
@@ -242,6 +242,8 @@ mod tests {
     #[test]
     fn what_certainly_means_the_same_is_repaired() {
         let plain = json!({"type": "object", "properties": {}});
+        let all =
+            ["string", "number", "boolean", "object", "array", "null"].map(|kind| json!({"type": kind}));
         for (given, expect) in [
             (json!({"name": "a"}), json!({"name": "a", "inputSchema": plain})),
             (json!({"name": "a", "inputSchema": {}}), json!({"name": "a", "inputSchema": plain})),
@@ -251,7 +253,8 @@ mod tests {
             ),
             (
                 json!({"name": "a", "inputSchema": {"properties": {"x": true, "y": false}}}),
-                json!({"name": "a", "inputSchema": {"type": "object", "properties": {"x": {}, "y": {"not": {}}}}}),
+                json!({"name": "a", "inputSchema": {"type": "object",
+                    "properties": {"x": {"anyOf": all}, "y": {"not": {}, "anyOf": all}}}}),
             ),
             (
                 json!({"name": "a", "inputSchema": plain, "description": null, "title": 3, "_meta": [],
